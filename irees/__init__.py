@@ -1,0 +1,1 @@
+"""irees: an ML compiler that you can read."""
