@@ -1,0 +1,46 @@
+/* The contract between generated code and the runtime. Included by both. */
+#ifndef IREES_H
+#define IREES_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* One dispatch: what every workgroup of it sees. */
+typedef struct irees_dispatch {
+  void *const *buffers;   /* base pointers of the bindings, in order */
+  const int64_t *scalars; /* scalar operands: integers sign-extended, floats by bit pattern */
+} irees_dispatch;
+
+typedef void (*irees_workgroup_fn)(const irees_dispatch *dispatch, int64_t workgroup, void *scratch);
+
+/* Services of the runtime. `pool` is opaque to generated code. */
+typedef struct irees_runtime {
+  void *pool;
+  /* Runs workgroups 0..count-1, each exactly once, in contiguous ranges per thread
+     (the same ranges for the same count and thread number), and returns when all are
+     done. Each thread gets its own scratch of at least scratch_bytes, 64-byte aligned. */
+  void (*parallel)(void *pool, irees_workgroup_fn fn, const irees_dispatch *dispatch, int64_t count,
+                   int64_t scratch_bytes);
+  /* 64-byte aligned memory, or NULL. */
+  void *(*alloc)(int64_t bytes);
+  void (*free)(void *pointer);
+} irees_runtime;
+
+/* One invocation of a public function. */
+typedef struct irees_call {
+  const irees_runtime *rt;
+  void *const *args;          /* one pointer per argument: array data (row-major, dense), or the scalar's value */
+  const int64_t *arg_dims;    /* the dynamic dims of all array arguments, in order */
+  const void *const *constants;
+  void **results;             /* out: one pointer per result. Arrays: from rt->alloc, owned by the caller.
+                                 Scalars: points into result_scalars. */
+  int64_t *result_dims;       /* out: every dim (static too) of all array results, in order */
+  int64_t *result_scalars;    /* out: 16 bytes per result, used by scalar results */
+  int64_t *trap;              /* out: 4 numbers that a trap message may mention */
+} irees_call;
+
+/* Returned by an entry: 0 is success, n > 0 is trap n-1 of the manifest. */
+#define IREES_OUT_OF_MEMORY (-1)
+#define IREES_SIZE_OVERFLOW (-2)
+
+typedef int32_t (*irees_entry_fn)(const irees_call *call);
+#endif
