@@ -1,0 +1,51 @@
+"""
+The options of a compilation: one frozen dataclass, the same names in Python and on the
+command line. Nothing else configures the compiler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from irees.errors import ArgumentError
+from irees.target import Target
+
+FloatMode = Literal["default", "strict"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """
+    What may be chosen about a compilation.
+
+    `fp="strict"` forbids contraction and reassociation of float arithmetic: results are then
+    bit-identical to the interpreter's. `aggressive_fusion` also fuses producers with several
+    users; None leaves it to `opt_level`.
+    """
+
+    target: str | Target = "cpu"
+    opt_level: int = 2
+    fp: FloatMode = "default"
+    aggressive_fusion: bool | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.target, str | Target):
+            raise ArgumentError(f"target is {self.target!r}, but must be a name or a Target")
+        if self.opt_level not in range(4):
+            raise ArgumentError(f"opt_level is {self.opt_level!r}, but must be 0, 1, 2 or 3")
+        if self.fp not in get_args(FloatMode):
+            raise ArgumentError(f"fp is {self.fp!r}, but must be default or strict")
+        if self.aggressive_fusion not in (None, True, False):
+            raise ArgumentError(
+                f"aggressive_fusion is {self.aggressive_fusion!r}, but must be a bool or None"
+            )
+
+    @staticmethod
+    def make(**options: Any) -> Options:
+        """The options of those names. Raises ArgumentError for a name or value that is none."""
+        known = [field.name for field in fields(Options)]
+        for name in options:
+            if name not in known:
+                raise ArgumentError(f"option {name!r} is unknown", hint=f"use {', '.join(known)}")
+        return Options(**options)

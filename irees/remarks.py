@@ -1,0 +1,54 @@
+"""
+Remarks: what a pass did, what it did not do and why, as data.
+
+`remark` costs nothing unless somebody listens; `collect` listens for the length of a `with`
+block, in the current thread or task only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from irees.errors import describe_location
+
+Kind = Literal["passed", "missed", "analysis"]
+
+_COLLECTOR: ContextVar[list[Remark] | None] = ContextVar("irees_remarks", default=None)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One sentence of a pass about one place of the program."""
+
+    kind: Kind
+    pass_name: str
+    location: str | None
+    text: str
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        return f"{place}remark: [{self.kind}] {self.pass_name}: {self.text}"
+
+
+def remark(kind: Kind, pass_name: str, op_location: Any, text: str) -> None:
+    """Tells the listener, if there is one. `op_location` is an op, a location or a string."""
+    if (collector := _COLLECTOR.get()) is None:
+        return
+    is_op = hasattr(op_location, "regions") and hasattr(op_location, "location")
+    location = describe_location(op_location.location if is_op else op_location)
+    collector.append(Remark(kind, pass_name, location, text))
+
+
+@contextmanager
+def collect() -> Iterator[list[Remark]]:
+    """Yields the list that all remarks made inside the block are appended to."""
+    remarks: list[Remark] = []
+    token = _COLLECTOR.set(remarks)
+    try:
+        yield remarks
+    finally:
+        _COLLECTOR.reset(token)
