@@ -1,0 +1,121 @@
+"""
+The `flow` dialect: dispatches as seen from the host, on tensors.
+
+`flow.dispatch.region` groups the ops that become one kernel; outlining turns it into a
+`flow.executable` and a `flow.dispatch` that calls it. Names are IREE's
+(`compiler/src/iree/compiler/Dialect/Flow/IR`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, StringAttr, SymbolNameConstraint, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, NoTerminator, Pure, SymbolOpInterface, SymbolTable
+
+
+@irdl_op_definition
+class DispatchRegionOp(IRDLOperation):
+    """
+    The ops that will become one dispatch; results are the values used outside.
+
+    `result_dims` are the dynamic dims of all results, in order
+    (IREE: `flow.dispatch.region`).
+    """
+
+    name = "flow.dispatch.region"
+
+    result_dims = var_operand_def(IndexType)
+    body = region_def("single_block")
+    res = var_result_def()
+
+    assembly_format = (
+        "(`{` $result_dims^ `}`)? `->` `(` type($res) `)` attr-dict-with-keyword $body"
+    )
+
+    def __init__(self, result_dims: Sequence[SSAValue], types: Sequence[Attribute], body: Region):
+        super().__init__(operands=[result_dims], result_types=[types], regions=[body])
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """Ends a dispatch region with its results (IREE: `flow.return`)."""
+
+    name = "flow.return"
+
+    values = var_operand_def()
+
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class ExecutableOp(IRDLOperation):
+    """A symbol that holds a module with the code of one dispatch (IREE: `flow.executable`)."""
+
+    name = "flow.executable"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    body = region_def("single_block")
+
+    assembly_format = "$sym_name attr-dict-with-keyword $body"
+    traits = traits_def(SymbolOpInterface(), SymbolTable(), NoTerminator())
+
+    def __init__(self, name: str, ops: Sequence[Operation]):
+        super().__init__(
+            properties={"sym_name": StringAttr(name)}, regions=[Region(Block(ops))]
+        )
+
+
+@irdl_op_definition
+class DispatchOp(IRDLOperation):
+    """
+    Calls an executable's function on tensors and scalars (IREE: `flow.dispatch`).
+
+    `result_dims` are the dynamic dims of all results, in order. The function takes the
+    arguments, then one writable dispatch tensor for each result.
+    """
+
+    name = "flow.dispatch"
+
+    entry_point = prop_def(SymbolRefAttr)
+    arguments = var_operand_def()
+    result_dims = var_operand_def(IndexType)
+    res = var_result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$entry_point `(` $arguments `)` (`{` $result_dims^ `}`)? attr-dict "
+        "`:` functional-type($arguments, $res)"
+    )
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        entry_point: SymbolRefAttr,
+        arguments: Sequence[SSAValue],
+        result_dims: Sequence[SSAValue],
+        types: Sequence[Attribute],
+    ):
+        super().__init__(
+            operands=[arguments, result_dims],
+            properties={"entry_point": entry_point},
+            result_types=[types],
+        )
+
+
+Flow = Dialect("flow", [DispatchRegionOp, ReturnOp, ExecutableOp, DispatchOp], [])
