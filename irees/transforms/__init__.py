@@ -29,7 +29,7 @@ def pass_modules() -> dict[str, str]:
     return {
         pass_name(path.stem): ".".join(("irees.transforms", *path.relative_to(_ROOT).with_suffix("").parts))
         for path in sorted(_ROOT.rglob("*.py"))
-        if not path.stem.startswith("_")
+        if not path.stem.startswith("_") and "utils" not in path.parts
     }
 
 

@@ -8,6 +8,7 @@
 typedef struct irees_dispatch {
   void *const *buffers;   /* base pointers of the bindings, in order */
   const int64_t *scalars; /* scalar operands: integers sign-extended, floats by bit pattern */
+  int32_t *trap;          /* a workgroup that fails writes its trap number here, and goes on harmlessly */
 } irees_dispatch;
 
 typedef void (*irees_workgroup_fn)(const irees_dispatch *dispatch, int64_t workgroup, void *scratch);

@@ -1,0 +1,1 @@
+"""What several passes need: shapes of values, the loops of structured ops, IR building."""

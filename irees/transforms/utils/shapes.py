@@ -1,0 +1,264 @@
+"""
+Dims of tensors as values: a static size stays an int, a dynamic one becomes an SSA value.
+
+The rules are those of MLIR's `ReifyRankedShapedTypeOpInterface`: the dims of a result are
+expressed in the dims of operands, so that shapes never wait for data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, TensorType
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+Size = int | SSAValue
+"""A dim: known now, or an index value."""
+
+
+class IndexBuilder:
+    """Builds index arithmetic at one place, folding what is constant."""
+
+    def __init__(self, point: InsertPoint):
+        self.point = point
+
+    def insert(self, op: Operation) -> Operation:
+        """Inserts any op here."""
+        Rewriter.insert_op(op, self.point)
+        return op
+
+    def value(self, size: Size) -> SSAValue:
+        """The size as an SSA value."""
+        if isinstance(size, SSAValue):
+            return size
+        return self.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(size))).results[0]
+
+    def add(self, a: Size, b: Size) -> Size:
+        """a + b"""
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0 and isinstance(a, int):
+            return b
+        if b == 0 and isinstance(b, int):
+            return a
+        return self.insert(arith.AddiOp(self.value(a), self.value(b))).results[0]
+
+    def sub(self, a: Size, b: Size) -> Size:
+        """a - b"""
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        if isinstance(b, int) and b == 0:
+            return a
+        return self.insert(arith.SubiOp(self.value(a), self.value(b))).results[0]
+
+    def mul(self, a: Size, b: Size) -> Size:
+        """a * b"""
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if isinstance(a, int) and a == 1:
+            return b
+        if isinstance(b, int) and b == 1:
+            return a
+        if (isinstance(a, int) and a == 0) or (isinstance(b, int) and b == 0):
+            return 0
+        return self.insert(arith.MuliOp(self.value(a), self.value(b))).results[0]
+
+    def floordiv(self, a: Size, b: Size) -> Size:
+        """a / b for a >= 0, b > 0"""
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        if isinstance(b, int) and b == 1:
+            return a
+        return self.insert(arith.DivUIOp(self.value(a), self.value(b))).results[0]
+
+    def ceildiv(self, a: Size, b: int) -> Size:
+        """ceil(a / b) for a >= 0, b > 0"""
+        return self.floordiv(self.add(a, b - 1), b)
+
+    def rem(self, a: Size, b: Size) -> Size:
+        """a mod b for a >= 0, b > 0"""
+        if isinstance(a, int) and isinstance(b, int):
+            return a % b
+        if isinstance(b, int) and b == 1:
+            return 0
+        return self.insert(arith.RemUIOp(self.value(a), self.value(b))).results[0]
+
+    def minimum(self, a: Size, b: Size) -> Size:
+        """min(a, b)"""
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.insert(arith.MinSIOp(self.value(a), self.value(b))).results[0]
+
+    def maximum(self, a: Size, b: Size) -> Size:
+        """max(a, b)"""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.insert(arith.MaxSIOp(self.value(a), self.value(b))).results[0]
+
+    def product(self, sizes: Sequence[Size]) -> Size:
+        """Product of all."""
+        result: Size = prod(s for s in sizes if isinstance(s, int))
+        for size in sizes:
+            if not isinstance(size, int):
+                result = self.mul(result, size)
+        return result
+
+
+def constant_value(value: SSAValue) -> int | None:
+    """The integer behind an `arith.constant`, or None."""
+    if (
+        isinstance(value, OpResult)
+        and isinstance(value.op, arith.ConstantOp)
+        and isinstance(value.op.value, IntegerAttr)
+    ):
+        return value.op.value.value.data
+    return None
+
+
+def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Size]:
+    """Static sizes with each `?` replaced by the next dynamic value."""
+    values = iter(dynamic)
+    return [next(values) if size == DYNAMIC_INDEX else size for size in static]
+
+
+def split(sizes: Sequence[Size]) -> tuple[list[int], list[SSAValue]]:
+    """The inverse of `mixed`; index constants become static."""
+    static: list[int] = []
+    dynamic: list[SSAValue] = []
+    for size in sizes:
+        if isinstance(size, SSAValue):
+            known = constant_value(size)
+            if known is None:
+                static.append(DYNAMIC_INDEX)
+                dynamic.append(size)
+                continue
+            size = known
+        static.append(size)
+    return static, dynamic
+
+
+def tied_init(value: OpResult) -> SSAValue | None:
+    """The destination operand of a destination-style op that a result is tied to, or None."""
+    op = value.op
+    if isinstance(op, linalg.FillOp):
+        return op.outputs[0]
+    outputs = getattr(op, "outputs", None)
+    if outputs is None or not isinstance(op.results, tuple | list):
+        return None
+    inits = [o for o in outputs if isinstance(o.type, TensorType)]
+    if len(inits) != len(op.results):
+        return None
+    return inits[value.index]
+
+
+def dims(value: SSAValue, builder: IndexBuilder) -> list[Size]:
+    """All dims of a ranked tensor value."""
+    assert isinstance(value.type, TensorType)
+    shape = value.type.get_shape()
+    if DYNAMIC_INDEX not in shape:
+        return list(shape)
+    return [dim(value, i, builder) for i in range(len(shape))]
+
+
+def dynamic_dims(value: SSAValue, builder: IndexBuilder) -> list[SSAValue]:
+    """The dims that the type leaves open, in order, as values."""
+    assert isinstance(value.type, TensorType)
+    shape = value.type.get_shape()
+    return [
+        builder.value(dim(value, i, builder)) for i, s in enumerate(shape) if s == DYNAMIC_INDEX
+    ]
+
+
+def dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size:
+    """One dim of a ranked tensor value, in terms of operands where the op allows."""
+    assert isinstance(value.type, TensorType)
+    size = value.type.get_shape()[index]
+    if size != DYNAMIC_INDEX:
+        return size
+    found = None if isinstance(value, BlockArgument) else _result_dim(value, index, builder)
+    if found is not None:
+        return found
+    at = builder.value(index)
+    return builder.insert(tensor.DimOp(value, at)).results[0]
+
+
+def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | None:
+    assert isinstance(value, OpResult)
+    op = value.op
+    init = tied_init(value)
+    if init is not None:
+        return dim(init, index, builder)
+    if isinstance(op, tensor.EmptyOp):
+        assert isinstance(value.type, TensorType)
+        return mixed(value.type.get_shape(), op.dynamic_sizes)[index]
+    if isinstance(op, tensor.ExpandShapeOp):
+        return mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)[index]
+    if isinstance(op, tensor.CollapseShapeOp):
+        group = reassociation(op)[index]
+        return builder.product([dim(op.src, i, builder) for i in group])
+    if isinstance(op, tensor.ExtractSliceOp):
+        sizes = mixed(op.static_sizes.get_values(), op.sizes)
+        assert isinstance(value.type, TensorType)
+        kept = kept_dims(sizes, value.type.get_shape())
+        return sizes[kept[index]]
+    if isinstance(op, tensor.InsertSliceOp):
+        return dim(op.dest, index, builder)
+    if isinstance(op, tensor.InsertOp):
+        return dim(op.dest, index, builder)
+    if isinstance(op, tensor.CastOp):
+        return dim(op.source, index, builder)
+    if isinstance(op, tensor.PadOp):
+        low = mixed(op.static_low.get_values(), op.low)[index]
+        high = mixed(op.static_high.get_values(), op.high)[index]
+        return builder.add(builder.add(dim(op.source, index, builder), low), high)
+    if isinstance(op, tensor.ConcatOp) and index == op.dim.value.data:
+        total: Size = 0
+        for operand in op.inputs:
+            total = builder.add(total, dim(operand, index, builder))
+        return total
+    if isinstance(op, tensor.ConcatOp):
+        return dim(op.inputs[0], index, builder)
+    if op.name == "tensor.generate":
+        assert isinstance(value.type, TensorType)
+        return mixed(value.type.get_shape(), list(op.operands))[index]
+    if op.name == "flow.dispatch":
+        position = 0
+        for result in op.results[: value.index]:
+            assert isinstance(result.type, TensorType)
+            position += result.type.get_shape().count(DYNAMIC_INDEX)
+        assert isinstance(value.type, TensorType)
+        position += value.type.get_shape()[:index].count(DYNAMIC_INDEX)
+        return op.result_dims[position]  # pyright: ignore
+    return None
+
+
+def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
+    """The reassociation groups as lists of ints."""
+    return [[i.value.data for i in group.data] for group in op.reassociation.data]  # pyright: ignore
+
+
+def kept_dims(sizes: Sequence[Size], result_shape: Sequence[int]) -> list[int]:
+    """
+    Source dims that survive in a rank-reduced slice, one for each result dim.
+
+    Static ones of size 1 are dropped, from the front, until the ranks agree; MLIR's
+    inference (`computeRankReductionMask`) matches sizes the same way.
+    """
+    kept: list[int] = []
+    for position, size in enumerate(sizes):
+        remaining = len(sizes) - position
+        missing = len(result_shape) - len(kept)
+        if missing == 0:
+            break
+        if isinstance(size, int) and size == 1 and remaining > missing and result_shape[len(kept)] != 1:
+            continue
+        kept.append(position)
+    return kept
+
+
+def index_type() -> IndexType:
+    """The `index` type."""
+    return IndexType()

@@ -1,0 +1,221 @@
+"""
+Structured ops as loops: which loops there are, how far they run, what each operand sees.
+
+Everything here reads an op through xDSL's `LinalgStructuredOperation`, so named ops and
+`linalg.generic` look alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    MemRefType,
+    ShapedType,
+    TensorType,
+)
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+Structured = linalg.abstract_ops.LinalgStructuredOperation  # pyright: ignore
+
+
+def maps(op: Structured) -> list[AffineMap]:
+    """Indexing maps, one per operand, inputs first."""
+    return [attr.data for attr in op.get_indexing_maps()]
+
+
+def iterators(op: Structured) -> list[str]:
+    """`parallel`, `reduction` or `window`, one per loop."""
+    return [str(kind.data) for kind in op.get_iterator_types()]
+
+
+def is_parallel(op: Structured) -> bool:
+    """Whether every loop is parallel."""
+    return all(kind == "parallel" for kind in iterators(op))
+
+
+def loop_sources(op: Structured) -> list[tuple[int, int] | None]:
+    """For each loop, an (operand, dim) whose size is the loop's trip count."""
+    indexing = maps(op)
+    found: list[tuple[int, int] | None] = [None] * len(iterators(op))
+    for position, (operand, indexing_map) in enumerate(zip(op.operands, indexing, strict=True)):
+        if not isinstance(operand.type, ShapedType):
+            continue
+        shape = operand.type.get_shape()
+        for axis, expr in enumerate(indexing_map.results):
+            if not isinstance(expr, AffineDimExpr):
+                continue
+            known = found[expr.position]
+            if known is None or (shape[axis] >= 0 and _size(op, known) < 0):
+                found[expr.position] = (position, axis)
+    return found
+
+
+def _size(op: Operation, source: tuple[int, int]) -> int:
+    operand_type = op.operands[source[0]].type
+    assert isinstance(operand_type, ShapedType)
+    return operand_type.get_shape()[source[1]]
+
+
+def static_ranges(op: Structured) -> list[int]:
+    """Trip count of each loop, -1 where dynamic."""
+    return [-1 if source is None else _size(op, source) for source in loop_sources(op)]
+
+
+def generic(
+    inputs: Sequence[SSAValue],
+    outputs: Sequence[SSAValue],
+    indexing: Sequence[AffineMap],
+    kinds: Sequence[str],
+    body: Region,
+) -> linalg.GenericOp:
+    """A `linalg.generic` on tensors (results typed as its outputs) or on memrefs (no results)."""
+    return linalg.GenericOp(
+        inputs,
+        outputs,
+        body,
+        ArrayAttr(AffineMapAttr(m) for m in indexing),
+        ArrayAttr(IteratorTypeAttr(IteratorType(kind)) for kind in kinds),
+        [o.type for o in outputs if isinstance(o.type, TensorType)],
+    )
+
+
+def element_type(value: SSAValue) -> Attribute:
+    """Element type of a shaped value, or the type itself of a scalar."""
+    if isinstance(value.type, TensorType | MemRefType):
+        return value.type.get_element_type()
+    return value.type
+
+
+def copy_region(
+    element_types: Sequence[Attribute], source: int, target_type: Attribute
+) -> Region:
+    """A body that yields argument number `source` unchanged."""
+    block = Block(arg_types=element_types)
+    assert block.args[source].type == target_type
+    block.add_op(linalg.YieldOp(block.args[source]))
+    return Region(block)
+
+
+def inline_body(
+    block: Block,
+    arguments: Sequence[SSAValue],
+    insert: Callable[[Operation], Operation],
+    index_of: Callable[[int], SSAValue] | None = None,
+) -> list[SSAValue]:
+    """
+    Copies the ops of a structured body through `insert`, with block arguments replaced.
+
+    `index_of` gives the value of `linalg.index` per loop (None keeps the ops). Returns
+    the yielded values.
+    """
+    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    for op in block.ops:
+        if isinstance(op, linalg.YieldOp):
+            return [mapping.get(v, v) for v in op.operands]
+        if isinstance(op, linalg.IndexOp) and index_of is not None:
+            mapping[op.result] = index_of(op.dim.value.data)
+            continue
+        copy = op.clone(value_mapper=mapping)
+        insert(copy)
+    raise AssertionError("a structured body ends in linalg.yield")
+
+
+def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) -> Size:
+    """An affine expression computed from the values of its dims (all non-negative)."""
+    if isinstance(expr, AffineConstantExpr):
+        return expr.value
+    if isinstance(expr, AffineDimExpr):
+        return dims[expr.position]
+    assert isinstance(expr, AffineBinaryOpExpr)
+    lhs = affine_value(expr.lhs, dims, builder)
+    rhs = affine_value(expr.rhs, dims, builder)
+    match expr.kind:
+        case AffineBinaryOpKind.Add:
+            return builder.add(lhs, rhs)
+        case AffineBinaryOpKind.Mul:
+            return builder.mul(lhs, rhs)
+        case AffineBinaryOpKind.Mod:
+            return builder.rem(lhs, rhs)
+        case AffineBinaryOpKind.FloorDiv:
+            return builder.floordiv(lhs, rhs)
+        case AffineBinaryOpKind.CeilDiv:
+            assert isinstance(rhs, int)
+            return builder.ceildiv(lhs, rhs)
+
+
+def linear_form(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
+    """Coefficients by dim and the constant of a linear expression, or None."""
+    if isinstance(expr, AffineConstantExpr):
+        return {}, expr.value
+    if isinstance(expr, AffineDimExpr):
+        return {expr.position: 1}, 0
+    if not isinstance(expr, AffineBinaryOpExpr):
+        return None
+    lhs, rhs = linear_form(expr.lhs), linear_form(expr.rhs)
+    if lhs is None or rhs is None:
+        return None
+    if expr.kind is AffineBinaryOpKind.Add:
+        terms = dict(lhs[0])
+        for position, factor in rhs[0].items():
+            terms[position] = terms.get(position, 0) + factor
+        return terms, lhs[1] + rhs[1]
+    if expr.kind is AffineBinaryOpKind.Mul:
+        if lhs[0] and rhs[0]:
+            return None
+        factor, (terms, constant) = (lhs[1], rhs) if not lhs[0] else (rhs[1], lhs)
+        return {p: f * factor for p, f in terms.items()}, constant * factor
+    return None
+
+
+def substitute(expr_map: AffineMap, values: Mapping[int, AffineExpr], num_dims: int) -> AffineMap:
+    """The map with each dim replaced, over `num_dims` new dims."""
+    replacements = [
+        values.get(i, AffineExpr.dimension(i)) for i in range(expr_map.num_dims)
+    ]
+    return AffineMap(
+        num_dims,
+        0,
+        tuple(e.replace_dims_and_symbols(replacements, []) for e in expr_map.results),
+    )
+
+
+def captured_values(op: Operation) -> list[SSAValue]:
+    """Values used in the regions of an op but defined outside it, in order, once each."""
+    found: dict[SSAValue, None] = {}
+    for inner in op.walk():
+        if inner is op:
+            continue
+        for operand in inner.operands:
+            owner = operand.block if isinstance(operand, BlockArgument) else operand.owner
+            if not _inside(owner, op):
+                found[operand] = None
+    return list(found)
+
+
+def _inside(node: Operation | Block, op: Operation) -> bool:
+    current: Operation | Block | Region | None = node
+    while current is not None:
+        if current is op:
+            return True
+        current = current.parent
+    return False
+
+
+def is_elementwise_constant(value: SSAValue) -> bool:
+    """Whether a value is an `arith.constant`."""
+    return isinstance(value.owner, arith.ConstantOp)
