@@ -1,0 +1,408 @@
+/* The services that generated code gets through `irees_runtime`: a thread pool and memory.
+
+   One pool per process. Its workers start at the first region that needs them, spin for a moment
+   after each region and then sleep. Only one caller at a time has the workers; whoever comes
+   second runs its region alone, on its own scratch, so that nobody waits for anybody and nothing
+   can deadlock. No result depends on which of the two happens. */
+#define _GNU_SOURCE
+#include "irees.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+#define LINE 128 /* two cache lines: the prefetcher fetches pairs */
+#define MAX_THREADS 1024
+#define SPIN_NS 50000
+#define YIELD_NS 1000000
+
+static inline void relax(void) {
+#if defined(__SSE2__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static inline int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------
+
+   A block is a 64-byte header and what the program sees. Blocks of 64 KiB and more are kept when
+   they are freed, up to a bound, because fresh pages cost a fault each. */
+
+#define HEADER 64
+#define HUGE_PAGE ((size_t)2 << 20)
+#define KEEP_FROM ((size_t)64 << 10)
+#define KEEP_BYTES ((size_t)256 << 20)
+#define KEEP_BLOCKS 8
+
+typedef struct block {
+  size_t capacity;
+} block;
+
+static struct {
+  pthread_mutex_t lock;
+  block *blocks[KEEP_BLOCKS]; /* oldest first */
+  int count;
+  size_t bytes;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static block *block_new(size_t capacity) {
+  size_t total = capacity + HEADER;
+  void *memory = NULL;
+  if (posix_memalign(&memory, total >= HUGE_PAGE ? HUGE_PAGE : 64, total)) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (total >= HUGE_PAGE) madvise(memory, total & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
+#endif
+  block *fresh = memory;
+  fresh->capacity = capacity;
+  return fresh;
+}
+
+static block *kept_take(int index) {
+  block *taken = kept.blocks[index];
+  kept.count--;
+  kept.bytes -= taken->capacity;
+  for (int i = index; i < kept.count; i++) kept.blocks[i] = kept.blocks[i + 1];
+  return taken;
+}
+
+/* The smallest kept block that fits and does not waste more than a quarter of itself. */
+static block *kept_find(size_t bytes) {
+  int best = -1;
+  for (int i = 0; i < kept.count; i++) {
+    size_t capacity = kept.blocks[i]->capacity;
+    if (capacity >= bytes && capacity - bytes <= capacity / 4 &&
+        (best < 0 || capacity <= kept.blocks[best]->capacity))
+      best = i;
+  }
+  return best < 0 ? NULL : kept_take(best);
+}
+
+static void *rt_alloc(int64_t bytes) {
+  if (bytes < 0 || bytes > INT64_MAX - (int64_t)(2 * HUGE_PAGE)) return NULL;
+  size_t capacity = ((size_t)bytes + 63) & ~(size_t)63;
+  block *found = NULL;
+  if (capacity >= KEEP_FROM) {
+    pthread_mutex_lock(&kept.lock);
+    found = kept_find(capacity);
+    pthread_mutex_unlock(&kept.lock);
+  }
+  if (!found) found = block_new(capacity);
+  return found ? (char *)found + HEADER : NULL;
+}
+
+static void rt_free(void *pointer) {
+  if (!pointer) return;
+  block *done = (block *)((char *)pointer - HEADER);
+  if (done->capacity < KEEP_FROM || done->capacity > KEEP_BYTES) {
+    free(done);
+    return;
+  }
+  block *dropped[KEEP_BLOCKS];
+  int drops = 0;
+  pthread_mutex_lock(&kept.lock);
+  while (kept.count == KEEP_BLOCKS || kept.bytes + done->capacity > KEEP_BYTES)
+    dropped[drops++] = kept_take(0);
+  kept.blocks[kept.count++] = done;
+  kept.bytes += done->capacity;
+  pthread_mutex_unlock(&kept.lock);
+  while (drops) free(dropped[--drops]);
+}
+
+/* Gives the kept blocks back to the system. */
+EXPORT void irees_rt_trim(void) {
+  block *dropped[KEEP_BLOCKS];
+  int drops = 0;
+  pthread_mutex_lock(&kept.lock);
+  while (kept.count) dropped[drops++] = kept_take(0);
+  pthread_mutex_unlock(&kept.lock);
+  while (drops) free(dropped[--drops]);
+}
+
+/* ---- per-thread state -----------------------------------------------------------------------*/
+
+typedef struct {
+  void *memory;
+  int64_t bytes;
+} scratch;
+
+static pthread_key_t caller_key; /* the scratch of a calling thread, freed with the thread */
+static _Thread_local int out_of_memory;
+
+/* At least `bytes`, or NULL. What was there before is lost. */
+static int scratch_reserve(scratch *mine, int64_t bytes) {
+  if (mine->bytes >= bytes) return 1;
+  int64_t grown = bytes + bytes / 4;
+  rt_free(mine->memory);
+  mine->memory = rt_alloc(grown);
+  mine->bytes = mine->memory ? grown : 0;
+  return mine->memory != NULL;
+}
+
+static void caller_scratch_free(void *state) {
+  rt_free(((scratch *)state)->memory);
+  free(state);
+}
+
+static scratch *caller_scratch(void) {
+  scratch *mine = pthread_getspecific(caller_key);
+  if (!mine && (mine = calloc(1, sizeof *mine)) && pthread_setspecific(caller_key, mine)) {
+    free(mine);
+    mine = NULL;
+  }
+  return mine;
+}
+
+/* ---- pool -----------------------------------------------------------------------------------*/
+
+typedef struct {
+  _Alignas(LINE) atomic_uint go; /* raised once per region */
+  atomic_int asleep;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  scratch scratch;
+  int started;
+} worker;
+
+static struct {
+  /* The region that runs now. Written by the caller before `go`, read by workers after it. */
+  irees_workgroup_fn fn;
+  const irees_dispatch *dispatch;
+  int64_t count;
+  int parts;
+
+  _Alignas(LINE) atomic_int pending; /* parts that are not done */
+  atomic_int caller_asleep;
+  pthread_mutex_t lock;
+  pthread_cond_t done;
+
+  _Alignas(LINE) atomic_flag busy;
+  atomic_int threads;
+  atomic_int cores;
+} pool = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .done = PTHREAD_COND_INITIALIZER,
+    .busy = ATOMIC_FLAG_INIT,
+    .threads = 1,
+    .cores = 1,
+};
+
+static worker workers[MAX_THREADS]; /* workers[i] runs part i; 0 is the caller and unused */
+
+static void run_part(int part, void *memory) {
+  int64_t count = pool.count, parts = pool.parts;
+  /* count * part could overflow; this form cannot, and spreads the remainder over the first. */
+  int64_t size = count / parts, extra = count % parts;
+  int64_t begin = size * part + (part < extra ? part : extra);
+  int64_t end = begin + size + (part < extra);
+  irees_workgroup_fn fn = pool.fn;
+  const irees_dispatch *dispatch = pool.dispatch;
+  for (int64_t i = begin; i < end; i++) fn(dispatch, i, memory);
+}
+
+static int64_t spin_limit(void) {
+  return atomic_load_explicit(&pool.threads, memory_order_relaxed) <=
+                 atomic_load_explicit(&pool.cores, memory_order_relaxed)
+             ? SPIN_NS
+             : 0;
+}
+
+static unsigned worker_wait(worker *me, unsigned seen) {
+  unsigned go;
+  int64_t limit = spin_limit(), begin = limit ? now_ns() : 0;
+  for (int i = 1; limit; i++) {
+    if ((go = atomic_load_explicit(&me->go, memory_order_acquire)) != seen) return go;
+    relax();
+    if (i % 32 == 0 && now_ns() - begin > limit) break;
+  }
+  pthread_mutex_lock(&me->lock);
+  atomic_store(&me->asleep, 1);
+  while ((go = atomic_load(&me->go)) == seen) pthread_cond_wait(&me->wake, &me->lock);
+  atomic_store(&me->asleep, 0);
+  pthread_mutex_unlock(&me->lock);
+  return go;
+}
+
+static void *worker_main(void *argument) {
+  worker *me = argument;
+  int part = (int)(me - workers);
+  unsigned seen = 0;
+  for (;;) {
+    seen = worker_wait(me, seen);
+    run_part(part, me->scratch.memory);
+    if (atomic_fetch_sub(&pool.pending, 1) == 1 && atomic_load(&pool.caller_asleep)) {
+      pthread_mutex_lock(&pool.lock);
+      pthread_cond_signal(&pool.done);
+      pthread_mutex_unlock(&pool.lock);
+    }
+  }
+  return NULL;
+}
+
+static int worker_start(worker *fresh) {
+  sigset_t all, before;
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_mutex_init(&fresh->lock, NULL);
+  pthread_cond_init(&fresh->wake, NULL);
+  atomic_store(&fresh->go, 0);
+  atomic_store(&fresh->asleep, 0);
+  if (pthread_attr_init(&attributes)) return 0;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  /* Signals are for the threads of the program, Python's main thread above all. */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  fresh->started = !pthread_create(&thread, &attributes, worker_main, fresh);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+#ifdef __linux__
+  if (fresh->started) pthread_setname_np(thread, "irees-worker");
+#endif
+  return fresh->started;
+}
+
+/* How many of the wanted parts can run: workers that start and have their scratch. */
+static int prepare_workers(int parts, int64_t scratch_bytes) {
+  for (int i = 1; i < parts; i++) {
+    if (!workers[i].started && !worker_start(workers + i)) return i;
+    if (!scratch_reserve(&workers[i].scratch, scratch_bytes)) return i;
+  }
+  return parts;
+}
+
+static void wait_for_workers(void) {
+  int64_t begin = 0, limit = spin_limit(), spent;
+  for (int i = 1; atomic_load_explicit(&pool.pending, memory_order_acquire); i++) {
+    relax();
+    if (i % 32) continue;
+    if (!begin) begin = now_ns();
+    spent = now_ns() - begin;
+    if (spent > limit) sched_yield();
+    if (spent > YIELD_NS) break;
+  }
+  if (!atomic_load(&pool.pending)) return;
+  pthread_mutex_lock(&pool.lock);
+  atomic_store(&pool.caller_asleep, 1);
+  while (atomic_load(&pool.pending)) pthread_cond_wait(&pool.done, &pool.lock);
+  atomic_store(&pool.caller_asleep, 0);
+  pthread_mutex_unlock(&pool.lock);
+}
+
+static void run_together(int parts, void *memory) {
+  pool.parts = parts;
+  atomic_store_explicit(&pool.pending, parts - 1, memory_order_relaxed);
+  for (int i = 1; i < parts; i++) {
+    /* Sequentially consistent on both sides: either the worker sees `go`, or we see it asleep. */
+    atomic_fetch_add(&workers[i].go, 1);
+    if (!atomic_load(&workers[i].asleep)) continue;
+    pthread_mutex_lock(&workers[i].lock);
+    pthread_cond_signal(&workers[i].wake);
+    pthread_mutex_unlock(&workers[i].lock);
+  }
+  run_part(0, memory);
+  wait_for_workers();
+}
+
+static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatch *dispatch,
+                        int64_t count, int64_t scratch_bytes) {
+  (void)unused;
+  if (count <= 0) return;
+  scratch *mine = caller_scratch();
+  if (!mine || !scratch_reserve(mine, scratch_bytes)) {
+    out_of_memory = 1;
+    return;
+  }
+  int parts = atomic_load_explicit(&pool.threads, memory_order_relaxed);
+  if (parts > count) parts = (int)count;
+  if (parts > 1 && !atomic_flag_test_and_set_explicit(&pool.busy, memory_order_acquire)) {
+    parts = prepare_workers(parts, scratch_bytes);
+    pool.fn = fn;
+    pool.dispatch = dispatch;
+    pool.count = count;
+    run_together(parts, mine->memory);
+    atomic_flag_clear_explicit(&pool.busy, memory_order_release);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++) fn(dispatch, i, mine->memory);
+}
+
+/* ---- fork: the child has the memory of the workers, but not the workers -----------------------*/
+
+static void before_fork(void) { pthread_mutex_lock(&kept.lock); }
+
+static void after_fork_parent(void) { pthread_mutex_unlock(&kept.lock); }
+
+static void after_fork_child(void) {
+  pthread_mutex_unlock(&kept.lock);
+  pthread_mutex_init(&pool.lock, NULL);
+  pthread_cond_init(&pool.done, NULL);
+  atomic_store(&pool.pending, 0);
+  atomic_store(&pool.caller_asleep, 0);
+  /* The scratch of a worker may be half replaced; it is left where it is. */
+  for (int i = 1; i < MAX_THREADS; i++) {
+    workers[i].started = 0;
+    workers[i].scratch = (scratch){0};
+  }
+  atomic_flag_clear(&pool.busy);
+}
+
+/* ---- exports --------------------------------------------------------------------------------*/
+
+static const irees_runtime services = {
+    .pool = &pool, .parallel = rt_parallel, .alloc = rt_alloc, .free = rt_free};
+
+EXPORT int32_t irees_rt_abi(void) { return 1; }
+
+/* NULL when the process has no thread-specific keys left. Called once, under Python's import. */
+EXPORT const irees_runtime *irees_rt_get(void) {
+  static int ready;
+  if (!ready) {
+    if (pthread_key_create(&caller_key, caller_scratch_free)) return NULL;
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    ready = 1;
+  }
+  return &services;
+}
+
+/* `cores` is how many threads can run at once: with more than that, nobody spins. */
+EXPORT void irees_rt_set_threads(int32_t threads, int32_t cores) {
+  if (threads < 1) threads = 1;
+  if (threads > MAX_THREADS) threads = MAX_THREADS;
+  atomic_store(&pool.cores, cores);
+  atomic_store(&pool.threads, threads);
+}
+
+EXPORT int32_t irees_rt_threads(void) { return atomic_load(&pool.threads); }
+
+EXPORT void irees_rt_free(void *pointer) { rt_free(pointer); }
+
+/* Runs an entry with empty results and the default float environment: the caller may have asked
+   for flushed subnormals or another rounding, which the workers would not know of. */
+EXPORT int32_t irees_rt_invoke(irees_entry_fn entry, const irees_call *call, int64_t results) {
+  for (int64_t i = 0; i < results; i++) call->results[i] = NULL;
+  out_of_memory = 0;
+#if defined(__SSE2__)
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(0x1f80);
+#endif
+  int32_t status = entry(call);
+#if defined(__SSE2__)
+  _mm_setcsr(before);
+#endif
+  return status == 0 && out_of_memory ? IREES_OUT_OF_MEMORY : status;
+}
