@@ -1,0 +1,349 @@
+"""
+From C text to a shared library: finds the C compiler, runs it, and remembers what it made.
+
+Every text becomes an object and all objects one library; both are cached by content
+(`irees.runtime.cache`), so a program that changed in one kernel compiles one file. The compiler
+is a process with an argument list, a clean environment and a time limit, never a shell.
+The same flags serve gcc, clang and `zig cc`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from irees.errors import ToolchainError
+from irees.runtime.cache import Cache, default_cache, key_of
+from irees.target import Target, cpu_target, default_threads, host_features
+
+FORMAT = "irees-object-1"
+TIME_LIMIT_SECONDS = 120
+STDERR_LINES = 20
+NATIVE = Path(__file__).parents[2] / "runtime" / "native"
+
+_CANDIDATES = ("clang", "gcc", "cc")
+_OPTIMIZATION = {0: "-O0", 1: "-O1", 2: "-O3", 3: "-O3"}
+# gnu11, because c11 turns trigraphs on. Signed overflow wraps and aliasing is by address, because
+# the IR says so. No error numbers and no float traps: neither changes a result.
+_COMPILE_FLAGS = (
+    *("-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fwrapv", "-fno-strict-aliasing"),
+    *("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
+    *("-Werror=implicit-function-declaration", "-Werror=return-type"),
+)
+_LINK_FLAGS = ("-Wl,-z,defs", "-Wl,-z,noexecstack") if sys.platform == "linux" else ()
+# What lets a stranger's environment change the meaning of a compilation.
+_FOREIGN_ENVIRONMENT = (
+    *("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"),
+    *("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "LD_PRELOAD", "CFLAGS", "LDFLAGS"),
+)
+
+_log = logging.getLogger("irees.toolchain")
+_flights: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+_flights_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler: how to run it, and all that a cache key must know of it."""
+
+    command: tuple[str, ...]
+    version: str
+    identity: str
+
+    @property
+    def is_zig(self) -> bool:
+        """Whether it is `zig cc`, which adds checks of undefined behaviour by itself."""
+        return any(Path(word).name in ("zig", "ziglang") for word in self.command)
+
+
+def find_compiler() -> Compiler:
+    """
+    The compiler to use: `IREES_CC`, `CC`, clang, gcc, cc, then the `ziglang` package.
+
+    Raises ToolchainError when there is none, or when the chosen one does not run.
+    """
+    for variable in ("IREES_CC", "CC"):
+        if chosen := os.environ.get(variable, "").strip():
+            command = shlex.split(chosen)
+            if not shutil.which(command[0]):
+                raise ToolchainError(
+                    f"the C compiler {command[0]!r} is missing", hint=f"correct {variable}"
+                )
+            return _probe(tuple(command))
+    if found := next(filter(shutil.which, _CANDIDATES), None):
+        return _probe((found,))
+    return _probe(_zig_command())
+
+
+@cache
+def _zig_command() -> tuple[str, ...]:
+    spec = find_spec("ziglang")
+    if spec is None or not spec.origin:
+        raise ToolchainError(
+            "there is no C compiler (IREES_CC, CC, clang, gcc, cc)",
+            hint="install gcc or clang, or `pip install irees[zig]`",
+        )
+    _log.warning("no C compiler on PATH: using zig cc, whose first compilation takes seconds")
+    binary = Path(spec.origin).with_name("zig")
+    return (str(binary), "cc") if binary.exists() else (sys.executable, "-m", "ziglang", "cc")
+
+
+@cache
+def _probe(command: tuple[str, ...]) -> Compiler:
+    try:
+        answer = subprocess.run(
+            [*command, "--version"],
+            capture_output=True,
+            timeout=TIME_LIMIT_SECONDS,
+            stdin=subprocess.DEVNULL,
+            env=_environment(None),
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        name = shlex.join(command)
+        raise ToolchainError(f"the C compiler {name} does not run: {error}") from None
+    if answer.returncode:
+        raise ToolchainError(_describe_failure([*command, "--version"], answer.returncode, answer))
+    version = answer.stdout.decode(errors="replace").strip()
+    facts = [version]
+    for word in command:
+        if (path := shutil.which(word)) and not word.startswith("-"):
+            status = os.stat(path)
+            facts += [os.path.realpath(path), str(status.st_size), str(status.st_mtime_ns)]
+    identity = key_of(*command, *facts)
+    return Compiler(command, version.splitlines()[0] if version else "", identity)
+
+
+def compile_library(
+    sources: dict[str, str],
+    *,
+    target: Target | None = None,
+    fp: str = "default",
+    opt_level: int = 2,
+    store: Cache | None = None,
+) -> bytes:
+    """
+    The shared library made of those C texts (name => text), as bytes.
+
+    Names only help to read an error; they do not reach the library. Raises ToolchainError.
+    """
+    compiler = find_compiler()
+    store = store or default_cache()
+    flags = _compile_flags(compiler, target or cpu_target(), fp, opt_level)
+    header = (NATIVE / "irees.h").read_bytes()
+    features = " ".join(sorted(host_features())) if "native" in " ".join(flags) else ""
+    common = (FORMAT, compiler.identity, " ".join(flags), features, header)
+    keys = {key_of(*common, text): (name, text) for name, text in sources.items()}
+    library_key = key_of("library", *_LINK_FLAGS, *keys)
+    with _single_flight(library_key):
+        if (image := store.get(library_key)) is not None:
+            return image
+        with _Build(compiler, store) as build:
+            objects = build.compile(keys, flags)
+            image = build.link(objects)
+        store.put(library_key, image)
+    return image
+
+
+def runtime_library(store: Cache | None = None) -> bytes:
+    """The services of `runtime/native/runtime.c`, for any CPU of this family."""
+    text = (NATIVE / "runtime.c").read_text()
+    return compile_library({"runtime": text}, target=cpu_target("generic"), store=store)
+
+
+def _compile_flags(compiler: Compiler, target: Target, fp: str, opt_level: int) -> list[str]:
+    contract = "-ffp-contract=off" if fp == "strict" else "-ffp-contract=fast"
+    flags = [*_COMPILE_FLAGS, _OPTIMIZATION[opt_level], contract]
+    if not compiler.is_zig:
+        return [*flags, *target.c_flags]
+    # zig has its own names of processors, takes the host's when none is given, and adds checks.
+    processor = "baseline" if target.arch == "generic" else target.arch.replace("-", "_")
+    return [*flags, f"-mcpu={processor}", "-fno-sanitize=undefined"]
+
+
+@contextmanager
+def _single_flight(key: str) -> Iterator[None]:
+    """One build of a key at a time in this process; the next one finds it in the cache."""
+    with _flights_lock:
+        flight = _flights.setdefault(key, threading.Lock())
+    with flight:
+        yield
+
+
+class _Build:
+    """One private folder and the compiler processes that work in it."""
+
+    def __init__(self, compiler: Compiler, store: Cache):
+        self.compiler = compiler
+        self.store = store
+        self.processes: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+
+    def __enter__(self) -> _Build:
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix="irees-cc-"))
+        except OSError as error:
+            raise ToolchainError(f"no temporary folder: {error.strerror}") from None
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self._stop()
+        if not isinstance(error, ToolchainError):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        for path in self.folder.iterdir():
+            if path.suffix != ".c":
+                _remove(path)
+        if any(self.folder.glob("*.c")):
+            error.hint = f"the C text is kept in {self.folder}"
+        else:
+            _remove(self.folder)
+
+    def compile(self, keys: dict[str, tuple[str, str]], flags: Sequence[str]) -> list[Path]:
+        """The objects of all texts, in order: from the cache, or compiled in parallel."""
+        paths = [self.folder / f"{key[:16]}.o" for key in keys]
+        pool = ThreadPoolExecutor(max(1, min(default_threads(), len(keys))))
+        try:
+            jobs = [
+                pool.submit(self._compile_one, path, key, *keys[key], flags)
+                for path, key in zip(paths, keys, strict=True)
+            ]
+            for job in jobs:
+                job.result()
+        except BaseException:
+            # After an error or Ctrl-C nobody waits for the compilers that still run.
+            self._stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return paths
+
+    def _compile_one(
+        self, path: Path, key: str, name: str, text: str, flags: Sequence[str]
+    ) -> None:
+        if (content := self.store.get(key)) is not None:
+            _write(path, content)
+            return
+        source = path.with_suffix(".c")
+        _write(source, text.encode("utf-8"))
+        tail = ["-I", str(NATIVE), "-c", source.name, "-o", path.name]
+        self._run([*self.compiler.command, *flags, *tail], f"the C compiler, on {name},")
+        self.store.put(key, _read(path))
+        # Only what failed is kept.
+        _remove(source)
+
+    def link(self, objects: Sequence[Path]) -> bytes:
+        """The library made of the objects."""
+        names = [path.name for path in objects]
+        tail = [*names, "-lm", "-lpthread", "-o", "library.so"]
+        self._run([*self.compiler.command, "-shared", *_LINK_FLAGS, *tail], "the linker")
+        return _read(self.folder / "library.so")
+
+    def _run(self, command: list[str], who: str) -> None:
+        answer = self._attempt(command)
+        crashed = answer.returncode < 0 or b"internal compiler error" in answer.stderr
+        if crashed and "-O3" in command and not self.stopped:
+            _log.warning("%s crashed; trying again with -O1", who)
+            answer = self._attempt(["-O1" if word == "-O3" else word for word in command])
+        if answer.returncode:
+            raise ToolchainError(_describe_failure(command, answer.returncode, answer, who))
+
+    def _attempt(self, command: list[str]) -> subprocess.CompletedProcess[bytes]:
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=_environment(self.folder, self.store.root),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolchainError(f"{command[0]} does not run: {error.strerror}") from None
+        self.processes.add(process)
+        if self.stopped:
+            _kill(process)
+        try:
+            _, stderr = process.communicate(timeout=TIME_LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            process.communicate()
+            raise ToolchainError(
+                f"the C compiler ran longer than {TIME_LIMIT_SECONDS} s: {shlex.join(command)}"
+            ) from None
+        finally:
+            self.processes.discard(process)
+        return subprocess.CompletedProcess(command, process.returncode, b"", stderr)
+
+    def _stop(self) -> None:
+        self.stopped = True
+        for process in list(self.processes):
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    # The compiler is a driver: its children are in the session that it leads.
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+def _environment(folder: Path | None, root: Path | None = None) -> dict[str, str]:
+    kept = {name: text for name, text in os.environ.items() if name not in _FOREIGN_ENVIRONMENT}
+    kept |= {"LC_ALL": "C"}
+    if folder:
+        kept |= {"TMPDIR": str(folder), "ZIG_LOCAL_CACHE_DIR": str(folder / "zig")}
+    if root:
+        kept.setdefault("ZIG_GLOBAL_CACHE_DIR", str(root / "zig"))
+    return kept
+
+
+def _describe_failure(
+    command: Sequence[str],
+    status: int,
+    answer: subprocess.CompletedProcess[bytes],
+    who: str = "the C compiler",
+) -> str:
+    how = f"was killed by signal {-status}" if status < 0 else f"failed with exit {status}"
+    lines = answer.stderr.decode(errors="replace").splitlines()[-STDERR_LINES:]
+    return "\n".join((f"{who} {how}: {shlex.join(command)}", *lines))
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise ToolchainError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ToolchainError(f"the C compiler made no {path.name}: {error.strerror}") from None
+    if not content:
+        raise ToolchainError(f"the C compiler made an empty {path.name}")
+    return content
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

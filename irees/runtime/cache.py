@@ -1,0 +1,255 @@
+"""
+The cache of compiled code: a folder of files named by what they were made from.
+
+A cache problem is never an error: a bad folder, a full disk, a flipped bit all end in "not
+found", and the caller builds again. The rules, each of which some other cache learnt the hard
+way:
+
+* one entry is one file, so that no two parts of an entry can come from different builds;
+* the file ends with a SHA-256 of its key and content, checked at every read; the bytes that
+  were checked are the bytes that are loaded (`irees.runtime.library`);
+* a file is written under a private name and then renamed; a published file is never written to;
+* the folder belongs to this user (or to root) and nobody else may write to it; otherwise a
+  private temporary folder takes its place and one warning says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+MAX_BYTES = 1 << 30
+VERSION = "v1"
+_MAGIC = b"IREES-C1"
+_TRAILER_BYTES = 32 + len(_MAGIC)
+_PRUNE_EVERY = 256
+# A writer that was killed leaves its private file behind; nobody writes for so long.
+_ABANDONED_SECONDS = 3600
+
+
+class CacheWarning(UserWarning):
+    """The cache folder cannot be used; everything still works, only slower."""
+
+
+@dataclass
+class Counts:
+    """What happened since the process started."""
+
+    hits: int = 0
+    misses: int = 0
+    rejected: int = 0
+    unwritten: int = 0
+
+
+def key_of(*parts: str | bytes) -> str:
+    """The SHA-256 of all parts and their lengths, in hexadecimal."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@dataclass
+class Cache:
+    """The entries below one folder. Every method is total: no error of the system gets out."""
+
+    root: Path
+    max_bytes: int = MAX_BYTES
+    counts: Counts = field(default_factory=Counts)
+    _writes: int = 0
+
+    def get(self, key: str) -> bytes | None:
+        """The content of an entry that is there and whole, else None."""
+        path = self._path(key)
+        try:
+            entry = _read_regular_file(path)
+        except OSError:
+            self.counts.misses += 1
+            return None
+        content = _unseal(key, entry)
+        if content is None:
+            self.counts.rejected += 1
+            _quietly(os.unlink, path)
+            return None
+        self.counts.hits += 1
+        _quietly(os.utime, path)
+        return content
+
+    def put(self, key: str, content: bytes) -> bool:
+        """Publishes an entry; False when it could not be written."""
+        path = self._path(key)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, private = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+        except OSError:
+            self.counts.unwritten += 1
+            return False
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_seal(key, content))
+            os.replace(private, path)
+        except OSError:
+            self.counts.unwritten += 1
+            _quietly(os.unlink, private)
+            return False
+        if self._writes % _PRUNE_EVERY == 0:
+            self.prune(self.max_bytes)
+        self._writes += 1
+        return True
+
+    def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """All published entries with their status."""
+        for path in sorted(self.root.glob("[0-9a-f][0-9a-f]/*")):
+            try:
+                status = path.lstat()
+            except OSError:
+                continue
+            if len(path.name) == 64:
+                yield path, status
+
+    def stats(self) -> dict[str, object]:
+        """The folder, its entries and bytes, and the counts of this process."""
+        sizes = [status.st_size for _, status in self.entries()]
+        return {
+            "folder": str(self.root),
+            "entries": len(sizes),
+            "bytes": sum(sizes),
+            "max_bytes": self.max_bytes,
+            **vars(self.counts),
+        }
+
+    def verify(self) -> list[Path]:
+        """Checks every entry; removes the damaged ones and returns their paths."""
+        damaged: list[Path] = []
+        for path, _ in self.entries():
+            try:
+                whole = _unseal(path.name, _read_regular_file(path)) is not None
+            except OSError:
+                whole = False
+            if not whole:
+                damaged.append(path)
+                _quietly(os.unlink, path)
+        return damaged
+
+    def clear(self) -> int:
+        """Removes everything in the folder; returns how many entries there were."""
+        count = sum(1 for _ in self.entries())
+        for folder in (*self.root.glob("[0-9a-f][0-9a-f]"), self.root / "zig"):
+            shutil.rmtree(folder, ignore_errors=True)
+        return count
+
+    def prune(self, max_bytes: int) -> int:
+        """Removes the entries used longest ago until the rest fits; returns how many went."""
+        found = sorted(self.entries(), key=lambda entry: entry[1].st_mtime)
+        total = sum(status.st_size for _, status in found)
+        removed = 0
+        for path, status in found:
+            if total <= max_bytes:
+                break
+            _quietly(os.unlink, path)
+            total -= status.st_size
+            removed += 1
+        self._remove_abandoned(found[-1][1].st_mtime if found else 0.0)
+        return removed
+
+    def _remove_abandoned(self, newest: float) -> None:
+        for path in self.root.glob("[0-9a-f][0-9a-f]/.new-*"):
+            try:
+                if path.lstat().st_mtime < newest - _ABANDONED_SECONDS:
+                    path.unlink()
+            except OSError:
+                continue
+
+    def _path(self, key: str) -> Path:
+        return self.root / key[:2] / key
+
+
+@cache
+def default_cache() -> Cache:
+    """The cache of this process, in `IREES_CACHE_DIR` or the user's cache folder."""
+    root = _default_root()
+    reason = "no home folder" if root is None else _why_not(root)
+    if root is None or reason:
+        warnings.warn(
+            f"cache folder {root} cannot be used: {reason}; this process keeps its own",
+            CacheWarning,
+            stacklevel=2,
+        )
+        root = Path(tempfile.mkdtemp(prefix="irees-cache-"))
+        atexit.register(_remove_if_owner, root, os.getpid())
+    return Cache(root)
+
+
+def _default_root() -> Path | None:
+    if chosen := os.environ.get("IREES_CACHE_DIR"):
+        return Path(chosen).absolute() / VERSION
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg).absolute() / "irees" / VERSION
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    caches = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return caches / "irees" / VERSION
+
+
+def _why_not(root: Path) -> str | None:
+    """Makes the folder if need be; says why it cannot be trusted, or None."""
+    try:
+        root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, exist_ok=True)
+        status = root.lstat()
+    except OSError as error:
+        return error.strerror or str(error)
+    if not stat.S_ISDIR(status.st_mode):
+        return "it is not a folder"
+    if status.st_uid not in (os.geteuid(), 0):
+        return "it belongs to another user"
+    if status.st_mode & 0o022:
+        return "other users may write to it"
+    return None
+
+
+def _remove_if_owner(root: Path, pid: int) -> None:
+    # A forked child inherits the handler, not the folder.
+    if os.getpid() == pid:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _seal(key: str, content: bytes) -> bytes:
+    return content + hashlib.sha256(key.encode() + content).digest() + _MAGIC
+
+
+def _unseal(key: str, entry: bytes) -> bytes | None:
+    if len(entry) < _TRAILER_BYTES or not entry.endswith(_MAGIC):
+        return None
+    content, digest = entry[:-_TRAILER_BYTES], entry[-_TRAILER_BYTES : -len(_MAGIC)]
+    return content if hashlib.sha256(key.encode() + content).digest() == digest else None
+
+
+def _read_regular_file(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
+            raise OSError(f"{path} is not a file of this user")
+        return file.read()
+
+
+def _quietly(action, *arguments) -> None:
+    try:
+        action(*arguments)
+    except OSError:
+        pass
