@@ -1,0 +1,185 @@
+"""Repairs of the linalg ops that xDSL has: what they parse, what they accept, what effects they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from xdsl.dialects.builtin import ArrayAttr, ShapedType, StringAttr
+from xdsl.dialects.linalg import abstract_ops, ops
+from xdsl.ir import Region, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from .._effects import DestinationStyleEffects
+from .bodies import contraction, copy, element_types, elementwise, hidden_region, max_signed, quantized
+from .structured import parse_named, print_named
+from .syntax import (
+    parse_arrow_types,
+    parse_operand_group,
+    print_arrow_types,
+    print_operand_group,
+    to_iterator_types,
+)
+
+
+def parse_generic(cls: type[ops.GenericOp], parser: Parser) -> ops.GenericOp:
+    """`linalg.generic {maps, iterators} ins(...) outs(...) attrs = {...} { region } -> (types)`."""
+    start = parser.pos
+    attributes = dict(parser.parse_optional_attr_dict())
+    maps = attributes.pop("indexing_maps", None)
+    iterators = attributes.pop("iterator_types", None)
+    if not isinstance(maps, ArrayAttr) or iterators is None:
+        parser.raise_error("expected indexing_maps and iterator_types for linalg.generic", start, parser.pos)
+    iterators = to_iterator_types(parser, iterators)
+    doc = attributes.pop("doc", None)
+    library_call = attributes.pop("library_call", None)
+    if not isinstance(doc, StringAttr | None) or not isinstance(library_call, StringAttr | None):
+        parser.raise_error("expected doc and library_call to be strings", start, parser.pos)
+    attributes.pop("operandSegmentSizes", None)
+
+    ins = parse_operand_group(parser, "ins")
+    outs = parse_operand_group(parser, "outs")
+    if parser.parse_optional_keyword("attrs"):
+        parser.parse_punctuation("=")
+        attributes |= parser.parse_optional_attr_dict()
+    body = parser.parse_region()
+    op = cls(ins, outs, body, maps, iterators, parse_arrow_types(parser), doc, library_call)
+    op.attributes |= attributes
+    return op
+
+
+def print_generic(op: ops.GenericOp, printer: Printer) -> None:
+    """The inverse of `parse_generic`."""
+    printer.print_string(" {indexing_maps = ")
+    printer.print_attribute(op.indexing_maps)
+    printer.print_string(", iterator_types = [")
+    printer.print_list(op.iterator_types, lambda it: printer.print_string_literal(it.data))
+    printer.print_string("]")
+    for name in ("doc", "library_call"):
+        if (attr := op.properties.get(name)) is not None:
+            printer.print_string(f", {name} = ")
+            printer.print_attribute(attr)
+    printer.print_string("}")
+    print_operand_group(printer, "ins", op.inputs)
+    print_operand_group(printer, "outs", op.outputs)
+    if op.attributes:
+        printer.print_string(" attrs =")
+        printer.print_op_attributes(op.attributes)
+    printer.print_string(" ")
+    printer.print_region(op.body)
+    print_arrow_types(printer, [result.type for result in op.res])
+
+
+def _body_region(body):
+    def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
+        return hidden_region(body, inputs, outputs)
+
+    return classmethod(get_hidden_region)
+
+
+def _max_pool(args, unsigned):
+    return max_signed(args[2], args[0])
+
+
+def _fill(args, unsigned):
+    return copy(args, unsigned)
+
+
+def _verify_fill(op: ops.FillOp) -> None:
+    op.get_irdl_definition().verify(op)
+    if len(op.inputs) != 1 or len(op.outputs) != 1:
+        raise VerifyException("expected one input and one output")
+    if isinstance(op.inputs[0].type, ShapedType) and op.inputs[0].type.get_num_dims() != 0:
+        raise VerifyException("expected the value to be a scalar")
+
+
+def parse_permutation_like(keyword: str):
+    """The parser of `ins(%a : t) outs(%b : t) permutation = [..] attr-dict`."""
+
+    def parse(cls, parser: Parser):
+        ins = parse_operand_group(parser, "ins")
+        outs = parse_operand_group(parser, "outs")
+        if len(ins) != 1 or len(outs) != 1:
+            parser.raise_error("expected one input and one init")
+        numbers = parse_int_list(parser, keyword)
+        from xdsl.dialects.builtin import DenseArrayBase, i64
+
+        op = cls(ins[0], outs[0], DenseArrayBase.from_list(i64, numbers))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    return classmethod(parse)
+
+
+def parse_int_list(parser: Parser, keyword: str) -> list[int]:
+    """`keyword = [1, 2]`."""
+    parser.parse_keyword(keyword)
+    parser.parse_punctuation("=")
+    return list(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+
+
+def _print_transpose(op: ops.TransposeOp, printer: Printer) -> None:
+    print_operand_group(printer, "ins", op.inputs)
+    print_operand_group(printer, "outs", op.outputs)
+    printer.print_string(" permutation = ")
+    with printer.in_square_brackets():
+        printer.print_list(op.permutation.get_values(), printer.print_int)
+    printer.print_string(" ")
+    printer.print_op_attributes(op.attributes)
+
+
+def _verify_transpose(op: ops.TransposeOp) -> None:
+    op.get_irdl_definition().verify(op)
+    source, init = op.inputs[0].type, op.outputs[0].type
+    permutation = op.permutation.get_values()
+    assert isinstance(source, ShapedType)
+    assert isinstance(init, ShapedType)
+    rank = source.get_num_dims()
+    if sorted(permutation) != list(range(rank)) or init.get_num_dims() != rank:
+        raise VerifyException("permutation must be one of the dims of input and init")
+    for dim, from_dim in enumerate(permutation):
+        if source.get_shape()[from_dim] != init.get_shape()[dim]:
+            raise VerifyException(
+                f"dim(result, {dim}) = {init.get_shape()[dim]} doesn't match "
+                f"dim(input, permutation[{dim}]) = {source.get_shape()[from_dim]}"
+            )
+
+
+def add_effects(classes) -> None:
+    """Declare the memory effects of linalg ops, so that CSE and DCE know those on tensors as pure."""
+    for cls in classes:
+        if cls.name in ("linalg.yield", "linalg.index"):
+            cls.traits.add_trait(Pure())
+        elif not any(isinstance(trait, DestinationStyleEffects) for trait in cls.traits.traits):
+            cls.traits.add_trait(DestinationStyleEffects())
+
+
+@cache
+def patch() -> None:
+    """Repair xDSL's linalg classes in place, once."""
+    ops.GenericOp.parse = classmethod(parse_generic)
+    ops.GenericOp.print = print_generic
+    abstract_ops.NamedOperation.parse = classmethod(parse_named)
+    abstract_ops.NamedOperation.print = print_named
+    abstract_ops.NamedOperation.body_arg_types = staticmethod(element_types)
+    abstract_ops.ConvOperation.get_hidden_region = _body_region(contraction)
+    ops.MatmulOp.get_hidden_region = _body_region(contraction)
+    ops.QuantizedMatmulOp.get_hidden_region = _body_region(quantized)
+    ops.PoolingNchwMaxOp.get_hidden_region = _body_region(_max_pool)
+    ops.FillOp.get_hidden_region = _body_region(_fill)
+    ops.FillOp.verify_ = _verify_fill
+    ops.CopyOp.get_hidden_region = _body_region(copy)
+    for cls in (ops.AddOp, ops.SubOp, ops.MulOp, ops.MaxOp, ops.MinOp, ops.ExpOp, ops.LogOp, ops.SqrtOp, ops.SelectOp):
+        cls.get_hidden_region = _body_region(elementwise(cls.name.removeprefix("linalg.")))
+    ops.TransposeOp.parse = parse_permutation_like("permutation")
+    ops.TransposeOp.print = _print_transpose
+    ops.TransposeOp.verify_ = _verify_transpose
+    for cls in vars(ops).values():
+        if isinstance(cls, type) and getattr(cls, "name", "").startswith("linalg.") and hasattr(cls, "traits"):
+            add_effects([cls])
+
+
+__all__ = ["add_effects", "patch"]

@@ -1,0 +1,55 @@
+"""
+The `xdsl.universe` entry point: how `xdsl-opt`, and whatever reads the multiverse, finds irees.
+
+Importing this module must be cheap and must never raise, because a plugin that does either breaks
+every tool that is built on xDSL. So it holds tables of names; a dialect, a pass or a target is
+imported when it is asked for. Ops that xDSL's own dialects lack are added by wrapping the factories
+in `XDSL_UNIVERSE`, since a second dialect of the same name would be an error.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from xdsl.universe import XDSL_UNIVERSE, Universe
+
+from irees.dialects import OWN, extend_factories, own_dialect
+from irees.transforms import get_all_passes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def _lazy(module: str, name: str) -> Callable[[], Any]:
+    return lambda: getattr(import_module(module), name)
+
+
+class PoliteDict(dict):
+    """
+    A table that leaves out what another plugin offers too: `get_multiverse` refuses duplicates, and
+    IREE's dialect names are not ours to keep. It asks at the moment of merging, when every plugin
+    has been imported, so the order of the plugins does not matter.
+    """
+
+    def items(self):
+        taken: set[str] = set()
+        for entry_point in entry_points(group="xdsl.universe"):
+            try:
+                other = entry_point.load()
+            except Exception:
+                continue
+            if isinstance(other, Universe) and other is not UNIVERSE:
+                taken |= set(dict.keys(other.all_dialects))
+        return [(name, factory) for name, factory in dict.items(self) if name not in taken]
+
+
+extend_factories(XDSL_UNIVERSE.all_dialects)
+
+UNIVERSE = Universe(
+    all_dialects=PoliteDict({name: own_dialect(name) for name in OWN}),
+    all_passes={**get_all_passes(), "irees-pipeline": _lazy("irees.pipeline", "IreesPipelinePass")},
+    all_targets={"irees-c": _lazy("irees.backends.c.backend", "IreesCTarget")},
+)
