@@ -1,0 +1,432 @@
+"""
+C expressions for the ops that compute a value: one op, one expression.
+
+A table per kind of op, indexed by op name. Scalars and vectors share the tables where C
+writes them alike; where they differ (a comparison of vectors is a mask, a selection is
+bit logic) the vector form is beside the scalar one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from math import isinf, isnan
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation
+
+from irees.backends.c.types import c_type, int_width, is_bool, is_float, scalar, short, vector_name
+from irees.errors import UnsupportedError
+
+Names = list[str]
+
+INFIX = {
+    "arith.addf": "+", "arith.subf": "-", "arith.mulf": "*", "arith.divf": "/",
+    "arith.addi": "+", "arith.subi": "-", "arith.muli": "*",
+    "arith.andi": "&", "arith.ori": "|", "arith.xori": "^",
+}
+
+HELPERS = {
+    "arith.divsi": "divs", "arith.remsi": "rems", "arith.divui": "divu", "arith.remui": "remu",
+    "arith.floordivsi": "floordiv", "arith.ceildivsi": "ceildiv", "arith.ceildivui": "ceildivu",
+    "arith.shli": "shl", "arith.shrsi": "shrs", "arith.shrui": "shru",
+}
+
+FLOAT_PICKS = {
+    "arith.maximumf": "maximum", "arith.minimumf": "minimum",
+    "arith.maxnumf": "maxnum", "arith.minnumf": "minnum",
+}
+
+INT_PICKS = {
+    "arith.maxsi": (">", False), "arith.minsi": ("<", False),
+    "arith.maxui": (">", True), "arith.minui": ("<", True),
+}
+
+LIBM = {
+    "math.exp": "exp", "math.exp2": "exp2", "math.expm1": "expm1", "math.log": "log",
+    "math.log2": "log2", "math.log10": "log10", "math.log1p": "log1p", "math.sqrt": "sqrt",
+    "math.tanh": "tanh", "math.erf": "erf", "math.erfc": "erfc", "math.sin": "sin",
+    "math.cos": "cos", "math.tan": "tan", "math.atan": "atan", "math.asin": "asin",
+    "math.acos": "acos", "math.sinh": "sinh", "math.cosh": "cosh", "math.asinh": "asinh",
+    "math.acosh": "acosh", "math.atanh": "atanh", "math.absf": "fabs", "math.floor": "floor",
+    "math.ceil": "ceil", "math.round": "round", "math.trunc": "trunc", "math.powf": "pow",
+    "math.atan2": "atan2", "math.cbrt": "cbrt", "math.copysign": "copysign", "arith.remf": "fmod",
+    "math.fma": "fma",
+}
+
+CMPF_SCALAR = (
+    "0", "{a} == {b}", "{a} > {b}", "{a} >= {b}", "{a} < {b}", "{a} <= {b}",
+    "({a} < {b}) | ({a} > {b})", "({a} == {a}) & ({b} == {b})",
+    "!(({a} < {b}) | ({a} > {b}))", "!({a} <= {b})", "!({a} < {b})", "!({a} >= {b})",
+    "!({a} > {b})", "{a} != {b}", "({a} != {a}) | ({b} != {b})", "1",
+)  # fmt: skip
+
+CMPI = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
+
+
+def element(kind: Attribute) -> Attribute:
+    """The lane type of a vector, or the type itself."""
+    return kind.element_type if isinstance(kind, VectorType) else kind
+
+
+def lanes(kind: Attribute) -> int:
+    """Lanes of a vector, 0 for a scalar."""
+    return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
+
+
+def float_literal(value: float, kind: Attribute) -> str:
+    """A float constant in C: hexadecimal, so that no digit is lost; NaN and Inf by bits."""
+    if isinstance(kind, BFloat16Type):
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+        rounded = (bits >> 16) | 0x40 if isnan(value) else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        return f"UINT16_C({rounded & 0xFFFF})"
+    if isinstance(kind, Float16Type):
+        return f"((_Float16){float_literal(value, Float32Type())})"
+    if isnan(value) or isinf(value):
+        if isinstance(kind, Float64Type):
+            return f"f64_of(UINT64_C({struct.unpack('<Q', struct.pack('<d', value))[0]}))"
+        return f"f32_of(UINT32_C({struct.unpack('<I', struct.pack('<f', value))[0]}))"
+    if isinstance(kind, Float32Type):
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+        return f"{value.hex()}f"
+    return value.hex()
+
+
+def int_literal(value: int, kind: Attribute) -> str:
+    """An integer constant in C."""
+    if is_bool(kind):
+        return str(value & 1)
+    width = int_width(kind)
+    value &= (1 << width) - 1
+    if value >> (width - 1):
+        value -= 1 << width
+    if value == -(1 << 63):
+        return "(-INT64_C(9223372036854775807)-1)"
+    if -(1 << 31) < value < (1 << 31):
+        return str(value) if value >= 0 else f"({value})"
+    return f"INT64_C({value})"
+
+
+def constant(op: arith.ConstantOp) -> str:
+    """arith.constant of a scalar or of a splat vector"""
+    value, kind = op.value, op.result.type
+    if isinstance(value, IntegerAttr):
+        return int_literal(value.value.data, value.type)
+    if isinstance(value, FloatAttr):
+        return float_literal(value.value.data, value.type)
+    if isinstance(value, DenseIntOrFPElementsAttr) and isinstance(kind, VectorType) and value.is_splat():
+        lane = element(kind)
+        data = value.get_values()[0]
+        text = float_literal(data, lane) if is_float(lane) else int_literal(int(data), lane)  # pyright: ignore
+        if is_bool(lane):
+            text = f"-({text})"
+        return f"{c_type(kind)}_splat({text})"
+    raise UnsupportedError("only scalar and splat vector constants reach C", op=op.name, location=op.location)  # pyright: ignore
+
+
+class Expressions:
+    """Prints value ops; remembers which vector types the text needs."""
+
+    def __init__(self) -> None:
+        self.vectors: dict[str, None] = {}
+
+    def vector(self, name: str) -> str:
+        """The name, noted as used."""
+        self.vectors[name] = None
+        return name
+
+    def mask(self, count: int) -> str:
+        """The vector type of masks of `count` lanes."""
+        return self.vector(vector_name("i32", count))
+
+    def type(self, kind: Attribute) -> str:
+        """C type of a value, noted as used when it is a vector."""
+        return self.vector(c_type(kind)) if isinstance(kind, VectorType) else c_type(kind)
+
+    def print(self, op: Operation, names: Names) -> str | None:
+        """The expression for a single-result op, or None when it is not a value op."""
+        kind = op.results[0].type
+        lane = element(kind)
+        count = lanes(kind)
+        name = op.name
+        if isinstance(op, arith.ConstantOp):
+            self.type(kind)
+            return constant(op)
+        if name in INFIX:
+            return self._infix(op, INFIX[name], names)
+        if name == "arith.negf":
+            return self._float(lane, count, lambda a: f"-{a}", names)
+        if name in HELPERS:
+            return self._mapped(f"irees_{HELPERS[name]}_{short(lane)}", kind, names)
+        if name in FLOAT_PICKS:
+            return self._pick(FLOAT_PICKS[name], kind, names)
+        if name in INT_PICKS:
+            return self._int_pick(name, kind, names)
+        if name == "arith.cmpf":
+            return self._cmpf(op, names)
+        if name == "arith.cmpi":
+            return self._cmpi(op, names)
+        if name == "arith.select":
+            return self._select(op, names)
+        if name in LIBM or name in ("math.rsqrt", "math.roundeven"):
+            return self._math(name, kind, names)
+        if name in CASTS:
+            return CASTS[name](self, op, names)
+        if name in SPECIAL:
+            return SPECIAL[name](self, op, names)
+        return None
+
+    def _float(self, lane: Attribute, count: int, build: Callable[..., str], names: Names) -> str:
+        """Arithmetic on floats; 16-bit ones are computed in f32 and rounded."""
+        if isinstance(lane, BFloat16Type):
+            return f"irees_to_bf16({build(*(f'irees_from_bf16({n})' for n in names))})"
+        if isinstance(lane, Float16Type):
+            return f"(_Float16)({build(*(f'(float){n}' for n in names))})"
+        return build(*names)
+
+    def _infix(self, op: Operation, symbol: str, names: Names) -> str:
+        kind = op.results[0].type
+        lane = element(kind)
+        if is_float(lane):
+            return self._float(lane, lanes(kind), lambda a, b: f"{a} {symbol} {b}", names)
+        if isinstance(kind, VectorType):
+            if is_bool(lane):
+                return self._bool_infix(symbol, names, "-", "~0")
+            return f"{names[0]} {symbol} {names[1]}"
+        if is_bool(lane):
+            return self._bool_infix(symbol, names, "", "1")
+        return f"({scalar(lane)})({names[0]} {symbol} {names[1]})"
+
+    @staticmethod
+    def _bool_infix(symbol: str, names: Names, minus: str, ones: str) -> str:
+        # On one bit, addition and subtraction are xor and multiplication is and.
+        symbol = {"+": "^", "-": "^", "*": "&"}.get(symbol, symbol)
+        return f"{names[0]} {symbol} {names[1]}"
+
+    def _mapped(self, function: str, kind: Attribute, names: Names) -> str:
+        if not isinstance(kind, VectorType):
+            return f"{function}({', '.join(names)})"
+        macro = f"IREES_MAP{len(names)}"
+        return f"{macro}({self.type(kind)}, {lanes(kind)}, {function}, {', '.join(names)})"
+
+    def _pick(self, which: str, kind: Attribute, names: Names) -> str:
+        lane = element(kind)
+        if isinstance(kind, VectorType):
+            v, m = self.type(kind), self.vector(vector_name("i64" if isinstance(lane, Float64Type) else "i32", lanes(kind)))
+            a, b = names
+            sign = ">" if which.startswith("max") else "<"
+            if which in ("maxnum", "minnum"):
+                return f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({b} != {b}), {a}, {b})"
+            bits = "&" if which == "maximum" else "|"
+            return (
+                f"IREES_SELECT({v}, {m}, {a} == {b}, ({v})(({m}){a} {bits} ({m}){b}), "
+                f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({a} != {a}), {a}, {b}))"
+            )
+        wide = "f64" if isinstance(lane, Float64Type) else "f32"
+        return self._float(lane, 0, lambda a, b: f"irees_{which}_{wide}({a}, {b})", names)
+
+    def _int_pick(self, name: str, kind: Attribute, names: Names) -> str:
+        sign, unsigned = INT_PICKS[name]
+        a, b = names
+        lane = element(kind)
+        if is_bool(lane):
+            # signed: true is -1, so the maximum is the conjunction
+            either = (sign == ">") == unsigned
+            return f"{a} {'|' if either else '&'} {b}"
+        if isinstance(kind, VectorType):
+            v = self.type(kind)
+            cast = f"({self.vector(vector_name('u' + short(lane)[1:], lanes(kind)))})" if unsigned else ""
+            m = v
+            return f"IREES_SELECT({v}, {m}, ({m})({cast}{a} {sign} {cast}{b}), {a}, {b})"
+        cast = f"(u{scalar(lane)})" if unsigned else ""
+        return f"{cast}{a} {sign} {cast}{b} ? {a} : {b}"
+
+    def _as_mask(self, text: str, lane: Attribute, count: int) -> str:
+        """A comparison result as 32-bit lanes."""
+        width = 64 if isinstance(lane, Float64Type) else 32 if is_float(lane) or is_bool(lane) else int_width(lane)
+        m = self.mask(count)
+        return text if width == 32 else f"__builtin_convertvector({text}, {m})"
+
+    def _cmpf(self, op: Operation, names: Names) -> str:
+        predicate = op.properties["predicate"].value.data  # pyright: ignore
+        kind = op.operands[0].type
+        lane = element(kind)
+        template = CMPF_SCALAR[predicate]
+        if isinstance(kind, VectorType):
+            count = lanes(kind)
+            if predicate in (0, 15):
+                return f"{self.mask(count)}_splat({0 if predicate == 0 else -1})"
+            return self._as_mask(f"({template.format(a=names[0], b=names[1]).replace('!(', '~(')})", lane, count)
+        wide = [f"irees_from_bf16({n})" if isinstance(lane, BFloat16Type) else n for n in names]
+        return template.format(a=wide[0], b=wide[1])
+
+    def _cmpi(self, op: Operation, names: Names) -> str:
+        predicate = op.properties["predicate"].value.data  # pyright: ignore
+        kind = op.operands[0].type
+        lane = element(kind)
+        a, b = names
+        if is_bool(lane):
+            # As a signed value, true is -1: signed orders are the unsigned ones turned round.
+            if 2 <= predicate <= 5:
+                a, b = b, a
+            if isinstance(kind, VectorType):
+                a, b = f"-{a}", f"-{b}"
+        if isinstance(kind, VectorType):
+            cast = ""
+            if predicate >= 6 and not is_bool(lane):
+                cast = f"({self.vector(vector_name('u' + short(lane)[1:], lanes(kind)))})"
+            return self._as_mask(f"({cast}{a} {CMPI[predicate]} {cast}{b})", lane, lanes(kind))
+        cast = f"(u{scalar(lane)})" if predicate >= 6 and not is_bool(lane) else ""
+        return f"{cast}{a} {CMPI[predicate]} {cast}{b}"
+
+    def _select(self, op: Operation, names: Names) -> str:
+        kind = op.results[0].type
+        if not isinstance(kind, VectorType):
+            return f"{names[0]} ? {names[1]} : {names[2]}"
+        if not isinstance(op.operands[0].type, VectorType):
+            return f"{names[0]} ? {names[1]} : {names[2]}"
+        lane, count = element(kind), lanes(kind)
+        width = 32 if is_bool(lane) else 64 if isinstance(lane, Float64Type) else 32 if is_float(lane) else int_width(lane)
+        m = self.vector(vector_name(f"i{width}", count))
+        mask = names[0] if width == 32 else f"__builtin_convertvector({names[0]}, {m})"
+        return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"
+
+    def _math(self, name: str, kind: Attribute, names: Names) -> str:
+        lane = element(kind)
+        double = isinstance(lane, Float64Type)
+        if name in ("math.rsqrt", "math.roundeven"):
+            function = f"irees_{name[5:]}_{'f64' if double else 'f32'}"
+        else:
+            function = LIBM[name] + ("" if double else "f")
+        if isinstance(kind, VectorType):
+            if name == "math.fma":
+                return f"{names[0]} * {names[1]} + {names[2]}"
+            return self._mapped(function, kind, names)
+        return self._float(lane, 0, lambda *a: f"{function}({', '.join(a)})", names)
+
+
+def _convert(e: Expressions, op: Operation, names: Names) -> str:
+    """A cast between number types whose C conversion means the same."""
+    source, target = op.operands[0].type, op.results[0].type
+    a = names[0]
+    lane = element(source)
+    if isinstance(target, VectorType):
+        if is_bool(lane) and op.name != "arith.sitofp" and op.name != "arith.extsi":
+            a = f"(-{a})"
+        elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui"):
+            a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
+        if is_bool(element(target)):
+            return f"-__builtin_convertvector({a} & 1, {e.mask(lanes(target))})"
+        return f"__builtin_convertvector({a}, {e.type(target)})"
+    if isinstance(lane, BFloat16Type):
+        a = f"irees_from_bf16({a})"
+    if is_bool(lane) and op.name in ("arith.sitofp", "arith.extsi", "arith.index_cast"):
+        a = f"-(int){a}"
+    elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui") and not is_bool(lane):
+        a = f"(u{scalar(lane)}){a}"
+    out = element(target)
+    if isinstance(out, BFloat16Type):
+        return f"irees_to_bf16((float)({a}))"
+    if is_bool(out):
+        return f"{a} & 1"
+    return f"({scalar(out)})({a})"
+
+
+def _from_float(e: Expressions, op: Operation, names: Names) -> str:
+    """fptosi, fptoui: saturating"""
+    source, target = op.operands[0].type, op.results[0].type
+    out = element(target)
+    function = f"irees_{op.name[6:]}_{short(out)}"
+    if isinstance(target, VectorType):
+        raise UnsupportedError("vectors of float to integer casts", op=op.name)
+    a = f"irees_from_bf16({names[0]})" if isinstance(element(source), BFloat16Type) else f"(double){names[0]}"
+    if is_bool(out):
+        return f"{a} != 0"
+    return f"({scalar(out)}){function}({a})"
+
+
+def _bitcast(e: Expressions, op: Operation, names: Names) -> str:
+    source, target = op.operands[0].type, op.results[0].type
+    if isinstance(target, VectorType):
+        return f"({e.type(target)}){names[0]}"
+    return f"__extension__({{ {scalar(source)} a_ = {names[0]}; {scalar(target)} r_; memcpy(&r_, &a_, sizeof r_); r_; }})"
+
+
+def _absi(e: Expressions, op: Operation, names: Names) -> str:
+    kind = op.results[0].type
+    a = names[0]
+    if isinstance(kind, VectorType):
+        v = e.type(kind)
+        return f"IREES_SELECT({v}, {v}, ({v})({a} < 0), -{a}, {a})"
+    return f"({scalar(kind)})({a} < 0 ? -{a} : {a})"
+
+
+def _bit_count(function: str) -> Callable[[Expressions, Operation, Names], str]:
+    def build(e: Expressions, op: Operation, names: Names) -> str:
+        kind = op.results[0].type
+        width = int_width(kind)
+        u = f"(uint64_t)(uint{width}_t){names[0]}"
+        if function == "ctpop":
+            return f"({scalar(kind)})__builtin_popcountll({u})"
+        if function == "ctlz":
+            return f"({scalar(kind)})({names[0]} == 0 ? {width} : __builtin_clzll({u}) - {64 - width})"
+        return f"({scalar(kind)})({names[0]} == 0 ? {width} : __builtin_ctzll({u}))"
+
+    return build
+
+
+def _classify(template: str) -> Callable[[Expressions, Operation, Names], str]:
+    def build(e: Expressions, op: Operation, names: Names) -> str:
+        lane = op.operands[0].type
+        a = f"irees_from_bf16({names[0]})" if isinstance(lane, BFloat16Type) else f"(double){names[0]}"
+        return template.format(a=a)
+
+    return build
+
+
+def _clampf(e: Expressions, op: Operation, names: Names) -> str:
+    lane = op.results[0].type
+    wide = "f64" if isinstance(lane, Float64Type) else "f32"
+    return e._float(lane, 0, lambda v, lo, hi: f"irees_minimum_{wide}(irees_maximum_{wide}({v}, {lo}), {hi})", names)
+
+
+def _fpowi(e: Expressions, op: Operation, names: Names) -> str:
+    return e._float(op.results[0].type, 0, lambda a: f"({'double' if isinstance(op.results[0].type, Float64Type) else 'float'})irees_fpowi({a}, {names[1]})", names[:1])
+
+
+CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
+    **dict.fromkeys(
+        (
+            "arith.extf", "arith.truncf", "arith.extsi", "arith.extui", "arith.trunci",
+            "arith.sitofp", "arith.uitofp", "arith.index_cast", "arith.index_castui",
+        ),
+        _convert,
+    ),
+    "arith.fptosi": _from_float,
+    "arith.fptoui": _from_float,
+    "arith.bitcast": _bitcast,
+}  # fmt: skip
+
+SPECIAL: dict[str, Callable[[Expressions, Operation, Names], str]] = {
+    "math.absi": _absi,
+    "math.ctpop": _bit_count("ctpop"),
+    "math.ctlz": _bit_count("ctlz"),
+    "math.cttz": _bit_count("cttz"),
+    "math.isnan": _classify("isnan({a}) != 0"),
+    "math.isinf": _classify("isinf({a}) != 0"),
+    "math.isfinite": _classify("isfinite({a}) != 0"),
+    "math.fpowi": _fpowi,
+    "math.ipowi": lambda e, op, n: f"({scalar(op.results[0].type)})irees_ipowi({n[0]}, {n[1]})",
+    "math.clampf": _clampf,
+}
+

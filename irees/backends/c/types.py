@@ -1,0 +1,110 @@
+"""
+How MLIR types are spelled in C.
+
+i1 is a byte in memory and in a scalar, and a 32-bit mask in a lane of a vector; bf16 is
+carried by its bits; index is int64_t. Names never come from the program.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+from irees.errors import UnsupportedError
+
+_FLOATS: dict[type[Attribute], tuple[str, str, int]] = {
+    Float16Type: ("_Float16", "f16", 2),
+    BFloat16Type: ("uint16_t", "bf16", 2),
+    Float32Type: ("float", "f32", 4),
+    Float64Type: ("double", "f64", 8),
+}
+
+
+def is_float(kind: Attribute) -> bool:
+    """Whether a scalar type is one of the float types that can be emitted."""
+    return type(kind) in _FLOATS
+
+
+def int_width(kind: Attribute) -> int:
+    """Bits of the C integer that holds an integer or index; i1 counts as 8."""
+    if isinstance(kind, IndexType):
+        return 64
+    if isinstance(kind, IntegerType):
+        for width in (8, 16, 32, 64):
+            if kind.width.data <= width:
+                return width
+    raise UnsupportedError(f"no C type for {kind}")
+
+
+def is_bool(kind: Attribute) -> bool:
+    """Whether a type is i1."""
+    return isinstance(kind, IntegerType) and kind.width.data == 1
+
+
+def scalar(kind: Attribute) -> str:
+    """C type of a scalar."""
+    if type(kind) in _FLOATS:
+        return _FLOATS[type(kind)][0]
+    if is_bool(kind):
+        return "uint8_t"
+    return f"int{int_width(kind)}_t"
+
+
+def short(kind: Attribute) -> str:
+    """Short name of a scalar type: f32, i64, ..."""
+    if type(kind) in _FLOATS:
+        return _FLOATS[type(kind)][1]
+    return f"i{int_width(kind)}"
+
+
+def size_of(kind: Attribute) -> int:
+    """Bytes of an element in memory."""
+    if type(kind) in _FLOATS:
+        return _FLOATS[type(kind)][2]
+    return int_width(kind) // 8
+
+
+def vector(kind: VectorType) -> str:
+    """C type of a 1-D vector."""
+    element = kind.element_type
+    lanes = kind.get_shape()[0]
+    return vector_name("i32" if is_bool(element) else short(element), lanes)
+
+
+def vector_name(element: str, lanes: int) -> str:
+    """Name of a vector type by element and lanes."""
+    return f"v{lanes}{element}"
+
+
+def c_type(kind: Attribute) -> str:
+    """C type of a scalar or vector value."""
+    return vector(kind) if isinstance(kind, VectorType) else scalar(kind)
+
+
+_ELEMENTS = {"f32": "float", "f64": "double", "f16": "_Float16", "bf16": "uint16_t"}
+
+
+def vector_typedef(name: str) -> str:
+    """The macro that defines a vector type by its name."""
+    digits = "".join(c for c in name[1:] if c.isdigit() or c in "fiu")
+    lanes = ""
+    for c in digits:
+        if not c.isdigit():
+            break
+        lanes += c
+    element = name[1 + len(lanes) :]
+    if element[0] == "u":
+        c_name = f"uint{element[1:]}_t"
+    elif element[0] == "i":
+        c_name = f"int{element[1:]}_t"
+    else:
+        c_name = _ELEMENTS[element]
+    return f"IREES_VECTOR({name}, {c_name}, {lanes})"

@@ -1,0 +1,57 @@
+"""
+A phase: a named list of passes, and what it may leave behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from irees.errors import InternalError, IreesError
+
+Listener = Callable[[str, ModuleOp, float], None]
+"""Called after each pass with its name, the module and the seconds that it took."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A step of the pipeline: what it is for, its passes in order, the dialects it may leave."""
+
+    name: str
+    meaning: str
+    passes: tuple[ModulePass, ...]
+    leaves: frozenset[str]
+
+    def run(self, ctx: Context, module: ModuleOp, listener: Listener | None = None) -> None:
+        """
+        Runs the passes on the module in place and checks what they leave.
+
+        Raises InternalError when a pass breaks the IR or raises what is not an IreesError.
+        """
+        for each in self.passes:
+            start = time.perf_counter()
+            try:
+                each.apply(ctx, module)
+            except IreesError:
+                raise
+            except Exception as error:
+                raise InternalError(f"{each.name} failed: {type(error).__name__}: {error}") from error
+            if listener is not None:
+                listener(each.name, module, time.perf_counter() - start)
+        self.check(module)
+
+    def check(self, module: ModuleOp) -> None:
+        """Raises InternalError for invalid IR or an op of a dialect that may not be left."""
+        try:
+            module.verify()
+        except VerifyException as error:
+            raise InternalError(f"invalid IR after phase {self.name}: {error}") from error
+        for op in module.walk():
+            if op.dialect_name() not in self.leaves:
+                raise InternalError(f"{op.name} is left after phase {self.name}")

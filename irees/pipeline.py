@@ -1,0 +1,138 @@
+"""
+The compiler, as a list of phases.
+
+Each phase is a tuple of passes and the dialects that it may leave. `xdsl-opt -p
+irees-pipeline` runs all of it, `irees-pipeline{to=stream}` up to and with a phase,
+`irees-pipeline{from=stream}` from the one after it; every pass can be run alone by its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
+
+from irees.errors import ArgumentError
+from irees.options import Options
+from irees.phase import Listener, Phase
+from irees.target import Target
+from irees.transforms import load_pass
+
+TENSORS = frozenset("builtin func linalg tensor iree_linalg_ext arith math scf cf util affine".split())
+HOST = frozenset("builtin func flow arith math scf cf util memref affine".split())
+
+
+def a(name: str, **options: object) -> ModulePass:
+    """The pass `irees-<name>` with these options."""
+    return load_pass(f"irees-{name}")(**options)
+
+
+def phases(options: Options) -> tuple[Phase, ...]:
+    """The phases of a compilation, in order."""
+    target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
+    strict = options.fp == "strict"
+    return (
+        Phase(
+            "input",
+            "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith, math, scf, util",
+            (),
+            TENSORS,
+        ),
+        Phase(
+            "global-opt",
+            "named ops become generics, shapes become values, elementwise chains become one op",
+            (
+                a("generalize-linalg-named-ops"),
+                a("resolve-shaped-type-result-dims"),
+                CanonicalizePass(),
+                CommonSubexpressionElimination(),
+            ),
+            TENSORS,
+        ),
+        Phase(
+            "dispatch-creation",
+            "ops are grouped into kernels, each an executable of its own; equal ones are merged",
+            (
+                a("form-dispatch-regions"),
+                a("outline-dispatch-regions"),
+                a("deduplicate-executables"),
+            ),
+            TENSORS | {"flow", "iree_tensor_ext"},
+        ),
+        Phase(
+            "stream",
+            "the host program works on buffers",
+            (
+                a("convert-to-stream"),
+            ),
+            TENSORS | {"flow", "iree_tensor_ext", "stream", "memref"},
+        ),
+        Phase(
+            "codegen",
+            "each executable becomes loops over vectors and scalars",
+            (
+                a("bufferize-dispatch"),
+                a("vectorize-structured-ops", vector_bytes=target.vector_bytes, reassociate=not strict),
+                CanonicalizePass(),
+            ),
+            HOST | {"stream", "vector"},
+        ),
+    )
+
+
+PHASES = phases(Options())
+
+
+def run_phases(
+    ctx: Context,
+    module: ModuleOp,
+    options: Options,
+    *,
+    start: str | None = None,
+    to: str | None = None,
+    listener: Listener | None = None,
+    after: Listener | None = None,
+) -> None:
+    """
+    Runs the pipeline on a module in place, after phase `start` and up to and with phase `to`.
+
+    `listener` hears of every pass, `after` of every phase. Raises ArgumentError when there
+    is no phase of a name.
+    """
+    todo = phases(options)
+    names = [p.name for p in todo]
+    for name in (start, to):
+        if name is not None and name not in names:
+            raise ArgumentError(f"no phase {name!r}", hint=f"use one of {', '.join(names)}")
+    first = 0 if start is None else names.index(start) + 1
+    last = len(todo) if to is None else names.index(to) + 1
+    for phase in todo[first:last]:
+        phase.run(ctx, module, listener)
+        if after is not None:
+            after(phase.name, module, 0.0)
+
+
+@dataclass(frozen=True)
+class IreesPipelinePass(ModulePass):
+    """The whole pipeline, or the part between two phases, as one pass."""
+
+    name = "irees-pipeline"
+
+    target: str = "cpu"
+    fp: str = "default"
+    opt_level: int = 2
+    to: str | None = None
+    start: str | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        options = Options(target=self.target, fp=self.fp, opt_level=self.opt_level)  # pyright: ignore
+        run_phases(ctx, op, options, start=self.start, to=self.to)
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ModulePass, ...]:
+        # xdsl-gui would otherwise compile a clone at every step to see what changes.
+        return ()

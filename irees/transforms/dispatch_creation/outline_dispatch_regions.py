@@ -1,0 +1,138 @@
+"""
+Moves the body of each dispatch region into an executable of its own.
+
+The function of an executable sees host tensors as `!iree_tensor_ext.dispatch.tensor`,
+scalars as they are, and writes its results through writable dispatch tensors; it can
+then be compiled without looking at the host again. Dynamic dims travel as index
+arguments. Constants are copied in, so that a kernel knows them.
+
+    %r = flow.dispatch.region -> (tensor<4xf32>) { %x = "use"(%t) ; flow.return %x }
+  =>
+    flow.executable @main_dispatch_0 { builtin.module {
+      func.func @main_dispatch_0(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>>,
+                                 %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>)
+    } }
+    %r = flow.dispatch @main_dispatch_0::@main_dispatch_0(%t) : (tensor<4xf32>) -> tensor<4xf32>
+
+IREE does this in `OutlineDispatchRegions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.flow import DispatchOp, DispatchRegionOp, ExecutableOp, ReturnOp
+from irees.dialects.iree_tensor_ext import (
+    DispatchTensorLoadOp,
+    DispatchTensorStoreOp,
+    DispatchTensorType,
+)
+from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
+from irees.transforms.utils.structured import captured_values
+
+
+def inlinable(value: SSAValue) -> bool:
+    """Whether a captured value is a constant small enough to be copied into the kernel."""
+    if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
+        return False
+    if not isinstance(value.type, TensorType):
+        return True
+    data = value.op.value
+    return isinstance(data, DenseIntOrFPElementsAttr) and data.is_splat()
+
+
+def outline(region: DispatchRegionOp, name: str) -> ExecutableOp:
+    """flow.dispatch.region { body }(captures)  =>  flow.dispatch @name::@name(captures)"""
+    host = IndexBuilder(InsertPoint.before(region))
+    captured = captured_values(region)
+    constants = [v for v in captured if inlinable(v)]
+    tensors = [v for v in captured if isinstance(v.type, TensorType) and not inlinable(v)]
+    scalars = [v for v in captured if not isinstance(v.type, TensorType) and not inlinable(v)]
+    tensor_dims = [dynamic_dims(t, host) for t in tensors]
+    result_dims = list(region.result_dims)
+    for size in [d for sizes in tensor_dims for d in sizes] + result_dims:
+        if size not in scalars and not inlinable(size):
+            scalars.append(size)
+
+    def bound(kind: str, value: SSAValue) -> Attribute:
+        assert isinstance(value.type, TensorType)
+        return DispatchTensorType(StringAttr(kind), value.type)
+
+    types = [
+        *(bound("readonly", t) for t in tensors),
+        *(s.type for s in scalars),
+        *(bound("writeonly", r) for r in region.res),
+    ]
+    block = Block(arg_types=types)
+    mapping: dict[SSAValue, SSAValue] = {}
+    for position, scalar in enumerate(scalars):
+        mapping[scalar] = block.args[len(tensors) + position]
+    sizes_in_use = [s for sizes in tensor_dims for s in sizes] + result_dims
+    for constant in [*constants, *(s for s in sizes_in_use if inlinable(s))]:
+        if constant in mapping:
+            continue
+        assert isinstance(constant, OpResult)
+        copy = constant.op.clone()
+        block.add_op(copy)
+        mapping[constant] = copy.results[0]
+    for position, (value, sizes) in enumerate(zip(tensors, tensor_dims, strict=True)):
+        load = DispatchTensorLoadOp.whole(block.args[position], [mapping[s] for s in sizes])
+        block.add_op(load)
+        mapping[value] = load.result
+    body = region.body.block
+    returned: list[SSAValue] = []
+    for op in body.ops:
+        if isinstance(op, ReturnOp):
+            returned = [mapping.get(v, v) for v in op.values]
+            break
+        copy = op.clone(value_mapper=mapping)
+        block.add_op(copy)
+    remaining = iter(result_dims)
+    for position, value in enumerate(returned):
+        assert isinstance(value.type, TensorType)
+        count = value.type.get_shape().count(DYNAMIC_INDEX)
+        sizes = [mapping[next(remaining)] for _ in range(count)]
+        target = block.args[len(tensors) + len(scalars) + position]
+        block.add_op(DispatchTensorStoreOp.whole(value, target, sizes))
+    block.add_op(func.ReturnOp())
+    function = func.FuncOp(name, FunctionType.from_lists(types, []), Region(block))
+    entry = SymbolRefAttr(name, [name])
+    dispatch = DispatchOp(
+        entry, [*tensors, *scalars], result_dims, [r.type for r in region.res]
+    )
+    dispatch.location = region.location
+    Rewriter.insert_op(dispatch, InsertPoint.before(region))
+    Rewriter.replace_op(region, [], dispatch.res)
+    executable = ExecutableOp(name, [ModuleOp([function])])
+    executable.location = dispatch.location
+    return executable
+
+
+@dataclass(frozen=True)
+class OutlineDispatchRegionsPass(ModulePass):
+    """Dispatch regions become executables and dispatches of them."""
+
+    name = "irees-outline-dispatch-regions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
+            regions = [r for r in function.walk() if isinstance(r, DispatchRegionOp)]
+            for number, region in enumerate(regions):
+                name = f"{function.sym_name.data}_dispatch_{number}"
+                executable = outline(region, name)
+                Rewriter.insert_op(executable, InsertPoint.before(function))

@@ -1,0 +1,42 @@
+"""
+Expresses the dims of results in the dims of operands.
+
+`tensor.dim` of an op's result makes a shape wait for data. Almost every op says how big
+its result is in terms of its operands, so the query is answered there and what remains
+are dims of function arguments.
+
+    %1 = linalg.generic ... outs(%0 : tensor<?xf32>) -> tensor<?xf32>
+    %d = tensor.dim %1, %c0
+  =>
+    %d = tensor.dim %0, %c0
+
+MLIR's `resolve-ranked-shaped-type-result-dims`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.transforms.utils.shapes import IndexBuilder, constant_value, dim
+
+
+@dataclass(frozen=True)
+class ResolveShapedTypeResultDimsPass(ModulePass):
+    """`tensor.dim` of results becomes arithmetic on dims of operands."""
+
+    name = "irees-resolve-shaped-type-result-dims"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for query in [o for o in op.walk() if isinstance(o, tensor.DimOp)]:
+            index = constant_value(query.index)
+            if index is None or not isinstance(query.source.type, TensorType):
+                continue
+            builder = IndexBuilder(InsertPoint.before(query))
+            size = dim(query.source, index, builder)
+            Rewriter.replace_op(query, [], [builder.value(size)])

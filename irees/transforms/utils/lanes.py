@@ -1,0 +1,184 @@
+"""
+Evaluates a scalar body on several neighbouring points at once.
+
+Each value of the body is one of three things along the loop that is vectorized: the same
+in every lane (it stays a scalar), counting up by one per lane (it stays the scalar of
+lane 0), or different per lane (it becomes a vector). An op whose operands are all uniform
+is copied as it is, whatever it does; only ops that really differ per lane must have a
+vector form. MLIR's linalg vectorizer makes the same three-way split for `tensor.extract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from xdsl.dialects import arith, linalg, memref, vector
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, NoneAttr, StridedLayoutAttr, VectorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+Insert = Callable[[Operation], Operation]
+
+ELEMENTWISE = frozenset(
+    """
+    arith.addf arith.subf arith.mulf arith.divf arith.negf arith.maximumf arith.minimumf
+    arith.maxnumf arith.minnumf arith.cmpf arith.cmpi arith.select arith.addi arith.subi
+    arith.muli arith.andi arith.ori arith.xori arith.maxsi arith.minsi arith.maxui
+    arith.minui arith.extf arith.truncf arith.extsi arith.extui arith.trunci arith.sitofp
+    arith.uitofp arith.index_cast arith.shli arith.shrsi arith.shrui arith.remf
+    math.exp math.exp2 math.expm1 math.log math.log2 math.log10 math.log1p math.sqrt math.rsqrt math.tanh
+    math.erf math.sin math.cos math.tan math.atan math.absf math.floor math.ceil math.round
+    math.roundeven math.trunc math.powf math.fma math.absi math.copysign math.sinh math.cosh
+    math.asin math.acos math.atan2 math.cbrt math.erfc math.asinh math.acosh math.atanh
+    """.split()
+)
+"""Ops that mean the same on `vector<NxT>` as on T, lane by lane."""
+
+
+class NotVectorizableError(Exception):
+    """Why a body has no vector form; a reason for a remark, never an error of the user's."""
+
+
+class Kind(Enum):
+    """How a value varies along the vectorized loop."""
+
+    UNIFORM = "uniform"
+    IOTA = "iota"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A value of the body and how it varies; for IOTA, the value in lane 0."""
+
+    value: SSAValue
+    kind: Kind
+
+
+def vector_of(element: Attribute, lanes: int) -> VectorType:
+    """vector<lanes x element>"""
+    return VectorType(element, [lanes])
+
+
+def unit_stride(kind: Attribute) -> bool:
+    """Whether neighbouring elements of the last dim of a memref are neighbours in memory."""
+    assert isinstance(kind, MemRefType)
+    if isinstance(kind.layout, NoneAttr):
+        return True
+    if not isinstance(kind.layout, StridedLayoutAttr):
+        return False
+    last = kind.layout.strides.data[-1] if kind.layout.strides.data else None
+    return last is not None and not isinstance(last, NoneAttr) and last.data == 1
+
+
+def materialize(lane: Lane, lanes: int, insert: Insert) -> SSAValue:
+    """The value as a vector."""
+    if lane.kind is Kind.VECTOR:
+        return lane.value
+    kind = vector_of(lane.value.type, lanes)
+    splat = insert(vector.BroadcastOp(lane.value, kind)).results[0]
+    if lane.kind is Kind.UNIFORM:
+        return splat
+    from irees.dialects.upstream import get
+
+    steps = insert(get("vector.step").create(result_types=[vector_of(IndexType(), lanes)])).results[0]
+    if not isinstance(lane.value.type, IndexType):
+        steps = insert(arith.IndexCastOp.create(operands=[steps], result_types=[kind])).results[0]
+    return insert(arith.AddiOp.create(
+        operands=[splat, steps], result_types=[kind],
+        properties=dict(arith.AddiOp(lane.value, lane.value).properties),
+    )).results[0]
+
+
+def evaluate(
+    block: Block,
+    arguments: Sequence[Lane],
+    lanes: int,
+    insert: Insert,
+    index_of: Callable[[int], Lane],
+) -> list[Lane]:
+    """
+    Emits the body for `lanes` neighbouring points and returns what it yields.
+
+    Raises NotVectorizableError when an op that varies per lane has no vector form.
+    """
+    known: dict[SSAValue, Lane] = dict(zip(block.args, arguments, strict=True))
+
+    def lane(value: SSAValue) -> Lane:
+        return known.get(value, Lane(value, Kind.UNIFORM))
+
+    for op in block.ops:
+        operands = [lane(o) for o in op.operands]
+        if isinstance(op, linalg.YieldOp):
+            return operands
+        if isinstance(op, linalg.IndexOp):
+            known[op.result] = index_of(op.dim.value.data)
+            continue
+        if all(o.kind is Kind.UNIFORM for o in operands):
+            copy = op.clone(value_mapper={k: v.value for k, v in known.items()})
+            insert(copy)
+            for old, new in zip(op.results, copy.results, strict=True):
+                known[old] = Lane(new, Kind.UNIFORM)
+            continue
+        known[op.results[0] if op.results else op] = _vary(op, operands, lanes, insert)  # pyright: ignore
+    raise AssertionError("a structured body ends in linalg.yield")
+
+
+def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
+    if op.regions or len(op.results) != 1:
+        raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
+    kinds = [o.kind for o in operands]
+    if isinstance(op, arith.IndexCastOp) and kinds == [Kind.IOTA]:
+        return Lane(insert(arith.IndexCastOp(operands[0].value, op.result.type)).results[0], Kind.IOTA)
+    if isinstance(op, arith.AddiOp) and kinds in ([Kind.IOTA, Kind.UNIFORM], [Kind.UNIFORM, Kind.IOTA]):
+        return Lane(insert(arith.AddiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA)
+    if isinstance(op, arith.SubiOp) and kinds == [Kind.IOTA, Kind.UNIFORM]:
+        return Lane(insert(arith.SubiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA)
+    if isinstance(op, memref.LoadOp):
+        return _load(op, operands, lanes, insert)
+    if op.name not in ELEMENTWISE:
+        raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
+    for value in (*op.operands, *op.results):
+        if not _has_lanes(value.type):
+            raise NotVectorizableError(f"no vectors of {value.type}")
+    copy = type(op).create(
+        operands=[materialize(o, lanes, insert) for o in operands],
+        result_types=[vector_of(op.results[0].type, lanes)],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    return Lane(insert(copy).results[0], Kind.VECTOR)
+
+
+def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
+    *outer, last = operands[1:]
+    if last.kind is not Kind.IOTA or any(o.kind is not Kind.UNIFORM for o in outer):
+        raise NotVectorizableError("a load at data-dependent places has no vector form yet")
+    if not unit_stride(op.memref.type) or not _has_lanes(op.res.type):
+        raise NotVectorizableError("a strided load has no vector form")
+    indices = [o.value for o in operands[1:]]
+    load = vector.LoadOp(op.memref, indices, vector_of(op.res.type, lanes))
+    return Lane(insert(load).results[0], Kind.VECTOR)
+
+
+def _has_lanes(kind: Attribute) -> bool:
+    from xdsl.dialects.builtin import Float32Type, Float64Type
+
+    if isinstance(kind, IntegerType):
+        return kind.width.data in (1, 8, 16, 32, 64)
+    return isinstance(kind, Float32Type | Float64Type | IndexType)
+
+
+has_lanes = _has_lanes
+
+
+def lane_bytes(kind: Attribute) -> int:
+    """Bytes of one lane in a register; masks travel as 32-bit integers."""
+    from xdsl.dialects.builtin import Float64Type
+
+    if isinstance(kind, IndexType | Float64Type):
+        return 8
+    if isinstance(kind, IntegerType):
+        return 4 if kind.width.data == 1 else max(1, kind.width.data // 8)
+    return 4
