@@ -77,11 +77,13 @@ class Target:
         if self.arch == "generic":
             return ()
         # On ARM `-march=native` leaves the tuning generic; `-mcpu` sets both.
-        option = "-mcpu" if self.machine in ("aarch64", "arm64") else "-march"
+        option = "-mcpu" if self.machine == "aarch64" else "-march"
         return (f"{option}={self.arch}",)
 
     def missing_features(self) -> tuple[str, ...]:
         """The instruction sets that this target needs and the present machine lacks."""
+        if self.machine not in ("", host_machine()):
+            return (self.machine,)
         have = host_features()
         return tuple(word for word in self.features if word not in have)
 
@@ -93,7 +95,7 @@ def cpu_target(arch: str = "native") -> Target:
 
     Raises ArgumentError when the name is not an architecture of this machine's family.
     """
-    machine = platform.machine().lower().replace("amd64", "x86_64")
+    machine = host_machine()
     if arch in ("native", "generic"):
         features = tuple(sorted(host_features())) if arch == "native" else ()
     elif machine == "x86_64" and arch in X86_LEVELS:
@@ -101,7 +103,7 @@ def cpu_target(arch: str = "native") -> Target:
     else:
         known = ", ".join(("native", "generic", *(X86_LEVELS if machine == "x86_64" else ())))
         raise ArgumentError(f"arch {arch!r} is unknown on {machine}", hint=f"use one of {known}")
-    wide = machine in ("aarch64", "arm64") or "avx512f" in features
+    wide = machine == "aarch64" or "avx512f" in features
     l1, l2, l3 = cache_sizes()
     return Target(
         arch=arch,
@@ -117,13 +119,19 @@ def cpu_target(arch: str = "native") -> Target:
 
 
 @cache
+def host_machine() -> str:
+    """The family of this machine's processor: `x86_64`, `aarch64`, ..."""
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name := platform.machine().lower(), name)
+
+
+@cache
 def host_features() -> frozenset[str]:
     """The instruction sets of this machine, in the words of Linux; empty when not known."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         # macOS has no such file. Every Mac with an Intel processor of this decade has AVX2.
-        return frozenset(X86_LEVELS["x86-64-v2"] if platform.machine() == "x86_64" else ())
+        return frozenset(X86_LEVELS["x86-64-v2"] if host_machine() == "x86_64" else ())
     line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
     words = line.group(1).split() if line else ()
     return frozenset(word for word in words if _INSTRUCTION_WORD.fullmatch(word))
@@ -156,6 +164,11 @@ def default_threads() -> int:
         if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1024:
             raise ArgumentError(f"IREES_NUM_THREADS is {text!r}, but must be from 1 to 1024")
         return int(text)
+    return available_cores()
+
+
+def available_cores() -> int:
+    """The cores that this process may use: its affinity and the quota of its control group."""
     cores = _affinity()
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()

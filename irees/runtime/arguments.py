@@ -1,0 +1,246 @@
+"""
+Arguments and results: from the arrays of Python to pointers, and back.
+
+A dense row-major array of the right type is passed where it lies; anything else that holds
+the right numbers is copied first. What does not fit is refused before any kernel runs.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+import sys
+from ctypes import addressof, c_char
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError
+from irees.runtime.dtypes import accepted_dtypes, numpy_dtype, torch_dtypes
+
+_bytes_at = c_char.from_buffer
+SCALAR_BYTES = 16
+"""The room that a scalar argument or result has."""
+
+_FORMATS = {
+    **{"bool": "?", "float16": "e", "float32": "f", "float64": "d"},
+    **{"int8": "b", "int16": "h", "int32": "i", "int64": "q"},
+    **{"uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q"},
+}
+
+
+class Scratchpad:
+    """What binding one call's arguments leaves behind, but for the pointers."""
+
+    __slots__ = ("address", "keep", "scalars", "torch")
+
+    def __init__(self, arguments: int):
+        self.keep: list[Any] = []
+        self.scalars = (c_char * (SCALAR_BYTES * max(1, arguments)))()
+        self.address = addressof(self.scalars)
+        self.torch = False
+
+
+class TensorSpec:
+    """One array argument or result: its element type and shape, None for a dynamic dim."""
+
+    is_tensor = True
+
+    def __init__(self, index: int, dtype: str, shape: tuple[int | None, ...], name: str = ""):
+        self.index = index
+        self.label = f"argument {index}" + (f" ({name!r})" if name else "")
+        self.element = dtype
+        self.dtype = numpy_dtype(dtype)
+        self.accepted = accepted_dtypes(dtype)
+        self.shape = shape
+        self.rank = len(shape)
+        self.dynamic = tuple(dim for dim, size in enumerate(shape) if size is None)
+        self.static = tuple((dim, size) for dim, size in enumerate(shape) if size is not None)
+
+    def __str__(self) -> str:
+        sizes = "".join("?x" if size is None else f"{size}x" for size in self.shape)
+        return f"tensor<{sizes}{self.element}>"
+
+    def bind(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+        """
+        The pointer to the elements of an array, and its shape.
+
+        Raises ArgumentError when type, rank or a static size differ.
+        """
+        if type(value) is np.ndarray and value.dtype is self.dtype and value.flags.carray:
+            shape = value.shape
+            try:
+                pointer = addressof(_bytes_at(value))
+            except (TypeError, ValueError, BufferError):
+                pointer = value.__array_interface__["data"][0]
+        elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
+            pad.torch = True
+            pointer, shape = self._bind_torch(value, pad)
+        else:
+            array = self._to_array(value)
+            pad.keep.append(array)
+            pointer, shape = array.__array_interface__["data"][0], array.shape
+        if shape != self.shape:
+            self._check_shape(shape)
+        return pointer, shape
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != self.rank:
+            raise ArgumentError(
+                f"{self.label} has rank {len(shape)}, but must have rank {self.rank} ({self})"
+            )
+        for dim, size in self.static:
+            if shape[dim] != size:
+                raise ArgumentError(
+                    f"{self.label} dim {dim} is {shape[dim]}, but must be {size} ({self})"
+                )
+
+    def _wrong_dtype(self, dtype: Any, conversion: str) -> ArgumentError:
+        return ArgumentError(
+            f"{self.label} has dtype {dtype}, but must have {self.dtype} ({self})",
+            hint=f"convert it with {conversion}",
+        )
+
+    def _bind_torch(self, tensor: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+        torch = sys.modules["torch"]
+        dtype = torch_dtypes().get(tensor.dtype)
+        if dtype not in self.accepted:
+            raise self._wrong_dtype(tensor.dtype, f".to(torch.{self.dtype.name})")
+        if not tensor.is_cpu:
+            raise ArgumentError(
+                f"{self.label} is on {tensor.device}, but the program runs on cpu",
+                hint="copy it with .cpu()",
+            )
+        if tensor.layout is not torch.strided:
+            raise ArgumentError(f"{self.label} is sparse", hint="use .to_dense()")
+        if tensor.is_conj() or tensor.is_neg() or not tensor.is_contiguous():
+            tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+            pad.keep.append(tensor)
+        pointer = tensor.data_ptr()
+        if pointer % self.dtype.itemsize and tensor.numel():
+            tensor = tensor.detach().clone()
+            pad.keep.append(tensor)
+            pointer = tensor.data_ptr()
+        return pointer, tuple(tensor.shape)
+
+    def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
+        """The value as a dense aligned native array, copied if need be."""
+        if isinstance(value, int | float | complex | np.generic) and not self.rank:
+            return scalar_array(value, self.dtype, f"{self.label} ({self})")
+        array = self._foreign_array(value)
+        flags = array.flags
+        if array.dtype is self.dtype and flags.c_contiguous and flags.aligned:
+            if type(array) is np.ndarray:
+                return array
+        if isinstance(array, np.ma.MaskedArray):
+            raise ArgumentError(f"{self.label} is masked", hint="use .filled()")
+        if array.dtype.kind == "V" and array.dtype.itemsize == self.dtype.itemsize:
+            # What numpy.save makes of the types that it does not know.
+            array = array.view(self.dtype) if array.dtype.names is None else array
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        if array.dtype not in self.accepted:
+            raise self._wrong_dtype(array.dtype, f".astype({self.dtype.name!r})")
+        dense = np.asarray(array, order="C")
+        return dense if dense.flags.aligned and dense.flags.c_contiguous else dense.copy("C")
+
+    def _foreign_array(self, value: Any) -> np.ndarray[Any, Any]:
+        if isinstance(value, np.ndarray):
+            return value
+        if hasattr(value, "__cuda_array_interface__"):
+            raise ArgumentError(f"{self.label} is on a GPU, but the program runs on cpu")
+        try:
+            if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+                return np.asarray(value)
+            if hasattr(value, "__dlpack__"):
+                return np.from_dlpack(value)
+            return np.asarray(memoryview(value))
+        except Exception as error:
+            kind = type(value).__name__
+            raise ArgumentError(
+                f"{self.label} is a {kind}, but must be an array ({self})",
+                hint="convert it with numpy.asarray",
+            ) from error
+
+
+class ScalarSpec:
+    """One scalar argument or result."""
+
+    is_tensor = False
+    dynamic = ()
+    shape: tuple[int | None, ...] = ()
+
+    def __init__(self, index: int, dtype: str, name: str = ""):
+        self.index = index
+        self.label = f"argument {index}" + (f" ({name!r})" if name else "")
+        self.element = dtype
+        self.dtype = numpy_dtype(dtype)
+        layout = _FORMATS.get(self.dtype.name)
+        self._layout = None if layout is None else struct.Struct("=" + layout)
+        self._is_integer = not self.dtype.name.startswith("float")
+
+    def __str__(self) -> str:
+        return self.element
+
+    def bind(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+        """Writes a number to its place. Raises ArgumentError when it is not one, or too big."""
+        if not isinstance(value, int | float | complex):
+            torch = sys.modules.get("torch")
+            single = getattr(value, "shape", None) in ((), (1,))
+            if torch is not None and isinstance(value, torch.Tensor):
+                pad.torch = True
+            if not hasattr(value, "item") or not single:
+                raise ArgumentError(
+                    f"{self.label} is a {type(value).__name__}, but must be one {self.element}"
+                )
+            value = value.item()
+        begin = SCALAR_BYTES * self.index
+        if self._layout is None:
+            array = scalar_array(value, self.dtype, f"{self.label} ({self})")
+            pad.scalars[begin : begin + self.dtype.itemsize] = array.tobytes()
+            return pad.address + begin, ()
+        try:
+            number = operator.index(value) if self._is_integer else float(value)
+            self._layout.pack_into(pad.scalars, begin, number)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{self.label} is {value!r}, but must be {self.element}") from None
+        except (OverflowError, struct.error):
+            raise ArgumentError(
+                f"{self.label} is {value!r}, which does not fit in {self.element}"
+            ) from None
+        return pad.address + begin, ()
+
+    def read(self, memory: Any, begin: int) -> Any:
+        """The number that a program left in its place."""
+        if self._layout is not None:
+            return self._layout.unpack_from(memory, begin)[0]
+        return np.frombuffer(memory, self.dtype, 1, begin)[0].item()
+
+
+def scalar_array(value: Any, dtype: np.dtype[Any], label: str) -> np.ndarray[Any, Any]:
+    """
+    A number as an array of rank 0.
+
+    Raises ArgumentError when the type cannot hold it: a float in an integer, a size too big.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    # The names, because the small integers of ml_dtypes are no kind of integer to numpy.
+    is_integer = dtype.name.startswith(("bool", "int", "uint"))
+    try:
+        if is_integer:
+            number = operator.index(value)
+            array = np.array(number).astype(dtype)
+            if int(array) != number:
+                raise OverflowError
+            return array
+        number = complex(value) if dtype.kind == "c" else float(value)
+        with np.errstate(over="ignore"):
+            array = np.array(number).astype(dtype)
+        if np.isfinite(number) and not np.isfinite(array):
+            raise OverflowError
+        return array
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{label} is {value!r}, but must be {dtype.name}") from None
+    except OverflowError:
+        raise ArgumentError(f"{label} is {value!r}, which does not fit in {dtype.name}") from None

@@ -1,0 +1,237 @@
+"""
+Saved programs: one `.irees` file that any machine of the same family can run, without irees's
+compiler and without a C compiler.
+
+The file is a zip with nothing compressed: `manifest.json`, `program.so`, `runtime.so`,
+`constants.bin` (each constant at a multiple of 64) and `sources/*.c` for the curious.
+`SHA256SUMS` has the hash of each, and every one is checked before a library is loaded. The hashes
+find damage, not malice: a saved program is machine code, as trustworthy as whoever made it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError, ParseError
+from irees.runtime.program import Program
+
+FORMAT = 1
+ALIGNMENT = 64
+MAX_MANIFEST_BYTES = 64 << 20
+_SUMS = "SHA256SUMS"
+_PADDING_TAG = 0xD935  # the extra field that Android's zipalign made known
+_LOCAL_HEADER, _ZIP64_EXTRA = 30, 20
+
+
+def save(program: Program, path: str | Path) -> None:
+    """
+    Writes a program to a file; the file appears whole or not at all.
+
+    Raises ArgumentError when it cannot be written.
+    """
+    path = Path(path)
+    offsets, constants = _pack(program.constants)
+    record = {"format": FORMAT, **program.manifest, "constant_data": offsets}
+    members: dict[str, Any] = {
+        "manifest.json": json.dumps(record, indent=1, sort_keys=True).encode(),
+        "program.so": program.image,
+        "runtime.so": program.runtime_image,
+        **{f"sources/{name}.c": text.encode() for name, text in program.sources.items()},
+        "constants.bin": constants,
+    }
+    sums = "".join(
+        f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in members.items()
+    )
+    private = None
+    try:
+        descriptor, private = tempfile.mkstemp(prefix=".irees-", dir=path.parent)
+        with os.fdopen(descriptor, "w+b") as file, zipfile.ZipFile(file, "w") as archive:
+            for name, data in {_SUMS: sums.encode(), **members}.items():
+                _add(archive, name, data)
+        os.chmod(private, 0o666 & ~_umask())
+        os.replace(private, path)
+    except OSError as error:
+        if private is not None:
+            Path(private).unlink(missing_ok=True)
+        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
+
+
+def load(path: str | Path, *, mmap_constants: bool = False) -> Program:
+    """
+    The program that `Program.save` wrote. With `mmap_constants` the constants stay in the file,
+    which then must not change while the program lives.
+
+    Raises ParseError for a file that is damaged or is no saved program, UnsupportedError for one
+    that this machine cannot run, ArgumentError for a path that cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = _map(file) if mmap_constants else _read_aligned(file)
+            members = _members(data, str(path))
+    except OSError as error:
+        raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from None
+    try:
+        return _program(members)
+    except ParseError as error:
+        raise ParseError(error.message, location=str(path)) from None
+
+
+def is_artifact(path: str | Path) -> bool:
+    """Whether a file begins as a saved program does."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def _program(members: dict[str, memoryview]) -> Program:
+    manifest = _manifest(members)
+    constants = _unpack(manifest.pop("constant_data", {}), members["constants.bin"])
+    return Program(
+        bytes(members["program.so"]),
+        manifest,
+        constants,
+        runtime=bytes(members["runtime.so"]),
+        sources={
+            name.removeprefix("sources/").removesuffix(".c"): bytes(text).decode(errors="replace")
+            for name, text in members.items()
+            if name.startswith("sources/")
+        },
+    )
+
+
+def _manifest(members: dict[str, memoryview]) -> dict[str, Any]:
+    text = members["manifest.json"]
+    if len(text) > MAX_MANIFEST_BYTES:
+        raise ParseError(f"the manifest has {len(text)} bytes, but {MAX_MANIFEST_BYTES} at most")
+    try:
+        manifest = json.loads(bytes(text))
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"the manifest is not JSON: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ParseError(
+            f"the manifest is not of format {FORMAT}", hint="save the program again with this irees"
+        )
+    del manifest["format"]
+    return manifest
+
+
+def _members(data: Any, path: str) -> dict[str, memoryview]:
+    """The members by name, each as it lies in the file, after their hashes were checked."""
+    view = memoryview(data)
+    try:
+        with zipfile.ZipFile(_Reader(view)) as archive:
+            found = {info.filename: _slice(view, info) for info in archive.infolist()}
+        sums = [line.split("  ", 1) for line in bytes(found.pop(_SUMS)).decode().splitlines()]
+        expected = {name: digest for digest, name in sums}
+    except (zipfile.BadZipFile, KeyError, ValueError, IndexError, NotImplementedError) as error:
+        raise ParseError(f"not a saved program: {error}", location=path) from None
+    for name in {"manifest.json", "program.so", "runtime.so", "constants.bin", *found, *expected}:
+        if name not in found or name not in expected:
+            raise ParseError(f"damaged: {name!r} is missing", location=path)
+        if hashlib.sha256(found[name]).hexdigest() != expected[name]:
+            raise ParseError(f"damaged: {name!r} has another SHA-256", location=path)
+    return found
+
+
+def _slice(view: memoryview, info: zipfile.ZipInfo) -> memoryview:
+    header = bytes(view[info.header_offset : info.header_offset + _LOCAL_HEADER])
+    if len(header) < _LOCAL_HEADER or info.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{info.filename!r} is compressed or cut off")
+    begin = info.header_offset + _LOCAL_HEADER
+    begin += int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    if begin + info.file_size > len(view):
+        raise ValueError(f"{info.filename!r} ends after the file")
+    return view[begin : begin + info.file_size]
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: Any) -> None:
+    info = zipfile.ZipInfo(name)  # with the date of 1980: equal programs make equal files
+    assert archive.fp is not None
+    begin = archive.fp.tell() + _LOCAL_HEADER + len(name.encode()) + _ZIP64_EXTRA
+    padding = -(begin + 4) % ALIGNMENT
+    info.extra = _PADDING_TAG.to_bytes(2, "little") + padding.to_bytes(2, "little") + bytes(padding)
+    with archive.open(info, "w", force_zip64=True) as member:
+        member.write(data)
+
+
+def _pack(constants: Mapping[str, np.ndarray[Any, Any]]) -> tuple[dict[str, list[int]], bytearray]:
+    offsets: dict[str, list[int]] = {}
+    data = bytearray()
+    for name, array in constants.items():
+        data += bytes(-len(data) % ALIGNMENT)
+        offsets[name] = [len(data), array.nbytes]
+        data += array.reshape(-1).view(np.uint8).data
+    return offsets, data
+
+
+def _unpack(offsets: Any, data: memoryview) -> dict[str, np.ndarray[Any, Any]]:
+    if not isinstance(offsets, dict):
+        raise ParseError("the manifest's 'constant_data' must be an object")
+    constants: dict[str, np.ndarray[Any, Any]] = {}
+    for name, place in offsets.items():
+        match place:
+            case [int(begin), int(size)] if 0 <= begin <= begin + size <= len(data):
+                constants[name] = np.frombuffer(data[begin : begin + size], np.uint8)
+            case _:
+                raise ParseError(f"the constant {name!r} lies outside of constants.bin")
+    return constants
+
+
+def _map(file: Any) -> Any:
+    try:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except ValueError:  # an empty file
+        return b""
+
+
+def _read_aligned(file: Any) -> Any:
+    size = os.fstat(file.fileno()).st_size
+    room = np.empty(size + ALIGNMENT, np.uint8)
+    begin = -room.ctypes.data % ALIGNMENT
+    count = file.readinto(memoryview(room)[begin : begin + size])
+    return memoryview(room)[begin : begin + count]
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+class _Reader:
+    """A file to read over a view, without the copy that BytesIO makes."""
+
+    def __init__(self, view: memoryview):
+        self.view = view
+        self.place = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.place
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        place = offset + (0, self.place, len(self.view))[whence]
+        if place < 0:
+            raise ValueError("negative seek")
+        self.place = place
+        return place
+
+    def read(self, size: int = -1) -> bytes:
+        end = len(self.view) if size is None or size < 0 else self.place + size
+        data = bytes(self.view[self.place : end])
+        self.place += len(data)
+        return data

@@ -1,0 +1,297 @@
+"""
+A compiled program: call it with arrays.
+
+`Program` is a shared library, its manifest and its constants; `Function` is one entry of it.
+A call checks every argument, makes one foreign call, and wraps the results without a copy.
+Calls may run at the same time in several threads: what a call writes to lies in a frame that
+no other call has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError, OutOfMemoryError, RuntimeTrap, UnsupportedError
+from irees.runtime.arguments import SCALAR_BYTES, ScalarSpec, Scratchpad, TensorSpec
+from irees.runtime.dtypes import torch_dtype
+from irees.runtime.library import Library
+from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
+from irees.runtime.services import Services, load_services
+
+_OUT_OF_MEMORY, _SIZE_OVERFLOW = -1, -2
+
+
+class _CallStruct(ctypes.Structure):
+    """`irees_call` of irees.h."""
+
+    _fields_ = [
+        (name, ctypes.c_void_p)
+        for name in (
+            *("rt", "args", "arg_dims", "constants"),
+            *("results", "result_dims", "result_scalars", "trap"),
+        )
+    ]
+
+
+class _Frame:
+    """The memory of one call: what the entry reads and writes but for the arrays."""
+
+    def __init__(self, function: Function):
+        arguments, results = len(function.arguments), len(function.results)
+        self.args = (ctypes.c_void_p * max(1, arguments))()
+        self.dims = (ctypes.c_int64 * max(1, len(function.dynamic_dims)))()
+        self.results = (ctypes.c_void_p * max(1, results))()
+        self.result_dims = (ctypes.c_int64 * max(1, function.result_rank))()
+        self.scalars = (ctypes.c_char * max(1, SCALAR_BYTES * results))()
+        self.trap = (ctypes.c_int64 * 4)()
+        self.pad = Scratchpad(arguments)
+        self.call = _CallStruct(
+            function.services.table,
+            ctypes.addressof(self.args),
+            ctypes.addressof(self.dims),
+            ctypes.addressof(function.constants),
+            ctypes.addressof(self.results),
+            ctypes.addressof(self.result_dims),
+            ctypes.addressof(self.scalars),
+            ctypes.addressof(self.trap),
+        )
+        self.address = ctypes.addressof(self.call)
+
+
+class Function:
+    """One public function of a program. Call it with its arguments in order."""
+
+    def __init__(self, info: FunctionInfo, program: Program):
+        self.name = info.name
+        self.services: Services = program.services
+        self.arguments = info.arguments
+        self.results = info.results
+        self.result_rank = sum(len(spec.shape) for spec in info.results)
+        self.dynamic_dims = [
+            (i, dim) for i, spec in enumerate(info.arguments) for dim in spec.dynamic
+        ]
+        self.constants = (ctypes.c_void_p * max(1, len(info.constants)))(
+            *(program.constant_address(name) for name in info.constants)
+        )
+        self._program = program
+        self._traps = info.traps
+        self._equal_dims = info.equal_dims
+        self._entry = program.library.address(f"irees_entry_{info.entry}")
+        self._frames: list[_Frame] = []
+        self._readers = _result_readers(info.results, self.services)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(map(str, self.arguments))
+        return f"<irees function {self.name}({arguments}) -> ({', '.join(map(str, self.results))})>"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """
+        Runs the function. A single result is returned bare, several as a tuple; torch tensors
+        come back when one of the arguments is one, numpy arrays otherwise.
+
+        Raises ArgumentError before anything runs, RuntimeTrap when the program stops itself,
+        OutOfMemoryError when a result or a temporary does not fit.
+        """
+        specs = self.arguments
+        if len(arguments) != len(specs):
+            raise ArgumentError(
+                f"{self.name} takes {_plural(len(specs))}, but {len(arguments)} given"
+            )
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(self)
+        pad, pointers = frame.pad, frame.args
+        try:
+            shapes: list[tuple[int, ...]] = []
+            for i, value in enumerate(arguments):
+                pointers[i], shape = specs[i].bind(value, pad)
+                shapes.append(shape)
+            for rule in self._equal_dims:
+                if shapes[rule.a][rule.a_dim] != shapes[rule.b][rule.b_dim]:
+                    raise _unequal(rule, specs, shapes)
+            dims = frame.dims
+            for i, (argument, dim) in enumerate(self.dynamic_dims):
+                dims[i] = shapes[argument][dim]
+            status = self.services.invoke(self._entry, frame.address, len(self.results))
+            if status:
+                raise self._failure(status, frame)
+            outputs = [read(frame) for read in self._readers]
+            if pad.torch:
+                outputs = [_to_torch(value) for value in outputs]
+        finally:
+            if pad.keep:
+                pad.keep.clear()
+            pad.torch = False
+            self._frames.append(frame)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _failure(self, status: int, frame: _Frame) -> Exception:
+        for spec, pointer in zip(self.results, frame.results):
+            if spec.is_tensor and pointer:
+                self.services.free(pointer)
+        if status == _OUT_OF_MEMORY:
+            return OutOfMemoryError(f"{self.name} ran out of memory")
+        if status == _SIZE_OVERFLOW:
+            return OutOfMemoryError(f"{self.name} needs an array of more than 2^63 bytes")
+        if not 0 < status <= len(self._traps):
+            return RuntimeTrap(f"{self.name} failed with status {status}")
+        return _trap_error(self._traps[status - 1], list(frame.trap))
+
+
+class Program:
+    """
+    A compiled program. `program(...)` calls `main`, or the only public function; all of them
+    are in `program.functions`.
+
+    Raises UnsupportedError when this machine lacks what the library was compiled for,
+    ToolchainError when the library cannot be loaded, ArgumentError when a constant is missing.
+    """
+
+    def __init__(
+        self,
+        library: bytes,
+        manifest: Mapping[str, Any],
+        constants: Mapping[str, Any] | None = None,
+        *,
+        runtime: bytes,
+        sources: Mapping[str, str] | None = None,
+    ):
+        self.manifest = dict(manifest)
+        self.image = library
+        self.runtime_image = runtime
+        self.sources = dict(sources or {})
+        info = ProgramInfo.read(self.manifest)
+        if missing := info.target.missing_features():
+            raise UnsupportedError(
+                f"the program was compiled for a processor with {', '.join(missing)}",
+                hint="compile it again on this machine, or with target=cpu:generic",
+            )
+        self.services = load_services(runtime)
+        self.library = Library(library)
+        self.constants = {name: _constant(data) for name, data in (constants or {}).items()}
+        self.functions = {entry.name: Function(entry, self) for entry in info.functions}
+        self._main = self.functions.get("main")
+        if self._main is None and len(self.functions) == 1:
+            self._main = next(iter(self.functions.values()))
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Calls `main`, or the only public function. Raises what `Function` does."""
+        if self._main is None:
+            names = ", ".join(self.functions) or "none"
+            raise ArgumentError(
+                f"the program has no single function to call (it has {names})",
+                hint="choose one of program.functions",
+            )
+        return self._main(*arguments)
+
+    def __repr__(self) -> str:
+        return f"<irees program with {', '.join(self.functions) or 'no functions'}>"
+
+    def constant_address(self, name: str) -> int:
+        """Where a constant lies. Raises ArgumentError when the program was made without it."""
+        if (data := self.constants.get(name)) is None:
+            raise ArgumentError(f"the constant {name!r} is missing")
+        return data.ctypes.data
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes by kind: constants, and what the planner wrote into the manifest."""
+        sizes = {"constant_bytes": sum(data.nbytes for data in self.constants.values())}
+        return sizes | dict(self.manifest.get("memory") or {})
+
+    def explain(self) -> str:
+        """What the compiler chose, and what it did not choose and why: its remarks."""
+        return "\n".join(str(line) for line in self.manifest.get("remarks") or ())
+
+    def save(self, path: str | Path) -> None:
+        """Writes the program to one file for `irees.load`. Raises ArgumentError if it cannot."""
+        from irees.runtime.artifact import save
+
+        save(self, path)
+
+
+def _constant(data: Any) -> np.ndarray[Any, Any]:
+    array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    array = np.ascontiguousarray(array)
+    # Kernels read whole vectors of elements, and a bytes object may lie anywhere.
+    return array if array.ctypes.data % 16 == 0 else aligned_copy(array)
+
+
+def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy of the bytes of an array that starts at a multiple of 64."""
+    room = np.empty(array.nbytes + 64, np.uint8)
+    begin = -room.ctypes.data % 64
+    copy = room[begin : begin + array.nbytes]
+    copy[:] = array.reshape(-1).view(np.uint8)
+    return copy
+
+
+def _result_readers(
+    results: tuple[TensorSpec | ScalarSpec, ...], services: Services
+) -> list[Callable[[_Frame], Any]]:
+    readers: list[Callable[[_Frame], Any]] = []
+    first_dim = 0
+    for i, spec in enumerate(results):
+        if isinstance(spec, TensorSpec):
+            readers.append(_tensor_reader(i, first_dim, spec, services))
+        else:
+            readers.append(_scalar_reader(i, spec))
+        first_dim += len(spec.shape)
+    return readers
+
+
+def _tensor_reader(
+    index: int, first_dim: int, spec: TensorSpec, services: Services
+) -> Callable[[_Frame], Any]:
+    dtype, itemsize, last_dim = spec.dtype, spec.dtype.itemsize, first_dim + spec.rank
+    block_type, ndarray = services.block_type, np.ndarray
+
+    def read(frame: _Frame) -> Any:
+        shape = frame.result_dims[first_dim:last_dim]
+        block = block_type(prod(shape) * itemsize).from_address(frame.results[index])
+        return ndarray(shape, dtype, block)
+
+    return read
+
+
+def _scalar_reader(index: int, spec: ScalarSpec) -> Callable[[_Frame], Any]:
+    begin = SCALAR_BYTES * index
+    return lambda frame: spec.read(frame.scalars, begin)
+
+
+def _to_torch(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    from_numpy = sys.modules["torch"].from_numpy
+    if value.dtype.isbuiltin == 1:
+        return from_numpy(value)
+    # torch takes no dtypes of ml_dtypes; integers of the same size carry their bits.
+    return from_numpy(value.view(f"i{value.itemsize}")).view(torch_dtype(value.dtype))
+
+
+def _unequal(rule: EqualDims, specs: Any, shapes: list[tuple[int, ...]]) -> ArgumentError:
+    (first, first_dim), (last, last_dim) = sorted(((rule.a, rule.a_dim), (rule.b, rule.b_dim)))
+    origin = " at ".join(part for part in (rule.op, rule.location) if part)
+    return ArgumentError(
+        f"{specs[last].label} dim {last_dim} is {shapes[last][last_dim]}, but must equal "
+        f"dim {first_dim} of {specs[first].label} = {shapes[first][first_dim]}"
+        + (f" (from {origin})" if origin else "")
+    )
+
+
+def _trap_error(trap: Trap, numbers: list[int]) -> RuntimeTrap:
+    message = trap.message
+    for i, number in enumerate(numbers):
+        message = message.replace(f"{{{i}}}", str(number))
+    return RuntimeTrap(message, location=trap.location, op=trap.op)
+
+
+def _plural(count: int) -> str:
+    return "1 argument" if count == 1 else f"{count} arguments"

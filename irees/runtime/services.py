@@ -1,0 +1,112 @@
+"""
+The native services of `native/runtime.c`, loaded once per process: threads, memory, the call.
+
+The library comes from whoever has one first, a fresh compilation or a saved program.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from irees.errors import ArgumentError, ToolchainError
+from irees.runtime.library import Library
+from irees.target import available_cores, default_threads
+
+ABI = 1
+_MAX_BLOCK_TYPES = 1024
+
+_lock = threading.Lock()
+_wanted_threads: int | None = None
+_services: Services | None = None
+
+
+class Services:
+    """The loaded library. `table` is the address of the `irees_runtime` that programs get."""
+
+    def __init__(self, image: bytes):
+        # Its threads and handlers outlive every program, so it is never unloaded.
+        self.library = Library(image, permanent=True)
+        cdll = self.library.cdll
+        try:
+            version, get = cdll.irees_rt_abi, cdll.irees_rt_get
+            self.invoke, self._set_threads = cdll.irees_rt_invoke, cdll.irees_rt_set_threads
+            self._threads, self.trim = cdll.irees_rt_threads, cdll.irees_rt_trim
+        except AttributeError as error:
+            raise ToolchainError(f"the runtime library is not one: {error}") from None
+        if version() != ABI:
+            raise ToolchainError(f"the runtime library has ABI {version()}, but must have {ABI}")
+        get.restype = ctypes.c_void_p
+        self.table: int | None = get()
+        if not self.table:
+            raise ToolchainError("the process has no thread-specific keys left")
+        self.invoke.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        self.invoke.restype = ctypes.c_int32
+        self._set_threads.argtypes = (ctypes.c_int32, ctypes.c_int32)
+        self._set_threads.restype = None
+        self.trim.restype = None
+        # A free takes less time than to hand over the interpreter's lock.
+        self.free = ctypes.PyDLL(None, handle=cdll._handle).irees_rt_free
+        self.free.argtypes = (ctypes.c_void_p,)
+        self.free.restype = None
+        self._block_types: dict[int, Any] = {}
+
+    def set_threads(self, count: int) -> None:
+        """How many threads run a region from now on."""
+        self._set_threads(count, available_cores())
+
+    def threads(self) -> int:
+        """How many threads run a region."""
+        return self._threads()
+
+    def block_type(self, size: int) -> Any:
+        """
+        The class of blocks of that size: `from_address` of it owns what the program allocated,
+        gives it back when it dies, and serves numpy as a buffer.
+        """
+        if (found := self._block_types.get(size)) is not None:
+            return found
+        if len(self._block_types) >= _MAX_BLOCK_TYPES:
+            self._block_types.clear()
+        made = self._block_types[size] = _make_block_type(size, self.free)
+        return made
+
+
+def _make_block_type(size: int, free: Any) -> Any:
+    def give_back(block: Any, addressof=ctypes.addressof) -> None:
+        free(addressof(block))
+
+    return type("Block", (ctypes.c_char * size,), {"__slots__": (), "__del__": give_back})
+
+
+def load_services(image: bytes) -> Services:
+    """The services of this process; `image` is used when there are none yet."""
+    global _services
+    with _lock:
+        if _services is None:
+            services = Services(image)
+            services.set_threads(_wanted_threads or default_threads())
+            _services = services
+        return _services
+
+
+def set_num_threads(count: int) -> None:
+    """
+    Sets how many threads every program of this process uses. The results do not depend on it.
+
+    Raises ArgumentError unless it is a number from 1 to 1024.
+    """
+    global _wanted_threads
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 1024:
+        raise ArgumentError(f"the number of threads is {count!r}, but must be from 1 to 1024")
+    with _lock:
+        _wanted_threads = count
+        if _services is not None:
+            _services.set_threads(count)
+
+
+def num_threads() -> int:
+    """How many threads the programs of this process use."""
+    with _lock:
+        return _services.threads() if _services else _wanted_threads or default_threads()
