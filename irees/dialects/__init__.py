@@ -34,8 +34,10 @@ OWN: dict[str, str] = {
 
 EXTENDED: tuple[str, ...] = (
     "arith",
+    "builtin",
     "linalg",
     "ml_program",
+    "tensor",
 )
 """xDSL's dialects to which `irees.dialects.upstream.<name>` adds."""
 

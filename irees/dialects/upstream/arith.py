@@ -47,6 +47,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from . import builtin
+
 
 class RoundingMode(StrEnum):
     """IEEE-754 rounding of `arith.truncf`."""
@@ -399,7 +401,8 @@ def _scalars_only(pattern_class) -> None:
 
 @cache
 def patch() -> None:
-    """Repair xDSL's arith classes in place, once."""
+    """Repair xDSL's arith classes in place, once; and the float constants that they are about."""
+    builtin.patch()
     for cls, kinds in ((arith.CmpiOp, ("integer", "index")), (arith.CmpfOp, ("float",))):
         _any(cls, "lhs", "rhs", "result")
         cls.verify_ = _verify_compare(*kinds)

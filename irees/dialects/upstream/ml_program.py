@@ -7,7 +7,14 @@ from functools import cache
 from xdsl.dialects import ml_program
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from xdsl.irdl.operations import OptPropertyDef
 from xdsl.parser import Parser
 from xdsl.printer import Printer

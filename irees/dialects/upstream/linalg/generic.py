@@ -14,7 +14,15 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .._effects import DestinationStyleEffects
-from .bodies import contraction, copy, element_types, elementwise, hidden_region, max_signed, quantized
+from .bodies import (
+    contraction,
+    copy,
+    element_types,
+    elementwise,
+    hidden_region,
+    max_signed,
+    quantized,
+)
 from .structured import parse_named, print_named
 from .syntax import (
     parse_arrow_types,

@@ -1,0 +1,194 @@
+"""
+xDSL's parser, with what real programs and hostile ones need.
+
+* every op gets a location: what `loc(...)` says, or the place where the op stands in the text;
+* `#loc` aliases may be used before they are defined, ranges and `fused` locations are read;
+* `dense_resource<key>` gets the bytes of this text, not of another one that used the key before;
+* `dense<1> : tensor<1000000000xi32>` stays one element.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BytesAttr,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    IntegerType,
+    LocationAttr,
+    NoneAttr,
+    ShapedType,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from irees.dialects.resources import Blob, ResourceKey
+
+from .limits import MAX_SPLAT_BYTES
+
+_LOC_ALIAS = re.compile(r"^(#loc[0-9]*)[ \t]*=[ \t]*(loc\(.*\))[ \t]*$", re.MULTILINE)
+
+
+class ImportParser(Parser):
+    """A parser of one text; see the module's docstring."""
+
+    def __init__(
+        self, ctx: Context, text: str, name: str, blobs: dict[str, Blob] | None = None
+    ) -> None:
+        self._blobs = blobs or {}
+        self._keys: dict[str, ResourceKey] = {}
+        self._file = StringAttr(name)
+        self._line_starts: list[int] | None = None
+        self._loc_texts = {m.group(1): m.group(2) for m in _LOC_ALIAS.finditer(text)}
+        super().__init__(ctx, text, name)
+
+    # Places
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """The line and column, from 1, of an offset in the text."""
+        if self._line_starts is None:
+            text = self.lexer.input.content
+            self._line_starts = [0, *(m.end() for m in re.finditer("\n", text))]
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def place(self, offset: int | None = None) -> str:
+        """`file:line:col` of an offset, or of where the parser is."""
+        line, column = self.line_and_column(self.pos if offset is None else offset)
+        return f"{self.lexer.input.name}:{line}:{column}"
+
+    def parse_operation(self) -> Operation:
+        start = self.pos
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            line, column = self.line_and_column(start)
+            op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+        return op
+
+    # Locations
+
+    def _parse_location(self) -> LocationAttr:
+        if self._current_token.kind == MLIRTokenKind.HASH_IDENT:
+            name = self._current_token.text
+            if name not in self.attribute_aliases and name in self._loc_texts:
+                self.attribute_aliases[name] = self._forward_location(name)
+                self._forward_aliases.add(name)
+        elif self.parse_optional_keyword("fused"):
+            metadata: Attribute = NoneAttr()
+            if self.parse_optional_punctuation("<"):
+                metadata = self.parse_attribute()
+                self.parse_punctuation(">")
+            locations = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
+            return FusedLoc(tuple(locations), metadata)
+        location = super()._parse_location()
+        if isinstance(location, FileLineColLoc) and self.parse_optional_keyword("to"):
+            self.parse_optional_integer(False, False)
+            self.parse_punctuation(":")
+            self.parse_integer(False, False)
+        return location
+
+    @property
+    def _forward_aliases(self) -> set[str]:
+        return self.__dict__.setdefault("_forward", set())
+
+    def _forward_location(self, name: str) -> LocationAttr:
+        text = self._loc_texts.pop(name)
+        nested = ImportParser(self.ctx, text, self.lexer.input.name)
+        nested._loc_texts = self._loc_texts
+        nested.attribute_aliases = self.attribute_aliases
+        nested.__dict__["_forward"] = self._forward_aliases
+        location = nested.parse_optional_location()
+        return UnknownLoc() if location is None else location
+
+    def _parse_alias_def(self) -> None:
+        if self._current_token.text in self._forward_aliases:
+            del self.attribute_aliases[self._current_token.text]
+            self._forward_aliases.discard(self._current_token.text)
+        super()._parse_alias_def()
+
+    # Constants
+
+    def _parse_builtin_dense_resource_attr(self) -> DenseResourceAttr:
+        self.parse_characters("<", " in dense_resource attribute")
+        key = self.parse_optional_str_literal()
+        if key is None:
+            key = self.parse_identifier(" for resource handle")
+        self.parse_characters(">", " in dense_resource attribute")
+        self.parse_characters(":", " in dense_resource attribute")
+        type_ = self.parse_type()
+        if not isinstance(type_, ShapedType):
+            self.raise_error(f"dense resource should have a shaped type, got: {type_}")
+        handle = self._keys.get(key)
+        if handle is None:
+            handle = self._keys[key] = ResourceKey(key, self._blobs.get(key))
+        return DenseResourceAttr(StringAttr(handle), type_)
+
+    def parse_dense_int_or_fp_elements_attr(self, type):  # type: ignore[override]
+        start = self.pos
+        self.parse_punctuation("<", " in dense attribute")
+        hex_text = None
+        literal: tuple[list, list[int]] | None = None
+        if self.parse_optional_punctuation(">") is None:
+            hex_text = self.parse_optional_str_literal()
+            if hex_text is None:
+                literal = self._parse_tensor_literal()
+            self.parse_punctuation(">", " in dense attribute")
+        if type is None:
+            self.parse_punctuation(":", " in dense attribute")
+            type = self._parse_dense_literal_type()
+        shape = list(type.get_shape())
+        count = math.prod(shape)
+        element_type = type.get_element_type()
+        size = element_type.compile_time_size
+
+        if hex_text is not None:
+            data = self._hex_elements(hex_text, element_type, count, size)
+        elif literal is None:
+            if count:
+                self.raise_error("expected at least one element in the dense literal", start, self.pos)
+            data = b""
+        else:
+            values = [value.to_type(self, element_type) for value in literal[0]]
+            if literal[1] and literal[1] != shape:
+                self.raise_error(
+                    f"shape mismatch in dense literal: the type has {shape}, the literal {literal[1]}",
+                    start,
+                    self.pos,
+                )
+            if isinstance(element_type, IntegerType):
+                values = [element_type.get_normalized_value(value) for value in values]
+            data = element_type.pack(values)
+        if len(data) == size and not (literal is not None and literal[1]) and count * size <= MAX_SPLAT_BYTES:
+            data = data * count
+        assert isinstance(element_type, AnyFloat | ComplexType) or data is not None
+        return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+
+    def _hex_elements(self, text: str, element_type: Attribute, count: int, size: int) -> bytes:
+        try:
+            data = bytes.fromhex(text[2:]) if text[:2].lower() == "0x" else None
+        except ValueError:
+            data = None
+        if data is None:
+            self.raise_error("expected a hexadecimal string in the dense literal")
+        if element_type == IntegerType(1) and (len(data) == (count + 7) // 8 or len(data) == 1) and count > 1:
+            if len(data) == 1 and data in (b"\xff", b"\x00"):
+                return bytes([data[0] & 1])
+            return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little").tobytes()
+        if len(data) not in (size, count * size) or (count == 0 and data):
+            self.raise_error(
+                f"the dense literal has {len(data)} byte(s), but the type takes {count * size}"
+            )
+        return data
