@@ -1,1 +1,42 @@
-"""irees: an ML compiler that you can read."""
+"""
+irees: an ML compiler that you can read.
+
+The public names, each imported when it is first used: `import irees` itself imports nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irees import errors
+    from irees.compiler import compile
+    from irees.runtime.artifact import load
+    from irees.runtime.program import Program
+    from irees.runtime.services import set_num_threads
+    from irees.target import Target
+
+__all__ = ["Program", "Target", "compile", "errors", "load", "set_num_threads"]
+
+_HOMES = {
+    "Program": "irees.runtime.program",
+    "Target": "irees.target",
+    "compile": "irees.compiler",
+    "load": "irees.runtime.artifact",
+    "set_num_threads": "irees.runtime.services",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("irees.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'irees' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
