@@ -1,0 +1,193 @@
+"""iree_linalg_ext ops of attention: attention, online_attention, exp_reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    AnyFloat,
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    ShapedType,
+    TensorType,
+    i64,
+)
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from ..upstream._effects import DestinationStyleEffects
+from .attrs import IteratorTypeAttr
+from .base import LinalgExtOperation, check_region, shape_of
+
+
+def _verify_maps(op, operands: Sequence[tuple[SSAValue, AffineMapAttr]]) -> None:
+    loops = operands[0][1].data.num_dims
+    sizes: dict[int, int] = {}
+    for value, attr in operands:
+        map_ = attr.data
+        if map_.num_dims != loops:
+            raise VerifyException(f"mismatched map domain: expected {loops} dims, got {map_.num_dims}")
+        shape = shape_of(value) if isinstance(value.type, ShapedType) else ()
+        if len(map_.results) != len(shape):
+            raise VerifyException(f"rank mismatch: the map {map_} is of rank {len(map_.results)}, the operand of rank {len(shape)}")
+        for expr, size in zip(map_.results, shape):
+            if not isinstance(expr, AffineDimExpr):
+                raise VerifyException(f"expected the map {map_} to be a projected permutation")
+            if size != DYNAMIC_INDEX and sizes.setdefault(expr.position, size) != size:
+                raise VerifyException(f"shape mismatch along d{expr.position}: {sizes[expr.position]} and {size}")
+
+
+def _verify_attention(op: AttentionOp | OnlineAttentionOp) -> None:
+    operands = (*op.inputs, *op.outputs)
+    if len(op.indexing_maps) != len(operands):
+        raise VerifyException("expected an indexing map for each operand")
+    _verify_maps(op, list(zip(operands, op.indexing_maps)))
+    query, key, value = ({e.position for e in m.data.results} for m in op.indexing_maps.data[:3])  # type: ignore[attr-defined]
+    output = {e.position for e in op.output_map.data.results}  # type: ignore[attr-defined]
+    if not (query & key) - value - output or not (key & value) - query - output:
+        raise VerifyException("failed to verify op's indexing maps: they are not those of an attention")
+    if not isinstance(op.scale.type, AnyFloat):
+        raise VerifyException("expected scale to be of floating point type")
+    args = [arg.type for arg in op.body.block.args]
+    if len(args) != 1 or not isinstance(args[0], AnyFloat):
+        raise VerifyException("expected one block argument of floating point type, the score")
+    check_region(op.body, args, args, "iree_linalg_ext.yield")
+    op.verify_inits()
+
+
+@irdl_op_definition
+class AttentionOp(LinalgExtOperation):
+    """
+    softmax(region(query . key * scale) + mask) . value, with the dims of each operand said by its map:
+    batch, M, K1 (of query and key), K2 (of key and value) and N (IREE: iree_linalg_ext.attention).
+    """
+
+    name = "iree_linalg_ext.attention"
+    NUM_INS: ClassVar = (4, 5)
+    NUM_OUTS: ClassVar = (1, 1)
+    query = operand_def(ShapedType)
+    key = operand_def(ShapedType)
+    value = operand_def(ShapedType)
+    scale = operand_def()
+    mask = opt_operand_def(ShapedType)
+    output = operand_def(ShapedType)
+    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
+    decomposition_config = opt_prop_def(DictionaryAttr)
+    body = region_def("single_block")
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(DestinationStyleEffects())
+
+    @classmethod
+    def arrange(cls, ins, outs):
+        return [*ins[:4], ins[4:], outs[0]]
+
+    @property
+    def outputs(self):
+        return (self.output,)
+
+    @property
+    def output_map(self) -> AffineMapAttr:
+        """The map of the output."""
+        return self.indexing_maps.data[-1]
+
+    def verify_(self) -> None:
+        _verify_attention(self)
+
+
+@irdl_op_definition
+class OnlineAttentionOp(LinalgExtOperation):
+    """
+    Attention that carries the running maximum and sum of the scores beside the unnormalised result,
+    so that it can be tiled along K2; dividing by the sum is left to the user of the results
+    (IREE: iree_linalg_ext.online_attention).
+    """
+
+    name = "iree_linalg_ext.online_attention"
+    NUM_INS: ClassVar = (4, 5)
+    NUM_OUTS: ClassVar = (3, 3)
+    query = operand_def(ShapedType)
+    key = operand_def(ShapedType)
+    value = operand_def(ShapedType)
+    scale = operand_def()
+    mask = opt_operand_def(ShapedType)
+    output = operand_def(ShapedType)
+    max = operand_def(ShapedType)
+    sum = operand_def(ShapedType)
+    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
+    decomposition_config = opt_prop_def(DictionaryAttr)
+    body = region_def("single_block")
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(DestinationStyleEffects())
+
+    @classmethod
+    def arrange(cls, ins, outs):
+        return [*ins[:4], ins[4:], *outs]
+
+    @property
+    def outputs(self):
+        return (self.output, self.max, self.sum)
+
+    @property
+    def output_map(self) -> AffineMapAttr:
+        """The map of the output."""
+        return self.indexing_maps.data[-3]
+
+    def verify_(self) -> None:
+        _verify_attention(self)
+
+
+@irdl_op_definition
+class ExpReductionOp(LinalgExtOperation):
+    """
+    linalg.generic whose first input is a score: the outputs named by `exp_reduced_operands` are rescaled
+    by exp(old maximum - new maximum) as the maximum grows (IREE: iree_linalg_ext.exp_reduction).
+    """
+
+    name = "iree_linalg_ext.exp_reduction"
+    INT_LISTS: ClassVar = ("exp_reduced_operands",)
+    ins_ = var_operand_def(TensorType)
+    outs_ = var_operand_def(TensorType)
+    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
+    iterator_types = prop_def(ArrayAttr[IteratorTypeAttr])
+    exp_reduced_operands = prop_def(DenseArrayBase.constr(i64))
+    body = region_def("single_block")
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    traits = traits_def(DestinationStyleEffects())
+
+    @property
+    def inputs(self):
+        return self.ins_
+
+    @property
+    def outputs(self):
+        return self.outs_
+
+    def verify_(self) -> None:
+        operands = (*self.inputs, *self.outputs)
+        if len(self.indexing_maps) != len(operands) or not operands:
+            raise VerifyException("expected an indexing map for each operand")
+        if len(self.iterator_types) != self.indexing_maps.data[0].data.num_dims:
+            raise VerifyException("expected one iterator type per loop")
+        _verify_maps(self, list(zip(operands, self.indexing_maps)))
+        if any(not 0 <= i < len(self.outputs) for i in self.exp_reduced_operands.get_values()):
+            raise VerifyException("exp_reduced_operands must name outputs")
+        elements = [value.type.element_type for value in operands]  # type: ignore[union-attr]
+        check_region(self.body, elements, elements[len(self.inputs) :], "iree_linalg_ext.yield")
+        self.verify_inits()
