@@ -1,0 +1,98 @@
+"""`irees bench`: times a function, as `iree-benchmark-module` does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irees.runtime.services import num_threads
+from irees.tools.common import UsageError, add_program, function_of, program_of
+from irees.tools.values import parse_values, zeros_or_random
+
+SEED = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    add_program(parser, function=True)
+    parser.add_argument(
+        "--input", action="append", default=[], help="default: random numbers for static shapes"
+    )
+    parser.add_argument(
+        "--benchmark-min-time", default="0.5s", help="per repetition: 0.5s, or 10x for 10 calls"
+    )
+    parser.add_argument("--benchmark-min-warmup-time", type=float, default=0.1)
+    parser.add_argument("--benchmark-repetitions", type=int, default=5)
+    parser.add_argument("--benchmark-format", choices=("console", "json"), default="console")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Times the function and prints the times. Raises an IreesError."""
+    seconds, calls = _minimum(arguments.benchmark_min_time)
+    if arguments.benchmark_repetitions < 1:
+        raise UsageError("--benchmark-repetitions must be at least 1")
+    function = function_of(program_of(arguments), arguments.function)
+    values = [value for text in arguments.input for value in parse_values(text)]
+    if not values:
+        random = np.random.default_rng(SEED)
+        values = [zeros_or_random(spec, random) for spec in function.arguments]
+    first = _time(lambda: function(*values), 1)
+    _warm_up(lambda: function(*values), arguments.benchmark_min_warmup_time)
+    calls = calls or max(1, round(seconds / max(1e-7, _time(lambda: function(*values), 3))))
+    times = [
+        _time(lambda: function(*values), calls) * 1e3
+        for _ in range(arguments.benchmark_repetitions)
+    ]
+    report = {
+        "name": f"BM_{function.name}/real_time",
+        "time_unit": "ms",
+        "median": float(np.median(times)),
+        "min": min(times),
+        "max": max(times),
+        "first_call": first * 1e3,
+        "iterations": calls,
+        "repetitions": len(times),
+        "threads": num_threads(),
+    }
+    if arguments.benchmark_format == "json":
+        print(json.dumps({"benchmarks": [report]}, indent=1))
+    else:
+        print(_row(report))
+    return 0
+
+
+def _minimum(text: str) -> tuple[float, int | None]:
+    try:
+        if text.endswith("x") and int(text[:-1]) > 0:
+            return 0.0, int(text[:-1])
+        if (seconds := float(text.removesuffix("s"))) > 0:
+            return seconds, None
+    except ValueError:
+        pass
+    raise UsageError(f"--benchmark-min-time={text} is neither a time nor a count")
+
+
+def _time(call: Callable[[], Any], calls: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - begin) / calls
+
+
+def _warm_up(call: Callable[[], Any], seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        call()
+
+
+def _row(report: dict[str, Any]) -> str:
+    return (
+        f"{report['name']}  median {report['median']:.4f} ms  min {report['min']:.4f} ms  "
+        f"max {report['max']:.4f} ms  first {report['first_call']:.4f} ms  "
+        f"({report['repetitions']} x {report['iterations']} calls, {report['threads']} threads)"
+    )

@@ -1,0 +1,246 @@
+"""What the commands share: options, reading a program, dumps, progress."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from irees.errors import EXIT_USAGE, ArgumentError
+from irees.options import Options
+from irees.remarks import collect
+from irees.runtime.artifact import is_artifact, load
+from irees.runtime.program import Function, Program
+from irees.runtime.services import set_num_threads
+
+_DASHES = 65
+
+
+class UsageError(ArgumentError):
+    """A command line that makes no sense, whatever the files are."""
+
+    exit_code = EXIT_USAGE
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """One flag for each field of `Options`, of the same name."""
+    group = parser.add_argument_group("compiler options")
+    hints = get_type_hints(Options)
+    for option in fields(Options):
+        kinds = get_args(hints[option.name]) or (hints[option.name],)
+        spelling = "--" + option.name.replace("_", "-")
+        settings: dict[str, Any] = {"dest": option.name, "default": option.default}
+        if bool in kinds:
+            settings["action"] = argparse.BooleanOptionalAction
+        elif get_origin(hints[option.name]) is Literal:
+            settings["choices"] = kinds
+        elif int in kinds:
+            settings["type"] = int
+        group.add_argument(spelling, **settings)
+    group.add_argument(
+        "-O", dest="opt_level", type=int, choices=range(4), default=argparse.SUPPRESS
+    )
+
+
+def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
+    """The program to work on, and what makes one of a source."""
+    parser.add_argument("source", nargs="?", help="MLIR, a saved program, or - for standard input")
+    parser.add_argument("--module", help="the same, as IREE spells it")
+    if function:
+        parser.add_argument("--function", help="a public function (default: main, or the only one)")
+    parser.add_argument("--num-threads", "--task-topology-group-count", type=int)
+    add_options(parser)
+
+
+def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The compiler options on a command line."""
+    return {option.name: getattr(arguments, option.name) for option in fields(Options)}
+
+
+def source_of(arguments: argparse.Namespace) -> str:
+    """The path of the source. Raises UsageError without one, ArgumentError if it is no file."""
+    given = [path for path in (arguments.source, getattr(arguments, "module", None)) if path]
+    if len(given) != 1:
+        raise UsageError("exactly one program is required", hint="name an .mlir or .irees file")
+    if given[0] != "-" and not Path(given[0]).is_file():
+        reason = "is a folder" if Path(given[0]).is_dir() else "does not exist"
+        raise ArgumentError(f"{given[0]} {reason}")
+    return given[0]
+
+
+def import_source(path: str, *, verify: bool = True) -> Any:
+    """The module in a file or on standard input. Raises what `import_mlir` does."""
+    from irees.frontends.mlir import import_mlir
+
+    if path == "-":
+        return import_mlir(sys.stdin.buffer.read(), name="<stdin>", verify=verify)
+    return import_mlir(Path(path), verify=verify)
+
+
+def program_of(arguments: argparse.Namespace) -> Program:
+    """The program on a command line: loaded when it was saved, compiled when it is source."""
+    path = source_of(arguments)
+    if arguments.num_threads is not None:
+        set_num_threads(arguments.num_threads)
+    if path != "-" and is_artifact(path):
+        return load(path)
+    from irees.compiler import compile
+
+    with progress() as listener:
+        return compile(import_source(path), listener=listener, **options_of(arguments))
+
+
+def function_of(program: Program, name: str | None) -> Function:
+    """The function to call. Raises ArgumentError when there is none of that name."""
+    if name is None:
+        name = "main" if "main" in program.functions else None
+    if name is None and len(program.functions) == 1:
+        return next(iter(program.functions.values()))
+    if name not in program.functions:
+        have = ", ".join(program.functions) or "none"
+        what = "no single function" if name is None else f"no function {name!r}"
+        raise ArgumentError(f"the program has {what} (it has {have})", hint="use --function=")
+    return program.functions[name]
+
+
+def write_output(path: str | None, text: str) -> None:
+    """Writes text to a file, whole or not at all; `-` and None are standard output."""
+    if path in (None, "-"):
+        sys.stdout.write(text)
+        return
+    write_bytes(Path(path), text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file, whole or not at all. Raises ArgumentError when it cannot."""
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
+            path.write_bytes(content)
+            return
+        descriptor, private = tempfile.mkstemp(prefix=".irees-", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            os.chmod(private, 0o644)
+            os.replace(private, path)
+        except BaseException:
+            Path(private).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
+
+
+@dataclass
+class Dumps:
+    """What `--mlir-print-ir-*` and `--mlir-timing` ask for; `heard` listens to the passes."""
+
+    before_all: bool = False
+    after_all: bool = False
+    timing: bool = False
+    times: list[tuple[str, float]] = field(default_factory=list)
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """The flags, as MLIR spells them."""
+        group = parser.add_argument_group("IR printing (to standard error)")
+        group.add_argument("--mlir-print-ir-before-all", action="store_true")
+        group.add_argument("--mlir-print-ir-after-all", action="store_true")
+        group.add_argument("--mlir-timing", action="store_true")
+
+    @staticmethod
+    def of(arguments: argparse.Namespace) -> Dumps:
+        """What a command line asks for."""
+        return Dumps(
+            arguments.mlir_print_ir_before_all,
+            arguments.mlir_print_ir_after_all,
+            arguments.mlir_timing,
+        )
+
+    def before(self, name: str, module: Any) -> None:
+        """Called before a pass."""
+        if self.before_all:
+            self._dump("Before", name, module)
+
+    def after(self, name: str, module: Any, seconds: float) -> None:
+        """Called after a pass."""
+        self.times.append((name, seconds))
+        if self.after_all:
+            self._dump("After", name, module)
+
+    def finish(self) -> None:
+        """Prints the times, if asked for."""
+        if not self.timing:
+            return
+        total = sum(seconds for _, seconds in self.times)
+        lines = ["===" + "-" * _DASHES + "===", "  ... Execution time report ..."]
+        for name, seconds in [*self.times, ("Total", total)]:
+            share = 100 * seconds / total if total else 0.0
+            lines.append(f"  {seconds:8.4f} ({share:5.1f}%)  {name}")
+        print("\n".join(lines), file=sys.stderr)
+
+    def _dump(self, when: str, name: str, module: Any) -> None:
+        from irees.frontends.mlir import print_module
+
+        print(f"// -----// IR Dump {when} {_class_name(name)}: {name} //----- //", file=sys.stderr)
+        print(print_module(module), file=sys.stderr)
+
+
+def _class_name(name: str) -> str:
+    words = name.removeprefix("irees-").split("{")[0].split("-")
+    return "".join(word.capitalize() for word in words) + "Pass"
+
+
+@contextlib.contextmanager
+def printed_remarks(wanted: bool) -> Iterator[None]:
+    """Prints the remarks made inside of the block to standard error."""
+    if not wanted:
+        yield
+        return
+    with collect() as remarks:
+        yield
+    for line in remarks:
+        print(line, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def progress(listener: Any = None) -> Iterator[Callable[[str, Any, float], None]]:
+    """
+    Yields a listener for the compiler. When the work takes more than a second and somebody
+    watches, one line says how far it is.
+    """
+    if not sys.stderr.isatty():
+        yield listener or (lambda name, module, seconds: None)
+        return
+    stop = threading.Event()
+    step = ["compiling"]
+    begin = time.monotonic()
+
+    def hear(name: str, module: Any, seconds: float) -> None:
+        step[0] = f"after {name}"
+        if listener is not None:
+            listener(name, module, seconds)
+
+    def show() -> None:
+        if stop.wait(1.0):
+            return
+        while not stop.wait(0.2):
+            sys.stderr.write(f"\r\x1b[Kirees: {step[0]} ({time.monotonic() - begin:.0f} s)")
+            sys.stderr.flush()
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield hear
+    finally:
+        stop.set()
+        thread.join()

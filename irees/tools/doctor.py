@@ -1,0 +1,95 @@
+"""`irees doctor`: one line for each thing that has to work, and the way out where it does not."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from irees.errors import IreesError
+from irees.runtime.cache import Cache, default_cache
+from irees.runtime.services import load_services
+from irees.target import cpu_target
+
+EXTRAS = ("torch", "torch_mlir", "cupy", "rich", "z3", "ziglang", "lit")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """This command has no flags."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the lines; the exit code of the first thing that does not work, else 0."""
+    status = 0
+    for name, check in _CHECKS.items():
+        try:
+            print(f"ok    {name}: {check()}")
+        except IreesError as error:
+            print(f"FAIL  {name}: {error}")
+            status = status or error.exit_code
+    missing = [name for name in EXTRAS if find_spec(name) is None]
+    print(f"note  extras that are not installed: {', '.join(missing) or 'none'}")
+    return status
+
+
+def _versions() -> str:
+    found = [f"Python {platform.python_version()}", platform.platform()]
+    for name in ("irees", "xdsl", "numpy", "ml_dtypes"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"{name} (not installed)")
+    return ", ".join(found)
+
+
+def _processor() -> str:
+    target = cpu_target()
+    return (
+        f"{target.machine}, vectors of {target.vector_bytes} bytes, caches of "
+        f"{target.l1_bytes >> 10} / {target.l2_bytes >> 10} / {target.l3_bytes >> 10} KiB, "
+        f"{target.threads} threads"
+    )
+
+
+def _compiler() -> str:
+    from irees.backends.c.toolchain import compile_library, find_compiler
+
+    compiler = find_compiler()
+    begin = time.perf_counter()
+    # Not through the cache: the question is whether the compiler works today.
+    compile_library(
+        {"doctor": "int doctor(void) { return 1; }"},
+        store=_NoCache(default_cache().root),
+    )
+    return f"{compiler.version} (a small library in {time.perf_counter() - begin:.2f} s)"
+
+
+def _runtime() -> str:
+    from irees.backends.c.toolchain import runtime_library
+
+    return f"loaded, {load_services(runtime_library()).threads()} threads"
+
+
+def _cache() -> str:
+    stats = default_cache().stats()
+    return f"{stats['folder']}, {stats['entries']} entries, {stats['bytes']} bytes"
+
+
+class _NoCache(Cache):
+    def get(self, key: str) -> bytes | None:
+        return None
+
+    def put(self, key: str, content: bytes) -> bool:
+        return False
+
+
+_CHECKS: dict[str, Callable[[], str]] = {
+    "versions": _versions,
+    "processor": _processor,
+    "C compiler": _compiler,
+    "runtime": _runtime,
+    "cache": _cache,
+}

@@ -1,0 +1,105 @@
+"""
+The command `irees`: finds the sub-command, runs it, and turns errors into one line and an exit
+code.
+
+0 ok, 1 bad input, 2 usage, 3 unsupported, 4 toolchain or device, 5 limit, 6 run-time trap,
+70 a bug of irees, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+from irees.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, InternalError, IreesError
+
+COMMANDS = {
+    "compile": "compile a program to a file, or to the IR after a phase",
+    "run": "run a function of a program on given inputs, and compare its outputs",
+    "bench": "time a function of a program",
+    "opt": "run passes on IR and print it, as mlir-opt does",
+    "check-module": "run the tests of a module that uses the check dialect",
+    "explain": "the phases of the compiler, or what it chose for a program",
+    "cache": "show, verify, prune or clear the cache of compiled code",
+    "doctor": "check that this machine can compile and run programs",
+}
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line and returns its exit code; no exception leaves it."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return EXIT_OK if words else EXIT_USAGE
+    if words[0] == "--version":
+        from importlib.metadata import version
+
+        print(f"irees {version('irees')}")
+        return EXIT_OK
+    if words[0] not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        print(f"irees: error: unknown command {words[0]!r}; use one of {known}", file=sys.stderr)
+        return EXIT_USAGE
+    return _guarded(words[0], [_dashed(word) for word in words[1:]])
+
+
+def _guarded(command: str, words: Sequence[str]) -> int:
+    try:
+        module = import_module(f"irees.tools.{command.replace('-', '_')}")
+        parser = argparse.ArgumentParser(
+            prog=f"irees {command}", description=COMMANDS[command], allow_abbrev=False
+        )
+        module.add_arguments(parser)
+        status = module.run(parser.parse_args(words))
+        sys.stdout.flush()
+        return status
+    except IreesError as error:
+        print(error.diagnostic(), file=sys.stderr)
+        return error.exit_code
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else EXIT_USAGE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except Exception as error:
+        print(_internal(command, words, error).diagnostic(), file=sys.stderr)
+        return EXIT_INTERNAL
+
+
+def _internal(command: str, words: Sequence[str], error: Exception) -> InternalError:
+    text = f"irees {command} {' '.join(words)}\n\n{traceback.format_exc()}"
+    summary = f"{type(error).__name__}: {error}".splitlines()[0]
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="irees-crash-", suffix=".txt")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+    except OSError:
+        return InternalError(summary)
+    return InternalError(summary, reproducer=path)
+
+
+def _dashed(word: str) -> str:
+    """`--expected_output=a_b` => `--expected-output=a_b`: IREE's flags have underscores."""
+    if not word.startswith("--"):
+        return word
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {meaning}" for name, meaning in COMMANDS.items()]
+    return "\n".join(("usage: irees <command> ...", "", *lines, "", "irees <command> --help"))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

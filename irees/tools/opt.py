@@ -1,0 +1,240 @@
+"""`irees opt`: runs passes on IR and prints it, with the flags of mlir-opt and of xdsl-opt."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from irees.errors import InternalError, IreesError, VerifyError
+from irees.tools.common import Dumps, UsageError, printed_remarks, source_of, write_output
+
+SPLITTER = "// -----"
+_ANCHOR = re.compile(r"\s*(any|[\w.]+)\s*\(")
+_EXPECTED = re.compile(r"expected-error\s*(?:@([+-]\d+|above|below|unknown))?\s*\{\{(.*?)\}\}")
+_PLACE = re.compile(r":(\d+):\d+\Z")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    parser.add_argument("source", nargs="?", default="-", help="a file, or - for standard input")
+    parser.add_argument("-o", "--output", help="a file (default: standard output)")
+    parser.add_argument(
+        "-p", "--passes", "--pass-pipeline", help="a,b{x=1} or builtin.module(func.func(a),b)"
+    )
+    parser.add_argument("--list-passes", action="store_true")
+    parser.add_argument("--show-dialects", action="store_true")
+    parser.add_argument(
+        "--print-op-generic", "--mlir-print-op-generic", action="store_true", dest="generic"
+    )
+    parser.add_argument(
+        "--print-debuginfo", "--mlir-print-debuginfo", action="store_true", dest="debuginfo"
+    )
+    parser.add_argument("--split-input-file", action="store_true")
+    parser.add_argument("--verify-diagnostics", action="store_true")
+    parser.add_argument("--verify-each", type=_switch, nargs="?", const=True, default=True)
+    parser.add_argument("--allow-unregistered-dialect", action="store_true")
+    parser.add_argument("--remarks", action="store_true", help="say what was chosen and why")
+    Dumps.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the passes and prints the IR. Raises an IreesError."""
+    from xdsl.universe import Universe
+
+    available = Universe.get_multiverse()
+    if arguments.list_passes or arguments.show_dialects:
+        table = available.all_passes if arguments.list_passes else available.all_dialects
+        print("\n".join(sorted(table)))
+        return 0
+    passes = parse_passes(arguments.passes or "", available.all_passes)
+    path = arguments.source if arguments.source == "-" else source_of(arguments)
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    name = "<stdin>" if path == "-" else path
+    printed: list[str] = []
+    problems: list[str] = []
+    dumps = Dumps.of(arguments)
+    with printed_remarks(arguments.remarks):
+        for text in _parts(data, arguments.split_input_file):
+            try:
+                printed.append(_one(text, name, passes, dumps, arguments))
+                error = None
+            except IreesError as caught:
+                if not arguments.verify_diagnostics:
+                    raise
+                error = caught
+            if arguments.verify_diagnostics:
+                problems += unexpected(text.decode(errors="replace"), error, name)
+    dumps.finish()
+    if arguments.verify_diagnostics:
+        print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
+        return 1 if problems else 0
+    write_output(arguments.output, f"{SPLITTER}\n".join(printed))
+    return 0
+
+
+def parse_passes(text: str, available: dict[str, Callable[[], Any]]) -> list[Any]:
+    """
+    The passes of a pipeline, in xDSL's syntax or in MLIR's.
+
+    Raises UsageError for bad syntax, an unknown pass or a bad option.
+    """
+    from xdsl.utils.arg_spec import parse_pipeline
+    from xdsl.utils.exceptions import ArgSpecParseError
+
+    flat = flatten(text)
+    if not flat:
+        return []
+    try:
+        specs = list(parse_pipeline(flat))
+    except ArgSpecParseError as error:  # not an Exception, so name it
+        raise UsageError(f"bad pipeline {text!r}: {str(error).splitlines()[-1].strip()}") from None
+    passes: list[Any] = []
+    for spec in specs:
+        if spec.name not in available:
+            near = get_close_matches(spec.name, available, 3) or ["--list-passes"]
+            raise UsageError(f"pass {spec.name!r} is unknown", hint=f"try {', '.join(near)}")
+        try:
+            passes.append(available[spec.name]().from_pass_spec(spec))
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UsageError(f"bad option of {spec.name}: {reason}") from None
+    return passes
+
+
+def flatten(text: str) -> str:
+    """`builtin.module(func.func(a,b{x=1}),c)` => `a,b{x=1},c`. Raises UsageError."""
+    text = text.strip()
+    out: list[str] = []
+    depth, braces, place = 0, 0, 0
+    while place < len(text):
+        anchor = None if braces else _ANCHOR.match(text, place)
+        starts = place == 0 or text[place - 1] in "(,"
+        if anchor and starts:
+            depth, place = depth + 1, anchor.end()
+            continue
+        char = text[place]
+        braces += (char == "{") - (char == "}")
+        if char == ")" and not braces:
+            depth -= 1
+        else:
+            out.append(char)
+        place += 1
+        if depth < 0:
+            break
+    if depth or braces:
+        raise UsageError(f"the brackets of the pipeline {text!r} do not match")
+    return re.sub(r",\s*,", ",", "".join(out)).strip(", ")
+
+
+def _one(
+    text: bytes, name: str, passes: list[Any], dumps: Dumps, arguments: argparse.Namespace
+) -> str:
+    from irees.dialects import get_context
+    from irees.frontends.mlir import import_mlir
+
+    ctx = get_context(allow_unregistered=arguments.allow_unregistered_dialect)
+    module = import_mlir(text, ctx, name=name)
+    for each in passes:
+        label = str(each.pipeline_pass_spec())
+        dumps.before(label, module)
+        begin = time.perf_counter()
+        _apply(each, ctx, module)
+        dumps.after(label, module, time.perf_counter() - begin)
+        if arguments.verify_each:
+            _verify(module, each.name)
+    return _printed(module, arguments)
+
+
+def _apply(each: Any, ctx: Any, module: Any) -> None:
+    from xdsl.utils.exceptions import DiagnosticException, VerifyException
+
+    try:
+        each.apply(ctx, module)
+    except IreesError:
+        raise
+    except (DiagnosticException, VerifyException) as error:
+        raise VerifyError(str(error).splitlines()[0], op=each.name) from None
+    except Exception as error:
+        raise InternalError(f"{each.name} failed: {type(error).__name__}: {error}") from error
+
+
+def _verify(module: Any, name: str) -> None:
+    from xdsl.utils.exceptions import VerifyException
+
+    try:
+        module.verify()
+    except VerifyException as error:
+        summary = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise InternalError(f"invalid IR after {name}: {summary.strip()}") from error
+
+
+def _printed(module: Any, arguments: argparse.Namespace) -> str:
+    if not arguments.generic:
+        from irees.frontends.mlir import print_module
+
+        text = print_module(module, elide_resources=False, debuginfo=arguments.debuginfo)
+        return text if text.endswith("\n") else text + "\n"
+    from xdsl.printer import Printer
+
+    stream = io.StringIO()
+    printer = Printer(stream, print_generic_format=True, print_debuginfo=arguments.debuginfo)
+    printer.print_op(module)
+    return stream.getvalue() + "\n"
+
+
+def _parts(data: bytes, split: bool) -> Iterator[bytes]:
+    if not split:
+        yield data
+        return
+    part: list[bytes] = []
+    for line in data.splitlines(keepends=True):
+        if line.strip() == SPLITTER.encode():
+            yield b"".join(part)
+            # Empty lines keep the numbers of the lines in messages right.
+            part = [b"\n"] * (len(part) + 1)
+        else:
+            part.append(line)
+    yield b"".join(part)
+
+
+def unexpected(text: str, error: IreesError | None, name: str) -> list[str]:
+    """What `expected-error` comments say and what happened, where the two differ."""
+    wanted = [
+        (_line(number, offset), message)
+        for number, line in enumerate(text.splitlines(), 1)
+        for offset, message in _EXPECTED.findall(line)
+    ]
+    happened = []
+    if error is not None:
+        found = _PLACE.search(error.location or "")
+        happened = [(int(found[1]) if found else None, str(error))]
+    problems = [
+        f"{name}:{line or '?'}: error: unexpected error: {message}"
+        for line, message in happened
+        if not any(part in message and at in (None, line) for at, part in wanted)
+    ]
+    return problems + [
+        f"{name}:{at or '?'}: error: expected error {part!r} was not produced"
+        for at, part in wanted
+        if not any(part in message and at in (None, line) for line, message in happened)
+    ]
+
+
+def _line(number: int, offset: str) -> int | None:
+    if offset == "unknown":
+        return None
+    words = {"": 0, "above": -1, "below": 1}
+    return number + (words[offset] if offset in words else int(offset))
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("0", "1", "true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 0, 1, true or false")
+    return text.lower() in ("1", "true")

@@ -1,0 +1,107 @@
+"""`irees run`: calls a function with values from the command line, as `iree-run-module` does."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError
+from irees.tools.common import add_program, function_of, program_of
+from irees.tools.values import Tolerance, compare, format_value, parse_values
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    add_program(parser, function=True)
+    parser.add_argument("--input", action="append", default=[], help="4x8xf32=1,2,... or @x.npy")
+    parser.add_argument(
+        "--output", action="append", default=[], help="per result: -, @x.npy, +x.npy, @x.bin or ''"
+    )
+    parser.add_argument(
+        "--expected-output", action="append", default=[], help="per result: a value or (ignored)"
+    )
+    parser.add_argument("--output-max-element-count", type=int, default=1024)
+    add_tolerance(parser)
+
+
+def add_tolerance(parser: argparse.ArgumentParser) -> None:
+    """The flags that say how results are compared."""
+    parser.add_argument("--equality-mode", choices=("approximate", "exact"), default="approximate")
+    parser.add_argument("--expected-rtol", type=float, default=0.0)
+    parser.add_argument("--expected-atol", "--expected-f32-threshold", type=float)
+
+
+def tolerance_of(arguments: argparse.Namespace) -> Tolerance:
+    """How a command line wants results compared."""
+    exact = arguments.equality_mode == "exact"
+    return Tolerance(exact, arguments.expected_rtol, arguments.expected_atol)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the function; 1 when a result is not what was expected. Raises an IreesError."""
+    values = [value for text in arguments.input for value in parse_values(text)]
+    expected = [_expected(text) for text in arguments.expected_output]
+    function = function_of(program_of(arguments), arguments.function)
+    results = function(*values)
+    results = list(results) if isinstance(results, tuple) else [results]
+    for option, name in ((expected, "--expected-output"), (arguments.output, "--output")):
+        if option and len(option) != len(results):
+            raise ArgumentError(
+                f"{function.name} has {len(results)} results, but {name} is given "
+                f"{len(option)} times"
+            )
+    _show(function, results, arguments)
+    if not expected:
+        return 0
+    rules = tolerance_of(arguments)
+    failures = [
+        line
+        for i, (actual, wanted) in enumerate(zip(results, expected))
+        if wanted is not None
+        for line in compare(i, actual, wanted, rules)
+    ]
+    for line in failures:
+        print(line)
+    if not failures:
+        print("[SUCCESS] all function outputs matched their expected values.")
+    return 1 if failures else 0
+
+
+def _expected(text: str) -> Any:
+    if text == "(ignored)":
+        return None
+    values = parse_values(text)
+    if len(values) != 1:
+        raise ArgumentError(f"{text!r} is {len(values)} values, but one is expected")
+    return values[0]
+
+
+def _show(function: Any, results: list[Any], arguments: argparse.Namespace) -> None:
+    outputs = arguments.output or ["-"] * len(results)
+    if arguments.expected_output and not arguments.output:
+        return
+    print(f"EXEC @{function.name}")
+    for i, (value, output) in enumerate(zip(results, outputs)):
+        if output == "-":
+            kind = "hal.buffer_view" if isinstance(value, np.ndarray) else "scalar"
+            print(f"result[{i}]: {kind}")
+            print(format_value(value, arguments.output_max_element_count))
+        elif output:
+            _save(output, np.asarray(value))
+
+
+def _save(output: str, value: np.ndarray[Any, Any]) -> None:
+    path = Path(output[1:])
+    if output[0] not in "@+" or not output[1:]:
+        raise ArgumentError(f"--output={output} is not known", hint="use -, @file, +file or ''")
+    try:
+        with path.open("ab" if output[0] == "+" else "wb") as file:
+            if path.suffix == ".npy":
+                np.save(file, value, allow_pickle=False)
+            else:
+                file.write(value.tobytes())
+    except OSError as error:
+        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
