@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.lower_affine import LowerAffinePass
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 
 from irees.errors import ArgumentError
@@ -39,17 +40,20 @@ def phases(options: Options) -> tuple[Phase, ...]:
         Phase(
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith, math, scf, util",
-            (),
+            (LowerAffinePass(),),
             TENSORS,
         ),
         Phase(
             "global-opt",
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
+                a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
                 a("resolve-shaped-type-result-dims"),
                 CanonicalizePass(),
                 CommonSubexpressionElimination(),
+                a("fuse-elementwise-ops"),
+                CanonicalizePass(),
             ),
             TENSORS,
         ),
@@ -76,6 +80,9 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "each executable becomes loops over vectors and scalars",
             (
                 a("bufferize-dispatch"),
+                a("select-strategy", threads=target.threads),
+                a("tile-and-distribute"),
+                a("lower-contractions", vector_bytes=target.vector_bytes, registers=target.vector_registers),
                 a("vectorize-structured-ops", vector_bytes=target.vector_bytes, reassociate=not strict),
                 CanonicalizePass(),
             ),

@@ -36,7 +36,9 @@ EXTENDED: tuple[str, ...] = (
     "arith",
     "builtin",
     "linalg",
+    "memref",
     "ml_program",
+    "scf",
     "tensor",
 )
 """xDSL's dialects to which `irees.dialects.upstream.<name>` adds."""

@@ -514,6 +514,18 @@ def _reinterpret(p: Printer, op: Operation) -> None:
     )
 
 
+@handles("memref.extract_strided_metadata")
+def _metadata(p: Printer, op: Operation) -> None:
+    """A pointer in C already includes the offset, so the offset beside it is 0."""
+    base = p.buffer(op.operands[0])
+    rank = len(base.sizes)
+    p.buffers[op.results[0]] = Buffer(base.pointer, [], [])
+    p.names[op.results[1]] = "0"
+    for result, text in zip(op.results[2:], [*base.sizes, *base.strides], strict=True):
+        p.names[result] = text
+    assert rank == len(base.strides)
+
+
 @handles("memref.view")
 def _view(p: Printer, op: Operation) -> None:
     assert isinstance(op, memref.ViewOp)
@@ -608,6 +620,16 @@ def _extract(p: Printer, op: Operation) -> None:
     p.define(op.result, f"{p.name(op.vector)}[{position[0]}]")
 
 
+@handles("vector.insert")
+def _insert(p: Printer, op: Operation) -> None:
+    assert isinstance(op, vector.InsertOp)
+    position = _mixed(p, op.static_position.get_values(), op.dynamic_position)
+    name = p.fresh()
+    p.line(f"{p.expressions.type(op.result.type)} {name} = {p.name(op.dest)};")
+    p.line(f"{name}[{position[0]}] = {p.name(op.source)};")
+    p.names[op.result] = name
+
+
 REDUCTIONS = {
     "add": "add", "mul": "mul", "and": "and", "or": "or", "xor": "xor",
     "maxsi": "max", "minsi": "min", "maxui": "max", "minui": "min",
@@ -618,7 +640,7 @@ REDUCTIONS = {
 def _reduction(p: Printer, op: Operation) -> None:
     kind = op.operands[0].type
     assert isinstance(kind, VectorType)
-    flag = str(next(iter(op.properties["kind"].flags)).value)  # pyright: ignore
+    flag = str(op.properties["kind"].data.value)  # pyright: ignore
     lane = kind.element_type
     c_type = scalar(lane)
     source = p.name(op.operands[0])
@@ -636,10 +658,15 @@ def _reduction(p: Printer, op: Operation) -> None:
 # --- workgroups and dispatches ----------------------------------------------------------
 
 
+def _upper_operands(op: Operation) -> Sequence[SSAValue]:
+    lower, upper, *_ = op.properties["operandSegmentSizes"].get_values()  # pyright: ignore
+    return op.operands[lower : lower + upper]
+
+
 @handles("scf.forall")
 def _forall(p: Printer, op: Operation) -> None:
     """A parallel loop at the top of a kernel: its body becomes a workgroup function."""
-    uppers = _mixed(p, op.properties["staticUpperBound"].get_values(), op.dynamic_upper_bound)  # pyright: ignore
+    uppers = _mixed(p, op.properties["staticUpperBound"].get_values(), _upper_operands(op))
     body = op.regions[0].block
     inner = Printer(p.unit, p.expressions, p)
     inner.counter = p.counter

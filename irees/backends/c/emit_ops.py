@@ -131,7 +131,14 @@ def constant(op: arith.ConstantOp) -> str:
         if is_bool(lane):
             text = f"-({text})"
         return f"{c_type(kind)}_splat({text})"
-    raise UnsupportedError("only scalar and splat vector constants reach C", op=op.name, location=op.location)  # pyright: ignore
+    if isinstance(value, DenseIntOrFPElementsAttr) and isinstance(kind, VectorType):
+        lane = element(kind)
+        texts = [
+            float_literal(v, lane) if is_float(lane) else int_literal(int(v), lane)  # pyright: ignore
+            for v in value.get_values()
+        ]
+        return f"({c_type(kind)}){{{', '.join(texts)}}}"
+    raise UnsupportedError("only scalar and vector vector constants reach C", op=op.name, location=op.location)  # pyright: ignore
 
 
 class Expressions:

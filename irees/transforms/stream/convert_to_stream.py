@@ -38,6 +38,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.flow import DispatchOp
 from irees.dialects.stream import CmdDispatchOp
+from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
 
@@ -59,6 +60,8 @@ class HostConversion:
     function: func.FuncOp
     globals: dict[Attribute, str] = field(default_factory=dict)
     buffers: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    renamed: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    """Index values of the tensor program => their replacements."""
 
     def run(self) -> None:
         """Converts the function in place."""
@@ -96,6 +99,9 @@ class HostConversion:
             if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(op, tensor.ExtractOp | tensor.DimOp):
                 Rewriter.erase_op(op, safe_erase=False)
 
+    def _sizes(self, value: SSAValue) -> list[Size]:
+        return [s if isinstance(s, int) else self.renamed.get(s, s) for s in self.sizes[value]]
+
     def _alloc(self, kind: Attribute, sizes: Sequence[Size], builder: IndexBuilder) -> SSAValue:
         result = buffer_type(kind)
         assert isinstance(result, MemRefType)
@@ -111,7 +117,7 @@ class HostConversion:
             case tensor.ExpandShapeOp() | tensor.CollapseShapeOp() | tensor.CastOp():
                 source = op.operands[0]
                 self.buffers[op.results[0]] = self._reshape(
-                    self.buffers[source], op.results[0].type, self.sizes[op.results[0]], builder
+                    self.buffers[source], op.results[0].type, self._sizes(op.results[0]), builder
                 )
             case DispatchOp():
                 self._dispatch(op, builder)
@@ -119,12 +125,14 @@ class HostConversion:
                 dim = memref.DimOp(self.buffers[op.source], op.index)
                 builder.insert(dim)
                 op.result.replace_all_uses_with(dim.result)
+                self.renamed[op.result] = dim.result
             case tensor.ExtractOp():
                 load = memref.LoadOp.get(self.buffers[op.tensor], op.indices)
                 builder.insert(load)
                 op.result.replace_all_uses_with(load.res)
+                self.renamed[op.result] = load.res
             case tensor.EmptyOp():
-                self.buffers[op.tensor] = self._alloc(op.tensor.type, self.sizes[op.tensor], builder)
+                self.buffers[op.tensor] = self._alloc(op.tensor.type, self._sizes(op.tensor), builder)
             case tensor.FromElementsOp():
                 self._from_elements(op, builder)
             case func.ReturnOp():
@@ -173,7 +181,7 @@ class HostConversion:
         ).results[0]
 
     def _dispatch(self, op: DispatchOp, builder: IndexBuilder) -> None:
-        outputs = [self._alloc(r.type, self.sizes[r], builder) for r in op.res]
+        outputs = [self._alloc(r.type, self._sizes(r), builder) for r in op.res]
         arguments = [self.buffers.get(a, a) for a in op.arguments]
         dispatch = CmdDispatchOp(op.entry_point, [*arguments, *outputs])
         dispatch.location = op.location

@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from xdsl.dialects import arith, linalg, memref, vector
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, NoneAttr, StridedLayoutAttr, VectorType
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    VectorType,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 Insert = Callable[[Operation], Operation]
@@ -80,11 +90,8 @@ def materialize(lane: Lane, lanes: int, insert: Insert) -> SSAValue:
     splat = insert(vector.BroadcastOp(lane.value, kind)).results[0]
     if lane.kind is Kind.UNIFORM:
         return splat
-    from irees.dialects.upstream import get
-
-    steps = insert(get("vector.step").create(result_types=[vector_of(IndexType(), lanes)])).results[0]
-    if not isinstance(lane.value.type, IndexType):
-        steps = insert(arith.IndexCastOp.create(operands=[steps], result_types=[kind])).results[0]
+    counting = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes)))  # pyright: ignore
+    steps = insert(arith.ConstantOp(counting)).results[0]
     return insert(arith.AddiOp.create(
         operands=[splat, steps], result_types=[kind],
         properties=dict(arith.AddiOp(lane.value, lane.value).properties),
@@ -163,8 +170,6 @@ def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -
 
 
 def _has_lanes(kind: Attribute) -> bool:
-    from xdsl.dialects.builtin import Float32Type, Float64Type
-
     if isinstance(kind, IntegerType):
         return kind.width.data in (1, 8, 16, 32, 64)
     return isinstance(kind, Float32Type | Float64Type | IndexType)
@@ -175,8 +180,6 @@ has_lanes = _has_lanes
 
 def lane_bytes(kind: Attribute) -> int:
     """Bytes of one lane in a register; masks travel as 32-bit integers."""
-    from xdsl.dialects.builtin import Float64Type
-
     if isinstance(kind, IndexType | Float64Type):
         return 8
     if isinstance(kind, IntegerType):

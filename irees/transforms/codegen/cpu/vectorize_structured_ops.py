@@ -23,9 +23,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, linalg, memref, scf, vector
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects import arith, linalg, memref, vector
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -41,6 +48,7 @@ from irees.transforms.utils.lanes import (
     unit_stride,
     vector_of,
 )
+from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import (
     affine_value,
@@ -313,7 +321,7 @@ class Nest:
             for k in range(1, ACCUMULATORS):
                 total = at.insert(combine(combiner, total, vectors[k * width + i])).results[0]
             element = combiner.results[0].type
-            kind = vector.CombiningKindAttr([vector.CombiningKindFlag(COMBINERS[combiner.name])])
+            kind = vector.CombiningKindAttr(vector.CombiningKindFlag(COMBINERS[combiner.name]))
             folded = at.insert(
                 vector.ReductionOp.create(operands=[total], result_types=[element], properties={"kind": kind})
             ).results[0]
@@ -360,32 +368,6 @@ class Nest:
         return [*vectors, *scalars]
 
 
-@dataclass
-class LoopBody:
-    """An `scf.for` under construction; calling it ends the body and returns the results."""
-
-    loop: scf.ForOp
-
-    @property
-    def arguments(self) -> list[SSAValue]:
-        """The carried values inside the loop."""
-        return list(self.loop.body.block.args[1:])
-
-    def __call__(self, values: Sequence[SSAValue] = ()) -> list[SSAValue]:
-        self.loop.body.block.add_op(scf.YieldOp(*values))
-        return list(self.loop.results)
-
-
-def for_loop(
-    at: IndexBuilder, lower: Size, upper: Size, step: int, carried: Sequence[SSAValue] = ()
-) -> tuple[LoopBody, SSAValue, IndexBuilder]:
-    """Opens an `scf.for`: its body to close, its induction variable, a builder inside."""
-    block = Block(arg_types=[at.value(lower).type, *(c.type for c in carried)])
-    loop = scf.ForOp(at.value(lower), at.value(upper), at.value(step), carried, Region(block))
-    at.insert(loop)
-    return LoopBody(loop), block.args[0], IndexBuilder(InsertPoint.at_end(block))
-
-
 def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
     """The combiner applied to two accumulators."""
     return type(combiner).create(
@@ -398,8 +380,6 @@ def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
 
 def neutral_element(combiner: Operation) -> arith.ConstantOp:
     """The constant that a combiner leaves every value unchanged by."""
-    from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerType
-
     element: Attribute = combiner.results[0].type
     name = COMBINERS[combiner.name]
     if isinstance(element, IntegerType | IndexType):
@@ -442,7 +422,7 @@ def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
         nest.build()
         return
     except NotVectorizableError as reason:
-        remark("missed", "irees-vectorize-structured-ops", str(op.location), str(reason))
+        remark("missed", "irees-vectorize-structured-ops", op, str(reason))
     while (partial := op.prev_op) is not marker:
         assert partial is not None
         partial.detach()

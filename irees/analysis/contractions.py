@@ -1,0 +1,115 @@
+"""
+Contractions: which ops multiply and add, and what role each of their loops plays.
+
+    C[batch, m, n] += A[batch, m, k] * B[batch, n, k]
+
+A structured op is a contraction when its body is one multiply-add into its only output
+(operands may be widened first). Convolutions are contractions whose operands are indexed
+by sums of loops. MLIR: `linalg::inferContractionDims`, `inferConvolutionDims`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+WIDENING = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
+MULTIPLY = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+
+
+@dataclass(frozen=True)
+class MultiplyAdd:
+    """out + widen(in[lhs]) * widen(in[rhs])"""
+
+    lhs: int
+    rhs: int
+    widen_lhs: tuple[Operation, ...]
+    widen_rhs: tuple[Operation, ...]
+    add: Operation
+    multiply: Operation
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The loops of a contraction by role, in loop order."""
+
+    batch: tuple[int, ...]
+    m: tuple[int, ...]
+    n: tuple[int, ...]
+    k: tuple[int, ...]
+
+
+def multiply_add(op: linalg.GenericOp) -> MultiplyAdd | None:
+    """The parts of a multiply-add body, or None when the body is something else."""
+    block = op.body.block
+    terminator = block.last_op
+    if len(op.outputs) != 1 or terminator is None or len(terminator.operands) != 1:
+        return None
+    add = terminator.operands[0].owner
+    if not isinstance(add, Operation) or add.name not in MULTIPLY:
+        return None
+    out = block.args[len(op.inputs)]
+    if out not in add.operands or len(list(out.uses)) != 1:
+        return None
+    product = next((o for o in add.operands if o is not out), None)
+    if product is None or not isinstance(product.owner, Operation):
+        return None
+    multiply = product.owner
+    if multiply.name != MULTIPLY[add.name]:
+        return None
+    lhs, widen_lhs = _source(multiply.operands[0])
+    rhs, widen_rhs = _source(multiply.operands[1])
+    if lhs is None or rhs is None:
+        return None
+    inside = {add, multiply, terminator, *widen_lhs, *widen_rhs}
+    if any(o not in inside for o in block.ops):
+        return None
+    if lhs.block is not block or rhs.block is not block:
+        return None
+    if max(lhs.index, rhs.index) >= len(op.inputs):
+        return None
+    return MultiplyAdd(lhs.index, rhs.index, widen_lhs, widen_rhs, add, multiply)
+
+
+def _source(value: SSAValue) -> tuple[BlockArgument | None, tuple[Operation, ...]]:
+    widening: list[Operation] = []
+    while isinstance(value.owner, Operation) and value.owner.name in WIDENING:
+        widening.append(value.owner)
+        value = value.owner.operands[0]
+    return (value, tuple(widening)) if isinstance(value, BlockArgument) else (None, ())
+
+
+def roles(op: linalg.GenericOp, parts: MultiplyAdd) -> Roles:
+    """Which loops both operands share with the output, which only one, which none."""
+    indexing: list[AffineMap] = [m.data for m in op.indexing_maps]
+    lhs, rhs = indexing[parts.lhs].used_dims(), indexing[parts.rhs].used_dims()
+    found: dict[str, list[int]] = {"batch": [], "m": [], "n": [], "k": []}
+    for loop, kind in enumerate(op.iterator_types):
+        if kind.data is not IteratorType.PARALLEL:
+            found["k"].append(loop)
+        elif loop in lhs and loop in rhs:
+            found["batch"].append(loop)
+        elif loop in lhs:
+            found["m"].append(loop)
+        else:
+            found["n"].append(loop)
+    return Roles(*(tuple(found[r]) for r in ("batch", "m", "n", "k")))
+
+
+def is_contraction(op: linalg.GenericOp) -> bool:
+    """Whether an op reads its operands many times each: a multiply-add with M or N and K loops."""
+    parts = multiply_add(op)
+    if parts is None or parts.lhs == parts.rhs:
+        return False
+    found = roles(op, parts)
+    return bool(found.k) and bool(found.m or found.n)
+
+
+def element_kinds(op: linalg.GenericOp, parts: MultiplyAdd) -> tuple[Attribute, Attribute, Attribute]:
+    """Element types of lhs, rhs and output."""
+    args = op.body.block.args
+    return args[parts.lhs].type, args[parts.rhs].type, args[len(op.inputs)].type

@@ -1,0 +1,197 @@
+"""
+Which loops of a group of ops can be cut into tiles that run independently.
+
+The ops of a kernel are on buffers. Two ops may share one tile loop when, for that loop,
+what the second reads of the first's results lies in the tile that the first wrote. Loops
+are nodes; a buffer dim that both ops index by a plain loop joins the two loops into one
+class. A loop that is a reduction somewhere, or that meets a shared buffer in any other
+way, spoils its class. A class can be tiled when every op of the group has exactly one
+loop in it and writes along it.
+
+This one relation decides distribution and fusion alike (IREE decides them with
+`TilingInterface` and an iteration-dim tracker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import linalg, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.CastOp, memref.ViewOp)
+
+
+def root(buffer: SSAValue) -> SSAValue:
+    """The allocation or argument that a chain of views looks at."""
+    while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
+        buffer = buffer.op.operands[0]
+    return buffer
+
+
+@dataclass(frozen=True)
+class Access:
+    """How an op touches one buffer."""
+
+    buffer: SSAValue
+    map: AffineMap
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Loops:
+    """An op as loops: kinds, the buffers it indexes, and buffers it may touch anywhere."""
+
+    op: Operation
+    kinds: tuple[str, ...]
+    sizes: tuple[int, ...]
+    accesses: tuple[Access, ...]
+    anywhere: tuple[SSAValue, ...]
+
+
+def loops_of(op: Operation) -> Loops | None:
+    """The loops of an op on buffers, or None when it has none that are known."""
+    if isinstance(op, linalg.GenericOp):
+        return _generic_loops(op)
+    interface = getattr(op, "tiling_loops", None)
+    return None if interface is None else interface()
+
+
+def _generic_loops(op: linalg.GenericOp) -> Loops:
+    indexing = [m.data for m in op.indexing_maps]
+    kinds = tuple(
+        "parallel" if str(k.data) == "parallel" else "reduction" for k in op.iterator_types
+    )
+    sizes = [-1] * len(kinds)
+    accesses: list[Access] = []
+    for position, (value, indexing_map) in enumerate(zip(op.operands, indexing, strict=True)):
+        if not isinstance(value.type, MemRefType):
+            continue
+        accesses.append(Access(value, indexing_map, position >= len(op.inputs)))
+        for expr, size in zip(indexing_map.results, value.type.get_shape(), strict=True):
+            if isinstance(expr, AffineDimExpr) and size >= 0:
+                sizes[expr.position] = size
+    anywhere = tuple(
+        operand
+        for inner in op.body.walk()
+        for operand in inner.operands
+        if isinstance(operand.type, MemRefType)
+    )
+    return Loops(op, kinds, tuple(sizes), tuple(accesses), anywhere)
+
+
+@dataclass
+class Group:
+    """Consecutive ops that run in one tile loop."""
+
+    members: list[Loops] = field(default_factory=list)
+    classes: list[dict[int, int]] = field(default_factory=list)
+    """Per tileable class: member number => loop."""
+
+    def extents(self) -> list[int]:
+        """Trip count of each class, -1 where dynamic."""
+        found: list[int] = []
+        for group_class in self.classes:
+            sizes = [self.members[m].sizes[loop] for m, loop in group_class.items()]
+            found.append(max(sizes))
+        return found
+
+    def parallelism(self) -> int:
+        """How many tiles of one point there are; dynamic extents count as many."""
+        result = 1
+        for extent in self.extents():
+            result *= 4096 if extent < 0 else extent
+        return result
+
+
+def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
+    """The tileable classes of a group in loop order, or None when the group is not legal."""
+    parent: dict[tuple[int, int], tuple[int, int]] = {
+        (m, loop): (m, loop) for m, member in enumerate(members) for loop in range(len(member.kinds))
+    }
+    spoiled: set[tuple[int, int]] = set()
+
+    def find(node: tuple[int, int]) -> tuple[int, int]:
+        while parent[node] != node:
+            node = parent[node]
+        return node
+
+    for later, member in enumerate(members):
+        for earlier in range(later):
+            if not _connect(members, earlier, later, parent, find, spoiled):
+                return None
+        for loop, kind in enumerate(member.kinds):
+            if kind != "parallel":
+                spoiled.add((later, loop))
+        for access in member.accesses:
+            if access.writes:
+                plain = {e.position for e in access.map.results if isinstance(e, AffineDimExpr)}
+                spoiled |= {(later, i) for i in range(len(member.kinds)) if i not in plain}
+    bad = {find(node) for node in spoiled}
+    grouped: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for node in parent:
+        grouped.setdefault(find(node), []).append(node)
+    result: list[dict[int, int]] = []
+    for representative, nodes in grouped.items():
+        if representative in bad or len(nodes) != len(members):
+            continue
+        if len({m for m, _ in nodes}) == len(members):
+            result.append(dict(nodes))
+    return sorted(result, key=lambda c: max(c.items())[1])
+
+
+def _connect(members, earlier, later, parent, find, spoiled) -> bool:  # pyright: ignore
+    """Joins loops through shared buffers. False when the two ops may not share a tile loop."""
+    first, second = members[earlier], members[later]
+    written = {root(a.buffer) for a in (*first.accesses, *second.accesses) if a.writes}
+    if any(root(b) in {root(a.buffer) for a in first.accesses if a.writes} for b in second.anywhere):
+        return False
+    if any(root(b) in {root(a.buffer) for a in second.accesses if a.writes} for b in first.anywhere):
+        return False
+    for a in first.accesses:
+        for b in second.accesses:
+            if root(a.buffer) is not root(b.buffer) or root(a.buffer) not in written:
+                continue
+            if not (a.writes or b.writes):
+                continue
+            if a.buffer is not b.buffer:
+                return False
+            for x, y in zip(a.map.results, b.map.results, strict=True):
+                if isinstance(x, AffineDimExpr) and isinstance(y, AffineDimExpr):
+                    left, right = find((earlier, x.position)), find((later, y.position))
+                    parent[right] = left
+                else:
+                    spoiled |= {(earlier, d) for d in x.used_dims()}
+                    spoiled |= {(later, d) for d in y.used_dims()}
+    return True
+
+
+def groups_of(ops: Sequence[Operation], enough: int) -> list[Group]:
+    """
+    Cuts a sequence of ops into groups, each as long as it stays legal and parallel.
+
+    An op joins when a tileable class remains, and when what remains still has `enough`
+    independent tiles or no fewer than each side had alone.
+    """
+    groups: list[Group] = []
+    for op in ops:
+        member = loops_of(op)
+        if member is None:
+            groups.append(Group())
+            continue
+        if groups and groups[-1].members:
+            current = groups[-1]
+            members = [*current.members, member]
+            joined = classes_of(members)
+            alone = Group([member], classes_of([member]) or [])
+            if joined:
+                candidate = Group(members, joined)
+                needed = min(enough, max(current.parallelism(), alone.parallelism()))
+                if candidate.parallelism() >= needed:
+                    groups[-1] = candidate
+                    continue
+        groups.append(Group([member], classes_of([member]) or []))
+    return [g for g in groups if g.members]

@@ -1,0 +1,277 @@
+"""
+Runs the ops of a kernel tile by tile, the tiles spread over workgroups.
+
+Ops of one group (see `irees-select-strategy`) become the body of one `scf.forall`, each
+on its slice of every buffer. A buffer that only this group uses shrinks to what one tile
+needs: this is fusion, and the footprint of a fused kernel is the sum of those tiles.
+
+    linalg.generic ins(%x : memref<512x64xf32>) outs(%y : memref<512x64xf32>) {workgroup = [32, 0]}
+  =>
+    scf.forall (%i) in (16) {
+      %o = arith.muli %i, 32
+      linalg.generic ins(subview %x[%o, 0] [32, 64]) outs(subview %y[%o, 0] [32, 64])
+    }
+
+A group without tiled loops becomes a forall of one workgroup. Small tiles lie on the
+stack, larger ones in the scratch memory of the thread: no size is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, linalg, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, MemRefType, ModuleOp, i32, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.distribution import Loops, classes_of, loops_of
+from irees.dialects import get_op
+from irees.dialects.flow import ExecutableOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.transforms.codegen.common.bufferize_dispatch import subview
+from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.structured import linear_form
+
+STACK_BYTES = 16 << 10
+
+
+@dataclass
+class Tile:
+    """A range of one tiled loop inside the forall."""
+
+    offset: Size
+    size: Size
+    tile: int
+
+
+@dataclass
+class Distribution:
+    """One group being moved into its forall."""
+
+    members: list[Loops]
+    stack: int = STACK_BYTES
+    locals: dict[SSAValue, SSAValue] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Replaces the ops of the group by the forall."""
+        first, last = self.members[0].op, self.members[-1].op
+        outside = IndexBuilder(InsertPoint.before(last))
+        self._hoist(first, last)
+        tiled = self._tiled_classes(outside)
+        counts = [
+            outside.ceildiv(extent, tile) for _, tile, extent in tiled
+        ] or [1]
+        static = [c if isinstance(c, int) else -1 for c in counts]
+        dynamic = [c for c in counts if isinstance(c, SSAValue)]
+        block = Block(arg_types=[outside.value(0).type for _ in counts])
+        inside = IndexBuilder(InsertPoint.at_end(block))
+        tiles: list[dict[int, Tile]] = [{} for _ in self.members]
+        for (group_class, tile, extent), iv in zip(tiled, block.args, strict=False):
+            offset = inside.mul(iv, tile)
+            if isinstance(extent, int) and extent % tile == 0:
+                size: Size = tile
+            else:
+                size = inside.minimum(tile, inside.sub(extent, offset))
+            for member, loop in group_class.items():
+                tiles[member][loop] = Tile(offset, size, tile)
+        self._shrink(tiles, inside)
+        for member, ranges in zip(self.members, tiles, strict=True):
+            self._member(member, ranges, inside)
+        forall = make_forall(static, dynamic, block)
+        forall.location = last.location
+        Rewriter.insert_op(forall, InsertPoint.before(last))
+        for member in self.members:
+            Rewriter.erase_op(member.op)
+        for old in self.locals:
+            assert isinstance(old.owner, Operation)
+            if not old.uses:
+                Rewriter.erase_op(old.owner)
+
+    def _hoist(self, first: Operation, last: Operation) -> None:
+        """Moves what is between the members and only prepares them in front of the group."""
+        ops = {m.op for m in self.members}
+        current: Operation | None = first
+        between: list[Operation] = []
+        while current is not None and current is not last:
+            if current not in ops:
+                between.append(current)
+            current = current.next_op
+        for op in between:
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(first))
+
+    def _tiled_classes(self, builder: IndexBuilder) -> list[tuple[dict[int, int], int, Size]]:
+        found: dict[tuple[int, ...], tuple[dict[int, int], int, Size]] = {}
+        for group_class in classes_of(self.members) or []:
+            tile = config_of(self.members[0].op)[group_class[0]]
+            if tile == 0:
+                continue
+            extent: Size = max(self.members[m].sizes[loop] for m, loop in group_class.items())
+            if extent < 0:
+                extent = self._dynamic_extent(group_class, builder)
+            found[tuple(group_class.items())] = (group_class, tile, extent)  # pyright: ignore
+        return list(found.values())
+
+    def _dynamic_extent(self, group_class: dict[int, int], builder: IndexBuilder) -> Size:
+        for number, loop in group_class.items():
+            for access in self.members[number].accesses:
+                for axis, expr in enumerate(access.map.results):
+                    if isinstance(expr, AffineDimExpr) and expr.position == loop:
+                        return builder.insert(memref.DimOp(access.buffer, builder.value(axis))).results[0]
+        raise AssertionError("a loop has an operand that bounds it")
+
+    def _shrink(self, tiles: list[dict[int, Tile]], inside: IndexBuilder) -> None:
+        """Gives each buffer that only this group uses a private one of tile size."""
+        ops = {m.op for m in self.members}
+        for number, member in enumerate(self.members):
+            for access in member.accesses:
+                buffer = access.buffer
+                if buffer in self.locals or not isinstance(buffer.owner, memref.AllocOp):
+                    continue
+                if any(use.operation not in ops for use in buffer.uses):
+                    continue
+                self.locals[buffer] = self._private(buffer, access.map.results, tiles[number], inside)
+
+    def _private(self, buffer: SSAValue, exprs: tuple[AffineExpr, ...], ranges: dict[int, Tile], inside: IndexBuilder) -> SSAValue:
+        kind = buffer.type
+        assert isinstance(kind, MemRefType) and isinstance(buffer.owner, memref.AllocOp)
+        dynamic = iter(buffer.owner.dynamic_sizes)
+        shape: list[int] = []
+        values: list[SSAValue] = []
+        for size, expr in zip(kind.get_shape(), exprs, strict=True):
+            value = next(dynamic) if size < 0 else None
+            if isinstance(expr, AffineDimExpr) and expr.position in ranges:
+                shape.append(ranges[expr.position].tile)
+                continue
+            shape.append(size)
+            if value is not None:
+                values.append(value)
+        private = MemRefType(kind.element_type, shape)
+        count = 1
+        for size in shape:
+            count *= size
+        if not values and 0 <= count * element_bytes(kind) <= self.stack:
+            self.stack -= count * element_bytes(kind)
+            op: Operation = memref.AllocaOp.get(kind.element_type, shape=shape)
+        else:
+            op = memref.AllocOp(values, [], private)
+        return inside.insert(op).results[0]
+
+    def _member(self, member: Loops, ranges: dict[int, Tile], inside: IndexBuilder) -> None:
+        operands: list[SSAValue] = []
+        remaining = list(member.accesses)
+        for operand in member.op.operands:
+            if remaining and operand is remaining[0].buffer:
+                operands.append(self._slice(remaining.pop(0), ranges, inside))
+            else:
+                operands.append(operand)
+        copy = type(member.op).create(
+            operands=operands,
+            properties=dict(member.op.properties),
+            attributes={k: v for k, v in member.op.attributes.items() if k != "lowering_config"},
+            regions=[r.clone() for r in member.op.regions],
+        )
+        copy.location = member.op.location
+        inside.insert(copy)
+        shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})
+
+    def _slice(self, access, ranges: dict[int, Tile], inside: IndexBuilder) -> SSAValue:  # pyright: ignore
+        """The part of a buffer that one tile touches."""
+        local = self.locals.get(access.buffer)
+        buffer = access.buffer if local is None else local
+        kind = buffer.type
+        assert isinstance(kind, MemRefType)
+        if not any(e.used_dims() & set(ranges) for e in access.map.results):
+            return buffer
+        offsets: list[Size] = []
+        sizes: list[Size] = []
+        for axis, (expr, size) in enumerate(zip(access.map.results, kind.get_shape(), strict=True)):
+            whole: Size = size
+            if size < 0:
+                whole = inside.insert(memref.DimOp(buffer, inside.value(axis))).results[0]
+            if isinstance(expr, AffineDimExpr) and expr.position in ranges:
+                tile = ranges[expr.position]
+                offsets.append(0 if local is not None else tile.offset)
+                sizes.append(tile.size)
+            elif expr.used_dims() & set(ranges):
+                form = linear_form(expr)
+                assert form is not None, "a tiled loop is indexed linearly"
+                at: Size = 0
+                for loop, factor in form[0].items():
+                    if loop in ranges:
+                        at = inside.add(at, inside.mul(ranges[loop].offset, factor))
+                offsets.append(at)
+                sizes.append(inside.sub(whole, at))
+            else:
+                offsets.append(0)
+                sizes.append(whole)
+        if all(isinstance(o, int) and o == 0 for o in offsets) and tuple(sizes) == kind.get_shape():
+            return buffer
+        return inside.insert(subview(buffer, offsets, sizes, [1] * len(sizes))).results[0]
+
+
+def element_bytes(kind: MemRefType) -> int:
+    """Bytes of one element, for footprints."""
+    width = getattr(kind.element_type, "bitwidth", 64)
+    return max(1, width // 8)
+
+
+def config_of(op: Operation) -> tuple[int, ...]:
+    """The workgroup tile of each loop."""
+    config = op.attributes["lowering_config"]
+    assert isinstance(config, LoweringConfigAttr)
+    return config.ints("workgroup") or ()
+
+
+def shift_indices(op: Operation, offsets: dict[int, Size]) -> None:
+    """linalg.index d  =>  linalg.index d + offset of the tile"""
+    for index in [o for o in op.walk() if isinstance(o, linalg.IndexOp)]:
+        offset = offsets.get(index.dim.value.data, 0)
+        if isinstance(offset, int) and offset == 0:
+            continue
+        builder = IndexBuilder(InsertPoint.after(index))
+        add = arith.AddiOp(index.result, builder.value(offset))
+        builder.insert(add)
+        index.result.replace_uses_with_if(add.result, lambda use, add=add: use.operation is not add)
+
+
+def make_forall(static: list[int], dynamic: list[SSAValue], block: Block) -> Operation:
+    """scf.forall (%i, ...) in (bounds) { block }"""
+    block.add_op(get_op("scf.forall.in_parallel").create(regions=[Region(Block())]))
+    rank = len(static)
+    return get_op("scf.forall").create(
+        operands=dynamic,
+        properties={
+            "staticLowerBound": DenseArrayBase.from_list(i64, [0] * rank),
+            "staticUpperBound": DenseArrayBase.from_list(
+                i64, [DYNAMIC_INDEX if s < 0 else s for s in static]
+            ),
+            "staticStep": DenseArrayBase.from_list(i64, [1] * rank),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(dynamic), 0, 0]),
+        },
+        regions=[Region(block)],
+    )
+
+
+@dataclass(frozen=True)
+class TileAndDistributePass(ModulePass):
+    """Groups of ops become parallel loops over tiles."""
+
+    name = "irees-tile-and-distribute"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
+            for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
+                groups: dict[int, list[Loops]] = {}
+                for inner in function.body.block.ops:
+                    config = inner.attributes.get("lowering_config")
+                    loops = loops_of(inner)
+                    if isinstance(config, LoweringConfigAttr) and loops is not None:
+                        groups.setdefault(config.int("group") or 0, []).append(loops)
+                for members in groups.values():
+                    Distribution(members).run()
+

@@ -1,0 +1,164 @@
+"""
+Expresses padding, concatenation, splats and generation in insertions and structured ops.
+
+What remains after this pass is computed by `linalg.generic`, moved by
+`tensor.extract_slice` and `tensor.insert_slice`, or is an `iree_linalg_ext` op; codegen
+has to know nothing else.
+
+    %p = tensor.pad %x low[0, 1] high[0, 1] { yield %zero } : tensor<4x8xf32> to tensor<4x10xf32>
+  =>
+    %f = linalg.fill ins(%zero) outs(tensor.empty)
+    %p = tensor.insert_slice %x into %f[0, 1] [4, 8] [1, 1]
+
+`tensor.concat` becomes one insertion per operand, `tensor.splat` a fill, and
+`tensor.generate` a generic that reads its loop indices. A pad whose value depends on the
+position becomes a generate first. IREE: `DecomposeConcat`, `linalg`'s pad decomposition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, mixed, split
+from irees.transforms.utils.structured import copy_region, generic
+
+
+def empty(kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
+    """tensor.empty of a type whose dynamic dims are those of `sizes`"""
+    dynamic = [
+        builder.value(s) for s, n in zip(sizes, kind.get_shape(), strict=True) if n < 0
+    ]
+    return builder.insert(tensor.EmptyOp(dynamic, kind)).results[0]
+
+
+def fill(value: SSAValue, kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
+    """A tensor with `value` everywhere."""
+    rank = len(kind.get_shape())
+    target = empty(kind, sizes, builder)
+    op = generic(
+        [value],
+        [target],
+        [AffineMap(rank, 0, ()), AffineMap.identity(rank)],
+        ["parallel"] * rank,
+        copy_region([value.type, value.type], 0, value.type),
+    )
+    return builder.insert(op).results[0]
+
+
+def insert_slice(
+    source: SSAValue, target: SSAValue, offsets: list[Size], sizes: list[Size], builder: IndexBuilder
+) -> SSAValue:
+    """tensor.insert_slice with unit strides"""
+    static_offsets, dynamic_offsets = split(offsets)
+    static_sizes, dynamic_sizes = split(sizes)
+    op = tensor.InsertSliceOp.build(
+        operands=[source, target, dynamic_offsets, dynamic_sizes, []],
+        properties=_slice(static_offsets, static_sizes, [1] * len(sizes)),
+        result_types=[target.type],
+    )
+    return builder.insert(op).results[0]
+
+
+def _slice(offsets: list[int], sizes: list[int], strides: list[int]):
+    from xdsl.dialects.builtin import DenseArrayBase, i64
+
+    return {
+        "static_offsets": DenseArrayBase.from_list(i64, offsets),
+        "static_sizes": DenseArrayBase.from_list(i64, sizes),
+        "static_strides": DenseArrayBase.from_list(i64, strides),
+    }
+
+
+def generate(kind: TensorType, sizes: list[Size], body: Region, builder: IndexBuilder) -> SSAValue:
+    """A tensor whose elements are the body's yield at their indices."""
+    rank = len(kind.get_shape())
+    target = empty(kind, sizes, builder)
+    block = Block(arg_types=[kind.get_element_type()])
+    mapping: dict[SSAValue, SSAValue] = {}
+    for position, argument in enumerate(body.block.args):
+        index = linalg.IndexOp(position)
+        block.add_op(index)
+        mapping[argument] = index.result
+    for op in body.block.ops:
+        if isinstance(op, tensor.YieldOp):
+            block.add_op(linalg.YieldOp(*[mapping.get(v, v) for v in op.operands]))
+            break
+        copy = op.clone(value_mapper=mapping)
+        block.add_op(copy)
+    op = generic([], [target], [AffineMap.identity(rank)], ["parallel"] * rank, Region(block))
+    return builder.insert(op).results[0]
+
+
+def decompose_pad(op: tensor.PadOp, builder: IndexBuilder) -> SSAValue:
+    """pad(x, v)  =>  insert_slice(x, fill(v))"""
+    kind = op.result.type
+    assert isinstance(kind, TensorType)
+    sizes = dims(op.result, builder)
+    body = op.region
+    terminator = body.block.last_op
+    assert terminator is not None
+    value = terminator.operands[0]
+    if len(list(body.block.ops)) == 1 and value not in body.block.args:
+        background = fill(value, kind, sizes, builder)
+    else:
+        background = generate(kind, sizes, body, builder)
+    low = mixed(op.static_low.get_values(), op.low)
+    return insert_slice(op.source, background, low, dims(op.source, builder), builder)
+
+
+def decompose_concat(op: tensor.ConcatOp, builder: IndexBuilder) -> SSAValue:
+    """concat(a, b)  =>  insert_slice(b, insert_slice(a, empty))"""
+    kind = op.result.type
+    assert isinstance(kind, TensorType)
+    axis = op.dim.value.data
+    result = empty(kind, dims(op.result, builder), builder)
+    at: Size = 0
+    for operand in op.inputs:
+        sizes = dims(operand, builder)
+        offsets: list[Size] = [0] * len(sizes)
+        offsets[axis] = at
+        result = insert_slice(operand, result, offsets, sizes, builder)
+        at = builder.add(at, dim(operand, axis, builder))
+    return result
+
+
+def decompose(op: Operation) -> SSAValue | None:
+    """The replacement of one op, or None when it stays."""
+    if op.parent is None:
+        return None
+    builder = IndexBuilder(InsertPoint.before(op))
+    if isinstance(op, tensor.PadOp):
+        return decompose_pad(op, builder)
+    if isinstance(op, tensor.ConcatOp):
+        return decompose_concat(op, builder)
+    if isinstance(op, tensor.SplatOp):
+        kind = op.results[0].type
+        assert isinstance(kind, TensorType)
+        return fill(op.operands[0], kind, mixed(kind.get_shape(), op.operands[1:]), builder)
+    if op.name == "tensor.generate":
+        kind = op.results[0].type
+        assert isinstance(kind, TensorType)
+        sizes = mixed(kind.get_shape(), op.operands)
+        return generate(kind, sizes, op.regions[0], builder)
+    return None
+
+
+@dataclass(frozen=True)
+class DecomposeTensorOpsPass(ModulePass):
+    """Pads, concatenations, splats and generations become insertions and structured ops."""
+
+    name = "irees-decompose-tensor-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            result = decompose(inner)
+            if result is not None:
+                Rewriter.replace_op(inner, [], [result])

@@ -1,0 +1,263 @@
+"""
+Computes elementwise producers inside their consumers.
+
+A generic without reductions that is read once needs no tensor of its own: its body moves
+into the reader. Pointwise chains, broadcasts, transposes and casts disappear this way
+before kernels are formed, and a reduction takes its whole input expression along.
+
+    %1 = linalg.generic ins(%x) { exp }                 // read once
+    %2 = linalg.generic ins(%1, %y) { addf }
+  =>
+    %2 = linalg.generic ins(%x, %y) { addf(exp(x), y) }
+
+Left alone: producers with other readers (unless they only move or convert data that is
+as cheap to fetch again), producers whose loops the consumer's maps cannot reach, and
+arithmetic in front of a contraction, whose operands are read many times. A body that
+captures a tensor (`tensor.extract`) is not duplicated, it may move. MLIR's
+`fuseElementwiseOps`; IREE's `FuseMultiUseElementwiseProducer` and its guards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.contractions import is_contraction
+from irees.transforms.utils.constants import splat_scalar
+from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
+from irees.transforms.utils.structured import (
+    affine_value,
+    generic,
+    is_parallel,
+    iterators,
+    maps,
+)
+
+MOVEMENT = frozenset(("arith.extf", "arith.extsi", "arith.extui", "linalg.yield", "arith.index_cast"))
+"""Ops of a body that only moves or widens data."""
+
+MAX_OPERANDS = 32
+
+
+def only_moves(op: linalg.GenericOp) -> bool:
+    """Whether a generic only copies or widens elements of one input, to other places perhaps."""
+    return all(o.name in MOVEMENT for o in op.body.block.ops)
+
+
+def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
+    """Whether `producer`, which defines input `position` of `consumer`, can move into it."""
+    if not is_parallel(producer) or len(producer.res) != 1:
+        return False
+    value = consumer.operands[position]
+    assert isinstance(value, OpResult)
+    result_map = maps(producer)[len(producer.inputs)]
+    if not result_map.is_projected_permutation() or len(result_map.results) != result_map.num_dims:
+        return False
+    if producer.parent_block() is not consumer.parent_block():
+        return False
+    uses = list(value.uses)
+    single = all(u.operation is consumer for u in uses)
+    if not single and not (only_moves(producer) and cheap_to_repeat(producer)):
+        return False
+    if is_contraction(consumer) and not only_moves(producer):
+        return False
+    if len(consumer.operands) + len(producer.operands) > MAX_OPERANDS:
+        return False
+    return True
+
+
+def cheap_to_repeat(producer: linalg.GenericOp) -> bool:
+    """Whether reading a producer's inputs instead costs no more memory traffic than reading it."""
+    result = producer.res[0].type
+    assert isinstance(result, TensorType)
+    identity = AffineMap.identity(len(result.get_shape()))
+    return all(
+        not isinstance(i.type, TensorType) or m == identity or len(m.results) < len(identity.results)
+        for i, m in zip(producer.inputs, maps(producer), strict=False)
+    )
+
+
+def fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
+    """consumer(producer(x), y)  =>  consumer'(x, y), or None when loops would lose their bounds"""
+    consumer_maps, producer_maps = maps(consumer), maps(producer)
+    inverse = producer_maps[len(producer.inputs)].inverse_permutation()
+    assert inverse is not None
+    loops = consumer_maps[position].num_dims
+    to_producer = inverse.compose(consumer_maps[position]) if inverse.results else AffineMap(loops, 0, ())
+    reads_init = bool(producer.body.block.args[len(producer.inputs)].uses)
+    taken = list(range(len(producer.operands) if reads_init else len(producer.inputs)))
+    inputs: list[SSAValue] = []
+    indexing: list[AffineMap] = []
+
+    def add(value: SSAValue, indexing_map: AffineMap) -> int:
+        for i, (v, m) in enumerate(zip(inputs, indexing, strict=True)):
+            if v is value and m == indexing_map:
+                return i
+        inputs.append(value)
+        indexing.append(indexing_map)
+        return len(inputs) - 1
+
+    consumer_slots = [
+        add(v, m) if i != position else -1
+        for i, (v, m) in enumerate(zip(consumer.inputs, consumer_maps, strict=False))
+    ]
+    producer_slots = [
+        add(producer.operands[i], compose(producer_maps[i], to_producer, loops)) for i in taken
+    ]
+    output_maps = consumer_maps[len(consumer.inputs) :]
+    all_maps = [*indexing, *output_maps]
+    if AffineMap(loops, 0, tuple(e for m in all_maps for e in m.results)).inverse_permutation() is None:
+        return None
+    block = Block(
+        arg_types=[
+            *(v.type.get_element_type() if isinstance(v.type, TensorType) else v.type for v in inputs),
+            *(a.type for a in consumer.body.block.args[len(consumer.inputs) :]),
+        ]
+    )
+    mapping: dict[SSAValue, SSAValue] = {}
+    for slot, i in zip(producer_slots, taken, strict=True):
+        mapping[producer.body.block.args[i]] = block.args[slot]
+    builder = IndexBuilder(InsertPoint.at_end(block))
+    indices: list[SSAValue] | None = None
+    fused = consumer.body.block.args[position]
+    for op in producer.body.block.ops:
+        if isinstance(op, linalg.YieldOp):
+            mapping[fused] = mapping.get(op.operands[0], op.operands[0])
+        elif isinstance(op, linalg.IndexOp):
+            if indices is None:
+                indices = [builder.insert(linalg.IndexOp(d)).results[0] for d in range(loops)]
+            size = affine_value(to_producer.results[op.dim.value.data], indices, builder)
+            mapping[op.result] = builder.value(size)
+        else:
+            block.add_op(op.clone(value_mapper=mapping))
+    for i, slot in enumerate(consumer_slots):
+        if i != position:
+            mapping[consumer.body.block.args[i]] = block.args[slot]
+    for i, argument in enumerate(consumer.body.block.args[len(consumer.inputs) :]):
+        mapping[argument] = block.args[len(inputs) + i]
+    for op in consumer.body.block.ops:
+        block.add_op(op.clone(value_mapper=mapping))
+    result = generic(inputs, consumer.outputs, all_maps, iterators(consumer), Region(block))
+    result.attributes.update(consumer.attributes)
+    result.location = consumer.location
+    return result
+
+
+def compose(outer: AffineMap, inner: AffineMap, loops: int) -> AffineMap:
+    """outer ∘ inner, over `loops` dims"""
+    if not outer.results:
+        return AffineMap(loops, 0, ())
+    replacements = list(inner.results)
+    return AffineMap(
+        loops, 0, tuple(e.replace_dims_and_symbols(replacements, []) for e in outer.results)
+    )
+
+
+def inline_scalars(op: linalg.GenericOp) -> bool:
+    """generic ins(splat or 0-d constant)  =>  the scalar constant in the body"""
+    for position, value in enumerate(op.inputs):
+        argument = op.body.block.args[position]
+        if not isinstance(value.owner, arith.ConstantOp) or not argument.uses:
+            continue
+        scalar = splat_scalar(value.owner) if isinstance(value.type, TensorType) else value.owner.clone()
+        if scalar is None:
+            continue
+        first = op.body.block.first_op
+        assert first is not None
+        Rewriter.insert_op(scalar, InsertPoint.before(first))
+        argument.replace_all_uses_with(scalar.results[0])
+        return True
+    return False
+
+
+def drop_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp:
+    """generic without the inputs that its body does not read, where loops keep their bounds"""
+    keep = [True] * len(op.inputs)
+    indexing = maps(op)
+    loops = len(iterators(op))
+    for position in range(len(op.inputs)):
+        if op.body.block.args[position].uses:
+            continue
+        rest = [
+            m for i, m in enumerate(indexing) if i != position and (i >= len(keep) or keep[i])
+        ]
+        if AffineMap(loops, 0, tuple(e for m in rest for e in m.results)).inverse_permutation() is not None:
+            keep[position] = False
+    if all(keep):
+        return op
+    block = op.body.block
+    for position in reversed(range(len(keep))):
+        if not keep[position]:
+            block.erase_arg(block.args[position])
+    new = generic(
+        [v for v, k in zip(op.inputs, keep, strict=True) if k],
+        op.outputs,
+        [m for i, m in enumerate(indexing) if i >= len(keep) or keep[i]],
+        iterators(op),
+        op.detach_region(op.body),
+    )
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    Rewriter.replace_op(op, [], new.results)
+    return new
+
+
+def fuse_into(op: linalg.GenericOp) -> linalg.GenericOp:
+    """Pulls producers into one op until none fits."""
+    while True:
+        while inline_scalars(op):
+            pass
+        op = drop_unused_inputs(op)
+        for position, value in enumerate(op.inputs):
+            producer = value.owner
+            if not isinstance(producer, linalg.GenericOp) or not fusable(producer, op, position):
+                continue
+            new = fuse(producer, op, position)
+            if new is None:
+                continue
+            Rewriter.insert_op(new, InsertPoint.before(op))
+            Rewriter.replace_op(op, [], new.results)
+            if not any(r.uses for r in producer.results):
+                Rewriter.erase_op(producer)
+            op = new
+            break
+        else:
+            return op
+
+
+def forget_inits(op: linalg.GenericOp) -> None:
+    """A parallel op that does not read its init starts from tensor.empty instead."""
+    if not is_parallel(op):
+        return
+    for position, init in enumerate(op.outputs):
+        argument = op.body.block.args[len(op.inputs) + position]
+        if argument.uses or isinstance(init.owner, tensor.EmptyOp) or not isinstance(init.type, TensorType):
+            continue
+        builder = IndexBuilder(InsertPoint.before(op))
+        empty = tensor.EmptyOp(dynamic_dims(init, builder), init.type)
+        builder.insert(empty)
+        op.operands[len(op.inputs) + position] = empty.results[0]
+
+
+@dataclass(frozen=True)
+class FuseElementwiseOpsPass(ModulePass):
+    """Elementwise producers move into the ops that read them."""
+
+    name = "irees-fuse-elementwise-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in {o.parent_block(): None for o in op.walk() if isinstance(o, linalg.GenericOp)}:
+            assert block is not None
+            for inner in list(block.ops):
+                if isinstance(inner, linalg.GenericOp) and inner.parent is not None:
+                    forget_inits(inner)
+                    fuse_into(inner)
+

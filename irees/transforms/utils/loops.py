@@ -1,0 +1,57 @@
+"""Opening and closing `scf` loops while their bodies are being built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+
+@dataclass
+class LoopBody:
+    """An `scf.for` under construction; calling it ends the body and returns the results."""
+
+    loop: scf.ForOp
+
+    @property
+    def arguments(self) -> list[SSAValue]:
+        """The carried values inside the loop."""
+        return list(self.loop.body.block.args[1:])
+
+    def __call__(self, values: Sequence[SSAValue] = ()) -> list[SSAValue]:
+        self.loop.body.block.add_op(scf.YieldOp(*values))
+        return list(self.loop.results)
+
+
+def for_loop(
+    at: IndexBuilder, lower: Size, upper: Size, step: int, carried: Sequence[SSAValue] = ()
+) -> tuple[LoopBody, SSAValue, IndexBuilder]:
+    """Opens an `scf.for`: its body to close, its induction variable, a builder inside."""
+    block = Block(arg_types=[at.value(lower).type, *(c.type for c in carried)])
+    loop = scf.ForOp(at.value(lower), at.value(upper), at.value(step), carried, Region(block))
+    at.insert(loop)
+    return LoopBody(loop), block.args[0], IndexBuilder(InsertPoint.at_end(block))
+
+
+def if_else(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], IndexBuilder]:
+    """Opens an `scf.if` without an else branch: its body to close, a builder inside."""
+    block = Block()
+    at.insert(scf.IfOp(condition, [], Region(block)))
+    return lambda: block.add_op(scf.YieldOp()), IndexBuilder(InsertPoint.at_end(block))
+
+
+def if_both(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], IndexBuilder, IndexBuilder]:
+    """Opens an `scf.if` with both branches."""
+    yes, no = Block(), Block()
+    at.insert(scf.IfOp(condition, [], Region(yes), Region(no)))
+
+    def close() -> None:
+        yes.add_op(scf.YieldOp())
+        no.add_op(scf.YieldOp())
+
+    return close, IndexBuilder(InsertPoint.at_end(yes)), IndexBuilder(InsertPoint.at_end(no))
