@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BoolAttr,
     DenseArrayBase,
     FloatAttr,
@@ -38,8 +39,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from .upstream._effects import DestinationStyleEffects
 
-_DYNAMIC = -1
-
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tensor or memref."""
@@ -55,7 +54,7 @@ def element_of(value: SSAValue) -> Attribute:
 
 def check_compatible(a: Sequence[int], b: Sequence[int], what: str) -> None:
     """Two shapes that can be equal at run time."""
-    if len(a) != len(b) or any(_DYNAMIC not in pair and pair[0] != pair[1] for pair in zip(a, b)):
+    if len(a) != len(b) or any(DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(a, b)):
         raise VerifyException(f"incompatible {what} shapes: {tuple(a)} and {tuple(b)}")
 
 
@@ -153,7 +152,7 @@ class ScatterOp(IRDLOperation):
         if len(indices) != 2 or not isinstance(element_of(self.inputs[1]), IntegerType):
             raise VerifyException("expected indices to be of rank 2 of integer element type")
         depth = indices[1]
-        if depth == _DYNAMIC:
+        if depth == DYNAMIC_INDEX:
             raise VerifyException("expected index depth is static")
         dims = self.dimension_map.get_values()
         if len(dims) != depth or len(set(dims)) != depth or any(not 0 <= d < len(original) for d in dims):

@@ -42,7 +42,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -51,6 +51,7 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
     op_type_rewrite_pattern,
 )
+from xdsl.rewriter import InsertPoint
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects import tm_tensor
@@ -62,7 +63,7 @@ def _body(op: Operation, rewriter: PatternRewriter) -> Region:
     region = rewriter.move_region_contents_to_new_regions(op.regions[0])
     last = region.block.last_op
     assert last is not None
-    rewriter.replace_op(last, ext.YieldOp(*last.operands))
+    rewriter.replace(last, ext.YieldOp(*last.operands))
     return region
 
 
@@ -80,7 +81,7 @@ class ConvertSort(RewritePattern):
             op.inputs, op.outputs, {"dimension": op.dimension}, _body(op, rewriter), op.res.types
         )
         _at(op, new)
-        rewriter.replace_matched_op(new)
+        rewriter.replace(op, new)
 
 
 class ConvertScan(RewritePattern):
@@ -91,7 +92,7 @@ class ConvertScan(RewritePattern):
         properties = {"dimension": op.dimension, "inclusive": op.inclusive}
         new = ext.ScanOp.of(op.inputs, op.outputs, properties, _body(op, rewriter), op.res.types)
         _at(op, new)
-        rewriter.replace_matched_op(new)
+        rewriter.replace(op, new)
 
 
 class ConvertTopk(RewritePattern):
@@ -102,7 +103,7 @@ class ConvertTopk(RewritePattern):
         properties = {"dimension": op.dimension, "is_sorted": UnitAttr()}
         new = ext.TopkV2Op.of(op.inputs, op.outputs, properties, _body(op, rewriter), op.res.types)
         _at(op, new)
-        rewriter.replace_matched_op(new)
+        rewriter.replace(op, new)
 
 
 class ConvertScatter(RewritePattern):
@@ -128,12 +129,12 @@ class ConvertScatter(RewritePattern):
             _body(op, rewriter),
         )
         _at(op, new)
-        rewriter.insert_op_before_matched_op(new)
+        rewriter.insert(new, InsertPoint.before(op))
         results = list(new.results)
         if permutation is not None:
             inverse = tuple(permutation.index(d) for d in range(len(permutation)))
             results = [_transpose(results[0], inverse, op, rewriter)]
-        rewriter.replace_matched_op([], results)
+        rewriter.replace(op, [], results)
 
 
 def _transpose(
@@ -148,14 +149,14 @@ def _transpose(
             index = arith.ConstantOp(IntegerAttr(dim, IndexType()))
             dim_op = tensor.DimOp(value, index)
             _at(op, index, dim_op)
-            rewriter.insert_op_before_matched_op([index, dim_op])
+            rewriter.insert([index, dim_op], InsertPoint.before(op))
             sizes.append(dim_op.result)
     empty = tensor.EmptyOp(sizes, TensorType(type_.element_type, shape))
     transpose = linalg.ops.TransposeOp(
         value, empty.tensor, DenseArrayBase.from_list(i64, permutation), empty.tensor.type
     )
     _at(op, empty, transpose)
-    rewriter.insert_op_before_matched_op([empty, transpose])
+    rewriter.insert([empty, transpose], InsertPoint.before(op))
     return transpose.res[0]
 
 
@@ -182,9 +183,10 @@ class ConvertAttention(RewritePattern):
         m, k1, k2, n = range(batch, batch + 4)
         dims = [(m, k1), (k2, k1), (k2, n), (), *([(m, k2)] * (len(op.inputs) - 3)), (m, n)]
         maps = [
-            AffineMap.from_callable(
-                lambda *d, own=own: tuple(d[i] for i in ((*range(batch), *own) if own else ())),
-                dim_symbol_split=(batch + 4, 0),
+            AffineMap(
+                batch + 4,
+                0,
+                tuple(AffineDimExpr(d) for d in ((*range(batch), *own) if own else ())),
             )
             for own in dims
         ]
@@ -198,7 +200,7 @@ class ConvertAttention(RewritePattern):
             op.res.types,
         )
         _at(op, constant, new)
-        rewriter.replace_matched_op([constant, new], new.results)
+        rewriter.replace(op, [constant, new], new.results)
 
 
 @dataclass(frozen=True)
