@@ -36,7 +36,7 @@ def parse_values(text: str) -> list[Any]:
         return _read_npy(Path(text[1:]))
     type_text, equals, value = text.partition("=")
     found = _TYPE.match(type_text.strip())
-    if found is None:
+    if found is None or text in ("true", "false", "nan", "inf"):
         if equals or not text.strip():
             raise ArgumentError(f"{text!r} is not a value", hint="write 4x8xf32=1,2,... or @x.npy")
         return [_number(text.strip())]

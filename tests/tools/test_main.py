@@ -1,0 +1,211 @@
+"""The command line: what it prints, and its exit code for every kind of mistake."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from irees.tools import main as tool
+from irees.tools.main import COMMANDS, main
+
+ADD = """
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.add ins(%a, %b : tensor<4xf32>, tensor<4xf32>)
+                  outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+CHECKS = """
+func.func @good() {
+  %a = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %b = arith.constant dense<[1.00001, 2.0]> : tensor<2xf32>
+  check.expect_almost_eq(%a, %b) : tensor<2xf32>
+  check.expect_eq_const(%a, dense<[1.0, 2.0]> : tensor<2xf32>) : tensor<2xf32>
+  return
+}
+func.func @bad() {
+  %a = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %b = arith.constant dense<[1.0, 3.0]> : tensor<2xf32>
+  check.expect_eq(%a, %b) : tensor<2xf32>
+  return
+}
+"""
+
+
+@pytest.fixture
+def add(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "add.mlir").write_text(ADD)
+    return tmp_path / "add.mlir"
+
+
+def test_overview_version_and_unknown_commands(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in COMMANDS)
+    assert main([]) == 2
+    assert main(["--version"]) == 0
+    assert main(["compiel"]) == 2
+    assert "unknown command 'compiel'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert COMMANDS[command][:20] in " ".join(capsys.readouterr().out.split())
+    assert main([command, "--no-such-flag"]) == 2
+
+
+def test_compile_and_run_a_saved_program(add, capsys):
+    assert main(["compile", "add.mlir", "-o", "add.irees"]) == 0
+    assert main(["run", "add.irees", "--input=4xf32=1", "--input=4xf32=1 2 3 4"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "EXEC @main",
+        "result[0]: hal.buffer_view",
+        "4xf32=2 3 4 5",
+    ]
+
+
+def test_run_with_iree_spellings_files_and_expectations(add, capsys):
+    np.save("x.npy", np.arange(4, dtype=np.float32))
+    inputs = ["--module=add.mlir", "--function=main", "--input=@x.npy", "--input=4xf32=1"]
+    assert main(["run", *inputs, "--expected_output=4xf32=1 2 3 4"]) == 0
+    assert "[SUCCESS]" in capsys.readouterr().out
+    assert main(["run", *inputs, "--expected_output=4xf32=1 2 3 5"]) == 1
+    assert "[FAILED] result[0]: element at index 3 (4) does not" in capsys.readouterr().out
+    assert main(["run", *inputs, "--expected_output=(ignored)", "--output=@y.npy"]) == 0
+    assert np.load("y.npy").tolist() == [1, 2, 3, 4]
+    assert main(["run", *inputs, "--expected_output=4xf32=1", "--expected_output=4xf32=1"]) != 0
+
+
+def test_compile_to_a_phase_and_dumps(add, capsys):
+    assert main(["compile", "add.mlir", "--compile-to=global-opt"]) == 0
+    assert "linalg.generic" in capsys.readouterr().out
+    dumped = ["--dump-compilation-phases-to=dumps", "--mlir-print-ir-after-all", "--mlir-timing"]
+    assert main(["compile", "add.mlir", "-o", "add.c", *dumped]) == 0
+    captured = capsys.readouterr()
+    assert "// -----// IR Dump After " in captured.err
+    assert "Execution time report" in captured.err
+    assert sorted(os.listdir("dumps"))[0] == "00-start.mlir"
+    assert "irees_entry_0" in open("add.c").read()
+
+
+def test_standard_input(add, monkeypatch, capsys):
+    class Input:
+        buffer = io.BytesIO(ADD.encode())
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    assert main(["compile", "-", "--compile-to=input"]) == 0
+    assert "func.func @main" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["run"], 2, "exactly one program"),
+        (["run", "add.mlir", "--module=add.mlir"], 2, "exactly one program"),
+        (["run", "missing.mlir"], 1, "missing.mlir does not exist"),
+        (["run", "."], 1, ". is a folder"),
+        (["run", "add.mlir"], 1, "main takes 2 arguments, but 0 given"),
+        (["run", "add.mlir", "--function=f"], 1, "no function 'f' (it has main)"),
+        (["run", "add.mlir", "--input=4xf33=1"], 1, "'f33' is no element type"),
+        (["run", "add.mlir", "--input=3xf32=1", "--input=4xf32"], 1, "dim 0 is 3, but must be 4"),
+        (["run", "add.mlir", "--num-threads=0"], 1, "the number of threads is 0"),
+        (["compile", "add.mlir"], 2, "an output is required"),
+        (["compile", "add.mlir", "-o", "add.xyz"], 2, "no known suffix"),
+        (["compile", "add.mlir", "-o", "add.mlir"], 1, "the output add.mlir is the input"),
+        (["compile", "add.mlir", "-o", "no/where.irees"], 1, "cannot write no/where.irees"),
+        (["compile", "add.mlir", "--compile-to=nowhere"], 1, "no phase 'nowhere'"),
+        (["compile", "add.mlir", "-o", "x.irees", "--target=vax"], 1, "target 'vax' is unknown"),
+        (["compile", "add.mlir", "-o", "x.irees", "--target=cpu:vax"], 1, "arch 'vax' is unknown"),
+        (["compile", "add.mlir", "-o", "x.irees", "-O7"], 2, "invalid choice"),
+        (["compile", "bad.mlir", "-o", "x.irees"], 1, "bad.mlir:"),
+        (["run", "cut.irees"], 1, "not a saved program"),
+        (["bench", "add.mlir", "--benchmark-min-time=fast"], 2, "neither a time nor a count"),
+        (["check-module", "add.mlir"], 1, "no function without arguments"),
+        (["opt", "add.mlir", "-p", "canonicalise"], 2, "unknown; try canonicalize"),
+        (["opt", "add.mlir", "-p", "cse{x=1}"], 2, "bad option of cse"),
+        (["opt", "add.mlir", "-p", "any(cse"], 2, "do not match"),
+        (["opt", "add.mlir", "-p", "cse,,{"], 2, "do not match"),
+        (["cache", "prune", "--max-size=big"], 1, "is no size"),
+        (["cache", "burn"], 2, "invalid choice"),
+    ],
+)
+def test_mistakes_are_one_line_and_an_exit_code(add, capsys, words, status, message):
+    (add.parent / "bad.mlir").write_text("func.func @main( {")
+    (add.parent / "cut.irees").write_bytes(b"PK\x03\x04 and no more")
+    assert main(words) == status
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    if status != 2:
+        assert len(error.splitlines()) == 1
+    assert not list(add.parent.glob(".irees-*"))
+
+
+def test_toolchain_errors_are_4(add, monkeypatch, capsys):
+    monkeypatch.setenv("IREES_CC", "/no/cc")
+    assert main(["run", "add.mlir"]) == 4
+    assert "missing; correct IREES_CC" in capsys.readouterr().err
+
+
+def test_a_bug_leaves_a_report(add, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(tool, "_dashed", str)
+    monkeypatch.setattr(tool.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("irees.tools.cache.default_cache", lambda: 1 / 0)
+    assert main(["cache", "stats"]) == 70
+    error = capsys.readouterr().err
+    assert "please report it with the file" in error
+    assert "ZeroDivisionError" in open(error.split()[-1]).read()
+
+
+def test_interrupt(monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("irees.tools.cache.default_cache", interrupt)
+    assert main(["cache", "stats"]) == 130
+
+
+def test_a_reader_that_leaves(add):
+    command = f"{sys.executable} -m irees.tools.main opt --list-passes | true"
+    answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert answer.stderr == ""
+
+
+def test_bench(add, capsys):
+    words = ["--benchmark-min-time=3x", "--benchmark_repetitions=2", "--benchmark-format=json"]
+    assert main(["bench", "add.mlir", *words]) == 0
+    report = json.loads(capsys.readouterr().out)["benchmarks"][0]
+    assert report["iterations"] == 3
+    assert 0 < report["min"] <= report["median"] <= report["max"]
+
+
+def test_check_module(tmp_path, capsys):
+    path = tmp_path / "checks.mlir"
+    path.write_text(CHECKS)
+    assert main(["check-module", str(path), "--function=good"]) == 0
+    assert main(["check-module", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "[       OK ] good" in out
+    assert "checks.mlir:12:3: [FAILED] result[0]: element at index 1 (2)" in out
+
+
+def test_explain_cache_and_doctor(add, capsys):
+    assert main(["explain"]) == 0
+    assert "global-opt: " in capsys.readouterr().out
+    assert main(["explain", "add.mlir"]) == 0
+    assert "function main(tensor<4xf32>, tensor<4xf32>)" in capsys.readouterr().out
+    assert main(["cache", "stats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rejected"] == 0
+    assert main(["cache", "verify"]) == 0
+    assert main(["cache", "prune", "--max-size=2G"]) == 0
+    assert main(["doctor"]) == 0
+    assert "ok    C compiler" in capsys.readouterr().out
