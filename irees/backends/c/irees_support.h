@@ -14,7 +14,7 @@
   IREES_INLINE void V##_store(void *p, V v) { memcpy(p, &v, sizeof v); }                    \
   IREES_INLINE void V##_store_first(T *p, V v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof(T)); } \
   IREES_INLINE V V##_load_first(const T *p, int64_t n, V rest) { memcpy(&rest, p, (size_t)n * sizeof(T)); return rest; } \
-  IREES_INLINE V V##_splat(T x) { V v; for (int i = 0; i < N; i++) v[i] = x; return v; }    \
+  IREES_INLINE V V##_splat(T x) { return x - (V){0}; /* exact: x - 0 is x, for -0 too */ }   \
   IREES_INLINE V V##_step(void) { V v; for (int i = 0; i < N; i++) v[i] = (T)i; return v; }
 
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (m)) | ((M)(b) & ~(m))))

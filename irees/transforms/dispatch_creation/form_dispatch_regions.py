@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, linalg, tensor
+from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -42,8 +42,8 @@ def is_fill(op: Operation) -> bool:
         return False
     if not isinstance(op.outputs[0].owner, tensor.EmptyOp):
         return False
-    body = list(op.body.block.ops)
-    return len(body) == 1
+    *body, _ = op.body.block.ops
+    return all(isinstance(o, arith.ConstantOp) for o in body)
 
 
 def clone_producers(region: DispatchRegionOp) -> None:

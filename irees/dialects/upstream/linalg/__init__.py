@@ -16,3 +16,5 @@ def patch() -> None:
 
 
 __all__ = ["ATTRS", "OPS", "REPLACES", "patch"]
+
+patch()
