@@ -23,7 +23,7 @@ test-models: $(VENV)/.ready ## whole models, end to end
 	$(PYTEST) tests/models
 
 bench: $(VENV)/.ready ## time the examples
-	$(BIN)/python -m irees.tools.main bench examples/softmax.mlir
+	$(BIN)/python -m irees.tools.main bench examples/softmax.mlir --input=512x512xf32=1
 
 lint: $(VENV)/.ready ## ruff and pyright
 	$(BIN)/python -m pip install -q -e '.[lint]'
