@@ -19,7 +19,7 @@ EXPORT int32_t irees_entry_0(const irees_call *call) {
   float *result = call->rt->alloc(rows * 32);
   if (!result) return IREES_OUT_OF_MEMORY;
   void *buffers[3] = {call->args[0], call->args[1], result};
-  irees_dispatch d = {buffers, 0};
+  irees_dispatch d = {.buffers = buffers};
   call->rt->parallel(call->rt->pool, add_rows, &d, rows, 64);
   call->results[0] = result;
   call->result_dims[0] = rows;
@@ -73,7 +73,7 @@ EXPORT int32_t irees_entry_5(const irees_call *call) {
   int64_t count = *(int64_t *)call->args[0], bytes = *(int64_t *)call->args[1];
   void *buffers[1] = {call->rt->alloc(count * 8)};
   if (!buffers[0]) return IREES_OUT_OF_MEMORY;
-  irees_dispatch d = {buffers, &bytes};
+  irees_dispatch d = {.buffers = buffers, .scalars = &bytes};
   call->results[0] = buffers[0];
   call->result_dims[0] = count;
   call->rt->parallel(call->rt->pool, touch, &d, count, bytes);

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
