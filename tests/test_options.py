@@ -1,0 +1,64 @@
+"""Options and targets: what may be chosen, and the words when it may not."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from irees import target
+from irees.errors import ArgumentError, UnsupportedError
+from irees.options import Options
+from irees.target import Target, cpu_target, default_threads
+
+
+def test_defaults_and_names():
+    assert Options.make() == Options()
+    assert Options.make(fp="strict").fp == "strict"
+    with pytest.raises(ArgumentError, match="option 'optimise' is unknown; use target, "):
+        Options.make(optimise=1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"opt_level": 4}, {"opt_level": "2"}, {"fp": "fast"}, {"target": 3}]
+)
+def test_values(wrong):
+    with pytest.raises(ArgumentError, match=f"{next(iter(wrong))} is "):
+        Options.make(**wrong)
+
+
+def test_targets():
+    host = Target.parse("cpu")
+    assert host is Target.parse(host)
+    assert host.arch == "native"
+    assert host.vector_bytes in (16, 32, 64)
+    assert host.missing_features() == ()
+    assert Target.parse("cpu:generic").c_flags == ()
+    assert hash(host) != hash(Target.parse("cpu:generic"))
+    for wrong in ("", "tpu", "cpu:z80"):
+        with pytest.raises(ArgumentError):
+            Target.parse(wrong)
+    with pytest.raises(UnsupportedError):
+        Target.parse("cuda")
+
+
+@pytest.mark.skipif(target.host_machine() != "x86_64", reason="levels of x86-64")
+def test_levels_of_x86():
+    assert cpu_target("x86-64-v2").vector_bytes == 16
+    assert cpu_target("x86-64-v3").vector_bytes == 32
+    assert cpu_target("x86-64-v4").vector_bytes == 64
+    assert cpu_target("x86-64-v4").vector_registers == 32
+    assert cpu_target("x86-64-v3").c_flags == ("-march=x86-64-v3",)
+    assert Target(features=("no_such",)).missing_features() == ("no_such",)
+    assert Target(machine="vax").missing_features() == ("vax",)
+
+
+def test_threads(monkeypatch):
+    monkeypatch.delenv("IREES_NUM_THREADS", raising=False)
+    assert 1 <= default_threads() <= (os.cpu_count() or 1)
+    monkeypatch.setenv("IREES_NUM_THREADS", "3")
+    assert default_threads() == 3
+    for wrong in ("0", "-1", "many", "1025", "9" * 30, "²"):
+        monkeypatch.setenv("IREES_NUM_THREADS", wrong)
+        with pytest.raises(ArgumentError, match="IREES_NUM_THREADS is"):
+            default_threads()
