@@ -40,7 +40,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
         Phase(
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith, math, scf, util",
-            (LowerAffinePass(),),
+            (a("convert-tm-tensor-to-linalg-ext"), LowerAffinePass()),
             TENSORS,
         ),
         Phase(
@@ -82,6 +82,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("bufferize-dispatch"),
                 a("select-strategy", threads=target.threads),
                 a("tile-and-distribute"),
+                a("lower-linalg-ext-to-loops"),
                 a("lower-contractions", vector_bytes=target.vector_bytes, registers=target.vector_registers),
                 a("vectorize-structured-ops", vector_bytes=target.vector_bytes, reassociate=not strict),
                 CanonicalizePass(),

@@ -22,6 +22,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from irees.dialects import iree_linalg_ext as ext
+
 VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.CastOp, memref.ViewOp)
 
 
@@ -56,8 +58,32 @@ def loops_of(op: Operation) -> Loops | None:
     """The loops of an op on buffers, or None when it has none that are known."""
     if isinstance(op, linalg.GenericOp):
         return _generic_loops(op)
-    interface = getattr(op, "tiling_loops", None)
-    return None if interface is None else interface()
+    if isinstance(op, ext.SortOp | ext.TopkV2Op | ext.ScanOp):
+        return _row_loops(op, op.dimension.value.data)
+    return None
+
+
+def _row_loops(op: Operation, dim: int) -> Loops:
+    """
+    An op on rows along one dim: the other dims are parallel loops.
+
+    The loops are the dims of the first operand. Each operand is indexed by them; one whose
+    size along the dim differs (the best K, an accumulator without the dim) is still read
+    and written whole along it, which is all that tiling of the other dims needs to know.
+    """
+    first = op.operands[0].type
+    assert isinstance(first, MemRefType)
+    rank = first.get_num_dims()
+    kinds = tuple("reduction" if d == dim else "parallel" for d in range(rank))
+    full = AffineMap.identity(rank)
+    without = AffineMap(rank, 0, tuple(e for d, e in enumerate(full.results) if d != dim))
+    outputs = set(op.outputs)  # pyright: ignore
+    accesses = tuple(
+        Access(v, full if v.type.get_num_dims() == rank else without, v in outputs)  # pyright: ignore
+        for v in op.operands
+        if isinstance(v.type, MemRefType)
+    )
+    return Loops(op, kinds, tuple(first.get_shape()), accesses, ())
 
 
 def _generic_loops(op: linalg.GenericOp) -> Loops:

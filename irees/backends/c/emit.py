@@ -336,8 +336,8 @@ def _while(p: Printer, op: Operation) -> None:
     p.block(before)
     condition = before.last_op
     assert isinstance(condition, scf.ConditionOp)
-    p.assign(results, condition.arguments)
-    p.line(f"if (!{p.name(condition.cond)}) break;")
+    p.assign(results, condition.operands[1:])
+    p.line(f"if (!{p.name(condition.operands[0])}) break;")
     for argument, name in zip(after.args, results, strict=True):
         p.names[argument] = name
     p.block(after)

@@ -29,7 +29,7 @@ class LoopBody:
 
 
 def for_loop(
-    at: IndexBuilder, lower: Size, upper: Size, step: int, carried: Sequence[SSAValue] = ()
+    at: IndexBuilder, lower: Size, upper: Size, step: Size, carried: Sequence[SSAValue] = ()
 ) -> tuple[LoopBody, SSAValue, IndexBuilder]:
     """Opens an `scf.for`: its body to close, its induction variable, a builder inside."""
     block = Block(arg_types=[at.value(lower).type, *(c.type for c in carried)])
@@ -55,3 +55,29 @@ def if_both(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], 
         no.add_op(scf.YieldOp())
 
     return close, IndexBuilder(InsertPoint.at_end(yes)), IndexBuilder(InsertPoint.at_end(no))
+
+
+@dataclass
+class WhileBody:
+    """An `scf.while` under construction; calling it ends the body and returns the results."""
+
+    loop: scf.WhileOp
+
+    def __call__(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        self.loop.after_region.block.add_op(scf.YieldOp(*values))
+        return list(self.loop.results)
+
+
+def while_loop(
+    at: IndexBuilder,
+    start: Sequence[SSAValue],
+    condition: Callable[[Sequence[SSAValue], IndexBuilder], SSAValue],
+) -> tuple[WhileBody, list[SSAValue], IndexBuilder]:
+    """Opens an `scf.while` that carries values: its body to close, the values inside, a builder."""
+    types = [v.type for v in start]
+    before, after = Block(arg_types=types), Block(arg_types=types)
+    test = condition(before.args, IndexBuilder(InsertPoint.at_end(before)))
+    before.add_op(scf.ConditionOp(test, *before.args))
+    loop = scf.WhileOp(start, types, Region(before), Region(after))
+    at.insert(loop)
+    return WhileBody(loop), list(after.args), IndexBuilder(InsertPoint.at_end(after))

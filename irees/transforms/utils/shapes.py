@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, TensorType
+from xdsl.dialects import arith, linalg, memref, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -224,7 +224,9 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
     if op.name == "tensor.generate":
         assert isinstance(value.type, TensorType)
         return mixed(value.type.get_shape(), list(op.operands))[index]
-    if op.name == "flow.dispatch":
+    if op.name == "iree_tensor_ext.dispatch.tensor.load":
+        return mixed(op.static_sizes.get_values(), op.sizes)[index]  # pyright: ignore
+    if op.name in ("flow.dispatch", "flow.dispatch.region"):
         position = 0
         for result in op.results[: value.index]:
             assert isinstance(result.type, TensorType)
@@ -262,3 +264,18 @@ def kept_dims(sizes: Sequence[Size], result_shape: Sequence[int]) -> list[int]:
 def index_type() -> IndexType:
     """The `index` type."""
     return IndexType()
+
+
+def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
+    """One dim of a memref, from the op that made it where that says it."""
+    assert isinstance(buffer.type, MemRefType)
+    size = buffer.type.get_shape()[axis]
+    if size != DYNAMIC_INDEX:
+        return size
+    op = buffer.owner
+    if isinstance(op, memref.SubviewOp):
+        sizes = mixed(op.static_sizes.get_values(), op.sizes)
+        return sizes[kept_dims(sizes, buffer.type.get_shape())[axis]]
+    if isinstance(op, memref.AllocOp):
+        return mixed(buffer.type.get_shape(), op.dynamic_sizes)[axis]
+    return builder.insert(memref.DimOp(buffer, builder.value(axis))).results[0]

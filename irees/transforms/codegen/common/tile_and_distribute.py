@@ -28,12 +28,12 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.distribution import Loops, classes_of, loops_of
+from irees.analysis.distribution import Access, Loops, classes_of, loops_of
 from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.codegen.common.bufferize_dispatch import subview
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 from irees.transforms.utils.structured import linear_form
 
 STACK_BYTES = 16 << 10
@@ -59,7 +59,7 @@ class Distribution:
     def run(self) -> None:
         """Replaces the ops of the group by the forall."""
         first, last = self.members[0].op, self.members[-1].op
-        outside = IndexBuilder(InsertPoint.before(last))
+        self.outside = outside = IndexBuilder(InsertPoint.before(last))
         self._hoist(first, last)
         tiled = self._tiled_classes(outside)
         counts = [
@@ -121,7 +121,7 @@ class Distribution:
             for access in self.members[number].accesses:
                 for axis, expr in enumerate(access.map.results):
                     if isinstance(expr, AffineDimExpr) and expr.position == loop:
-                        return builder.insert(memref.DimOp(access.buffer, builder.value(axis))).results[0]
+                        return buffer_dim(access.buffer, axis, builder)
         raise AssertionError("a loop has an operand that bounds it")
 
     def _shrink(self, tiles: list[dict[int, Tile]], inside: IndexBuilder) -> None:
@@ -179,7 +179,7 @@ class Distribution:
         inside.insert(copy)
         shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})
 
-    def _slice(self, access, ranges: dict[int, Tile], inside: IndexBuilder) -> SSAValue:  # pyright: ignore
+    def _slice(self, access: Access, ranges: dict[int, Tile], inside: IndexBuilder) -> SSAValue:
         """The part of a buffer that one tile touches."""
         local = self.locals.get(access.buffer)
         buffer = access.buffer if local is None else local
@@ -192,7 +192,7 @@ class Distribution:
         for axis, (expr, size) in enumerate(zip(access.map.results, kind.get_shape(), strict=True)):
             whole: Size = size
             if size < 0:
-                whole = inside.insert(memref.DimOp(buffer, inside.value(axis))).results[0]
+                whole = buffer_dim(buffer, axis, inside if local is not None else self.outside)
             if isinstance(expr, AffineDimExpr) and expr.position in ranges:
                 tile = ranges[expr.position]
                 offsets.append(0 if local is not None else tile.offset)
