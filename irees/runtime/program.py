@@ -25,6 +25,7 @@ from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
 from irees.runtime.services import Services, load_services
 
+CACHE_LINE = 64
 _OUT_OF_MEMORY, _SIZE_OVERFLOW = -1, -2
 
 
@@ -220,14 +221,13 @@ class Program:
 def _constant(data: Any) -> np.ndarray[Any, Any]:
     array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     array = np.ascontiguousarray(array)
-    # Kernels read whole vectors of elements, and a bytes object may lie anywhere.
-    return array if array.ctypes.data % 16 == 0 else aligned_copy(array)
+    # Kernels read whole vectors, and one that straddles two cache lines is read twice.
+    return array if array.ctypes.data % CACHE_LINE == 0 else _aligned_copy(array)
 
 
-def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy of the bytes of an array that starts at a multiple of 64."""
-    room = np.empty(array.nbytes + 64, np.uint8)
-    begin = -room.ctypes.data % 64
+def _aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    room = np.empty(array.nbytes + CACHE_LINE, np.uint8)
+    begin = -room.ctypes.data % CACHE_LINE
     copy = room[begin : begin + array.nbytes]
     copy[:] = array.reshape(-1).view(np.uint8)
     return copy

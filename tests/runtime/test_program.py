@@ -256,6 +256,10 @@ def test_fork_after_use(threads):
     assert program().functions["count"](1000, 64).sum() == 499500
 
 
+def test_constants_are_aligned():
+    assert all(data.ctypes.data % 64 == 0 for data in program().constants.values())
+
+
 def test_calling_without_a_main():
     with pytest.raises(ArgumentError, match="no single function"):
         program()()
