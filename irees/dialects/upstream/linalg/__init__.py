@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from . import attrs, generic, named
+from . import attrs, generic, named, packing, regions
 
-OPS = [*named.OPS]
+OPS = [*named.OPS, *regions.OPS, *packing.OPS]
 ATTRS = attrs.ATTRS
-REPLACES: frozenset[str] = frozenset()
+REPLACES = regions.REPLACES
 
 
 def patch() -> None:

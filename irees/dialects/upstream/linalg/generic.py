@@ -8,12 +8,14 @@ from functools import cache
 from xdsl.dialects.builtin import ArrayAttr, ShapedType, StringAttr
 from xdsl.dialects.linalg import abstract_ops, ops
 from xdsl.ir import Region, SSAValue
+from xdsl.irdl.operations import OptPropertyDef
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .._effects import DestinationStyleEffects
+from . import regions
 from .bodies import (
     contraction,
     copy,
@@ -26,6 +28,7 @@ from .bodies import (
 from .structured import parse_named, print_named
 from .syntax import (
     parse_arrow_types,
+    parse_int_list,
     parse_operand_group,
     print_arrow_types,
     print_operand_group,
@@ -81,19 +84,20 @@ def print_generic(op: ops.GenericOp, printer: Printer) -> None:
     print_arrow_types(printer, [result.type for result in op.res])
 
 
-def _body_region(body):
-    def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
+def _set_body(cls, body: Body, has_cast: bool = False) -> None:
+    """Give a class of xDSL our scalar body, and the `cast` property where MLIR has it."""
+
+    def get_hidden_region(_cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
         return hidden_region(body, inputs, outputs)
 
-    return classmethod(get_hidden_region)
+    cls.get_hidden_region = classmethod(get_hidden_region)
+    cls.irees_body = staticmethod(body)
+    if has_cast:
+        cls.get_irdl_definition().properties["cast"] = OptPropertyDef(TypeFnAttr)
 
 
 def _max_pool(args, unsigned):
     return max_signed(args[2], args[0])
-
-
-def _fill(args, unsigned):
-    return copy(args, unsigned)
 
 
 def _verify_fill(op: ops.FillOp) -> None:
@@ -120,13 +124,6 @@ def parse_permutation_like(keyword: str):
         return op
 
     return classmethod(parse)
-
-
-def parse_int_list(parser: Parser, keyword: str) -> list[int]:
-    """`keyword = [1, 2]`."""
-    parser.parse_keyword(keyword)
-    parser.parse_punctuation("=")
-    return list(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
 
 
 def _print_transpose(op: ops.TransposeOp, printer: Printer) -> None:
@@ -173,18 +170,19 @@ def patch() -> None:
     abstract_ops.NamedOperation.parse = classmethod(parse_named)
     abstract_ops.NamedOperation.print = print_named
     abstract_ops.NamedOperation.body_arg_types = staticmethod(element_types)
-    abstract_ops.ConvOperation.get_hidden_region = _body_region(contraction)
-    ops.MatmulOp.get_hidden_region = _body_region(contraction)
-    ops.QuantizedMatmulOp.get_hidden_region = _body_region(quantized)
-    ops.PoolingNchwMaxOp.get_hidden_region = _body_region(_max_pool)
-    ops.FillOp.get_hidden_region = _body_region(_fill)
+    _set_body(abstract_ops.ConvOperation, contraction)
+    _set_body(ops.MatmulOp, contraction, has_cast=True)
+    _set_body(ops.QuantizedMatmulOp, quantized)
+    _set_body(ops.PoolingNchwMaxOp, _max_pool)
+    _set_body(ops.FillOp, copy)
+    _set_body(ops.CopyOp, copy, has_cast=True)
     ops.FillOp.verify_ = _verify_fill
-    ops.CopyOp.get_hidden_region = _body_region(copy)
     for cls in (ops.AddOp, ops.SubOp, ops.MulOp, ops.MaxOp, ops.MinOp, ops.ExpOp, ops.LogOp, ops.SqrtOp, ops.SelectOp):
-        cls.get_hidden_region = _body_region(elementwise(cls.name.removeprefix("linalg.")))
+        _set_body(cls, elementwise(cls.name.removeprefix("linalg.")))
     ops.TransposeOp.parse = parse_permutation_like("permutation")
     ops.TransposeOp.print = _print_transpose
     ops.TransposeOp.verify_ = _verify_transpose
+    ops.BroadcastOp, ops.ReduceOp = regions.BroadcastOp, regions.ReduceOp  # type: ignore[misc, assignment]
     for cls in vars(ops).values():
         if isinstance(cls, type) and getattr(cls, "name", "").startswith("linalg.") and hasattr(cls, "traits"):
             add_effects([cls])

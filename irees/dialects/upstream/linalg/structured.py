@@ -273,8 +273,9 @@ def parse_named(cls: type[NamedOperation], parser: Parser) -> NamedOperation:
         if key in definition.properties and key not in properties and not issubclass(cls, TableOperation):
             properties[key] = int_elements([1, 1])
     try:
-        if issubclass(cls, TableOperation):
-            region = hidden_region(cls.SPEC.body, ins, outs, is_unsigned(properties.get("cast")))
+        body = cls.SPEC.body if issubclass(cls, TableOperation) else getattr(cls, "irees_body", None)
+        if body is not None:
+            region = hidden_region(body, ins, outs, is_unsigned(properties.get("cast")))
         else:
             region = cls.get_hidden_region(ins, outs)
         op = cls.build(

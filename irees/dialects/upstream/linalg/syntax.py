@@ -78,3 +78,10 @@ def to_iterator_types(parser: Parser, attr: Attribute) -> ArrayAttr[IteratorType
         else:
             parser.raise_error(f"unexpected iterator_type ({item})")
     return ArrayAttr(result)
+
+
+def parse_int_list(parser: Parser, keyword: str) -> list[int]:
+    """`keyword = [1, 2]`."""
+    parser.parse_keyword(keyword)
+    parser.parse_punctuation("=")
+    return list(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
