@@ -16,7 +16,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from .._effects import DestinationStyleEffects
 from . import regions
+from .attrs import TypeFnAttr
 from .bodies import (
+    Body,
     contraction,
     copy,
     element_types,
