@@ -8,6 +8,7 @@ from functools import cache
 from xdsl.dialects.builtin import ArrayAttr, ShapedType, StringAttr
 from xdsl.dialects.linalg import abstract_ops, ops
 from xdsl.ir import Region, SSAValue
+from xdsl.irdl import base
 from xdsl.irdl.operations import OptPropertyDef
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -95,7 +96,7 @@ def _set_body(cls, body: Body, has_cast: bool = False) -> None:
     cls.get_hidden_region = classmethod(get_hidden_region)
     cls.irees_body = staticmethod(body)
     if has_cast:
-        cls.get_irdl_definition().properties["cast"] = OptPropertyDef(TypeFnAttr)
+        cls.get_irdl_definition().properties["cast"] = OptPropertyDef(base(TypeFnAttr))
 
 
 def _max_pool(args, unsigned):
