@@ -52,6 +52,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("resolve-shaped-type-result-dims"),
                 CanonicalizePass(),
                 CommonSubexpressionElimination(),
+                a("fold-unit-extent-dims"),
                 a("fuse-elementwise-ops"),
                 CanonicalizePass(),
             ),

@@ -1,7 +1,7 @@
 """
 Which loops of a group of ops can be cut into tiles that run independently.
 
-The ops of a kernel are on buffers. Two ops may share one tile loop when, for that loop,
+Ops are on buffers, or on tensors, whose results then stand for what they write. Two ops may share one tile loop when, for that loop,
 what the second reads of the first's results lies in the tile that the first wrote. Loops
 are nodes; a buffer dim that both ops index by a plain loop joins the two loops into one
 class. A loop that is a reduction somewhere, or that meets a shared buffer in any other
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import linalg, memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -72,16 +72,20 @@ def _row_loops(op: Operation, dim: int) -> Loops:
     and written whole along it, which is all that tiling of the other dims needs to know.
     """
     first = op.operands[0].type
-    assert isinstance(first, MemRefType)
+    assert isinstance(first, MemRefType | TensorType)
     rank = first.get_num_dims()
     kinds = tuple("reduction" if d == dim else "parallel" for d in range(rank))
     full = AffineMap.identity(rank)
     without = AffineMap(rank, 0, tuple(e for d, e in enumerate(full.results) if d != dim))
-    outputs = set(op.outputs)  # pyright: ignore
+    outputs = list(op.outputs)  # pyright: ignore
     accesses = tuple(
-        Access(v, full if v.type.get_num_dims() == rank else without, v in outputs)  # pyright: ignore
+        Access(
+            op.results[outputs.index(v)] if v in outputs and op.results else v,
+            full if v.type.get_num_dims() == rank else without,
+            v in outputs,
+        )
         for v in op.operands
-        if isinstance(v.type, MemRefType)
+        if isinstance(v.type, MemRefType | TensorType)
     )
     return Loops(op, kinds, tuple(first.get_shape()), accesses, ())
 
@@ -94,9 +98,12 @@ def _generic_loops(op: linalg.GenericOp) -> Loops:
     sizes = [-1] * len(kinds)
     accesses: list[Access] = []
     for position, (value, indexing_map) in enumerate(zip(op.operands, indexing, strict=True)):
-        if not isinstance(value.type, MemRefType):
+        if not isinstance(value.type, MemRefType | TensorType):
             continue
-        accesses.append(Access(value, indexing_map, position >= len(op.inputs)))
+        writes = position >= len(op.inputs)
+        if writes and op.res:
+            value = op.res[position - len(op.inputs)]
+        accesses.append(Access(value, indexing_map, writes))
         for expr, size in zip(indexing_map.results, value.type.get_shape(), strict=True):
             if isinstance(expr, AffineDimExpr) and size >= 0:
                 sizes[expr.position] = size
@@ -104,7 +111,7 @@ def _generic_loops(op: linalg.GenericOp) -> Loops:
         operand
         for inner in op.body.walk()
         for operand in inner.operands
-        if isinstance(operand.type, MemRefType)
+        if isinstance(operand.type, MemRefType | TensorType)
     )
     return Loops(op, kinds, tuple(sizes), tuple(accesses), anywhere)
 

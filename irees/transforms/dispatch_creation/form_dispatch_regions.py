@@ -1,10 +1,26 @@
 """
 Groups the ops that become one kernel.
+
+Ops are taken in order. Each joins the group of a producer when the group stays one tile
+loop (`analysis/distribution.py`, on tensors): every value that passes inside is written
+and read in the same tile. So a reduction takes its elementwise neighbours along, a
+softmax or a norm becomes one kernel over rows, and a contraction takes its epilogue.
+
+    %m = generic {max over columns} ins(%x)            flow.dispatch.region {
+    %e = generic {exp(x - m)} ins(%x, %m)       =>       %m, %e, %s, %d
+    %s = generic {sum over columns} ins(%e)              flow.return %d
+    %d = generic {e / s} ins(%e, %s)                   }
+
+A group holds one contraction at most, and keeps all of its parallel loops. Joining must
+not make the group wait for itself: no path may leave it and come back. What costs nothing
+(empty tensors, fills) is copied into each kernel that wants it. Values used outside are
+returned; a kernel may return several. IREE: `FormDispatchRegions`,
+`CloneProducersIntoDispatchRegions`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, linalg, tensor
@@ -13,11 +29,17 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.contractions import is_contraction
+from irees.analysis.distribution import Group, Loops, classes_of, loops_of
 from irees.dialects.flow import DispatchRegionOp, ReturnOp
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import captured_values
 
 DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp, tensor.InsertOp)
+
+MAX_MEMBERS = 12
+ENOUGH_TILES = 16
+"""Independent tiles below which a group must not fall by fusion."""
 
 
 def is_dispatched(op: Operation) -> bool:
@@ -29,9 +51,7 @@ def is_dispatched(op: Operation) -> bool:
 
 def is_cloneable(op: Operation) -> bool:
     """Whether an op is so cheap that each kernel that needs it computes it again."""
-    if isinstance(op, tensor.EmptyOp):
-        return True
-    return is_fill(op)
+    return isinstance(op, tensor.EmptyOp) or is_fill(op)
 
 
 def is_fill(op: Operation) -> bool:
@@ -44,6 +64,98 @@ def is_fill(op: Operation) -> bool:
         return False
     *body, _ = op.body.block.ops
     return all(isinstance(o, arith.ConstantOp) for o in body)
+
+
+@dataclass
+class Draft:
+    """A group in the making."""
+
+    members: list[Loops] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
+
+
+class Grouping:
+    """The groups of one block."""
+
+    def __init__(self) -> None:
+        self.drafts: list[Draft] = []
+        self.of: dict[Operation, Draft] = {}
+        self.order: dict[Operation, int] = {}
+
+    def add(self, op: Operation, number: int) -> None:
+        """Puts an op into the best group that takes it, else into one of its own."""
+        self.order[op] = number
+        loops = loops_of(op)
+        for draft in self._candidates(op):
+            if loops is not None and self._fits(draft, loops) and not self._path_back(draft, op):
+                draft.members.append(loops)
+                draft.ops.append(op)
+                self.of[op] = draft
+                return
+        draft = Draft([loops] if loops is not None else [], [op])
+        self.drafts.append(draft)
+        self.of[op] = draft
+
+    def _candidates(self, op: Operation) -> list[Draft]:
+        found: list[Draft] = []
+        for operand in op.operands:
+            if isinstance(operand, OpResult) and operand.op in self.of:
+                draft = self.of[operand.op]
+                if draft not in found:
+                    found.append(draft)
+        return sorted(found, key=lambda d: -self.order[d.ops[-1]])
+
+    def _fits(self, draft: Draft, loops: Loops) -> bool:
+        if not draft.members or len(draft.members) >= MAX_MEMBERS:
+            return False
+        heavy = [m for m in draft.members if _is_contraction(m.op)]
+        if _is_contraction(loops.op):
+            return False
+        members = [*draft.members, loops]
+        joined = classes_of(members)
+        if not joined:
+            return False
+        if heavy:
+            kept = {c[members.index(heavy[0])] for c in joined}
+            wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
+            return wanted <= kept
+        group = Group(members, joined)
+        before = Group(list(draft.members), classes_of(draft.members) or [])
+        alone = Group([loops], classes_of([loops]) or [])
+        needed = min(ENOUGH_TILES, max(before.parallelism(), alone.parallelism()))
+        return group.parallelism() >= needed
+
+    def _path_back(self, draft: Draft, op: Operation) -> bool:
+        """Whether an operand of `op` outside the group depends on the group."""
+        members = set(draft.ops)
+        first = min(self.order[m] for m in members)
+        seen: set[Operation] = set()
+        stack = [*op.operands, *captured_values(op)]
+        while stack:
+            value = stack.pop()
+            if not isinstance(value, OpResult) or value.op in seen:
+                continue
+            producer = value.op
+            seen.add(producer)
+            if producer in members:
+                continue
+            if self.order.get(producer, -1) < first and producer in self.order:
+                continue
+            if any(isinstance(o, OpResult) and o.op in members for o in producer.operands):
+                return True
+            other = self.of.get(producer)
+            sources = other.ops if other is not None else [producer]
+            for source in sources:
+                seen.add(source)
+                for operand in [*source.operands, *captured_values(source)]:
+                    if isinstance(operand, OpResult) and operand.op in members:
+                        return True
+                    stack.append(operand)
+        return False
+
+
+def _is_contraction(op: Operation) -> bool:
+    return isinstance(op, linalg.GenericOp) and is_contraction(op)
 
 
 def clone_producers(region: DispatchRegionOp) -> None:
@@ -106,6 +218,37 @@ def make_region(group: list[Operation]) -> DispatchRegionOp:
     return region
 
 
+def sort_block(block: Block) -> None:
+    """Puts ops after what they use again, otherwise in the order they had."""
+    ops = list(block.ops)
+    position = {op: i for i, op in enumerate(ops)}
+    placed: set[Operation] = set()
+    result: list[Operation] = []
+
+    def sources(op: Operation) -> list[Operation]:
+        values = [*op.operands, *captured_values(op)]
+        return [v.op for v in values if isinstance(v, OpResult) and v.op in position]
+
+    for op in ops:
+        stack = [op]
+        while stack:
+            current = stack[-1]
+            if current in placed:
+                stack.pop()
+                continue
+            waiting = [s for s in sources(current) if s not in placed]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            placed.add(current)
+            result.append(current)
+            stack.pop()
+    for op in ops:
+        op.detach()
+    for op in result:
+        block.add_op(op)
+
+
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
     """Groups tensor ops into dispatch regions."""
@@ -114,13 +257,24 @@ class FormDispatchRegionsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if function.is_declaration:
-                continue
-            groups = [[o] for o in function.walk() if is_dispatched(o) and not is_cloneable(o)]
-            regions = [make_region(group) for group in groups]
-            for region in regions:
-                clone_producers(region)
-            for value in [o for o in function.walk() if is_cloneable(o)][::-1]:
-                if not any(r.uses for r in value.results):
-                    Rewriter.erase_op(value)
+            if not function.is_declaration:
+                form_regions(function)
 
+
+def form_regions(function: func.FuncOp) -> None:
+    """Groups the ops of every block of a function."""
+    for block in {o.parent_block(): None for o in function.walk() if is_dispatched(o)}:
+        assert block is not None
+        grouping = Grouping()
+        for number, op in enumerate(block.ops):
+            if is_dispatched(op) and not is_cloneable(op):
+                grouping.add(op, number)
+        regions = [make_region(draft.ops) for draft in grouping.drafts]
+        sort_block(block)
+        for region in regions:
+            clone_producers(region)
+        for left in [o for o in block.ops if is_cloneable(o)][::-1]:
+            if not any(r.uses for r in left.results):
+                Rewriter.erase_op(left)
+            elif is_fill(left):
+                clone_producers(make_region([left]))

@@ -201,7 +201,7 @@ class Bufferization:
                 sizes = mixed(op.static_sizes.get_values(), op.sizes)
                 assert isinstance(op.result.type, TensorType)
                 view = subview(
-                    self.buffers[op.source],
+                    self._read(op.source, builder),
                     mixed(op.static_offsets.get_values(), op.offsets),
                     sizes,
                     mixed(op.static_strides.get_values(), op.strides),
@@ -219,7 +219,7 @@ class Bufferization:
                     mixed(op.static_strides.get_values(), op.strides),
                     kept_dims(sizes, op.source.type.get_shape()),
                 )
-                self._copy(self.buffers[op.source], builder.insert(view).results[0], builder)
+                self._copy(self._read(op.source, builder), builder.insert(view).results[0], builder)
                 self.buffers[op.result] = target
             case tensor.InsertOp():
                 target = self._destination(op.result, op.dest, builder, reads_init=True)
@@ -358,7 +358,7 @@ class Bufferization:
                 )
                 target = builder.insert(fresh).results[0]
             taken.append(target)
-        operands = [self.buffers.get(o, o) for o in list(op.operands)[:count]] + taken
+        operands = [self._read(o, builder) for o in list(op.operands)[:count]] + taken
         copy = type(op).create(
             operands=operands,
             result_types=[],
@@ -371,6 +371,12 @@ class Bufferization:
         self._convert_body(copy)
         for result, buffer in zip(op.results, taken, strict=True):
             self.buffers[result] = buffer
+
+    def _read(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
+        """The buffer of an input. `tensor.empty` as an input (a pooling window) has only a shape."""
+        if isinstance(value.type, TensorType) and value not in self.buffers:
+            self.buffers[value] = self._allocate(value, builder)
+        return self.buffers.get(value, value)
 
     def _convert_body(self, op: Operation) -> None:
         """tensor.extract %t[...] in a body  =>  memref.load of its buffer"""

@@ -85,6 +85,13 @@ def scratch(element: Attribute, size: Size, at: IndexBuilder) -> SSAValue:
     return at.insert(memref.AllocOp(dynamic, [], MemRefType(element, [static]))).results[0]
 
 
+def outside(op: Operation) -> IndexBuilder:
+    """In front of the tile loop around an op: sizes of scratch memory must be known there."""
+    parent = op.parent_op()
+    inside = parent is not None and parent.name == "scf.forall"
+    return IndexBuilder(InsertPoint.before(parent if inside else op))  # pyright: ignore
+
+
 def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
     """sort  =>  merge sort of every row"""
     dim = op.dimension.value.data
@@ -92,7 +99,8 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
     sources = list(op.inputs) or targets
     size = buffer_dim(targets[0], dim, at)
     order = Order.of(op.body.block)
-    halves = [scratch(t.type.element_type, at.mul(size, 2), at) for t in targets]  # pyright: ignore
+    double = outside(op).mul(size, 2)
+    halves = [scratch(t.type.element_type, double, at) for t in targets]  # pyright: ignore
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         close, i, c = for_loop(b, 0, size, 1)

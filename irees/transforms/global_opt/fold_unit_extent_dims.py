@@ -1,0 +1,231 @@
+"""
+Removes dims of size 1 from structured ops.
+
+Frontends keep batch dims of 1 and keepdim axes; they hide that two ops run over the same
+loops, and the reshapes between them stop fusion. Here every generic drops its loops of
+one iteration and the unit dims of its operands; what is left are reshapes that only add
+or drop unit dims, and those cancel.
+
+    %e = tensor.expand_shape %m [[0, 1]] : tensor<512xf32> into tensor<512x1xf32>
+    %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, 0), (i, j) -> (i, j)]} ins(%x, %e)
+  =>
+    %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i), (i, j) -> (i, j)]} ins(%x, %m)
+
+Dynamic dims are left alone even where they turn out to be 1. MLIR:
+`linalg-fold-unit-extent-dims`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
+from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
+
+RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
+
+
+def groups_of_kept(rank: int, kept: Sequence[int]) -> list[list[int]]:
+    """Reassociation that keeps some dims: each takes the dropped ones after it, the first all before."""
+    groups: list[list[int]] = []
+    for position, dim in enumerate(kept):
+        start = 0 if position == 0 else dim
+        end = kept[position + 1] if position + 1 < len(kept) else rank
+        groups.append(list(range(start, end)))
+    return groups
+
+
+def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """Groups of dims as an attribute."""
+    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
+
+
+def collapse(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
+    """Drops the unit dims of a value that are not in `kept`."""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    shape = kind.get_shape()
+    if len(kept) == len(shape):
+        return value
+    result = TensorType(kind.get_element_type(), [shape[d] for d in kept])
+    op = tensor.CollapseShapeOp.build(
+        operands=[value],
+        properties={"reassociation": reassociation_attr(groups_of_kept(len(shape), kept))},
+        result_types=[result],
+    )
+    return builder.insert(op).results[0]
+
+
+def expand(value: SSAValue, kind: Attribute, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
+    """Adds unit dims to a value so that it has type `kind`; its own dims are at `kept`."""
+    assert isinstance(kind, TensorType)
+    shape = kind.get_shape()
+    if len(kept) == len(shape):
+        return value
+    sizes: list[Size] = [1] * len(shape)
+    for dim, size in zip(kept, dims(value, builder), strict=True):
+        sizes[dim] = size
+    static, dynamic = split(sizes)
+    static = [s if shape[i] >= 0 else -(1 << 63) for i, s in enumerate(static)]
+    dynamic = [builder.value(s) for i, s in enumerate(sizes) if shape[i] < 0]
+    op = tensor.ExpandShapeOp.build(
+        operands=[value, dynamic],
+        properties={
+            "reassociation": reassociation_attr(groups_of_kept(len(shape), kept)),
+            "static_output_shape": DenseArrayBase.from_list(i64, static),
+        },
+        result_types=[kind],
+    )
+    return builder.insert(op).results[0]
+
+
+def drop_unit_dims(op: linalg.GenericOp) -> bool:
+    """generic over loops of 1  =>  expand(generic(collapse(operands)))"""
+    ranges = static_ranges(op)
+    indexing = maps(op)
+    kept_loops = [i for i, r in enumerate(ranges) if r != 1]
+    replacements: list[AffineExpr] = [AffineExpr.constant(0)] * len(ranges)
+    for new, old in enumerate(kept_loops):
+        replacements[old] = AffineExpr.dimension(new)
+    kept_dims: list[list[int]] = []
+    new_maps: list[AffineMap] = []
+    for operand, indexing_map in zip(op.operands, indexing, strict=True):
+        shape = operand.type.get_shape() if isinstance(operand.type, TensorType) else ()
+        exprs = [
+            e.replace_dims_and_symbols(replacements, []).simplify(len(kept_loops), 0)
+            for e in indexing_map.results
+        ]
+        kept = [
+            d
+            for d, (e, s) in enumerate(zip(exprs, shape, strict=True))
+            if s != 1 or not (isinstance(e, AffineConstantExpr) and e.value == 0)
+        ]
+        kept_dims.append(kept)
+        new_maps.append(AffineMap(len(kept_loops), 0, tuple(exprs[d] for d in kept)))
+    if len(kept_loops) == len(ranges) and all(
+        len(k) == len(m.results) for k, m in zip(kept_dims, indexing, strict=True)
+    ):
+        return False
+    results = tuple(e for m in new_maps for e in m.results)
+    if AffineMap(len(kept_loops), 0, results).inverse_permutation() is None and kept_loops:
+        return False
+    builder = IndexBuilder(InsertPoint.before(op))
+    operands = [
+        _reduced(v, kept, builder) if isinstance(v.type, TensorType) else v
+        for v, kept in zip(op.operands, kept_dims, strict=True)
+    ]
+    count = len(op.inputs)
+    body = op.detach_region(op.body)
+    for index in [o for o in body.walk() if isinstance(o, linalg.IndexOp)]:
+        loop = index.dim.value.data
+        at = IndexBuilder(InsertPoint.before(index))
+        if loop in kept_loops:
+            new_index = at.insert(linalg.IndexOp(kept_loops.index(loop))).results[0]
+        else:
+            new_index = at.value(0)
+        Rewriter.replace_op(index, [], [new_index])
+    kinds = [iterators(op)[i] for i in kept_loops]
+    new = generic(operands[:count], operands[count:], new_maps, kinds, body)
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    builder.insert(new)
+    values = [
+        expand(result, old.type, kept, builder)
+        for result, old, kept in zip(new.res, op.res, kept_dims[count:], strict=True)
+    ]
+    Rewriter.replace_op(op, [], values)
+    return True
+
+
+def _reduced(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
+    if not isinstance(value.owner, tensor.EmptyOp):
+        return collapse(value, kept, builder)
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    result = TensorType(kind.get_element_type(), [kind.get_shape()[d] for d in kept])
+    return builder.insert(tensor.EmptyOp(list(value.owner.dynamic_sizes), result)).results[0]
+
+
+def only_unit_dims(op: Operation) -> bool:
+    """Whether a reshape only adds or drops unit dims."""
+    if not isinstance(op, RESHAPES):
+        return False
+    source, result = op.operands[0].type, op.results[0].type
+    assert isinstance(source, TensorType) and isinstance(result, TensorType)
+    return _without_ones(source) == _without_ones(result)
+
+
+def _without_ones(kind: TensorType) -> list[int]:
+    return [s for s in kind.get_shape() if s != 1]
+
+
+def merge_reshapes(op: Operation) -> bool:
+    """reshape(reshape(x))  =>  x, or one reshape, where both only add or drop unit dims"""
+    if not only_unit_dims(op):
+        return False
+    inner = op.operands[0]
+    if not isinstance(inner, OpResult) or not only_unit_dims(inner.op):
+        return False
+    source = inner.op.operands[0]
+    start, end = source.type, op.results[0].type
+    assert isinstance(start, TensorType) and isinstance(end, TensorType)
+    if start == end:
+        Rewriter.replace_op(op, [], [source])
+        return True
+    builder = IndexBuilder(InsertPoint.before(op))
+    kept = _embedding(end.get_shape(), start.get_shape())
+    if kept is not None:
+        Rewriter.replace_op(op, [], [collapse(source, kept, builder)])
+        return True
+    kept = _embedding(start.get_shape(), end.get_shape())
+    if kept is not None:
+        Rewriter.replace_op(op, [], [expand(source, end, kept, builder)])
+        return True
+    return False
+
+
+def _embedding(small: Sequence[int], large: Sequence[int]) -> list[int] | None:
+    """Dims of `large` that spell `small`, the others being 1, or None."""
+    kept: list[int] = []
+    for position, size in enumerate(large):
+        if len(kept) < len(small) and small[len(kept)] == size:
+            kept.append(position)
+        elif size != 1:
+            return None
+    return kept if len(kept) == len(small) else None
+
+
+@dataclass(frozen=True)
+class FoldUnitExtentDimsPass(ModulePass):
+    """Structured ops lose their loops and dims of size 1; reshapes of unit dims cancel."""
+
+    name = "irees-fold-unit-extent-dims"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+            if inner.res:
+                drop_unit_dims(inner)
+        changed = True
+        while changed:
+            changed = False
+            for inner in [o for o in op.walk() if isinstance(o, RESHAPES)]:
+                if inner.results[0].uses:
+                    changed |= merge_reshapes(inner)
+                else:
+                    Rewriter.erase_op(inner)
