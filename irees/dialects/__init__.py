@@ -35,6 +35,7 @@ OWN: dict[str, str] = {
 EXTENDED: tuple[str, ...] = (
     "arith",
     "builtin",
+    "gpu",
     "linalg",
     "memref",
     "ml_program",

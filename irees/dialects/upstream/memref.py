@@ -1,18 +1,189 @@
-"""
-What xDSL's memref lacks: constant globals whose data is a resource or any elements attribute.
-"""
+"""What xDSL's memref lacks: assembly of several ops, and globals whose data is a resource."""
 
 from __future__ import annotations
 
+from functools import cache
+
 from xdsl.dialects import memref
-from xdsl.irdl import AnyAttr
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.irdl.operations import OptPropertyDef
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
 
-OPS: tuple[type, ...] = ()
+from ._format import set_format
 
 
+@irdl_op_definition
+class TransposeOp(IRDLOperation):
+    """A view of a memref with its dims permuted (MLIR: memref.transpose)."""
+
+    name = "memref.transpose"
+    source = operand_def(MemRefType)
+    permutation = prop_def(AffineMapAttr)
+    result = result_def(MemRefType)
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, source: SSAValue, permutation: AffineMapAttr, result_type: Attribute):
+        super().__init__(operands=[source], properties={"permutation": permutation}, result_types=[result_type])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TransposeOp:
+        source = parser.parse_unresolved_operand()
+        map_ = parser.parse_affine_map()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        source_type = parser.parse_type()
+        parser.parse_keyword("to")
+        op = cls(parser.resolve_operand(source, source_type), AffineMapAttr(map_), parser.parse_type())
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_string(f" {self.permutation.data}")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.result.type)
+
+
+def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp:
+    visibility = parser.parse_optional_str_literal()
+    constant = parser.parse_optional_keyword("constant") is not None
+    name = parser.parse_symbol_name()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, MemRefType):
+        parser.raise_error("expected the type of a memref.global to be a memref")
+    value: Attribute | None = None
+    if parser.parse_optional_punctuation("="):
+        if parser.parse_optional_keyword("uninitialized"):
+            value = UnitAttr()
+        else:
+            value = _parse_elements(parser, type_)
+    alignment: Attribute | None = None
+    if parser.parse_optional_keyword("alignment"):
+        parser.parse_punctuation("=")
+        alignment = IntegerAttr(parser.parse_integer(), i64)
+    attributes = dict(parser.parse_optional_attr_dict())
+    op = cls.build(
+        properties={
+            "sym_name": name,
+            "type": type_,
+            "initial_value": value,
+            "sym_visibility": None if visibility is None else StringAttr(visibility),
+            "constant": UnitAttr() if constant else None,
+            "alignment": attributes.pop("alignment", alignment),
+        }
+    )
+    op.attributes |= attributes
+    return op
+
+
+def _parse_elements(parser: Parser, type_: MemRefType) -> Attribute:
+    """The value, whose `dense<...>` takes its type from the global as MLIR prints it, or has its own."""
+    text = parser.lexer.input.content
+    if parser.parse_optional_keyword("dense") is None:
+        return parser.parse_attribute()
+    tensor_type = TensorType(type_.element_type, type_.get_shape())
+    end = _end_of_brackets(text, parser.pos)
+    own_type = text[end:].lstrip()[:1] == ":"
+    return parser.parse_dense_int_or_fp_elements_attr(None if own_type else tensor_type)
+
+
+def _end_of_brackets(text: str, start: int) -> int:
+    """Behind the `>` that closes the `<` at `start`."""
+    depth, quoted = 0, False
+    for position in range(start, len(text)):
+        char = text[position]
+        if char == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (char == "<") - (char == ">")
+            if depth == 0:
+                return position + 1
+    return len(text)
+
+
+def _print_global(op: memref.GlobalOp, printer: Printer) -> None:
+    visibility = op.properties.get("sym_visibility")
+    if isinstance(visibility, StringAttr):
+        printer.print_string(" ")
+        printer.print_string_literal(visibility.data)
+    if op.constant is not None:
+        printer.print_string(" constant")
+    printer.print_string(" ")
+    printer.print_symbol_name(op.sym_name.data)
+    printer.print_string(" : ")
+    printer.print_attribute(op.type)
+    value = op.properties.get("initial_value")
+    if isinstance(value, UnitAttr):
+        printer.print_string(" = uninitialized")
+    elif value is not None:
+        printer.print_string(" = ")
+        if hasattr(value, "print_without_type") and value.name == "dense":
+            value.print_without_type(printer)  # type: ignore[attr-defined]
+        else:
+            printer.print_attribute(value)
+    if op.alignment is not None:
+        printer.print_string(f" alignment = {op.alignment.value.data}")
+    printer.print_op_attributes(op.attributes)
+
+
+def _verify_copy(op: memref.CopyOp) -> None:
+    op.get_irdl_definition().verify(op)
+    source, dest = op.source.type, op.destination.type
+    assert isinstance(source, MemRefType)
+    assert isinstance(dest, MemRefType)
+    pairs = list(zip(source.get_shape(), dest.get_shape()))
+    if source.get_num_dims() != dest.get_num_dims() or any(DYNAMIC_INDEX not in p and p[0] != p[1] for p in pairs):
+        raise VerifyException("Expected source and destination to have the same shape.")
+    if source.element_type != dest.element_type:
+        raise VerifyException("Expected source and destination to have the same element type.")
+
+
+@cache
 def patch() -> None:
-    """Lets `memref.global` hold a `dense_resource`. Idempotent."""
-    memref.GlobalOp.get_irdl_definition().properties["initial_value"].constr = AnyAttr()
+    """Repair xDSL's memref classes in place, once."""
+    properties = memref.GlobalOp.get_irdl_definition().properties
+    properties["initial_value"] = OptPropertyDef(AnyAttr())
+    properties["sym_visibility"] = OptPropertyDef(properties["sym_visibility"].constr)
+    memref.GlobalOp.parse = classmethod(_parse_global)
+    memref.GlobalOp.print = _print_global
+    memref.CopyOp.verify_ = _verify_copy
+    set_format(memref.CopyOp, "$source `,` $destination attr-dict `:` type($source) `to` type($destination)")
+    set_format(memref.CastOp, "$source attr-dict `:` type($source) `to` type($dest)")
+    set_format(memref.MemorySpaceCastOp, "$source attr-dict `:` type($source) `to` type($dest)")
+    set_format(memref.RankOp, "$source attr-dict `:` type($source)")
+    set_format(
+        memref.ExtractAlignedPointerAsIndexOp,
+        "$source `:` type($source) `->` type($aligned_pointer) attr-dict",
+    )
 
+
+OPS: tuple[type, ...] = (TransposeOp,)
 
 patch()

@@ -1,13 +1,30 @@
 """
-What xDSL's scf lacks: `scf.forall` and its terminator.
+What xDSL's scf lacks: `scf.forall` with its terminator, and the syntax of `scf.parallel`.
 
 MLIR: `mlir/include/mlir/Dialect/SCF/IR/SCFOps.td`.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType
-from xdsl.ir import Block, Region
+from collections.abc import Sequence
+from functools import cache
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.utils import (
+    parse_dynamic_index_list_without_types,
+    print_dynamic_index_list,
+    split_dynamic_index_list,
+    verify_dynamic_index_list,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -19,25 +36,52 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+_INSERTIONS = ("tensor.parallel_insert_slice", "iree_tensor_ext.parallel_insert_slice")
 
 
 @irdl_op_definition
 class InParallelOp(IRDLOperation):
-    """Ends an `scf.forall`; holds what each iteration inserts into the shared outputs."""
+    """Ends an `scf.forall`; holds what each iteration inserts into the shared outputs (MLIR: scf.forall.in_parallel)."""
 
     name = "scf.forall.in_parallel"
 
     region = region_def("single_block")
-    traits = traits_def(IsTerminator(), NoTerminator())
+    traits = traits_def(IsTerminator(), NoTerminator(), RecursiveMemoryEffect())
 
     def __init__(self, region: Region | None = None):
         super().__init__(regions=[region or Region(Block())])
 
+    @classmethod
+    def parse(cls, parser: Parser) -> InParallelOp:
+        region = parser.parse_region()
+        if not region.blocks:
+            region.add_block(Block())
+        op = cls(region)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_region(self.region, print_entry_block_args=False)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if parent is not None and parent.name != "scf.forall":
+            raise VerifyException("expects parent op 'scf.forall'")
+        for op in self.region.block.ops:
+            if op.name not in _INSERTIONS:
+                raise VerifyException(f"expected only {_INSERTIONS[0]} ops, but got {op.name}")
+
 
 @irdl_op_definition
 class ForallOp(IRDLOperation):
-    """Runs its body for every point of an index space, in any order or at once."""
+    """Runs its body for every point of an index space, in any order or at once (MLIR: scf.forall)."""
 
     name = "scf.forall"
 
@@ -55,9 +99,229 @@ class ForallOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect())
 
+    @classmethod
+    def over(
+        cls,
+        lower: Sequence[SSAValue | int],
+        upper: Sequence[SSAValue | int],
+        step: Sequence[SSAValue | int],
+        outputs: Sequence[SSAValue],
+        region: Region,
+        mapping: ArrayAttr | None = None,
+    ) -> ForallOp:
+        """The loop from lower to upper by step; results are the shared outputs."""
+        lists = [split_dynamic_index_list(values, DYNAMIC_INDEX) for values in (lower, upper, step)]
+        names = ("staticLowerBound", "staticUpperBound", "staticStep")
+        properties: dict[str, Attribute | None] = {
+            name: DenseArrayBase.from_list(i64, static) for name, (static, _) in zip(names, lists)
+        }
+        return cls.build(
+            operands=[*(dynamic for _, dynamic in lists), list(outputs)],
+            properties={**properties, "mapping": mapping},
+            result_types=[[value.type for value in outputs]],
+            regions=[region],
+        )
+
+    @property
+    def num_loops(self) -> int:
+        """How many induction variables there are: the first arguments of the body."""
+        return len(self.staticUpperBound)
+
+    def bounds(self) -> list[list[SSAValue | int]]:
+        """Lower bounds, upper bounds and steps, each a number or a value."""
+        result: list[list[SSAValue | int]] = []
+        for kind in ("LowerBound", "UpperBound", "Step"):
+            dynamic = iter(getattr(self, f"dynamic{kind}"))
+            static = self.properties[f"static{kind}"].get_values()  # type: ignore[attr-defined]
+            result.append([next(dynamic) if value == DYNAMIC_INDEX else value for value in static])
+        return result
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForallOp:
+        start = parser.pos
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
+        )
+
+        def bound() -> tuple[list[int], Sequence[SSAValue]]:
+            dynamic, static = parse_dynamic_index_list_without_types(
+                parser, dynamic_index=DYNAMIC_INDEX, delimiter=Parser.Delimiter.PAREN
+            )
+            values = parser.resolve_operands(dynamic, [IndexType()] * len(dynamic), start)
+            return list(static), values
+
+        if parser.parse_optional_keyword("in"):
+            upper = bound()
+            lower: tuple[list[int], Sequence[SSAValue]] = ([0] * len(names), ())
+            step: tuple[list[int], Sequence[SSAValue]] = ([1] * len(names), ())
+        else:
+            parser.parse_punctuation("=")
+            lower = bound()
+            parser.parse_keyword("to")
+            upper = bound()
+            parser.parse_keyword("step")
+            step = bound()
+        shared: list = []
+        results: Sequence[Attribute] = ()
+        if parser.parse_optional_keyword("shared_outs"):
+
+            def pair():
+                argument = parser.parse_argument(expect_type=False)
+                parser.parse_punctuation("=")
+                return argument, parser.parse_unresolved_operand()
+
+            shared = parser.parse_comma_separated_list(parser.Delimiter.PAREN, pair)
+            parser.parse_punctuation("->")
+            results = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        if len(results) != len(shared):
+            parser.raise_error("expected one result type per shared output", start, parser.pos)
+        outputs = parser.resolve_operands([value for _, value in shared], results, start)
+        arguments = [each.resolve(IndexType()) for each in names]
+        arguments += [each.resolve(type_) for (each, _), type_ in zip(shared, results)]
+        region = parser.parse_region(arguments)
+        attributes = dict(parser.parse_optional_attr_dict())
+        block = region.block
+        if block.last_op is None or not isinstance(block.last_op, InParallelOp):
+            block.add_op(InParallelOp())
+        op = cls.build(
+            operands=[lower[1], upper[1], step[1], outputs],
+            properties={
+                "staticLowerBound": DenseArrayBase.from_list(i64, lower[0]),
+                "staticUpperBound": DenseArrayBase.from_list(i64, upper[0]),
+                "staticStep": DenseArrayBase.from_list(i64, step[0]),
+                "mapping": attributes.pop("mapping", None),
+            },
+            result_types=[results],
+            regions=[region],
+        )
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        arguments = self.region.block.args
+        loops = self.num_loops
+        printer.print_string(" ")
+        with printer.in_parens():
+            printer.print_list(arguments[:loops], printer.print_ssa_value)
+
+        def bound(kind: str) -> None:
+            static = self.properties[f"static{kind}"].get_values()  # type: ignore[attr-defined]
+            print_dynamic_index_list(
+                printer, DYNAMIC_INDEX, getattr(self, f"dynamic{kind}"), static, delimiter=Parser.Delimiter.PAREN
+            )
+
+        lower, step = self.staticLowerBound.get_values(), self.staticStep.get_values()
+        if all(value == 0 for value in lower) and all(value == 1 for value in step):
+            printer.print_string(" in ")
+            bound("UpperBound")
+        else:
+            for text, kind in ((" = ", "LowerBound"), (" to ", "UpperBound"), (" step ", "Step")):
+                printer.print_string(text)
+                bound(kind)
+        if self.outputs:
+            printer.print_string(" shared_outs(")
+            for position, (argument, value) in enumerate(zip(arguments[loops:], self.outputs)):
+                printer.print_string(", " if position else "")
+                printer.print_ssa_value(argument)
+                printer.print_string(" = ")
+                printer.print_ssa_value(value)
+            printer.print_string(") -> (")
+            printer.print_list([result.type for result in self.res], printer.print_attribute)
+            printer.print_string(")")
+        last = self.region.block.last_op
+        show_last = isinstance(last, InParallelOp) and bool(last.region.block.ops or last.attributes)
+        printer.print_string(" ")
+        printer.print_region(self.region, print_entry_block_args=False, print_block_terminators=show_last)
+        attributes = dict(self.attributes)
+        if self.mapping is not None:
+            attributes["mapping"] = self.mapping
+        printer.print_op_attributes(attributes)
+
+    def verify_(self) -> None:
+        loops = self.num_loops
+        for kind in ("LowerBound", "UpperBound", "Step"):
+            static = self.properties[f"static{kind}"].get_values()  # type: ignore[attr-defined]
+            if len(static) != loops:
+                raise VerifyException("expected as many lower bounds and steps as upper bounds")
+            verify_dynamic_index_list(static, getattr(self, f"dynamic{kind}"), DYNAMIC_INDEX, f" in {kind}")
+        if any(step <= 0 and step != DYNAMIC_INDEX for step in self.staticStep.get_values()):
+            raise VerifyException("expected steps to be positive")
+        wanted = [*[IndexType()] * loops, *(value.type for value in self.outputs)]
+        if [arg.type for arg in self.region.block.args] != wanted:
+            raise VerifyException("expected one index argument per loop, then one per shared output, of its type")
+        if [result.type for result in self.res] != [value.type for value in self.outputs]:
+            raise VerifyException("expected the results to have the types of the shared outputs")
+        if any(not isinstance(value.type, TensorType) for value in self.outputs):
+            raise VerifyException("expected shared outputs to be tensors")
+        if not isinstance(self.region.block.last_op, InParallelOp):
+            raise VerifyException("expected the body to end in scf.forall.in_parallel")
+        if self.mapping is not None and len(self.mapping) != loops:
+            raise VerifyException("mapping attribute size must match op rank")
+
+
+def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp:
+    start = parser.pos
+
+    def operands() -> Sequence[SSAValue]:
+        found = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        return parser.resolve_operands(found, [IndexType()] * len(found), start)
+
+    names = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
+    )
+    parser.parse_punctuation("=")
+    lower = operands()
+    parser.parse_keyword("to")
+    upper = operands()
+    parser.parse_keyword("step")
+    step = operands()
+    inits: list = []
+    if parser.parse_optional_keyword("init"):
+        inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+    types: Sequence[Attribute] = ()
+    if parser.parse_optional_punctuation("->"):
+        found = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        types = [parser.parse_type()] if found is None else found
+    if len(types) != len(inits):
+        parser.raise_error("expected one result type per init value", start, parser.pos)
+    values = parser.resolve_operands(inits, types, start)
+    region = parser.parse_region([name.resolve(IndexType()) for name in names])
+    attributes = parser.parse_optional_attr_dict()
+    if region.block.last_op is None or not isinstance(region.block.last_op, scf.ReduceOp):
+        region.block.add_op(scf.ReduceOp())
+    op = cls(lower, upper, step, region, values)
+    op.attributes |= attributes
+    return op
+
+
+def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
+    printer.print_string(" ")
+    with printer.in_parens():
+        printer.print_list(op.body.block.args, printer.print_ssa_value)
+    for text, values in ((" = ", op.lowerBound), (" to ", op.upperBound), (" step ", op.step)):
+        printer.print_string(text)
+        with printer.in_parens():
+            printer.print_list(values, printer.print_ssa_value)
+    if op.initVals:
+        printer.print_string(" init ")
+        with printer.in_parens():
+            printer.print_list(op.initVals, printer.print_ssa_value)
+        printer.print_string(" -> ")
+        if len(op.res) == 1:
+            printer.print_attribute(op.res[0].type)
+        else:
+            with printer.in_parens():
+                printer.print_list([result.type for result in op.res], printer.print_attribute)
+    printer.print_string(" ")
+    printer.print_region(op.body, print_entry_block_args=False)
+    printer.print_op_attributes(op.attributes)
+
+
+@cache
+def patch() -> None:
+    """Give `scf.parallel` its syntax, once."""
+    scf.ParallelOp.parse = classmethod(_parse_parallel)
+    scf.ParallelOp.print = _print_parallel
+
 
 OPS = (ForallOp, InParallelOp)
-
-
-def patch() -> None:
-    """Nothing to repair."""
