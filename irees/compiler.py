@@ -16,6 +16,7 @@ from irees.dialects import get_context
 from irees.options import Options
 from irees.phase import Listener
 from irees.pipeline import run_phases
+from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
 from irees.target import Target
 
@@ -66,6 +67,7 @@ def compile(
     library = compile_library(
         sources.texts, target=target, fp=chosen.fp, opt_level=chosen.opt_level
     )
+    sources.manifest["target"] = target_record(target)
     return Program(
         library,
         sources.manifest,

@@ -50,6 +50,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
                 a("resolve-shaped-type-result-dims"),
+                a("insert-shape-checks"),
                 CanonicalizePass(),
                 CommonSubexpressionElimination(),
                 a("fold-unit-extent-dims"),

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import arith, cf, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     ShapedType,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.target import Target as XdslTarget
 
 from irees.backends.c import emit
@@ -29,6 +29,9 @@ from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import vector_typedef
 from irees.dialects.elements import dense_array
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.stream import CmdDispatchOp
+from irees.errors import describe_location
+from irees.transforms.utils.shapes import constant_value
 
 HERE = Path(__file__).parent
 
@@ -92,7 +95,8 @@ def emit_program(module: ModuleOp) -> Sources:
         functions.append(_function_record(function, number))
     texts["host"] = _unit_text("\n".join(host), combined)
     traps = [
-        {"message": t.message, "location": str(t.op.location), "op": t.op.name} for t in unit.traps
+        {"message": t.message, "loc": describe_location(t.op.location) or "", "op": t.op.name}
+        for t in unit.traps
     ]
     for record in functions:
         record["constants"] = list(constants)
@@ -115,9 +119,40 @@ def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
         "entry": entry,
         "args": [_spec(t) for t in function.function_type.inputs],
         "results": [_spec(t) for t in function.function_type.outputs],
-        "equal_dims": [],
+        "equal_dims": equal_dims(function),
     }
     return record
+
+
+def equal_dims(function: func.FuncOp) -> list[dict[str, Any]]:
+    """The dims of arguments that the function asserts to be equal before it runs a kernel."""
+    arguments = function.body.block.args
+
+    def argument_dim(value: SSAValue) -> list[int] | None:
+        op = value.owner
+        if not isinstance(op, memref.DimOp) or op.source not in arguments:
+            return None
+        axis = constant_value(op.index)
+        return None if axis is None else [arguments.index(op.source), axis]
+
+    found: list[dict[str, Any]] = []
+    for op in function.body.block.ops:
+        if isinstance(op, CmdDispatchOp):
+            break
+        condition = op.operands[0].owner if isinstance(op, cf.AssertOp) else None
+        if not isinstance(condition, arith.CmpiOp) or condition.predicate.value.data != 0:
+            continue
+        sides = [argument_dim(v) for v in condition.operands]
+        if None not in sides:
+            place = describe_location(op.location) or ""
+            found.append({"a": sides[0], "b": sides[1], "op": _subject(op), "loc": place})
+    return found
+
+
+def _subject(op: Operation) -> str:
+    """The op that an assertion speaks of: the last word of its message."""
+    message = op.properties["msg"].data  # pyright: ignore
+    return message.rpartition(" of ")[2] if " of " in message else "cf.assert"
 
 
 def _spec(kind: Attribute) -> dict[str, Any]:

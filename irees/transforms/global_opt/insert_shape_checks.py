@@ -1,0 +1,115 @@
+"""
+Checks, on the host, that dims agree which must.
+
+`linalg` says nothing about a `?` that is 3 in one operand and 1 in another: it is
+undefined behaviour there, and a read outside the array here. So for every loop of a
+structured op whose bounds come from several dynamic dims, equality is asserted before any
+kernel runs; likewise that windows and slices lie inside what they index. A check between
+two function arguments is also written into the manifest and then reported as an
+ArgumentError that names both.
+
+    %r = linalg.generic ins(%a, %b : tensor<?xf32>, tensor<?xf32>) ...
+  =>
+    %0 = arith.cmpi eq, dim %a, dim %b
+    cf.assert %0, "dim 0 of operand 1 must equal dim 0 of operand 0 of linalg.generic"
+    %r = linalg.generic ...
+
+Sizes that are the same SSA value or the same constant are not checked, so that a program
+whose shapes follow from one another pays nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, cf, linalg, tensor
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from irees.errors import VerifyError
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, mixed
+from irees.transforms.utils.structured import linear_form, maps
+
+
+def require(lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b: IndexBuilder) -> None:
+    """Asserts a relation of two sizes; raises VerifyError when it is known to be false."""
+    if lhs is rhs:
+        return
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        if (lhs == rhs) if predicate == "eq" else (lhs <= rhs):
+            return
+        raise VerifyError(f"{message}, but they are {lhs} and {rhs}", op=op.name, location=op.location)  # pyright: ignore
+    condition = b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate)).results[0]
+    check = cf.AssertOp(condition, StringAttr(message))
+    check.location = op.location
+    b.insert(check)
+
+
+def check_structured(op: linalg.GenericOp) -> None:
+    """All sizes of one loop are equal, and windows stay inside their operand."""
+    shaped = [v for v in op.operands if isinstance(v.type, TensorType)]
+    if all(min(v.type.get_shape(), default=0) >= 0 for v in shaped):  # pyright: ignore
+        return
+    b = IndexBuilder(InsertPoint.before(op))
+    sizes: dict[int, tuple[Size, str]] = {}
+    shapes = [dims(v, b) if isinstance(v.type, TensorType) else [] for v in op.operands]
+    for position, indexing in enumerate(maps(op)):
+        for axis, expr in enumerate(indexing.results):
+            if not isinstance(expr, AffineDimExpr):
+                continue
+            here = f"dim {axis} of operand {position}"
+            known = sizes.setdefault(expr.position, (shapes[position][axis], here))
+            require(
+                shapes[position][axis], known[0], "eq", f"{here} must equal {known[1]} of {op.name}", op, b
+            )
+    for position, indexing in enumerate(maps(op)):
+        for axis, expr in enumerate(indexing.results):
+            form = linear_form(expr)
+            if isinstance(expr, AffineDimExpr) or form is None or not form[0]:
+                continue
+            if any(loop not in sizes for loop in form[0]):
+                continue
+            reach: Size = form[1] + 1
+            for loop, factor in form[0].items():
+                if factor > 0:
+                    reach = b.add(reach, b.mul(b.sub(sizes[loop][0], 1), factor))
+            message = f"the window of {op.name} must lie inside dim {axis} of operand {position}"
+            require(reach, shapes[position][axis], "sle", message, op, b)
+
+
+def check_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> None:
+    """offset + (size - 1) * stride < dim, on every dim, and nothing is negative"""
+    whole = op.source if isinstance(op, tensor.ExtractSliceOp) else op.dest
+    b = IndexBuilder(InsertPoint.before(op))
+    offsets = mixed(op.static_offsets.get_values(), op.offsets)
+    sizes = mixed(op.static_sizes.get_values(), op.sizes)
+    strides = mixed(op.static_strides.get_values(), op.strides)
+    for axis, (offset, size, stride, extent) in enumerate(
+        zip(offsets, sizes, strides, dims(whole, b), strict=True)
+    ):
+        if isinstance(offset, int) and offset == 0 and size is extent:
+            continue
+        end = b.add(offset, b.add(b.mul(b.sub(size, 1), stride), 1))
+        message = f"the slice of {op.name} must lie inside dim {axis}"
+        require(end, extent, "sle", message, op, b)
+        for value in (offset, size):
+            if isinstance(value, SSAValue):
+                require(0, value, "sle", f"an offset or size of {op.name} is negative", op, b)
+
+
+@dataclass(frozen=True)
+class InsertShapeChecksPass(ModulePass):
+    """Dims that must agree are asserted on the host."""
+
+    name = "irees-insert-shape-checks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if isinstance(inner, linalg.GenericOp) and inner.res:
+                check_structured(inner)
+            elif isinstance(inner, tensor.ExtractSliceOp | tensor.InsertSliceOp):
+                check_slice(inner)
