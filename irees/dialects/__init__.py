@@ -33,10 +33,12 @@ OWN: dict[str, str] = {
 """Dialect name => `module:object` below this folder."""
 
 EXTENDED: tuple[str, ...] = (
+    "affine",
     "arith",
     "builtin",
     "gpu",
     "linalg",
+    "math",
     "memref",
     "ml_program",
     "scf",

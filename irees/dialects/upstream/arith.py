@@ -94,7 +94,8 @@ def _kind(type_: Attribute) -> str | None:
     return {IntegerType: "integer", IndexType: "index"}.get(type(element))
 
 
-def _check(type_: Attribute, *kinds: str) -> None:
+def check_kind(type_: Attribute, *kinds: str) -> None:
+    """Raise a VerifyException unless the elements are integer, index or float, as wanted."""
     if _kind(type_) not in kinds:
         raise VerifyException(f"expected {' or '.join(kinds)} or a vector or tensor of it, but got {type_}")
 
@@ -111,7 +112,7 @@ def _same_shape(a: Attribute, b: Attribute) -> None:
 def _verify_compare(*kinds: str) -> Callable[[IRDLOperation], None]:
     def verify(op) -> None:
         op.get_irdl_definition().verify(op)
-        _check(op.lhs.type, *kinds)
+        check_kind(op.lhs.type, *kinds)
         if op.lhs.type != op.rhs.type:
             raise VerifyException(f"operands must have the same type, but are {op.lhs.type} and {op.rhs.type}")
         if op.result.type != with_element(op.lhs.type, i1):
@@ -124,8 +125,8 @@ def _verify_cast(source: tuple[str, ...], dest: tuple[str, ...], width: str = ""
     def verify(op) -> None:
         op.get_irdl_definition().verify(op)
         a, b = op.input.type, op.result.type
-        _check(a, *source)
-        _check(b, *dest)
+        check_kind(a, *source)
+        check_kind(b, *dest)
         _same_shape(a, b)
         if not width:
             return
@@ -153,7 +154,7 @@ def _verify_bitcast(op) -> None:
     _same_shape(op.input.type, op.result.type)
     for type_ in (op.input.type, op.result.type):
         if not isinstance(type_, MemRefType):
-            _check(type_, "integer", "float", "index")
+            check_kind(type_, "integer", "float", "index")
     if "index" not in (_kind(op.input.type), _kind(op.result.type)):
         if _bits(op.input.type) != _bits(op.result.type):
             raise VerifyException("operand and result must have the same bit width")
@@ -326,7 +327,7 @@ class RemFOp(IRDLOperation):
         super().__init__(operands=[lhs, rhs], result_types=[SSAValue.get(lhs).type])
 
     def verify_(self) -> None:
-        _check(self.lhs.type, "float")
+        check_kind(self.lhs.type, "float")
 
 
 def _number_op(op_name: str, what: str) -> type[IRDLOperation]:
@@ -347,7 +348,7 @@ def _number_op(op_name: str, what: str) -> type[IRDLOperation]:
         "traits": traits_def(Pure()),
         "assembly_format": "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($result)",
         "__init__": init,
-        "verify_": lambda self: _check(self.lhs.type, "float"),
+        "verify_": lambda self: check_kind(self.lhs.type, "float"),
     }
     class_name = "".join(p.capitalize() for p in op_name.split(".")[1].split("_")) + "Op"
     return irdl_op_definition(type(class_name, (IRDLOperation,), namespace))
@@ -451,4 +452,4 @@ def patch() -> None:
 
 OPS = [RemFOp, MaximumNumFOp, MinimumNumFOp, IndexCastUIOp]
 ATTRS = [RoundingModeAttr]
-__all__ = ["ATTRS", "OPS", "element_type", "patch", "with_element"]
+__all__ = ["ATTRS", "OPS", "check_kind", "element_type", "patch", "with_element"]
