@@ -49,6 +49,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
+                a("erase-unused-results"),
+                a("raise-special-ops"),
                 a("resolve-shaped-type-result-dims"),
                 a("insert-shape-checks"),
                 CanonicalizePass(),

@@ -1,0 +1,132 @@
+"""
+Recognises a top-k that is written as a sort and a slice.
+
+torch.topk arrives as a full sort of values and positions of which only the first k are
+kept. A top-k needs one pass and k places instead of n log n work and n.
+
+    %s:2 = iree_linalg_ext.sort dimension(1) outs(%x, %iota) {oge}
+    %v = tensor.extract_slice %s#0[0, 0] [64, 8] [1, 1]
+    %i = tensor.extract_slice %s#1[0, 0] [64, 8] [1, 1]
+  =>
+    %v, %i = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x) outs(64x8, 64x8) {oge}
+
+It applies when the comparator is one of the canonical compares of the first operand,
+when every use of the sort is such a slice of the same constant k, static and small
+beside the row (an insertion costs k), and when a second operand counts along the dim. A
+sort of which anything else is used stays a sort. StableHLO input: IREE's
+`IotaSortSliceIsTopK`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.utils.orders import Order
+from irees.transforms.utils.shapes import IndexBuilder, dims
+
+MAX_K = 256
+
+
+def first_k(op: ext.SortOp) -> int | None:
+    """The k of which all uses of a sort are the first k elements along the dim, or None."""
+    dim = op.dimension.value.data
+    found: set[int] = set()
+    for result in op.results:
+        assert isinstance(result.type, TensorType)
+        shape = result.type.get_shape()
+        for use in result.uses:
+            slice_op = use.operation
+            if not isinstance(slice_op, tensor.ExtractSliceOp) or slice_op.offsets or slice_op.strides:
+                return None
+            if any(slice_op.static_offsets.get_values()) or set(slice_op.static_strides.get_values()) - {1}:
+                return None
+            sizes = slice_op.static_sizes.get_values()
+            if slice_op.result.type.get_num_dims() != len(shape) or sizes[dim] < 0:  # pyright: ignore
+                return None
+            if any(s != n and d != dim and n >= 0 for d, (s, n) in enumerate(zip(sizes, shape, strict=True))):
+                return None
+            found.add(sizes[dim])
+    if len(found) != 1:
+        return None
+    k = found.pop()
+    size = op.results[0].type.get_shape()[dim]  # pyright: ignore
+    return k if 0 < k <= MAX_K and (size < 0 or 4 * k <= size) else None
+
+
+def counts_along(value: SSAValue, dim: int) -> bool:
+    """Whether a tensor holds each element's own index along a dim."""
+    op = value.owner
+    if not isinstance(op, linalg.GenericOp) or any(isinstance(i.type, TensorType) for i in op.inputs):
+        return False
+    output = op.indexing_maps.data[-1].data
+    terminator = op.body.block.last_op
+    assert terminator is not None
+    source = terminator.operands[0].owner
+    if isinstance(source, arith.IndexCastOp):
+        source = source.input.owner
+    if not isinstance(source, linalg.IndexOp) or len(op.outputs) != 1:
+        return False
+    return output.results[dim].used_dims() == {source.dim.value.data}
+
+
+def raise_topk(op: ext.SortOp) -> bool:
+    """slice(sort(x, iota))[:k]  =>  topk(x)"""
+    dim = op.dimension.value.data
+    order = Order.of(op.body.block)
+    sources = list(op.inputs) or list(op.outputs)
+    if order.operand != 0 or len(sources) > 2:
+        return False
+    if len(sources) == 2 and not counts_along(sources[1], dim):
+        return False
+    k = first_k(op)
+    if k is None:
+        return False
+    builder = IndexBuilder(InsertPoint.before(op))
+    outs: list[SSAValue] = []
+    for source in sources:
+        assert isinstance(source.type, TensorType)
+        shape = list(source.type.get_shape())
+        sizes = dims(source, builder)
+        shape[dim] = sizes[dim] = k  # pyright: ignore
+        dynamic = [builder.value(s) for s, n in zip(sizes, shape, strict=True) if n < 0]
+        kind = TensorType(source.type.get_element_type(), shape)
+        outs.append(builder.insert(tensor.EmptyOp(dynamic, kind)).results[0])
+    body = op.detach_region(op.body)
+    while len(body.block.args) > 2:
+        body.block.erase_arg(body.block.args[-1])
+    topk = ext.TopkV2Op.of(
+        [sources[0]], outs, {"dimension": op.dimension, "is_sorted": UnitAttr()}, body
+    )
+    topk.location = op.location
+    builder.insert(topk)
+    for result, best in zip(op.results, topk.results, strict=True):
+        for slice_op in [use.operation for use in result.uses]:
+            Rewriter.replace_op(slice_op, [], [cast_to(best, slice_op.results[0].type, builder)])
+    Rewriter.erase_op(op)
+    return True
+
+
+def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:  # pyright: ignore
+    """The value as a tensor type that differs in what is static."""
+    if value.type == kind:
+        return value
+    return builder.insert(tensor.CastOp(value, kind)).results[0]
+
+
+@dataclass(frozen=True)
+class RaiseSpecialOpsPass(ModulePass):
+    """A sort of which the first k are used becomes a top-k."""
+
+    name = "irees-raise-special-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, ext.SortOp)]:
+            raise_topk(inner)
