@@ -89,6 +89,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("lower-linalg-ext-to-loops"),
                 a("lower-contractions", vector_bytes=target.vector_bytes, registers=target.vector_registers),
                 a("vectorize-structured-ops", vector_bytes=target.vector_bytes, reassociate=not strict),
+                a("expand-math"),
                 CanonicalizePass(),
             ),
             HOST | {"stream", "vector"},
