@@ -43,6 +43,7 @@ EXTENDED: tuple[str, ...] = (
     "ml_program",
     "scf",
     "tensor",
+    "vector",
 )
 """xDSL's dialects to which `irees.dialects.upstream.<name>` adds."""
 
