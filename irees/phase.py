@@ -27,6 +27,8 @@ class Phase:
     meaning: str
     passes: tuple[ModulePass, ...]
     leaves: frozenset[str]
+    fault: type[IreesError] = InternalError
+    """Whose fault an op outside `leaves` is: ours, but the user's in the first phase."""
 
     def run(self, ctx: Context, module: ModuleOp, listener: Listener | None = None) -> None:
         """
@@ -54,4 +56,4 @@ class Phase:
             raise InternalError(f"invalid IR after phase {self.name}: {error}") from error
         for op in module.walk():
             if op.dialect_name() not in self.leaves:
-                raise InternalError(f"{op.name} is left after phase {self.name}")
+                raise self.fault(f"this op is left after phase {self.name}", op=op)

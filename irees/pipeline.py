@@ -17,7 +17,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.lower_affine import LowerAffinePass
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, UnsupportedError
 from irees.options import Options
 from irees.phase import Listener, Phase
 from irees.target import Target
@@ -40,8 +40,13 @@ def phases(options: Options) -> tuple[Phase, ...]:
         Phase(
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith, math, scf, util",
-            (a("convert-tm-tensor-to-linalg-ext"), LowerAffinePass()),
+            (
+                a("convert-tm-tensor-to-linalg-ext"),
+                a("convert-ml-program-to-util"),
+                LowerAffinePass(),
+            ),
             TENSORS,
+            fault=UnsupportedError,
         ),
         Phase(
             "global-opt",
@@ -76,6 +81,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "the host program works on buffers",
             (
                 a("convert-to-stream"),
+                CommonSubexpressionElimination(),
+                a("plan-arena"),
             ),
             TENSORS | {"flow", "iree_tensor_ext", "stream", "memref"},
         ),

@@ -1,0 +1,194 @@
+"""
+Lays the temporaries of the host program into one arena.
+
+Each buffer lives from the op that writes it to the last op that touches it or a view of
+it; two buffers may share bytes when they never live at once. Static sizes are placed
+largest first at the lowest offset that is free for their whole life; dynamic ones follow,
+one after another, and share a slot only with one of the same size value.
+
+    %a = memref.alloc() : memref<256xf32>         %arena = memref.alloc() : memref<2048xi8>
+    stream.cmd.dispatch @f(%x, %a)           =>   %a = memref.view %arena[0][]
+    %b = memref.alloc() : memref<256xf32>         %b = memref.view %arena[1024][]
+    stream.cmd.dispatch @g(%a, %b)                ...
+
+Results keep buffers of their own, because the caller owns them; so does a buffer whose
+size is known only after something has run. IREE: `LayoutSlices`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, i8
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+ALIGNMENT = 64
+VIEWS = (memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.SubviewOp)
+
+
+@dataclass
+class Life:
+    """A temporary: its allocation, its bytes, and the ops between which it is alive."""
+
+    op: memref.AllocOp
+    size: Size
+    start: int
+    end: int
+    offset: Size = 0
+
+    def meets(self, other: Life) -> bool:
+        """Whether both are alive at some moment."""
+        return self.start <= other.end and other.start <= self.end
+
+
+def aligned(size: int) -> int:
+    """The size rounded up to the alignment."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def element_bytes(kind: MemRefType) -> int:
+    """Bytes of an element in memory."""
+    width = getattr(kind.element_type, "bitwidth", 64)
+    return max(1, -(-width // 8))
+
+
+def last_use(value: SSAValue, block: Block, position: dict[Operation, int]) -> int | None:
+    """The last op of the block that touches a buffer or a view of it; None if it is returned."""
+    last = -1
+    for use in value.uses:
+        op = use.operation
+        while op.parent_block() is not block:
+            parent = op.parent_op()
+            assert parent is not None
+            op = parent
+        if isinstance(use.operation, func.ReturnOp):
+            return None
+        last = max(last, position[op])
+        for result in use.operation.results:
+            if isinstance(result.type, MemRefType):
+                later = last_use(result, block, position)
+                if later is None:
+                    return None
+                last = max(last, later)
+    return last
+
+
+def hoist(value: SSAValue, block: Block, point: InsertPoint) -> bool:
+    """Moves the arithmetic behind an index to the top of the function; False if it is not pure."""
+    if isinstance(value, BlockArgument):
+        return value.block is block
+    op = value.owner
+    assert isinstance(op, Operation)
+    if op.parent_block() is not block or not isinstance(
+        op, memref.DimOp | arith.ConstantOp | arith.AddiOp | arith.SubiOp | arith.MuliOp
+        | arith.DivUIOp | arith.DivSIOp | arith.RemUIOp | arith.MaxSIOp | arith.MinSIOp
+        | arith.IndexCastOp | arith.FloorDivSIOp
+    ):
+        return False
+    if not all(hoist(operand, block, point) for operand in op.operands):
+        return False
+    anchor = point.insert_before
+    assert anchor is not None
+    if anchor.is_before_in_block(op):
+        op.detach()
+        Rewriter.insert_op(op, point)
+    return True
+
+
+def place_static(lives: list[Life]) -> int:
+    """Gives every static temporary its offset; returns the bytes of all."""
+    total = 0
+    placed: list[Life] = []
+    for life in sorted(lives, key=lambda x: (-x.size, x.start)):  # pyright: ignore
+        assert isinstance(life.size, int)
+        busy = sorted(
+            (other.offset, other.offset + aligned(other.size))  # pyright: ignore
+            for other in placed
+            if life.meets(other)
+        )
+        offset = 0
+        for low, high in busy:
+            if offset + aligned(life.size) <= low:
+                break
+            offset = max(offset, high)
+        life.offset = offset
+        total = max(total, offset + aligned(life.size))
+        placed.append(life)
+    return total
+
+
+def place_dynamic(lives: list[Life], start: Size, builder: IndexBuilder) -> Size:
+    """Appends the dynamic temporaries; equal sizes that never meet share a slot."""
+    slots: list[list[Life]] = []
+    for life in lives:
+        for slot in slots:
+            if slot[0].size is life.size and not any(life.meets(other) for other in slot):
+                life.offset = slot[0].offset
+                slot.append(life)
+                break
+        else:
+            life.offset = start
+            padded = builder.mul(builder.ceildiv(life.size, ALIGNMENT), ALIGNMENT)
+            start = builder.add(start, padded)
+            slots.append([life])
+    return start
+
+
+def plan(function: func.FuncOp) -> None:
+    """Replaces the temporaries of one function by views of an arena."""
+    block = function.body.block
+    position = {op: i for i, op in enumerate(block.ops)}
+    allocs = [op for op in block.ops if isinstance(op, memref.AllocOp)]
+    temporaries = [(op, last_use(op.memref, block, position)) for op in allocs]
+    temporaries = [(op, end) for op, end in temporaries if end is not None]
+    if len(temporaries) == 0:
+        return
+    point = InsertPoint.before(allocs[0])
+    builder = IndexBuilder(point)
+    sizes: dict[tuple[object, ...], Size] = {}
+    lives: list[Life] = []
+    for op, end in temporaries:
+        kind = op.memref.type
+        assert isinstance(kind, MemRefType)
+        static = prod(s for s in kind.get_shape() if s != DYNAMIC_INDEX) * element_bytes(kind)
+        dynamic = list(op.dynamic_sizes)
+        if not all(hoist(size, block, point) for size in dynamic):
+            continue
+        key = (static, *dynamic)
+        if key not in sizes:
+            sizes[key] = builder.mul(builder.product(dynamic), static)
+        lives.append(Life(op, sizes[key], position[op], end))
+    static_lives = [x for x in lives if isinstance(x.size, int)]
+    dynamic_lives = [x for x in lives if not isinstance(x.size, int)]
+    total = place_dynamic(dynamic_lives, place_static(static_lives), builder)
+    if isinstance(total, int):
+        arena = memref.AllocOp([], [], MemRefType(i8, [total]))
+    else:
+        arena = memref.AllocOp([total], [], MemRefType(i8, [DYNAMIC_INDEX]))
+    builder.insert(arena)
+    for life in lives:
+        at = IndexBuilder(InsertPoint.before(life.op))
+        view = memref.ViewOp.build(
+            operands=[arena.memref, at.value(life.offset), list(life.op.dynamic_sizes)],
+            result_types=[life.op.memref.type],
+        )
+        Rewriter.replace_op(life.op, view)
+
+
+@dataclass(frozen=True)
+class PlanArenaPass(ModulePass):
+    """Temporaries of host functions become views of one arena."""
+
+    name = "irees-plan-arena"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
+            if not function.is_declaration:
+                plan(function)
