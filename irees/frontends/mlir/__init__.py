@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import contextmanager
 
 from xdsl.context import Context
@@ -20,6 +21,7 @@ from xdsl.utils.exceptions import ParseError as XdslParseError
 from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects import get_context
+from irees.dialects.resources import Blob
 from irees.errors import IreesError, LimitExceededError, ParseError
 
 from .limits import MAX_DEPTH, check_limits
@@ -47,17 +49,20 @@ def import_mlir(
     ctx: Context | None = None,
     *,
     name: str | None = None,
+    blobs: Mapping[str, Blob] | None = None,
     verify: bool = True,
 ) -> ModuleOp:
     """
     The module in a file, or in a text. Raises ParseError, VerifyError or LimitExceededError, and
-    nothing else. `name` is what locations call the text (the path, by default).
+    nothing else. `name` is what locations call the text (the path, by default). `blobs` are
+    resources that the text names and does not have.
     """
     source = open_source(path_or_text, name)
     with _room_for_recursion():
         parser = None
         try:
-            parser = ImportParser(ctx or get_context(), source.text, source.name, source.blobs)
+            known = {**(blobs or {}), **source.blobs}
+            parser = ImportParser(ctx or get_context(), source.text, source.name, known)
             check_limits(source.text, parser.place)
             module = parser.parse_module()
         except IreesError:

@@ -135,7 +135,6 @@ def _print_transpose(op: ops.TransposeOp, printer: Printer) -> None:
     printer.print_string(" permutation = ")
     with printer.in_square_brackets():
         printer.print_list(op.permutation.get_values(), printer.print_int)
-    printer.print_string(" ")
     printer.print_op_attributes(op.attributes)
 
 
