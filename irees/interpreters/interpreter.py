@@ -1,0 +1,69 @@
+"""`Interpreter` runs functions of a module, `evaluate` runs one op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType, IntegerType, ShapedType
+from xdsl.ir import Attribute, Operation
+
+from irees.errors import ArgumentError
+from irees.interpreters import arith, math, structured, tensor  # noqa: F401 (they fill the table)
+from irees.interpreters.machine import Machine, quietly
+from irees.interpreters.values import MemRef, dtype_of
+
+
+def as_value(value: Any, kind: Attribute) -> Any:
+    """A Python or numpy value as one of the type. Raises ArgumentError when it does not fit."""
+    if isinstance(value, MemRef):
+        return value
+    dtype = dtype_of(kind)
+    array = np.asarray(value)
+    if not isinstance(kind, ShapedType):
+        if array.ndim:
+            raise ArgumentError(f"expected a scalar of type {kind}, but got shape {array.shape}")
+        return array.astype(dtype)[()]
+    wanted = kind.get_shape()
+    if array.ndim != len(wanted) or any(n not in (-1, m) and n >= 0 for n, m in zip(wanted, array.shape)):
+        raise ArgumentError(f"expected {kind}, but got shape {array.shape}")
+    if array.dtype != dtype:
+        integers = isinstance(kind.get_element_type(), IntegerType | IndexType)  # pyright: ignore
+        if not (integers and array.dtype.kind in "iub") or array.dtype.itemsize != dtype.itemsize:
+            raise ArgumentError(f"expected {kind}, but got elements of type {array.dtype}")
+        array = array.view(dtype)
+    return array
+
+
+def evaluate(op: Operation, operands: Sequence[np.ndarray | Any]) -> list[Any]:
+    """
+    The results of one op for these values of its operands, in order.
+
+    Tensors are arrays, scalars are scalars. A value that the op's regions capture from outside is
+    known when it is an `arith.constant`. Raises UnsupportedError for an op, or a captured value,
+    that cannot be evaluated, and RuntimeTrap when the program would stop.
+    """
+    machine = Machine()
+    with quietly():
+        values = [as_value(v, o.type) for v, o in zip(operands, op.operands, strict=True)]
+        return list(machine.prepared(op)(*values))
+
+
+
+class Interpreter:
+    """Runs the functions of a module; globals keep their values between calls."""
+
+    def __init__(self, module: Any):
+        self.machine = Machine(module)
+
+    def call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
+        """The results of a function for numpy arguments."""
+        op = self.machine.symbol(function)
+        parameters = op.regions[0].block.args
+        if len(arguments) != len(parameters):
+            raise ArgumentError(f"@{function} takes {len(parameters)} arguments, not {len(arguments)}")
+        with quietly():
+            values = [as_value(v, p.type) for v, p in zip(arguments, parameters, strict=True)]
+            return tuple(self.machine.call_op(op, values))
+

@@ -1,0 +1,175 @@
+"""The machine that runs regions: values by SSA value, ops prepared once, symbols looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from irees.errors import RuntimeTrap, UnsupportedError
+from irees.interpreters.registry import PREPARE, Prepared, find
+
+Step = tuple[Prepared, tuple[SSAValue, ...], Sequence[SSAValue], Operation]
+MAX_DEPTH = 200
+
+
+class Environment(dict[SSAValue, Any]):
+    """Values of the current function. A constant of an enclosing scope is found when needed."""
+
+    def __init__(self, machine: Machine):
+        super().__init__()
+        self.machine = machine
+
+    def __missing__(self, value: SSAValue) -> Any:
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.name == "arith.constant":
+            self[value] = result = self.machine.prepared(owner)()[0]
+            return result
+        name = owner.name if isinstance(owner, Operation) else "block argument"
+        raise UnsupportedError(f"the value of a {name} of type {value.type} is not known here")
+
+
+class Machine:
+    """State of a running program. `Interpreter` is its public face."""
+
+    def __init__(self, module: ModuleOp | None = None):
+        self.module = module
+        self.environment = Environment(self)
+        self.loop_indices: list[Sequence[Any]] = []
+        """Values of `linalg.index`, per enclosing structured op."""
+        self.globals: dict[str, Any] = {}
+        self.state: dict[Any, Any] = {}
+        """What handlers keep between ops, by keys of their own."""
+        self._prepared: dict[Operation, Prepared] = {}
+        self._plans: dict[Block, tuple[list[Step], Operation | None]] = {}
+        self._symbols: dict[str, Operation] | None = None
+        self._depth = 0
+
+    # --- ops and blocks ------------------------------------------------------------------
+
+    def prepared(self, op: Operation) -> Prepared:
+        """The function that runs an op. Raises UnsupportedError when there is none."""
+        found = self._prepared.get(op)
+        if found is None:
+            found = find(self, op)
+            if found is None:
+                raise UnsupportedError(
+                    "the interpreter does not know this op",
+                    op=op.name,
+                    location=getattr(op, "location", None),
+                )
+            self._prepared[op] = found
+        return found
+
+    def plan(self, block: Block) -> tuple[list[Step], Operation | None]:
+        """What running a block takes, and its last op if that only hands values on."""
+        found = self._plans.get(block)
+        if found is None:
+            ops = list(block.ops)
+            last = ops[-1] if ops and is_terminator(ops[-1]) else None
+            steps = [
+                (self.prepared(op), tuple(op.operands), op.results, op)
+                for op in ops
+                if op is not last or op.name in PREPARE
+            ]
+            found = self._plans[block] = (steps, last)
+        return found
+
+    def run_block(self, block: Block, arguments: Iterable[Any] = ()) -> list[Any]:
+        """Runs a block; returns the values of its terminator's operands."""
+        steps, last = self.plan(block)
+        env = self.environment
+        for argument, value in zip(block.args, arguments, strict=True):
+            env[argument] = value
+        for function, operands, results, op in steps:
+            try:
+                values = function(*[env[operand] for operand in operands])
+            except (RuntimeTrap, UnsupportedError) as error:
+                raise located(error, op) from None
+            for result, value in zip(results, values):
+                env[result] = value
+        return [] if last is None else [env[operand] for operand in last.operands]
+
+    def run_region(self, region: Region, arguments: Iterable[Any]) -> list[Any]:
+        """Runs a region that may branch between its blocks."""
+        block = region.blocks[0]
+        values = list(arguments)
+        while True:
+            out = self.run_block(block, values)
+            last = self.plan(block)[1]
+            step = BRANCHES.get(last.name) if last is not None else None
+            if step is None:
+                return out
+            assert last is not None
+            block, values = step(last, out)
+
+    # --- functions ------------------------------------------------------------------------
+
+    @property
+    def symbols(self) -> dict[str, Operation]:
+        """Every op that has a symbol, by name; the outermost wins."""
+        if self._symbols is None:
+            self._symbols = {}
+            for op in self.module.walk() if self.module is not None else ():
+                name = op.properties.get("sym_name") or op.attributes.get("sym_name")
+                if isinstance(name, StringAttr):
+                    self._symbols.setdefault(name.data, op)
+        return self._symbols
+
+    def symbol(self, name: str) -> Operation:
+        """The op of a symbol. Raises UnsupportedError when there is none."""
+        try:
+            return self.symbols[name]
+        except KeyError:
+            raise UnsupportedError(f"no symbol @{name}") from None
+
+    def call_op(self, function: Operation, arguments: Iterable[Any]) -> list[Any]:
+        """Runs the body of a function in an environment of its own."""
+        region = function.regions[0]
+        if not region.blocks:
+            raise UnsupportedError("a declaration cannot be called", op=function)
+        if self._depth >= MAX_DEPTH:
+            raise RuntimeTrap(f"calls nest deeper than {MAX_DEPTH}", op=function)
+        saved, indices = self.environment, self.loop_indices
+        self.environment, self.loop_indices = Environment(self), []
+        self._depth += 1
+        try:
+            return self.run_region(region, arguments)
+        finally:
+            self.environment, self.loop_indices = saved, indices
+            self._depth -= 1
+
+
+Branch = Callable[[Operation, list[Any]], tuple[Block, list[Any]]]
+BRANCHES: dict[str, Branch] = {}
+"""Terminators that go on to another block of the same region."""
+
+_TERMINATORS = {
+    "func.return", "util.return", "linalg.yield", "iree_linalg_ext.yield", "tensor.yield",
+    "scf.yield", "scf.condition", "scf.reduce.return", "affine.yield", "cf.br", "cf.cond_br",
+    "cf.switch", "flow.return", "ml_program.output", "ml_program.return", "tm_tensor.yield",
+    "memref.alloca_scope.return", "vector.yield", "scf.forall.in_parallel", "scf.reduce",
+    "iree_codegen.yield", "iree_tensor_ext.yield", "gpu.terminator", "gpu.return",
+    "stream.return", "hal.return", "iree_linalg_ext.return",
+}  # fmt: skip
+
+
+def is_terminator(op: Operation) -> bool:
+    """Whether an op ends its block."""
+    return op.name in _TERMINATORS
+
+
+def located(error: RuntimeTrap | UnsupportedError, op: Operation) -> RuntimeTrap | UnsupportedError:
+    """The error, saying where it happened if it does not yet."""
+    if error.op is not None:
+        return error
+    location = getattr(op, "location", None)
+    return type(error)(error.message, hint=error.hint, op=op.name, location=location)
+
+
+def quietly() -> Any:
+    """Overflow and NaN are results, not warnings."""
+    return np.errstate(all="ignore")

@@ -1,0 +1,61 @@
+"""How an op gets its meaning: a table from op names to functions that prepare the op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import Operation
+
+if TYPE_CHECKING:
+    from irees.interpreters.machine import Machine
+
+Prepared = Callable[..., Sequence[Any]]
+"""Takes the values of an op's operands, returns those of its results."""
+Prepare = Callable[["Machine", Operation], Prepared]
+
+PREPARE: dict[str, Prepare] = {}
+ELEMENTWISE: set[str] = set()
+"""Ops whose functions take scalars and arrays alike, so that a body can run on whole arrays."""
+
+
+OTHERS: list[Callable[[Machine, Operation], Prepared | None]] = []
+"""Tried in order for an op that the table does not have."""
+
+
+def implements_others(
+    prepare: Callable[[Machine, Operation], Prepared | None],
+) -> Callable[[Machine, Operation], Prepared | None]:
+    """Registers what prepares ops that are known by their class and not by their name."""
+    OTHERS.append(prepare)
+    return prepare
+
+
+def find(machine: Machine, op: Operation) -> Prepared | None:
+    """The function that runs an op, or None when nothing says what it means."""
+    if op.name in PREPARE:
+        return PREPARE[op.name](machine, op)
+    return next((f for prepare in OTHERS if (f := prepare(machine, op)) is not None), None)
+
+
+def implements(*names: str, elementwise: bool = False) -> Callable[[Prepare], Prepare]:
+    """Registers what prepares the ops of these names."""
+
+    def register(prepare: Prepare) -> Prepare:
+        for name in names:
+            PREPARE[name] = prepare
+        if elementwise:
+            ELEMENTWISE.update(names)
+        return prepare
+
+    return register
+
+
+def pure(name: str, function: Callable[..., Any]) -> None:
+    """Registers an op of one result that is a function of its operands and of nothing else."""
+
+    def prepared(*args: Any) -> tuple[Any]:
+        return (function(*args),)
+
+    PREPARE[name] = lambda machine, op: prepared
+    ELEMENTWISE.add(name)

@@ -1,0 +1,171 @@
+"""
+The values of the interpreter.
+
+Scalars are numpy scalars of the exact type, tensors and vectors are numpy arrays that nobody
+changes (an op that updates a tensor copies it first), memrefs are `MemRef`s. i1 is `bool`; an
+integer of another odd width lives sign-extended in the next wider numpy type and is wrapped
+after every op. Memory that nobody has written holds a pattern that does not go unnoticed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ShapedType,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+from irees.dialects.elements import dense_array, numpy_dtype
+from irees.errors import RuntimeTrap, UnsupportedError
+
+_SMALL_FLOATS = {
+    str(name): np.dtype(getattr(ml_dtypes, numpy_name))
+    for name, numpy_name in (
+        ("f8E5M2", "float8_e5m2"),
+        ("f8E4M3FN", "float8_e4m3fn"),
+        ("f8E5M2FNUZ", "float8_e5m2fnuz"),
+        ("f8E4M3FNUZ", "float8_e4m3fnuz"),
+        ("f8E4M3", "float8_e4m3"),
+    )
+}
+
+
+def element_type(kind: Attribute) -> Attribute:
+    """The element type of a shaped type, or the type itself."""
+    return kind.get_element_type() if isinstance(kind, ShapedType) else kind  # pyright: ignore
+
+
+def dtype_of(kind: Attribute) -> np.dtype[Any]:
+    """The numpy type that holds a value, or an element, of this type."""
+    kind = element_type(kind)
+    if isinstance(kind, IntegerType) and kind.width.data <= 64:
+        width = kind.width.data
+        if width not in (1, 8, 16, 32, 64):
+            return np.dtype(f"i{next(n for n in (1, 2, 4, 8) if 8 * n >= width)}")
+    if str(kind) in _SMALL_FLOATS:
+        return _SMALL_FLOATS[str(kind)]
+    return numpy_dtype(kind)
+
+
+def is_float(kind: Attribute) -> bool:
+    """Whether the element type of a type is a float."""
+    return not isinstance(element_type(kind), IntegerType) and str(element_type(kind)) != "index"
+
+
+def poison(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array that nobody has written: NaN, or a large odd number."""
+    if any(size < 0 for size in shape):
+        raise RuntimeTrap(f"negative size in {tuple(int(s) for s in shape)}")
+    if dtype.kind == "b":
+        return np.ones(shape, dtype)
+    if dtype.kind in "iu":
+        return np.full(shape, np.frombuffer(b"\x5b" * dtype.itemsize, dtype)[0], dtype)
+    return np.full(shape, np.nan, dtype)
+
+
+def constant(value: Attribute) -> Any:
+    """The value of a constant attribute."""
+    if isinstance(value, IntegerAttr):
+        number = value.value.data
+        dtype = dtype_of(value.type)
+        if dtype.kind == "b":
+            return np.bool_(number & 1)
+        bits = 8 * dtype.itemsize
+        width = value.type.width.data if isinstance(value.type, IntegerType) else 64
+        number &= (1 << width) - 1
+        if dtype.kind == "i" and number >> (width - 1):
+            number -= 1 << width
+        assert -(1 << bits) < number < 1 << bits
+        return dtype.type(number)
+    if isinstance(value, FloatAttr):
+        return _float(value.value.data, dtype_of(value.type))
+    if isinstance(value, DenseResourceAttr):
+        return dense_array(value)
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        kind = value.get_type()
+        assert isinstance(kind, ShapedType)
+        if isinstance(element := element_type(kind), IntegerType) and element.width.data not in (1, 8, 16, 32, 64):
+            data = np.array([int(v) for v in value.get_values()], dtype_of(kind))
+            return np.broadcast_to(data, kind.get_shape()) if value.is_splat() else data.reshape(kind.get_shape())
+        return dense_array(value)
+    raise UnsupportedError(f"no value for the constant {value}")
+
+
+def _float(number: float, dtype: np.dtype[Any]) -> Any:
+    if dtype.itemsize == 8:
+        return np.float64(number)
+    with np.errstate(all="ignore"):
+        narrow = np.float32(number)
+        return narrow if dtype.itemsize == 4 else narrow.astype(dtype)
+
+
+@dataclass(slots=True)
+class MemRef:
+    """A view of memory: the elements, and the allocation that they are in."""
+
+    array: np.ndarray
+    base: np.ndarray
+    """The whole allocation, one-dimensional, of the same element type."""
+    offset: int = 0
+    """Where `array` starts, in elements."""
+
+    @staticmethod
+    def of(array: np.ndarray) -> MemRef:
+        """The memref that is all of an array; it shares the array's memory if it can."""
+        array = np.ascontiguousarray(array) if array.ndim else array.reshape(())
+        return MemRef(array, array.reshape(-1))
+
+    @property
+    def strides(self) -> list[int]:
+        """Strides in elements."""
+        return [s // self.array.itemsize for s in self.array.strides]
+
+    def view(self, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> MemRef:
+        """Any view of the same allocation. Raises RuntimeTrap when it leaves the allocation."""
+        sizes, strides = [int(s) for s in sizes], [int(s) for s in strides]
+        if any(s < 0 for s in sizes):
+            raise RuntimeTrap(f"negative size in {sizes}")
+        if math.prod(sizes):
+            reach = [(n - 1) * s for n, s in zip(sizes, strides, strict=True)]
+            first = offset + sum(r for r in reach if r < 0)
+            last = offset + sum(r for r in reach if r > 0)
+            if first < 0 or last >= self.base.size:
+                raise RuntimeTrap(
+                    f"view of elements {first} to {last} of an allocation of {self.base.size}"
+                )
+            start = self.base[offset:]
+        else:
+            start = self.base[:0]
+        item = self.base.itemsize
+        array = np.lib.stride_tricks.as_strided(start, sizes, [s * item for s in strides])
+        return MemRef(array, self.base, int(offset))
+
+
+def shape_from(kind: Attribute, dynamic: Sequence[Any]) -> list[int]:
+    """The shape of a type with its dynamic dims filled in order."""
+    assert isinstance(kind, ShapedType | VectorType)
+    values = iter(dynamic)
+    return [int(next(values)) if n == DYNAMIC_INDEX else n for n in kind.get_shape()]
+
+
+def array_of(value: Any) -> np.ndarray:
+    """The elements of a tensor, vector or memref."""
+    return value.array if isinstance(value, MemRef) else np.asarray(value)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value has more than one element, or might."""
+    return isinstance(value, np.ndarray)
