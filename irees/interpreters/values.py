@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -28,20 +27,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from irees.dialects.elements import dense_array, numpy_dtype
+from irees.dialects.resources import constant_array as dense_array
+from irees.dialects.resources import dtype_of as numpy_dtype
 from irees.errors import RuntimeTrap, UnsupportedError
-
-_SMALL_FLOATS = {
-    str(name): np.dtype(getattr(ml_dtypes, numpy_name))
-    for name, numpy_name in (
-        ("f8E5M2", "float8_e5m2"),
-        ("f8E4M3FN", "float8_e4m3fn"),
-        ("f8E5M2FNUZ", "float8_e5m2fnuz"),
-        ("f8E4M3FNUZ", "float8_e4m3fnuz"),
-        ("f8E4M3", "float8_e4m3"),
-    )
-}
-
 
 def element_type(kind: Attribute) -> Attribute:
     """The element type of a shaped type, or the type itself."""
@@ -50,14 +38,7 @@ def element_type(kind: Attribute) -> Attribute:
 
 def dtype_of(kind: Attribute) -> np.dtype[Any]:
     """The numpy type that holds a value, or an element, of this type."""
-    kind = element_type(kind)
-    if isinstance(kind, IntegerType) and kind.width.data <= 64:
-        width = kind.width.data
-        if width not in (1, 8, 16, 32, 64):
-            return np.dtype(f"i{next(n for n in (1, 2, 4, 8) if 8 * n >= width)}")
-    if str(kind) in _SMALL_FLOATS:
-        return _SMALL_FLOATS[str(kind)]
-    return numpy_dtype(kind)
+    return resources.dtype_of(element_type(kind))
 
 
 def is_float(kind: Attribute) -> bool:
@@ -92,15 +73,13 @@ def constant(value: Attribute) -> Any:
         return dtype.type(number)
     if isinstance(value, FloatAttr):
         return _float(value.value.data, dtype_of(value.type))
-    if isinstance(value, DenseResourceAttr):
-        return dense_array(value)
-    if isinstance(value, DenseIntOrFPElementsAttr):
-        kind = value.get_type()
-        assert isinstance(kind, ShapedType)
-        if isinstance(element := element_type(kind), IntegerType) and element.width.data not in (1, 8, 16, 32, 64):
-            data = np.array([int(v) for v in value.get_values()], dtype_of(kind))
-            return np.broadcast_to(data, kind.get_shape()) if value.is_splat() else data.reshape(kind.get_shape())
-        return dense_array(value)
+    if isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
+        array = resources.constant_array(value)
+        element = element_type(value.get_type())
+        if isinstance(element, IntegerType) and element.width.data not in (1, 8, 16, 32, 64):
+            shift = array.dtype.type(8 * array.itemsize - element.width.data)
+            array = (array << shift) >> shift
+        return array
     raise UnsupportedError(f"no value for the constant {value}")
 
 

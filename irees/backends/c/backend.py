@@ -14,8 +14,6 @@ from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseIntOrFPElementsAttr,
-    DenseResourceAttr,
     IndexType,
     MemRefType,
     ModuleOp,
@@ -27,8 +25,8 @@ from xdsl.utils.target import Target as XdslTarget
 from irees.backends.c import emit
 from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import vector_typedef
-from irees.dialects.elements import dense_array
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.resources import constant_array
 from irees.dialects.stream import CmdDispatchOp
 from irees.errors import describe_location
 from irees.transforms.utils.shapes import constant_value
@@ -67,7 +65,8 @@ def emit_program(module: ModuleOp) -> Sources:
     for op in module.body.block.ops:
         if isinstance(op, memref.GlobalOp):
             unit.constants[op.sym_name.data] = len(unit.constants)
-            constants[op.sym_name.data] = constant_array(op)
+            assert op.initial_value is not None
+            constants[op.sym_name.data] = np.ascontiguousarray(constant_array(op.initial_value))
     executables = [op for op in module.body.block.ops if isinstance(op, ExecutableOp)]
     for number, executable in enumerate(executables):
         name = f"irees_k{number}"
@@ -102,15 +101,6 @@ def emit_program(module: ModuleOp) -> Sources:
         record["constants"] = list(constants)
         record["traps"] = traps
     return Sources(texts, {"functions": functions}, constants)
-
-
-def constant_array(op: memref.GlobalOp) -> np.ndarray:
-    """The data of a constant global."""
-    kind = op.type
-    assert isinstance(kind, MemRefType)
-    value = op.initial_value
-    assert isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr)
-    return dense_array(value)
 
 
 def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:

@@ -12,9 +12,9 @@ compiler knows one kind of global, IREE's.
     %0 = util.global.load @seed : tensor<i64>
     util.global.store %1, @seed : tensor<i64>
 
-A load of a constant global (`global_load_const`) becomes a load that is marked immutable. Globals that
-are external (`#ml_program.extern`) have no value to start with; they are refused.
-In IREE this is `ConvertMLProgramToUtil` of the input conversions.
+A load of a constant global (`global_load_const`) becomes a load that is marked immutable. Globals
+that are external (`#ml_program.extern`) have no value to start with; they are refused. In IREE
+this is `ConvertMLProgramToUtil` of the input conversions.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def convert(op: Operation) -> Operation | None:
             assert isinstance(op, ml_program.GlobalOp)
             return convert_global(op)
         case "ml_program.global_load":
-            return util.GlobalLoadOp(op.properties["global"], op.results[0].type)  # type: ignore[arg-type]
+            return util.GlobalLoadOp(op.properties["global"], op.results[0].type)
         case "ml_program.global_load_const":
-            load = util.GlobalLoadOp(op.properties["global_attr"], op.results[0].type)  # type: ignore[arg-type]
+            load = util.GlobalLoadOp(op.properties["global_attr"], op.results[0].type)
             load.is_immutable = UnitAttr()
             return load
         case "ml_program.global_store":
-            return util.GlobalStoreOp(op.operands[0], op.properties["global"])  # type: ignore[arg-type]
+            return util.GlobalStoreOp(op.operands[0], op.properties["global"])
         case _:
             return None
 

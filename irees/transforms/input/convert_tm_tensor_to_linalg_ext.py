@@ -4,17 +4,18 @@ Turns torch-mlir's `tm_tensor` into `iree_linalg_ext`.
 The two dialects have the same ancestor, and differ in three points that this pass settles once, so
 that no other pass knows tm_tensor:
 
-* scatter of tm_tensor may name any dims of the original in `dimension_map`, the other that of IREE only
-  the leading ones. Where they are not the leading ones, the original is transposed before and the
-  result after.
-* attention of tm_tensor has its layout in its definition, that of IREE in indexing maps, and the scale
-  (1 / sqrt of the head size, unless given) becomes an operand.
-* topk of tm_tensor becomes topk_v2, which initialises nothing: the outs that tm_tensor's topk starts
-  from (the worst value and index 0) are not read by it, since K never exceeds the input's size.
+* scatter of tm_tensor may name any dims of the original in `dimension_map`, the other that of
+  IREE only the leading ones. Where they are not the leading ones, the original is transposed
+  before and the result after.
+* attention of tm_tensor has its layout in its definition, that of IREE in indexing maps, and the
+  scale (1 / sqrt of the head size, unless given) becomes an operand.
+* topk of tm_tensor becomes topk_v2, which initialises nothing: the outs that tm_tensor's topk
+  starts from (the worst value and index 0) are not read by it, since K never exceeds the input's
+  size.
 
-    %r:2 = tm_tensor.sort dimension(1) outs(%v, %i : ...) { ... tm_tensor.yield %c : i1 } -> ...
+    %r:2 = tm_tensor.sort dimension(1) outs(%v, %i : ...) { ... tm_tensor.yield %c }
   =>
-    %r:2 = iree_linalg_ext.sort dimension(1) outs(%v, %i : ...) { ... iree_linalg_ext.yield %c : i1 } -> ...
+    %r:2 = iree_linalg_ext.sort dimension(1) outs(%v, %i : ...) { ... iree_linalg_ext.yield %c }
 
 In IREE this is part of the torch-mlir input conversion (`ConvertTMTensorToLinalgExt`).
 """
@@ -107,7 +108,9 @@ class ConvertTopk(RewritePattern):
 
 
 class ConvertScatter(RewritePattern):
-    """tm_tensor.scatter  =>  iree_linalg_ext.scatter, between transposes if it indexes inner dims"""
+    """
+    tm_tensor.scatter  =>  iree_linalg_ext.scatter, between transposes if it indexes inner dims
+    """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tm_tensor.ScatterOp, rewriter: PatternRewriter) -> None:
@@ -125,7 +128,10 @@ class ConvertScatter(RewritePattern):
         new = ext.ScatterOp.of(
             op.inputs,
             [original],
-            {"dimension_map": DenseArrayBase.from_list(i64, dims), "unique_indices": op.unique_indices},
+            {
+                "dimension_map": DenseArrayBase.from_list(i64, dims),
+                "unique_indices": op.unique_indices,
+            },
             _body(op, rewriter),
         )
         _at(op, new)
@@ -210,5 +216,11 @@ class ConvertTmTensorToLinalgExtPass(ModulePass):
     name = "irees-convert-tm-tensor-to-linalg-ext"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = (ConvertSort(), ConvertScan(), ConvertTopk(), ConvertScatter(), ConvertAttention())
+        patterns = (
+            ConvertSort(),
+            ConvertScan(),
+            ConvertTopk(),
+            ConvertScatter(),
+            ConvertAttention(),
+        )
         PatternRewriteWalker(GreedyRewritePatternApplier(list(patterns))).rewrite_module(op)

@@ -1,11 +1,13 @@
-"""Constants: splats as scalars."""
+"""Constants: splats as scalars, tensors as arrays and back."""
 
 from __future__ import annotations
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -13,6 +15,8 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.utils.hints import isa
+
+from irees.dialects.resources import Blob, constant_array, resource_attr
 
 
 def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:
@@ -30,3 +34,19 @@ def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:
         assert isinstance(data, int | float)
         return arith.ConstantOp(FloatAttr(data, element))
     return None
+
+
+def array_of(op: arith.ConstantOp) -> np.ndarray | int | float:
+    """The value of a constant: an array for a tensor, a number for a scalar."""
+    value = op.value
+    if isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
+        return constant_array(value)
+    return value.value.data
+
+
+def constant_of(array: np.ndarray, kind: TensorType, key: str | None = None) -> arith.ConstantOp:
+    """A tensor constant that holds an array; its bytes stay outside the IR."""
+    blob = Blob.from_array(key or "", array)
+    if key is None:
+        blob.key = f"folded_{blob.digest()}"
+    return arith.ConstantOp(resource_attr(blob, kind))

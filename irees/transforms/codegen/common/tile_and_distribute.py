@@ -34,7 +34,7 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.codegen.common.bufferize_dispatch import subview
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
-from irees.transforms.utils.structured import linear_form
+from irees.transforms.utils.structured import affine_value
 
 STACK_BYTES = 16 << 10
 
@@ -198,12 +198,12 @@ class Distribution:
                 offsets.append(0 if local is not None else tile.offset)
                 sizes.append(tile.size)
             elif expr.used_dims() & set(ranges):
-                form = linear_form(expr)
-                assert form is not None, "a tiled loop is indexed linearly"
-                at: Size = 0
-                for loop, factor in form[0].items():
-                    if loop in ranges:
-                        at = inside.add(at, inside.mul(ranges[loop].offset, factor))
+                # The other loops start at 0, so the slice starts where their terms vanish.
+                starts = [ranges[d].offset if d in ranges else 0 for d in range(access.map.num_dims)]
+                at = inside.sub(
+                    affine_value(expr, starts, inside),
+                    affine_value(expr, [0] * access.map.num_dims, inside),
+                )
                 offsets.append(at)
                 sizes.append(inside.sub(whole, at))
             else:

@@ -45,6 +45,12 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineMap,
+)
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -122,7 +128,17 @@ class Blocking:
     vectors: int
 
 
-def choose_blocking(m: Size, n: Size, lanes: int, registers: int) -> Blocking:
+def packed_columns(indexing: AffineMap) -> int | None:
+    """NR of an operand that `irees-pack-constant-operands` laid out in panels, or None."""
+    for expr in indexing.results:
+        if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.Mod:
+            return expr.rhs.value if isinstance(expr.rhs, AffineConstantExpr) else None
+    return None
+
+
+def choose_blocking(
+    m: Size, n: Size, lanes: int, registers: int, vectors_given: int | None = None
+) -> Blocking:
     """
     The register block with the least estimated time for this M and N.
 
@@ -132,11 +148,11 @@ def choose_blocking(m: Size, n: Size, lanes: int, registers: int) -> Blocking:
     rows = m if isinstance(m, int) else 1 << 10
     columns = n if isinstance(n, int) else 1 << 10
     best, best_cost = Blocking(1, 1), float("inf")
-    for vectors in (4, 3, 2, 1):
+    for vectors in (4, 3, 2, 1) if vectors_given is None else (vectors_given,):
         for block in range(1, 15):
             if block * vectors + vectors + 1 > registers or block > rows:
                 continue
-            if vectors > 1 and columns <= (vectors - 1) * lanes:
+            if vectors_given is None and vectors > 1 and columns <= (vectors - 1) * lanes:
                 continue
 
             def cost(r: int, v: int) -> float:
@@ -191,6 +207,8 @@ class Lowering:
             operand = self.op.operands[position]
             if not isinstance(operand.type, MemRefType):
                 raise Unsuitable("an operand is a scalar")
+            if position == self.b and packed_columns(self.maps[position]) is not None:
+                continue
             if any(linear_form(e) is None for e in self.maps[position].results):
                 raise Unsuitable("an operand is not indexed linearly")
 
@@ -199,6 +217,7 @@ class Lowering:
         at = IndexBuilder(InsertPoint.before(self.op))
         self.sizes = self._sizes(at)
         self.operand_a = self._operand(self.a, at)
+        self.packed = packed_columns(self.maps[self.b])
         self.operand_b = self._operand(self.b, at)
         self.operand_c = self._operand(len(self.op.operands) - 1, at)
         self._order(self.operand_c, self.n)
@@ -218,11 +237,16 @@ class Lowering:
         if isinstance(self.size_n, int) and self.size_n < self.lanes // 2:
             raise Unsuitable("too few columns for a vector")
         few_rows = isinstance(self.size_m, int) and self.size_m <= 4 and not outer_m
-        contiguous = len(flat_n) == 1 and self.operand_b.steps[flat_n[0]] == 1 and not self.widen[1]
+        contiguous = self.packed is not None or (
+            len(flat_n) == 1 and self.operand_b.steps[flat_n[0]] == 1 and not self.widen[1]
+        )
         if few_rows and not contiguous:
             raise Unsuitable("too few rows to pack for")
-        self.direct = few_rows
-        self.block = choose_blocking(self.size_m, self.size_n, self.lanes, self.registers)
+        self.direct = few_rows or self.packed is not None
+        if self.packed is not None and (len(flat_n) != 1 or self.packed % self.lanes):
+            raise Unsuitable("packed for another vector width")
+        vectors = None if self.packed is None else self.packed // self.lanes
+        self.block = choose_blocking(self.size_m, self.size_n, self.lanes, self.registers, vectors)
         zero_kind = vector_of(self.element, self.lanes)
         self.zero = at.insert(vector.BroadcastOp(at.insert(zero(self.element)).results[0], zero_kind)).results[0]
         self.panel = at.insert(
@@ -261,7 +285,11 @@ class Lowering:
         by_dim = strides(buffer, at)
         for expr, stride in zip(self.maps[position].results, by_dim, strict=True):
             form = linear_form(expr)
-            assert form is not None
+            if form is None:
+                # A packed operand: `n floordiv NR` selects the panel, `n mod NR` the column in it.
+                if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.FloorDiv:
+                    self.panel_step = stride
+                continue
             if form[1]:
                 raise Unsuitable("an operand starts at an offset")
             for loop, factor in form[0].items():
@@ -349,6 +377,8 @@ class Lowering:
     ) -> None:  # fmt: skip
         """One panel of columns: all of K, all of M. `rest` columns are valid, None for all."""
         base_b = self.operand_b.at(ivs, at)
+        if self.packed is not None:
+            base_b = at.add(base_b, at.mul(at.floordiv(j, self.packed), self.panel_step))
         if not self.direct:
             self._lane_offsets(j, vectors, rest, at)
         close, k0, b = for_loop(at, 0, self.size_k, KC)
@@ -490,7 +520,8 @@ class Lowering:
         carried = close.arguments
         if self.direct:
             source = self.operand_b.flat
-            start = b.add(base_b, b.add(j, self._spread(self.flat_k, b.add(k0, kk), self.operand_b, b)))
+            column = 0 if self.packed is not None else j
+            start = b.add(base_b, b.add(column, self._spread(self.flat_k, b.add(k0, kk), self.operand_b, b)))
         else:
             source, start = self.panel, b.mul(kk, vectors * self.lanes)
         columns = [
@@ -520,7 +551,7 @@ class Lowering:
 
     def _column(self, source: SSAValue, start: Size, whole: bool, rest: Size | None, v: int, b: IndexBuilder) -> SSAValue:
         kind = vector_of(self.element, self.lanes)
-        if whole or not self.direct:
+        if whole or not self.direct or self.packed is not None:
             return b.insert(vector.LoadOp(source, [b.value(start)], kind)).results[0]
         # Unpacked columns past the end are not ours to read.
         count = self._count(v, rest, b)

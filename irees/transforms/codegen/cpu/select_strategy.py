@@ -104,10 +104,10 @@ def _n_tile(sizes: tuple[int, ...], loop: int, side: tuple[int, ...]) -> int:
         if other > loop:
             inner *= max(1, sizes[other])
     size = sizes[loop]
-    tile = max(1, 512 // inner)
+    tile = max(1, 480 // inner)
     if 0 <= size <= tile:
         return 0
-    return even(size, tile)
+    return tile if inner == 1 else even(size, tile)
 
 
 def configure(function: func.FuncOp, threads: int) -> None:

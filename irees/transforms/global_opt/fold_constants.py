@@ -1,0 +1,133 @@
+"""
+Computes at compile time what depends on constants only.
+
+Batch-norm scales, positional tables, transposed or reshaped weights: frontends leave
+them as ops on constants. They are evaluated once by the reference interpreter, so what is
+folded is what the program says. A reshape of a weight only changes its type.
+
+    %w = arith.constant dense_resource<w> : tensor<32xf32>
+    %r = linalg.generic ins(%w) { sqrt(w + eps) }
+  =>
+    %r = arith.constant dense_resource<folded> : tensor<32xf32>
+
+An op stays when its result is larger than 64 KiB and than its inputs together, when it
+could stop the program, and when it only moves a large weight into a contraction (which
+packs it: `irees-pack-constant-operands`). IREE: `JitGlobals`; its rule on growth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.errors import RuntimeTrap, UnsupportedError
+from irees.interpreters import evaluate
+from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.structured import captured_values
+
+SMALL_BYTES = 64 << 10
+RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a value is an `arith.constant`."""
+    return isinstance(value.owner, arith.ConstantOp)
+
+
+def size_of(value: SSAValue) -> int:
+    """Bytes of a static tensor, roughly; scalars count as nothing."""
+    if not isinstance(value.type, TensorType):
+        return 0
+    width = getattr(value.type.get_element_type(), "bitwidth", 64)
+    return prod(value.type.get_shape()) * max(1, width // 8)
+
+
+def foldable(op: Operation) -> bool:
+    """Whether an op has constants for operands and a result that is worth keeping."""
+    if not isinstance(op, linalg.GenericOp | tensor.ExtractSliceOp) or len(op.results) != 1:
+        return False
+    kind = op.results[0].type
+    if not isinstance(kind, TensorType) or min(kind.get_shape(), default=0) < 0:
+        return False
+    operands = [*op.operands, *captured_values(op)]
+    known = [v for v in operands if is_constant(v)]
+    if any(v not in known and not isinstance(v.owner, tensor.EmptyOp) for v in operands):
+        return False
+    if isinstance(op, linalg.GenericOp) and any(a.uses for a in op.body.block.args[len(op.inputs) :]):
+        return False
+    if not any(isinstance(v.type, TensorType) for v in known):
+        return False
+    return size_of(op.results[0]) <= max(SMALL_BYTES, sum(size_of(v) for v in known)) and (
+        size_of(op.results[0]) <= 1 << 20
+    )
+
+
+def fold_reshape(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> arith.ConstantOp | None:
+    """reshape(constant : A) : B  =>  constant : B"""
+    source = op.operands[0].owner
+    kind = op.results[0].type
+    if not isinstance(source, arith.ConstantOp) or not isinstance(kind, TensorType):
+        return None
+    if isinstance(source.value, DenseResourceAttr):
+        return arith.ConstantOp(DenseResourceAttr(source.value.resource_handle, kind))
+    if isinstance(source.value, DenseIntOrFPElementsAttr):
+        return arith.ConstantOp(DenseIntOrFPElementsAttr(kind, source.value.data))
+    return None
+
+
+def fold(op: Operation) -> arith.ConstantOp | None:
+    """op(constants)  =>  constant, or None when it stays"""
+    if isinstance(op, RESHAPES):
+        return fold_reshape(op)
+    if not foldable(op):
+        return None
+    values = [
+        array_of(v.owner) if isinstance(v.owner, arith.ConstantOp) else _nothing(v)
+        for v in op.operands
+    ]
+    try:
+        (result,) = evaluate(op, values)
+    except (UnsupportedError, RuntimeTrap):
+        return None
+    kind = op.results[0].type
+    assert isinstance(kind, TensorType)
+    return constant_of(np.asarray(result), kind)
+
+
+def _nothing(value: SSAValue) -> np.ndarray:
+    """The contents of a tensor.empty."""
+    from irees.dialects.resources import dtype_of
+
+    assert isinstance(value.type, TensorType)
+    return np.zeros(value.type.get_shape(), dtype_of(value.type.get_element_type()))
+
+
+@dataclass(frozen=True)
+class FoldConstantsPass(ModulePass):
+    """Ops on constants become constants."""
+
+    name = "irees-fold-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if inner.parent is None or isinstance(inner, arith.ConstantOp):
+                continue
+            if isinstance(inner.parent_op(), linalg.GenericOp):
+                continue
+            new = fold(inner)
+            if new is not None:
+                new.location = inner.location
+                Rewriter.replace_op(inner, new)
