@@ -324,23 +324,23 @@ class Loops:
     def _accumulate(
         self, arrays: Sequence[np.ndarray], sizes: Sequence[int], accumulators: list[np.ndarray]
     ) -> list[np.ndarray]:
-        """The terms of a part of the innermost reduction loops at once, then the chain."""
+        """The terms of as many innermost iterations as fit at once, then the chain."""
         assert self.chains is not None
-        positions = math.prod(sizes[i] for i in self.parallel)
-        inner = len(self.reduced)
-        held = positions
-        while inner > 0 and held * sizes[self.reduced[inner - 1]] <= CHUNK:
-            inner -= 1
-            held *= sizes[self.reduced[inner]]
-        outer, inside = self.reduced[:inner], self.reduced[inner:]
-        part = [1 if i in outer else n for i, n in enumerate(sizes)]
-        last = self.body.last_op
-        assert last is not None
-        for at in product(*(range(sizes[loop]) for loop in outer)):
-            fixed = dict(zip(outer, at, strict=True))
-            dims: list[Any] = mesh(part)
-            for loop, i in fixed.items():
-                dims[loop] = np.full([1] * len(sizes), i, np.int64)
+        held = math.prod(sizes[i] for i in self.parallel)
+        steps: list[range] = []
+        for loop in reversed(self.reduced):
+            step = max(1, min(sizes[loop], CHUNK // held))
+            held *= step
+            steps.insert(0, range(0, sizes[loop], step))
+        for at in product(*steps):
+            fixed = {
+                loop: (i, min(i + steps[k].step, sizes[loop]))
+                for k, (loop, i) in enumerate(zip(self.reduced, at, strict=True))
+            }
+            part = [fixed[i][1] - fixed[i][0] if i in fixed else n for i, n in enumerate(sizes)]
+            dims = mesh(part)
+            for loop, (first, _) in fixed.items():
+                dims[loop] = dims[loop] + first
             arguments = [
                 self._part(a, m, part, fixed, dims)
                 for a, m in zip(arrays[: self.inputs], self.maps, strict=False)
@@ -349,9 +349,9 @@ class Loops:
             env = self.machine.environment
             for number, chain in enumerate(self.chains):
                 terms = np.broadcast_to(env[chain.term], part)
-                terms = np.moveaxis(terms, inside, range(len(inside)))
+                terms = np.moveaxis(terms, self.reduced, range(len(self.reduced)))
+                terms = terms.reshape(-1, *[sizes[i] for i in self.parallel])
                 shape = accumulators[number].shape
-                terms = terms.reshape(-1, *[n for i, n in enumerate(part) if i not in inside])
                 start = accumulators[number].reshape(terms.shape[1:])
                 accumulators[number] = _fold(self.machine, chain, start, terms).reshape(shape)
         return accumulators
@@ -361,13 +361,13 @@ class Loops:
         array: np.ndarray,
         indexing: AffineMap,
         part: Sequence[int],
-        fixed: dict[int, int],
+        fixed: dict[int, tuple[int, int]],
         dims: Sequence[Any],
     ) -> np.ndarray:
         if not is_projected_permutation(indexing):
             return gather(array, [affine_value(e, dims) for e in indexing.results], len(part))
         at = tuple(
-            slice(fixed[e.position], fixed[e.position] + 1) if e.position in fixed else slice(None)  # pyright: ignore
+            slice(*fixed[e.position]) if e.position in fixed else slice(None)  # pyright: ignore
             for e in indexing.results
         )
         return spread(array[at], indexing, part)

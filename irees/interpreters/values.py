@@ -27,9 +27,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from irees.dialects.resources import constant_array as dense_array
-from irees.dialects.resources import dtype_of as numpy_dtype
+from irees.dialects import resources
 from irees.errors import RuntimeTrap, UnsupportedError
+
 
 def element_type(kind: Attribute) -> Attribute:
     """The element type of a shaped type, or the type itself."""
