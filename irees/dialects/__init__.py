@@ -3,9 +3,10 @@ The dialects of irees: tables of names, and a context that knows all of them.
 
 Nothing is imported here. A dialect of ours is a module `irees.dialects.<name>` that exports a
 `Dialect`; what xDSL's own dialects lack is in `irees.dialects.upstream.<name>`, whose `OPS` and
-`ATTRS` are added to xDSL's `Dialect` and whose `patch()` repairs its classes in place the first time
-that the dialect is loaded. A class of ours that has the name of an op of xDSL is used only where the
-module lists that name in `REPLACES`; everywhere else upstream wins, so that a newer xDSL may gain the op.
+`ATTRS` are added to xDSL's `Dialect` and whose `patch()` repairs its classes in place the first
+time that the dialect is loaded. A class of ours that has the name of an op of xDSL is used only
+where the module lists that name in `REPLACES`; everywhere else upstream wins, so that a newer
+xDSL may gain the op.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def _extend(name: str, dialect: Dialect) -> Dialect:
     ops.extend(op for op in module.OPS if op.name not in known)
     dialect._operations[:] = ops
     attrs = {attr.name for attr in dialect._attributes}
-    dialect._attributes.extend(attr for attr in getattr(module, "ATTRS", ()) if attr.name not in attrs)
+    dialect._attributes.extend(
+        attr for attr in getattr(module, "ATTRS", ()) if attr.name not in attrs
+    )
     module.patch()
     return dialect
 
@@ -82,7 +85,10 @@ def extended_dialect(name: str, base: DialectFactory) -> DialectFactory:
 
 
 def extend_factories(factories: dict[str, DialectFactory]) -> None:
-    """Wrap, in place, the factories of the dialects that we add to. Doing it twice changes nothing."""
+    """
+    Wrap, in place, the factories of the dialects that we add to. Doing it twice changes
+    nothing.
+    """
     for name in EXTENDED:
         base = factories.get(name)
         if base is not None and not getattr(base, "_irees", False):
@@ -139,10 +145,18 @@ def extend_context(ctx: Context) -> Context:
 
 def get_op(name: str) -> type:
     """
-    The class that is registered under an op's name, e.g. `get_op("vector.gather")`: ours, or that of
-    an xDSL which has gained the op since.
+    The class that is registered under an op's name, e.g. `get_op("vector.gather")`: ours, or that
+    of an xDSL which has gained the op since.
     """
     return get_context().get_op(name)
 
 
-__all__ = ["EXTENDED", "OWN", "all_factories", "extend_context", "extend_factories", "get_context", "get_op"]
+__all__ = [
+    "EXTENDED",
+    "OWN",
+    "all_factories",
+    "extend_context",
+    "extend_factories",
+    "get_context",
+    "get_op",
+]

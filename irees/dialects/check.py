@@ -2,8 +2,8 @@
 The `check` dialect: what a test program expects of its values
 (IREE: `compiler/src/iree/compiler/Modules/Check/IR/CheckOps.td`).
 
-`irees check-module` runs the functions of a module that use it; an expectation that fails ends the run
-with an error that shows both sides.
+`irees check-module` runs the functions of a module that use it; an expectation that fails ends
+the run with an error that shows both sides.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class _Expectation(IRDLOperation):
         types = [operand.type for operand in self.operands]
         if "value" in self.properties:
             value = self.properties["value"]
-            types.append(value.get_type() if hasattr(value, "get_type") else getattr(value, "type", None))  # type: ignore[arg-type]
+            types.append(
+                value.get_type() if hasattr(value, "get_type") else getattr(value, "type", None)
+            )  # type: ignore[arg-type]
         if any(type_ != types[0] for type_ in types):
             raise VerifyException("expected both sides to have the same type")
 

@@ -2,9 +2,9 @@
 Weights: the bytes behind `dense_resource<key>`, and numpy views of constants.
 
 The IR holds a handle, never bytes. The string of the handle is a `ResourceKey`, a `str` that also
-points at its `Blob`; so bytes live exactly as long as the IR that uses them, two modules that use the
-same key keep their own bytes, and no table is global. A blob is decoded from the text of the file
-when it is first needed, once.
+points at its `Blob`; so bytes live exactly as long as the IR that uses them, two modules that use
+the same key keep their own bytes, and no table is global. A blob is decoded from the text of the
+file when it is first needed, once.
 """
 
 from __future__ import annotations
@@ -83,22 +83,27 @@ def dtype_of(element_type: Attribute) -> np.dtype:
     raise UnsupportedError(f"elements of type {element_type} have no array form")
 
 
-def decode_elements(data: Any, element_type: Attribute, shape: Sequence[int], *, what: str) -> np.ndarray:
+def decode_elements(
+    data: Any, element_type: Attribute, shape: Sequence[int], *, what: str
+) -> np.ndarray:
     """
-    The elements that MLIR stores in `data`: little endian, whole bytes each, where i1 may be one bit
-    each. Raises a ParseError if the size does not fit.
+    The elements that MLIR stores in `data`: little endian, whole bytes each, where i1 may be one
+    bit each. Raises a ParseError if the size does not fit.
     """
     dtype = dtype_of(element_type)
     count, size = math.prod(shape), len(data)
     if dtype == np.bool_ and size == (count + 7) // 8:
-        flat = np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little").astype(np.bool_)
+        flat = np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little").astype(
+            np.bool_
+        )
     elif dtype == np.bool_ and size == count:
         flat = np.frombuffer(data, np.uint8) != 0
     elif dtype != np.bool_ and size == count * dtype.itemsize:
         flat = np.frombuffer(data, dtype)
     else:
         raise ParseError(
-            f"{what} has {size} byte(s), but {count} element(s) of {element_type} take {count * dtype.itemsize}"
+            f"{what} has {size} byte(s), but {count} element(s) of {element_type} take "
+            f"{count * dtype.itemsize}"
         )
     flat.flags.writeable = False
     return flat.reshape(shape)
@@ -108,8 +113,8 @@ class Blob:
     """
     The bytes of one resource.
 
-    Made of the hex text of a file (decoded when first asked for), of bytes, or of a numpy array that
-    somebody else owns (a parameter of a torch module, say), which is used in place.
+    Made of the hex text of a file (decoded when first asked for), of bytes, or of a numpy array
+    that somebody else owns (a parameter of a torch module, say), which is used in place.
     """
 
     __slots__ = ("_array", "_data", "_digest", "_hex", "alignment", "key")
@@ -134,7 +139,9 @@ class Blob:
 
     def _read_alignment(self) -> int:
         if len(self._hex) < 8 or len(self._hex) % 2:
-            raise ParseError(f"resource {self.key!r} must have an alignment in 4 bytes and then whole bytes")
+            raise ParseError(
+                f"resource {self.key!r} must have an alignment in 4 bytes and then whole bytes"
+            )
         return int.from_bytes(self._unhex(0, 8), "little")
 
     def _unhex(self, start: int, stop: int | None) -> bytes:
@@ -165,7 +172,10 @@ class Blob:
         return len(self._data) if self._data is not None else (len(self._hex) - 8) // 2
 
     def array(self, element_type: Attribute, shape: Sequence[int]) -> np.ndarray:
-        """The payload as a read-only array. Raises a ParseError if it is too short or too long for that."""
+        """
+        The payload as a read-only array. Raises a ParseError if it is too short or too long for
+        that.
+        """
         if self._array is not None:
             dtype = dtype_of(element_type)
             if self._array.nbytes == math.prod(shape) * dtype.itemsize:
@@ -185,7 +195,10 @@ class Blob:
 
 
 class ResourceKey(str):
-    """The name of a resource that also knows its bytes (None if the text had none, as when elided)."""
+    """
+    The name of a resource that also knows its bytes (None if the text had none, as when
+    elided).
+    """
 
     __slots__ = ("blob",)
     blob: Blob | None
@@ -223,8 +236,8 @@ def resource_attr(blob: Blob, type_: ShapedType) -> DenseResourceAttr:
 
 def blob_of(attr: DenseResourceAttr) -> Blob:
     """
-    The bytes of a handle: its own, or for a module that xDSL's parser read, those in xDSL's storage.
-    Raises a ParseError when there are none.
+    The bytes of a handle: its own, or for a module that xDSL's parser read, those in xDSL's
+    storage. Raises a ParseError when there are none.
     """
     key = attr.resource_handle.data
     if isinstance(key, ResourceKey):
@@ -246,21 +259,28 @@ def blob_of(attr: DenseResourceAttr) -> Blob:
 
 def constant_array(attr: Attribute) -> np.ndarray:
     """
-    The elements of `dense<...>` or `dense_resource<...>` as a read-only array of the attribute's shape.
-    A splat is one element in memory, however large the shape.
+    The elements of `dense<...>` or `dense_resource<...>` as a read-only array of the attribute's
+    shape. A splat is one element in memory, however large the shape.
     """
     if isinstance(attr, DenseResourceAttr):
-        return blob_of(attr).array(attr.type.get_element_type(), attr.type.get_shape())  # type: ignore[attr-defined]
+        return blob_of(attr).array(attr.type.get_element_type(), attr.type.get_shape())
     if isinstance(attr, DenseIntOrFPElementsAttr):
         element_type, shape = attr.get_element_type(), attr.get_shape()
         data = attr.data.data
         dtype = dtype_of(element_type)
         if dtype == np.bool_:
             flat = np.frombuffer(data, np.uint8) != 0
-        elif isinstance(element_type, IntegerType) and element_type.compile_time_size != dtype.itemsize:
+        elif (
+            isinstance(element_type, IntegerType)
+            and element_type.compile_time_size != dtype.itemsize
+        ):
             flat = np.array(attr.get_values(), dtype)
         else:
             flat = np.frombuffer(data, dtype)
         flat.flags.writeable = False
-        return flat.reshape(shape) if flat.size == math.prod(shape) else np.broadcast_to(flat.reshape(-1)[:1].reshape(()), shape)
+        return (
+            flat.reshape(shape)
+            if flat.size == math.prod(shape)
+            else np.broadcast_to(flat.reshape(-1)[:1].reshape(()), shape)
+        )
     raise UnsupportedError(f"{attr.name} is not a constant with elements")

@@ -54,13 +54,15 @@ def element_of(value: SSAValue) -> Attribute:
 
 def check_compatible(a: Sequence[int], b: Sequence[int], what: str) -> None:
     """Two shapes that can be equal at run time."""
-    if len(a) != len(b) or any(DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(a, b)):
+    if len(a) != len(b) or any(
+        DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(a, b)
+    ):
         raise VerifyException(f"incompatible {what} shapes: {tuple(a)} and {tuple(b)}")
 
 
 def check_results(op: IRDLOperation) -> None:
     """Tensors give one result per init, of its type; memrefs give none."""
-    inits = [v.type for v in op.outputs if isinstance(v.type, TensorType)]  # type: ignore[attr-defined]
+    inits = [v.type for v in op.outputs if isinstance(v.type, TensorType)]
     if len(op.results) != len(inits):
         raise VerifyException(f"expected {len(inits)} results, but got {len(op.results)}")
     for result, init in zip(op.results, inits):
@@ -75,7 +77,9 @@ def check_comparator(region: Region, element_types: Sequence[Attribute]) -> None
         raise VerifyException(f"region block should have {len(element_types)} arguments")
     for index, (arg, expected) in enumerate(zip(block.args, element_types)):
         if arg.type != expected:
-            raise VerifyException(f"region block argument #{index} should be of type {expected} but got {arg.type}")
+            raise VerifyException(
+                f"region block argument #{index} should be of type {expected} but got {arg.type}"
+            )
     yielded = block.last_op.operands if block.last_op is not None else ()
     if len(yielded) != 1 or yielded[0].type != i1:
         raise VerifyException("should yield exactly one operand of type i1")
@@ -128,7 +132,10 @@ class SortOp(IRDLOperation):
 
 @irdl_op_definition
 class ScatterOp(IRDLOperation):
-    """Updates the slices of `original` that `indices` names, by a region (torch-mlir: tm_tensor.scatter)."""
+    """
+    Updates the slices of `original` that `indices` names, by a region (torch-mlir:
+    tm_tensor.scatter).
+    """
 
     name = "tm_tensor.scatter"
     inputs = var_operand_def()
@@ -140,7 +147,8 @@ class ScatterOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
     traits = traits_def(DestinationStyleEffects())
     assembly_format = (
-        "attr-dict `unique_indices` `(` $unique_indices `)` (`ins` `(` $inputs^ `:` type($inputs) `)`)? "
+        "attr-dict `unique_indices` `(` $unique_indices `)` "
+        "(`ins` `(` $inputs^ `:` type($inputs) `)`)? "
         "`outs` `(` $outputs `:` type($outputs) `)` $body (`->` type($res)^)?"
     )
 
@@ -155,22 +163,33 @@ class ScatterOp(IRDLOperation):
         if depth == DYNAMIC_INDEX:
             raise VerifyException("expected index depth is static")
         dims = self.dimension_map.get_values()
-        if len(dims) != depth or len(set(dims)) != depth or any(not 0 <= d < len(original) for d in dims):
+        if (
+            len(dims) != depth
+            or len(set(dims)) != depth
+            or any(not 0 <= d < len(original) for d in dims)
+        ):
             raise VerifyException("dimension map is invalid")
         if not updates:
             raise VerifyException("expected update value to be at least rank 1")
         check_compatible(updates[:1], indices[:1], "update and index")
         if len(updates) - 1 > len(original) or len(original) > depth + len(updates) - 1:
-            raise VerifyException("index depth and update value do not cover the rank of the original value")
+            raise VerifyException(
+                "index depth and update value do not cover the rank of the original value"
+            )
         elements = [element_of(self.inputs[0]), element_of(self.outputs[0])]
         if [arg.type for arg in self.body.block.args] != elements:
-            raise VerifyException("expected region to have two arguments, of the types of update and original")
+            raise VerifyException(
+                "expected region to have two arguments, of the types of update and original"
+            )
         check_results(self)
 
 
 @irdl_op_definition
 class ScanOp(IRDLOperation):
-    """A running combination along a dim; outs are the result and the accumulator (torch-mlir: tm_tensor.scan)."""
+    """
+    A running combination along a dim; outs are the result and the accumulator (torch-mlir:
+    tm_tensor.scan).
+    """
 
     name = "tm_tensor.scan"
     inputs = var_operand_def()
@@ -197,7 +216,9 @@ class ScanOp(IRDLOperation):
         check_compatible(source, output, "input/output")
         check_compatible(source[:dim] + source[dim + 1 :], accumulator, "input/accumulator")
         if len({element_of(v) for v in self.operands}) != 1:
-            raise VerifyException("expected input, output and accumulator element types to be identical")
+            raise VerifyException(
+                "expected input, output and accumulator element types to be identical"
+            )
         check_results(self)
 
 
@@ -228,7 +249,9 @@ class TopkOp(IRDLOperation):
         if len(source) != len(values):
             raise VerifyException("expected input/output to have the same rank")
         check_compatible(values, indices, "output indices/values")
-        check_compatible(source[:dim] + source[dim + 1 :], values[:dim] + values[dim + 1 :], "input/output")
+        check_compatible(
+            source[:dim] + source[dim + 1 :], values[:dim] + values[dim + 1 :], "input/output"
+        )
         if len(self.inputs) == 2:
             check_compatible(source, shape_of(self.inputs[1]), "input indices/values")
         if element_of(self.inputs[0]) != element_of(self.outputs[0]):

@@ -44,9 +44,9 @@ def import_torch(
     """
     A module with one function, `function`, that computes what the PyTorch program does.
 
-    `inputs` are example arguments of an nn.Module, and `dynamic_shapes` says which of their dims may
-    vary, as for `torch.export.export`; an ExportedProgram needs neither. Raises an UnsupportedError
-    for a program that PyTorch cannot export or torch-mlir cannot lower.
+    `inputs` are example arguments of an nn.Module, and `dynamic_shapes` says which of their dims
+    may vary, as for `torch.export.export`; an ExportedProgram needs neither. Raises an
+    UnsupportedError for a program that PyTorch cannot export or torch-mlir cannot lower.
     """
     try:
         import torch
@@ -89,7 +89,9 @@ def _export(torch: Any, program: Any, inputs: tuple, kwargs: dict, dynamic_shape
                 program, inputs, kwargs, dynamic_shapes=dynamic_shapes, strict=False
             )
     except Exception as error:
-        raise UnsupportedError(f"torch.export cannot export the program: {_reason(error)}") from error
+        raise UnsupportedError(
+            f"torch.export cannot export the program: {_reason(error)}"
+        ) from error
 
 
 def _reason(error: BaseException) -> str:

@@ -39,7 +39,10 @@ def structured_configs():
 
 
 def test_maps_and_iterators_are_those_of_mlir():
-    """Our table, evaluated on symbols, is MLIR's: the strides come before the dilations, pair by pair."""
+    """
+    Our table, evaluated on symbols, is MLIR's: the strides come before the dilations, pair by
+    pair.
+    """
     from irees.dialects.upstream.linalg.structured import (
         TableOperation,
         indexing_maps,
@@ -50,16 +53,31 @@ def test_maps_and_iterators_are_those_of_mlir():
     checked = 0
     for name, maps, iterators in structured_configs():
         cls = ops.get(f"linalg.{name}")
-        if cls is None or not issubclass(cls, TableOperation) or not cls.SPEC.maps or name == "fill_rng_2d":
+        if (
+            cls is None
+            or not issubclass(cls, TableOperation)
+            or not cls.SPEC.maps
+            or name == "fill_rng_2d"
+        ):
             continue
         spec = cls.SPEC
-        assert [it.data.value for it in iterator_types(spec.loops, spec.maps[-1])] == iterators, name
+        assert [it.data.value for it in iterator_types(spec.loops, spec.maps[-1])] == iterators, (
+            name
+        )
         count = spec.num_windows
         strides, dilations = tuple(range(101, 101 + count)), tuple(range(201, 201 + count))
-        ours = [str(m.data).split("-> ")[1] for m in indexing_maps(spec.loops, spec.maps, strides, dilations)]
+        ours = [
+            str(m.data).split("-> ")[1]
+            for m in indexing_maps(spec.loops, spec.maps, strides, dilations)
+        ]
         if not spec.strided:
-            ours = [str(m.data).split("-> ")[1] for m in indexing_maps(spec.loops, spec.maps, (1,) * 3, (1,) * 3)]
-        theirs = [_substitute(m.split("-> ")[1].removesuffix(">"), strides, dilations) for m in maps]
+            ours = [
+                str(m.data).split("-> ")[1]
+                for m in indexing_maps(spec.loops, spec.maps, (1,) * 3, (1,) * 3)
+            ]
+        theirs = [
+            _substitute(m.split("-> ")[1].removesuffix(">"), strides, dilations) for m in maps
+        ]
         assert [_normal(text) for text in ours] == [_normal(text) for text in theirs], name
         checked += 1
     assert checked > 40
@@ -85,7 +103,16 @@ def test_named_ops_are_structured_ops(name):
               "winograd_input_transform", "winograd_output_transform"}  # fmt: skip
     if name.removeprefix("linalg.") not in others:
         assert issubclass(linalg_ops()[name], LinalgStructuredOperation)
-    assert linalg_ops()[name].__doc__ or name in ("linalg.generic", "linalg.yield", "linalg.index") or "xdsl" in linalg_ops()[name].__module__
+    assert (
+        linalg_ops()[name].__doc__
+        or name in ("linalg.generic", "linalg.yield", "linalg.index")
+        or "xdsl" in linalg_ops()[name].__module__
+    )
+
+
+MULF = ["arith.mulf", "arith.addf", "linalg.yield"]
+MULI = ["arith.muli", "arith.addi", "linalg.yield"]
+MATMUL = "ins(%a, %b : {0}, {1}) outs(%c : {2}) -> {2}"
 
 
 def body_of(text: str) -> list[str]:
@@ -98,31 +125,36 @@ def body_of(text: str) -> list[str]:
     ("types", "attributes", "body"),
     [
         (("f32", "f32", "f32"), "", ["arith.mulf", "arith.addf", "linalg.yield"]),
-        (("f16", "f16", "f32"), "", ["arith.extf", "arith.extf", "arith.mulf", "arith.addf", "linalg.yield"]),
-        (("i8", "i8", "i32"), "", ["arith.extsi", "arith.extsi", "arith.muli", "arith.addi", "linalg.yield"]),
+        (("f16", "f16", "f32"), "", ["arith.extf"] * 2 + MULF),
+        (("i8", "i8", "i32"), "", ["arith.extsi"] * 2 + MULI),
         (("i8", "i8", "i32"), "{cast = #linalg.type_fn<cast_unsigned>}",
          ["arith.extui", "arith.extui", "arith.muli", "arith.addi", "linalg.yield"]),
-        (("i8", "i8", "f32"), "", ["arith.sitofp", "arith.sitofp", "arith.mulf", "arith.addf", "linalg.yield"]),
+        (("i8", "i8", "f32"), "", ["arith.sitofp"] * 2 + MULF),
         (("i1", "i1", "i1"), "", ["arith.andi", "arith.ori", "linalg.yield"]),
     ],
 )  # fmt: skip
 def test_bodies_cast_as_mlir_does(types, attributes, body):
     a, b, c = types
-    text = f"""func.func @f(%a: tensor<2x3x4x{a}>, %b: tensor<2x4x5x{b}>, %c: tensor<2x3x5x{c}>) -> tensor<2x3x5x{c}> {{
-      %0 = linalg.batch_matmul {attributes} ins(%a, %b : tensor<2x3x4x{a}>, tensor<2x4x5x{b}>) outs(%c : tensor<2x3x5x{c}>) -> tensor<2x3x5x{c}>
-      return %0 : tensor<2x3x5x{c}>
+    args = [f"tensor<2x3x4x{a}>", f"tensor<2x4x5x{b}>", f"tensor<2x3x5x{c}>"]
+    text = f"""func.func @f(%a: {args[0]}, %b: {args[1]}, %c: {args[2]}) -> {args[2]} {{
+      %0 = linalg.batch_matmul {attributes} {MATMUL.format(*args)}
+      return %0 : {args[2]}
     }}"""
     assert body_of(text) == body
 
 
 def test_short_forms_of_reduce_and_map():
-    text = """func.func @f(%a: tensor<4x8xf32>, %r: tensor<4xf32>) -> (tensor<4xf32>, tensor<4x8xf32>) {
-      %0 = linalg.reduce { arith.subf } ins(%a : tensor<4x8xf32>) outs(%r : tensor<4xf32>) dimensions = [1]
-      %1 = linalg.map { arith.subf } ins(%a, %a : tensor<4x8xf32>, tensor<4x8xf32>) outs(%a : tensor<4x8xf32>)
-      return %0, %1 : tensor<4xf32>, tensor<4x8xf32>
-    }"""
+    whole, row = "tensor<4x8xf32>", "tensor<4xf32>"
+    text = f"""func.func @f(%a: {whole}, %r: {row}) -> ({row}, {whole}) {{
+      %0 = linalg.reduce {{ arith.subf }} ins(%a : {whole}) outs(%r : {row}) dimensions = [1]
+      %1 = linalg.map {{ arith.subf }} ins(%a, %a : {whole}, {whole}) outs(%a : {whole})
+      return %0, %1 : {row}, {whole}
+    }}"""
     module = import_mlir(text)
-    reduce, map_ = (next(op for op in module.walk() if op.name == name) for name in ("linalg.reduce", "linalg.map"))
+    reduce, map_ = (
+        next(op for op in module.walk() if op.name == name)
+        for name in ("linalg.reduce", "linalg.map")
+    )
     element, accumulator = reduce.body.block.args
     assert list(reduce.body.block.first_op.operands) == [accumulator, element]
     assert list(map_.body.block.first_op.operands) == list(map_.body.block.args[:2])
@@ -130,10 +162,11 @@ def test_short_forms_of_reduce_and_map():
 
 
 def test_cast_of_matmul_is_honoured():
-    text = """func.func @f(%a: tensor<4x4xi8>, %c: tensor<4x4xi32>) -> tensor<4x4xi32> {
-      %0 = linalg.matmul {cast = #linalg.type_fn<cast_unsigned>} ins(%a, %a : tensor<4x4xi8>, tensor<4x4xi8>) outs(%c : tensor<4x4xi32>) -> tensor<4x4xi32>
-      return %0 : tensor<4x4xi32>
-    }"""
+    a, c = "tensor<4x4xi8>", "tensor<4x4xi32>"
+    text = f"""func.func @f(%a: {a}, %b: {a}, %c: {c}) -> {c} {{
+      %0 = linalg.matmul {{cast = #linalg.type_fn<cast_unsigned>}} {MATMUL.format(a, a, c)}
+      return %0 : {c}
+    }}"""
     assert body_of(text)[0] == "arith.extui"
 
 
@@ -141,13 +174,18 @@ def test_equal_ops_on_tensors_are_merged_and_dead_ones_dropped():
     from xdsl.transforms.canonicalize import CanonicalizePass
     from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 
-    text = """func.func @f(%a: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
-      %0 = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
-      %1 = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
-      %2 = linalg.exp ins(%a : tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
-      return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
-    }"""
+    t = "tensor<4x4xf32>"
+    text = f"""func.func @f(%a: {t}, %b: {t}, %c: {t}) -> ({t}, {t}) {{
+      %0 = linalg.matmul {MATMUL.format(t, t, t)}
+      %1 = linalg.matmul {MATMUL.format(t, t, t)}
+      %2 = linalg.exp ins(%a : {t}) outs(%a : {t}) -> {t}
+      return %0, %1 : {t}, {t}
+    }}"""
     module = import_mlir(text)
     for each in (CommonSubexpressionElimination(), CanonicalizePass()):
         each.apply(get_context(), module)
-    assert [op.name for op in module.walk() if op.name.startswith("linalg.") and op.name != "linalg.yield"] == ["linalg.matmul"]
+    assert [
+        op.name
+        for op in module.walk()
+        if op.name.startswith("linalg.") and op.name != "linalg.yield"
+    ] == ["linalg.matmul"]

@@ -43,15 +43,22 @@ def _verify_maps(op, operands: Sequence[tuple[SSAValue, AffineMapAttr]]) -> None
     for value, attr in operands:
         map_ = attr.data
         if map_.num_dims != loops:
-            raise VerifyException(f"mismatched map domain: expected {loops} dims, got {map_.num_dims}")
+            raise VerifyException(
+                f"mismatched map domain: expected {loops} dims, got {map_.num_dims}"
+            )
         shape = shape_of(value) if isinstance(value.type, ShapedType) else ()
         if len(map_.results) != len(shape):
-            raise VerifyException(f"rank mismatch: the map {map_} is of rank {len(map_.results)}, the operand of rank {len(shape)}")
+            raise VerifyException(
+                f"rank mismatch: the map {map_} is of rank {len(map_.results)}, "
+                f"the operand of rank {len(shape)}"
+            )
         for expr, size in zip(map_.results, shape):
             if not isinstance(expr, AffineDimExpr):
                 raise VerifyException(f"expected the map {map_} to be a projected permutation")
             if size != DYNAMIC_INDEX and sizes.setdefault(expr.position, size) != size:
-                raise VerifyException(f"shape mismatch along d{expr.position}: {sizes[expr.position]} and {size}")
+                raise VerifyException(
+                    f"shape mismatch along d{expr.position}: {sizes[expr.position]} and {size}"
+                )
 
 
 def _verify_attention(op: AttentionOp | OnlineAttentionOp) -> None:
@@ -59,10 +66,12 @@ def _verify_attention(op: AttentionOp | OnlineAttentionOp) -> None:
     if len(op.indexing_maps) != len(operands):
         raise VerifyException("expected an indexing map for each operand")
     _verify_maps(op, list(zip(operands, op.indexing_maps)))
-    query, key, value = ({e.position for e in m.data.results} for m in op.indexing_maps.data[:3])  # type: ignore[attr-defined]
+    query, key, value = ({e.position for e in m.data.results} for m in op.indexing_maps.data[:3])
     output = {e.position for e in op.output_map.data.results}  # type: ignore[attr-defined]
     if not (query & key) - value - output or not (key & value) - query - output:
-        raise VerifyException("failed to verify op's indexing maps: they are not those of an attention")
+        raise VerifyException(
+            "failed to verify op's indexing maps: they are not those of an attention"
+        )
     if not isinstance(op.scale.type, AnyFloat):
         raise VerifyException("expected scale to be of floating point type")
     args = [arg.type for arg in op.body.block.args]
@@ -75,8 +84,9 @@ def _verify_attention(op: AttentionOp | OnlineAttentionOp) -> None:
 @irdl_op_definition
 class AttentionOp(LinalgExtOperation):
     """
-    softmax(region(query . key * scale) + mask) . value, with the dims of each operand said by its map:
-    batch, M, K1 (of query and key), K2 (of key and value) and N (IREE: iree_linalg_ext.attention).
+    softmax(region(query . key * scale) + mask) . value, with the dims of each operand said by its
+    map: batch, M, K1 (of query and key), K2 (of key and value) and N (IREE:
+    iree_linalg_ext.attention).
     """
 
     name = "iree_linalg_ext.attention"
@@ -156,8 +166,9 @@ class OnlineAttentionOp(LinalgExtOperation):
 @irdl_op_definition
 class ExpReductionOp(LinalgExtOperation):
     """
-    linalg.generic whose first input is a score: the outputs named by `exp_reduced_operands` are rescaled
-    by exp(old maximum - new maximum) as the maximum grows (IREE: iree_linalg_ext.exp_reduction).
+    linalg.generic whose first input is a score: the outputs named by `exp_reduced_operands` are
+    rescaled by exp(old maximum - new maximum) as the maximum grows (IREE:
+    iree_linalg_ext.exp_reduction).
     """
 
     name = "iree_linalg_ext.exp_reduction"

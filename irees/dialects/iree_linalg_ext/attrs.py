@@ -29,7 +29,10 @@ class IteratorTypeAttr(EnumAttribute[IteratorType]):
 
 @irdl_attr_definition
 class SplitReductionMappingAttr(ParametrizedAttribute):
-    """`#iree_linalg_ext.split_reduction_mapping<0>`: a loop over parts of a reduction (LinalgExtAttrs.td)."""
+    """
+    `#iree_linalg_ext.split_reduction_mapping<0>`: a loop over parts of a reduction
+    (LinalgExtAttrs.td).
+    """
 
     name = "iree_linalg_ext.split_reduction_mapping"
     dimension: IntAttr

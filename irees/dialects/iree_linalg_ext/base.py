@@ -1,9 +1,10 @@
 """
-What all iree_linalg_ext ops share: their assembly, their verifiers' parts, and one view of operands.
+What all iree_linalg_ext ops share: their assembly, their verifiers' parts, and one view of
+operands.
 
-Each op keeps IREE's operand names (`updates`, `indices`, `original`, ...), so that its generic form is
-IREE's; `inputs` and `outputs` are the same operands seen as destination-passing style, which is how
-tiling and bufferization look at them. The assembly is one scheme,
+Each op keeps IREE's operand names (`updates`, `indices`, `original`, ...), so that its generic
+form is IREE's; `inputs` and `outputs` are the same operands seen as destination-passing style,
+which is how tiling and bufferization look at them. The assembly is one scheme,
 
     name attr-dict clause* ins(...) outs(...) late-clause? region? (-> types)?
 
@@ -83,7 +84,7 @@ class Clause:
         elif self.kind == "bool":
             text = "true" if attr.value.data else "false"  # type: ignore[attr-defined]
         else:
-            text = "[" + ", ".join(str(v) for v in attr.get_values()) + "]"  # type: ignore[attr-defined]
+            text = "[" + ", ".join(str(v) for v in attr.get_values()) + "]"
         printer.print_string(f" = {text}" if self.equals else f"({text})")
 
 
@@ -125,7 +126,9 @@ class LinalgExtOperation(IRDLOperation, ABC):
         body: Region | Block | None = None,
         result_types: Sequence[Attribute] | None = None,
     ):
-        """The op over these operands; results are the tensors among `outs` unless said otherwise."""
+        """
+        The op over these operands; results are the tensors among `outs` unless said otherwise.
+        """
         if result_types is None:
             result_types = [value.type for value in outs if isinstance(value.type, TensorType)]
         regions = [] if body is None else [Region(body) if isinstance(body, Block) else body]
@@ -155,7 +158,9 @@ class LinalgExtOperation(IRDLOperation, ABC):
         for what, values, (low, high) in (("ins", ins, cls.NUM_INS), ("outs", outs, cls.NUM_OUTS)):
             if not low <= len(values) <= high:
                 wanted = str(low) if low == high else f"{low} to {high}"
-                parser.raise_error(f"expected {wanted} {what} operands, but got {len(values)}", start, parser.pos)
+                parser.raise_error(
+                    f"expected {wanted} {what} operands, but got {len(values)}", start, parser.pos
+                )
         operands = list(cls.arrange(ins, outs))
         cls.parse_late(parser, operands)
         definition = cls.get_irdl_definition()
@@ -201,7 +206,10 @@ class LinalgExtOperation(IRDLOperation, ABC):
         self.print_results(printer)
 
     def verify_inits(self) -> None:
-        """Operands are all tensors or all memrefs, and each tensor init gives a result of its type."""
+        """
+        Operands are all tensors or all memrefs, and each tensor init gives a result of its
+        type.
+        """
         inits = [value.type for value in self.outputs if isinstance(value.type, TensorType)]
         if inits and len(inits) != len(self.outputs):
             raise VerifyException("expected either all tensor or all memref outs")
@@ -232,7 +240,9 @@ def element_of(value: SSAValue) -> Attribute:
 
 def check_compatible(a: Sequence[int], b: Sequence[int], what: str) -> None:
     """Two shapes that can be equal at run time."""
-    if len(a) != len(b) or any(DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(a, b)):
+    if len(a) != len(b) or any(
+        DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(a, b)
+    ):
         raise VerifyException(f"incompatible {what} shapes: {list(a)} and {list(b)}")
 
 
@@ -248,13 +258,17 @@ def check_region(
     """One block with arguments of these types that ends by yielding these types."""
     if [arg.type for arg in region.block.args] != list(arguments):
         wanted = ", ".join(str(t) for t in arguments)
-        raise VerifyException(f"expected the region to take {len(arguments)} arguments of types {wanted}")
+        raise VerifyException(
+            f"expected the region to take {len(arguments)} arguments of types {wanted}"
+        )
     last: Operation | None = region.block.last_op
     if last is None or last.name != terminator:
         raise VerifyException(f"expected the region to end in {terminator}")
     if [value.type for value in last.operands] != list(results):
         wanted = ", ".join(str(t) for t in results)
-        raise VerifyException(f"expected the region to yield {len(results)} values of types {wanted}")
+        raise VerifyException(
+            f"expected the region to yield {len(results)} values of types {wanted}"
+        )
 
 
 def check_comparator(region: Region, elements: Sequence[Attribute]) -> None:

@@ -78,8 +78,14 @@ class FftOp(LinalgExtOperation):
         if (self.real_coeff is None) != (self.imag_coeff is None):
             raise VerifyException("expected both coefficients or none")
         shape = shape_of(self.real)
-        if not shape or shape != shape_of(self.imag) or element_of(self.real) != element_of(self.imag):
-            raise VerifyException("expected real and imag to be of the same type, of rank 1 or more")
+        if (
+            not shape
+            or shape != shape_of(self.imag)
+            or element_of(self.real) != element_of(self.imag)
+        ):
+            raise VerifyException(
+                "expected real and imag to be of the same type, of rank 1 or more"
+            )
         if shape[-1] != DYNAMIC_INDEX and (shape[-1] < 1 or shape[-1] & (shape[-1] - 1)):
             raise VerifyException("only powers of 2 are handled currently")
         self.verify_inits()
@@ -100,8 +106,11 @@ class _Winograd(LinalgExtOperation):
         return (self.operands[1],)
 
     def verify_tile(self, tiled: SSAValue, dims: Sequence[int], flat: SSAValue) -> None:
-        """The leading two dims of `tiled` are tiles of output + kernel - 1; two dims of `flat` are transformed."""
-        tile = self.output_tile_size.value.data + self.kernel_size.value.data - 1  # type: ignore[attr-defined]
+        """
+        The leading two dims of `tiled` are tiles of output + kernel - 1; two dims of `flat` are
+        transformed.
+        """
+        tile = self.output_tile_size.value.data + self.kernel_size.value.data - 1
         rank = len(shape_of(flat))
         if len(dims) != 2 or any(not 0 <= d < rank for d in dims) or dims[0] == dims[1]:
             raise VerifyException("expected exactly two different dimensions of the operand")
@@ -175,8 +184,8 @@ _POSITIONS = ("batch_pos", "m_pos", "k_pos", "input_k_perm", "output_perm")
 @irdl_op_definition
 class Im2colOp(LinalgExtOperation):
     """
-    The image of a convolution as the matrix of a matrix product: for each output place (batch, M, K)
-    the input element at m * stride + window * dilation and its channel, or `pad_value` outside
+    The image of a convolution as the matrix of a matrix product: for each output place (batch, M,
+    K) the input element at m * stride + window * dilation and its channel, or `pad_value` outside
     (IREE: iree_linalg_ext.im2col).
     """
 
@@ -197,13 +206,21 @@ class Im2colOp(LinalgExtOperation):
     input_k_perm = prop_def(DenseArrayBase.constr(i64))
     output_perm = prop_def(DenseArrayBase.constr(i64))
     input_pad_low = var_operand_def(IndexType)
-    static_input_pad_low = prop_def(DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, []))
+    static_input_pad_low = prop_def(
+        DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, [])
+    )
     input_pad_high = var_operand_def(IndexType)
-    static_input_pad_high = prop_def(DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, []))
+    static_input_pad_high = prop_def(
+        DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, [])
+    )
     output_pad_low = var_operand_def(IndexType)
-    static_output_pad_low = prop_def(DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, []))
+    static_output_pad_low = prop_def(
+        DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, [])
+    )
     output_pad_high = var_operand_def(IndexType)
-    static_output_pad_high = prop_def(DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, []))
+    static_output_pad_high = prop_def(
+        DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, [])
+    )
     pad_value = opt_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(DestinationStyleEffects())
@@ -226,11 +243,15 @@ class Im2colOp(LinalgExtOperation):
         def ints(name: str) -> None:
             parser.parse_keyword(name)
             parser.parse_punctuation("=")
-            numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            numbers = parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE, parser.parse_integer
+            )
             properties[name] = DenseArrayBase.from_list(i64, numbers)
 
         def index_list(name: str) -> list[int]:
-            values, static = parse_dynamic_index_list_without_types(parser, dynamic_index=DYNAMIC_INDEX)
+            values, static = parse_dynamic_index_list_without_types(
+                parser, dynamic_index=DYNAMIC_INDEX
+            )
             dynamic[name].extend(values)
             return list(static)
 
@@ -245,7 +266,9 @@ class Im2colOp(LinalgExtOperation):
         nested = parser.parse_comma_separated_list(
             parser.Delimiter.SQUARE, lambda: index_list("output_sizes")
         )
-        properties["static_output_sizes"] = ArrayAttr([ArrayAttr([IntegerAttr(v, i64) for v in group]) for group in nested])
+        properties["static_output_sizes"] = ArrayAttr(
+            [ArrayAttr([IntegerAttr(v, i64) for v in group]) for group in nested]
+        )
         for name in _POSITIONS:
             ints(name)
         for name in _PADS:
@@ -274,7 +297,7 @@ class Im2colOp(LinalgExtOperation):
 
     def print(self, printer: Printer) -> None:
         def ints(name: str) -> None:
-            numbers = ", ".join(str(v) for v in self.properties[name].get_values())  # type: ignore[attr-defined]
+            numbers = ", ".join(str(v) for v in self.properties[name].get_values())
             printer.print_string(f" {name} = [{numbers}]")
 
         def index_list(name: str) -> None:
@@ -299,7 +322,7 @@ class Im2colOp(LinalgExtOperation):
         for name in _POSITIONS:
             ints(name)
         for name in _PADS:
-            if (attr := self.properties.get(f"static_{name}")) is not None and len(attr):  # type: ignore[arg-type]
+            if (attr := self.properties.get(f"static_{name}")) is not None and len(attr):
                 index_list(name)
         if self.pad_value is not None:
             printer.print_string(" pad_value(")
@@ -313,16 +336,29 @@ class Im2colOp(LinalgExtOperation):
 
     def verify_(self) -> None:
         rank = len(shape_of(self.input))
-        positions = [p for name in ("batch_pos", "m_pos", "k_pos") for p in self.properties[name].get_values()]  # type: ignore[attr-defined]
+        positions = [
+            p
+            for name in ("batch_pos", "m_pos", "k_pos")
+            for p in self.properties[name].get_values()
+        ]  # type: ignore[attr-defined]
         if sorted(positions) != list(range(rank)):
-            raise VerifyException("batch_pos, m_pos and k_pos must name every dim of the input once")
+            raise VerifyException(
+                "batch_pos, m_pos and k_pos must name every dim of the input once"
+            )
         windows = len(self.m_pos.get_values())
         for name in ("strides", "dilations", "static_kernel_size"):
             if len(self.properties[name]) != windows:  # type: ignore[arg-type]
-                raise VerifyException(f"expected {name.removeprefix('static_')} to have as many elements as m_pos")
+                raise VerifyException(
+                    f"expected {name.removeprefix('static_')} to have as many elements as m_pos"
+                )
         output = len(shape_of(self.output))
-        if sorted(self.output_perm.get_values()) != list(range(output)) or len(self.static_offsets) != output:
-            raise VerifyException("expected output_perm to permute, and offsets to have, the dims of the output")
+        if (
+            sorted(self.output_perm.get_values()) != list(range(output))
+            or len(self.static_offsets) != output
+        ):
+            raise VerifyException(
+                "expected output_perm to permute, and offsets to have, the dims of the output"
+            )
         if len(self.static_output_sizes) != output:
             raise VerifyException("expected one group of output_sizes per dim of the output")
         if element_of(self.input) != element_of(self.output):

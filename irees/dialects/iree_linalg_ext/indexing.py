@@ -1,4 +1,6 @@
-"""iree_linalg_ext ops that move elements by computed places: scatter, gather, map_load, map_store."""
+"""
+iree_linalg_ext ops that move elements by computed places: scatter, gather, map_load, map_store.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ from .base import (
 
 
 class _Indexed(LinalgExtOperation):
-    """What scatter and gather share: `whole` is indexed at `dimension_map`, `part` holds the slices."""
+    """
+    What scatter and gather share: `whole` is indexed at `dimension_map`, `part` holds the
+    slices.
+    """
 
     NUM_INS: ClassVar = (2, 3)
     NUM_OUTS: ClassVar = (1, 1)
@@ -73,15 +78,23 @@ class _Indexed(LinalgExtOperation):
         dims = self.dimension_map.get_values()  # type: ignore[attr-defined]
         depth = len(dims)
         if not depth or sorted(dims) != list(range(depth)):
-            raise VerifyException("dimension map is invalid: it must be a permutation of [0, index depth)")
-        if not indices or not isinstance(element_of(self.indices), IntegerType | IndexType):  # type: ignore[attr-defined]
-            raise VerifyException("expected indices to be of rank 1 or greater and of integer or index element type")
+            raise VerifyException(
+                "dimension map is invalid: it must be a permutation of [0, index depth)"
+            )
+        if not indices or not isinstance(element_of(self.indices), IntegerType | IndexType):
+            raise VerifyException(
+                "expected indices to be of rank 1 or greater and of integer or index element type"
+            )
         slice_rank = len(whole) - depth
         if slice_rank < 0:
-            raise VerifyException(f"expected {whole_name} rank to be greater or equal to index depth")
+            raise VerifyException(
+                f"expected {whole_name} rank to be greater or equal to index depth"
+            )
         batch = len(part) - slice_rank
         if batch < 0:
-            raise VerifyException(f"expected {part_name} to be at least the rank of non indexed {whole_name} dims")
+            raise VerifyException(
+                f"expected {part_name} to be at least the rank of non indexed {whole_name} dims"
+            )
         if len(indices) != batch + 1 and not (len(indices) == batch and depth == 1):
             raise VerifyException("expected indices to be equal to batch rank or batch rank + 1")
         check_compatible(indices[:batch], part[:batch], f"indices and {part_name} batch")
@@ -91,18 +104,23 @@ class _Indexed(LinalgExtOperation):
         mask = self.mask  # type: ignore[attr-defined]
         if mask is not None:
             if element_of(mask) not in (i1, IntegerType(8)):
-                raise VerifyException("expected mask to have i1 or storage-legalized i8 element type")
+                raise VerifyException(
+                    "expected mask to have i1 or storage-legalized i8 element type"
+                )
             check_compatible(shape_of(mask), part[:batch], "mask and batch")
         if element_of(whole_value) != element_of(part_value):
-            raise VerifyException(f"expected {whole_name} and {part_name} to have the same element type")
+            raise VerifyException(
+                f"expected {whole_name} and {part_name} to have the same element type"
+            )
 
 
 @irdl_op_definition
 class ScatterOp(_Indexed):
     """
-    For each batch index b: original[dimension_map <- indices[b]] = region(updates[b], original[...]).
-    Batch dims lead; indices out of range are skipped; where `unique_indices` is false, updates are
-    applied in order; where the mask is false, nothing is (IREE: iree_linalg_ext.scatter).
+    For each batch index b: original[dimension_map <- indices[b]] = region(updates[b],
+    original[...]). Batch dims lead; indices out of range are skipped; where `unique_indices` is
+    false, updates are applied in order; where the mask is false, nothing is (IREE:
+    iree_linalg_ext.scatter).
     """
 
     name = "iree_linalg_ext.scatter"
@@ -133,8 +151,8 @@ class ScatterOp(_Indexed):
 @irdl_op_definition
 class GatherOp(_Indexed):
     """
-    For each batch index b: output[b] = source[dimension_map <- indices[b]]. Where the mask is false,
-    the output keeps what it has (IREE: iree_linalg_ext.gather).
+    For each batch index b: output[b] = source[dimension_map <- indices[b]]. Where the mask is
+    false, the output keeps what it has (IREE: iree_linalg_ext.gather).
     """
 
     name = "iree_linalg_ext.gather"
@@ -232,8 +250,8 @@ class MapLoadOp(_Mapped):
 @irdl_op_definition
 class MapStoreOp(_Mapped):
     """
-    Each element of the input is stored in the output at the indices that the region computes from the
-    input's, unless the i1 that it yields last is false (IREE: iree_linalg_ext.map_store).
+    Each element of the input is stored in the output at the indices that the region computes from
+    the input's, unless the i1 that it yields last is false (IREE: iree_linalg_ext.map_store).
     """
 
     name = "iree_linalg_ext.map_store"

@@ -1,4 +1,7 @@
-"""iree_linalg_ext ops that order or accumulate along one dim: sort, topk, topk_v2, arg_compare, scan."""
+"""
+iree_linalg_ext ops that order or accumulate along one dim: sort, topk, topk_v2, arg_compare,
+scan.
+"""
 
 from __future__ import annotations
 
@@ -127,9 +130,9 @@ class TopkOp(LinalgExtOperation):
 @irdl_op_definition
 class TopkV2Op(LinalgExtOperation):
     """
-    The first K elements along a dim by a comparator, K being the size of the outs there; indices are
-    optional, of any integer type, and count along the dim unless input indices are given. With
-    `is_sorted` the result is in order (IREE: iree_linalg_ext.topk_v2).
+    The first K elements along a dim by a comparator, K being the size of the outs there; indices
+    are optional, of any integer type, and count along the dim unless input indices are given.
+    With `is_sorted` the result is in order (IREE: iree_linalg_ext.topk_v2).
     """
 
     name = "iree_linalg_ext.topk_v2"
@@ -172,7 +175,9 @@ def _verify_topk(op: TopkOp | TopkV2Op, index_types: list | None) -> None:
         raise VerifyException("expected input/output value types to be identical")
     sizes = source[dim], values[dim]
     if isinstance(op, TopkV2Op) and DYNAMIC_INDEX not in sizes and not 0 < sizes[1] <= sizes[0]:
-        raise VerifyException(f"output dimension must be positive and not exceed input, got {sizes[1]} > {sizes[0]}")
+        raise VerifyException(
+            f"output dimension must be positive and not exceed input, got {sizes[1]} > {sizes[0]}"
+        )
     for indices, shape in ((op.indices, source), (op.output_indices, values)):
         if indices is None:
             continue
@@ -291,6 +296,8 @@ class ScanOp(LinalgExtOperation):
         check_compatible(without(shape, dim), shape_of(self.accumulator), "input/accumulator")
         element = element_of(self.input)
         if any(element_of(value) != element for value in self.outputs):
-            raise VerifyException("expected input, output and accumulator element types to be identical")
+            raise VerifyException(
+                "expected input, output and accumulator element types to be identical"
+            )
         check_region(self.body, [element, element], [element], "iree_linalg_ext.yield")
         self.verify_inits()

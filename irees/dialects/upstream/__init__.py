@@ -1,9 +1,10 @@
 """
-What xDSL's own dialects lack: one module per dialect, each with `OPS`, `ATTRS`, `REPLACES` and `patch()`.
+What xDSL's own dialects lack: one module per dialect, each with `OPS`, `ATTRS`, `REPLACES` and
+`patch()`.
 
-The first time that a dialect is loaded through `irees.dialects`, its module adds the ops and repairs
-xDSL's classes in place. Code that builds ops of xDSL without loading a dialect (a pass does) calls
-`patch_all` first.
+The first time that a dialect is loaded through `irees.dialects`, its module adds the ops and
+repairs xDSL's classes in place. Code that builds ops of xDSL without loading a dialect (a pass
+does) calls `patch_all` first.
 """
 
 from __future__ import annotations

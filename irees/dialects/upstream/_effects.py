@@ -1,4 +1,7 @@
-"""Memory effects of ops on tensors and memrefs, which xDSL leaves undeclared for linalg and others."""
+"""
+Memory effects of ops on tensors and memrefs, which xDSL leaves undeclared for linalg and
+others.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,9 @@ class MaxOp(IRDLOperation):
         map_ = parser.parse_attribute()
         if not isinstance(map_, AffineMapAttr):
             parser.raise_error("expected an affine map", start, parser.pos)
-        dims = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        dims = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
         symbols = parser.parse_optional_comma_separated_list(
             parser.Delimiter.SQUARE, parser.parse_unresolved_operand
         )
@@ -111,8 +113,8 @@ def _print_basis(op, printer: Printer) -> None:
 @irdl_op_definition
 class DelinearizeIndexOp(IRDLOperation):
     """
-    The coordinates of a linear index in a basis; the outermost element of the basis may be left out,
-    and the outermost result is then unbounded (MLIR: affine.delinearize_index).
+    The coordinates of a linear index in a basis; the outermost element of the basis may be left
+    out, and the outermost result is then unbounded (MLIR: affine.delinearize_index).
     """
 
     name = "affine.delinearize_index"
@@ -123,7 +125,9 @@ class DelinearizeIndexOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
 
-    def __init__(self, index: SSAValue, basis: Sequence[SSAValue | int], num_results: int | None = None):
+    def __init__(
+        self, index: SSAValue, basis: Sequence[SSAValue | int], num_results: int | None = None
+    ):
         static, dynamic = split_dynamic_index_list(basis, DYNAMIC_INDEX)
         super().__init__(
             operands=[[index], dynamic],
@@ -169,7 +173,9 @@ class DelinearizeIndexOp(IRDLOperation):
         static = self.static_basis.get_values()
         verify_dynamic_index_list(static, self.dynamic_basis, DYNAMIC_INDEX, " in the basis")
         if len(self.linear_index) != 1 or len(self.res) not in (len(static), len(static) + 1):
-            raise VerifyException("should return an index for each basis element and up to one extra")
+            raise VerifyException(
+                "should return an index for each basis element and up to one extra"
+            )
         if any(size <= 0 and size != DYNAMIC_INDEX for size in static):
             raise VerifyException("no basis element may be statically non-positive")
 
@@ -191,7 +197,11 @@ class LinearizeIndexOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(
-        self, indices: Sequence[SSAValue], basis: Sequence[SSAValue | int], *, disjoint: bool = False
+        self,
+        indices: Sequence[SSAValue],
+        basis: Sequence[SSAValue | int],
+        *,
+        disjoint: bool = False,
     ):
         static, dynamic = split_dynamic_index_list(basis, DYNAMIC_INDEX)
         super().__init__(
@@ -212,7 +222,9 @@ class LinearizeIndexOp(IRDLOperation):
     def parse(cls, parser: Parser) -> LinearizeIndexOp:
         start = parser.pos
         disjoint = parser.parse_optional_keyword("disjoint") is not None
-        found = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+        found = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+        )
         indices = parser.resolve_operands(found, [IndexType()] * len(found), start)
         values, static = _parse_basis(parser, start, "by")
         attributes = parser.parse_optional_attr_dict()
@@ -241,7 +253,9 @@ class LinearizeIndexOp(IRDLOperation):
         static = self.static_basis.get_values()
         verify_dynamic_index_list(static, self.dynamic_basis, DYNAMIC_INDEX, " in the basis")
         if len(self.multi_index) not in (len(static), len(static) + 1) or len(self.res) != 1:
-            raise VerifyException("should be passed an index for each basis element and up to one extra")
+            raise VerifyException(
+                "should be passed an index for each basis element and up to one extra"
+            )
 
 
 @cache

@@ -41,7 +41,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.irdl.operations import OperandDef, OptPropertyDef, ResultDef
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -62,9 +62,21 @@ class RoundingMode(StrEnum):
 
 @irdl_attr_definition
 class RoundingModeAttr(EnumAttribute[RoundingMode]):
-    """`#arith.rounding_mode<downward>`, printed in MLIR as `5 : i32` in the generic form (ArithBase.td)."""
+    """
+    `#arith.rounding_mode<downward>`, printed in MLIR as `5 : i32` in the generic form
+    (ArithBase.td).
+    """
 
     name = "arith.rounding_mode"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> RoundingMode:
+        with parser.in_angle_brackets():
+            return super().parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            super().print_parameter(printer)
 
 
 def element_type(type_: Attribute) -> Attribute:
@@ -97,7 +109,9 @@ def _kind(type_: Attribute) -> str | None:
 def check_kind(type_: Attribute, *kinds: str) -> None:
     """Raise a VerifyException unless the elements are integer, index or float, as wanted."""
     if _kind(type_) not in kinds:
-        raise VerifyException(f"expected {' or '.join(kinds)} or a vector or tensor of it, but got {type_}")
+        raise VerifyException(
+            f"expected {' or '.join(kinds)} or a vector or tensor of it, but got {type_}"
+        )
 
 
 def _same_shape(a: Attribute, b: Attribute) -> None:
@@ -105,7 +119,7 @@ def _same_shape(a: Attribute, b: Attribute) -> None:
     if shaped == (False, False):
         return
     same_kind = type(a) is type(b) and not isinstance(a, MemRefType)
-    if not same_kind or (isinstance(a, ShapedType) and a.get_shape() != b.get_shape()):  # type: ignore[union-attr]
+    if not same_kind or (isinstance(a, ShapedType) and a.get_shape() != b.get_shape()):
         raise VerifyException(f"operand and result must have the same shape, but are {a} and {b}")
 
 
@@ -114,7 +128,9 @@ def _verify_compare(*kinds: str) -> Callable[[IRDLOperation], None]:
         op.get_irdl_definition().verify(op)
         check_kind(op.lhs.type, *kinds)
         if op.lhs.type != op.rhs.type:
-            raise VerifyException(f"operands must have the same type, but are {op.lhs.type} and {op.rhs.type}")
+            raise VerifyException(
+                f"operands must have the same type, but are {op.lhs.type} and {op.rhs.type}"
+            )
         if op.result.type != with_element(op.lhs.type, i1):
             raise VerifyException(f"expected the result to be {with_element(op.lhs.type, i1)}")
 
@@ -132,7 +148,9 @@ def _verify_cast(source: tuple[str, ...], dest: tuple[str, ...], width: str = ""
             return
         from_bits, to_bits = (_bits(t) for t in (a, b))
         if (from_bits <= to_bits) if width == "shrinks" else (from_bits >= to_bits):
-            raise VerifyException(f"the result type {b} must be {'narrower' if width == 'shrinks' else 'wider'} than {a}")
+            raise VerifyException(
+                f"{b} must be {'narrower' if width == 'shrinks' else 'wider'} than {a}"
+            )
 
     return verify
 
@@ -145,7 +163,9 @@ def _verify_index_cast(op) -> None:
     op.get_irdl_definition().verify(op)
     kinds = {_kind(op.input.type), _kind(op.result.type)}
     if kinds != {"integer", "index"}:
-        raise VerifyException("'arith.index_cast' op operand type and result type are cast incompatible")
+        raise VerifyException(
+            "'arith.index_cast' op operand type and result type are cast incompatible"
+        )
     _same_shape(op.input.type, op.result.type)
 
 
@@ -168,7 +188,9 @@ def _verify_select(op: arith.SelectOp) -> None:
     if not isinstance(op.result.type, TensorType | VectorType):
         raise VerifyException(f"expected the condition to be i1, but got {condition}")
     if condition != with_element(op.result.type, i1):
-        raise VerifyException(f"expected the condition to be i1 or {with_element(op.result.type, i1)}")
+        raise VerifyException(
+            f"expected the condition to be i1 or {with_element(op.result.type, i1)}"
+        )
 
 
 def _parse_binary(parser: Parser):
@@ -196,7 +218,9 @@ def _parse_compare(cls, parser: Parser, predicates: list[str], has_fastmath: boo
     if has_fastmath:
         properties["fastmath"] = arith.FastMathFlagsAttr("none")
         if parser.parse_optional_keyword("fastmath"):
-            properties["fastmath"] = arith.FastMathFlagsAttr(arith.FastMathFlagsAttr.parse_parameter(parser))
+            properties["fastmath"] = arith.FastMathFlagsAttr(
+                arith.FastMathFlagsAttr.parse_parameter(parser)
+            )
     attributes = dict(parser.parse_optional_attr_dict())
     parser.parse_punctuation(":")
     type_ = parser.parse_type()
@@ -210,10 +234,14 @@ def _parse_compare(cls, parser: Parser, predicates: list[str], has_fastmath: boo
 
 
 def _init_compare(predicates: list[str], fastmath: bool) -> Callable:
-    def init(self, operand1, operand2, arg: int | str, flags: arith.FastMathFlagsAttr | None = None):
+    def init(
+        self, operand1, operand2, arg: int | str, flags: arith.FastMathFlagsAttr | None = None
+    ):
         lhs, rhs = SSAValue.get(operand1), SSAValue.get(operand2)
         if lhs.type != rhs.type:
-            raise TypeError(f"Comparison operands must have same type, but provided {lhs.type} and {rhs.type}")
+            raise TypeError(
+                f"Comparison operands must have same type, but provided {lhs.type} and {rhs.type}"
+            )
         if isinstance(arg, str):
             if arg not in predicates:
                 raise VerifyException(f"Unknown comparison mnemonic: {arg}")
@@ -265,7 +293,9 @@ def _parse_rounding_cast(cls, parser: Parser):
         if parser.parse_optional_keyword(mode.value):
             properties["roundingmode"] = RoundingModeAttr(mode)
     if parser.parse_optional_keyword("fastmath"):
-        properties["fastmath"] = arith.FastMathFlagsAttr(arith.FastMathFlagsAttr.parse_parameter(parser))
+        properties["fastmath"] = arith.FastMathFlagsAttr(
+            arith.FastMathFlagsAttr.parse_parameter(parser)
+        )
     attributes = dict(parser.parse_optional_attr_dict())
     parser.parse_punctuation(":")
     source = parser.parse_type()
@@ -312,7 +342,10 @@ def _verify_constant(op: arith.ConstantOp) -> None:
 
 @irdl_op_definition
 class RemFOp(IRDLOperation):
-    """The remainder of a floating point division, with the sign of the dividend (MLIR: arith.remf)."""
+    """
+    The remainder of a floating point division, with the sign of the dividend (MLIR:
+    arith.remf).
+    """
 
     T: ClassVar = VarConstraint("T", AnyAttr())
     name = "arith.remf"
@@ -344,7 +377,9 @@ def _number_op(op_name: str, what: str) -> type[IRDLOperation]:
         "lhs": operand_def(t),
         "rhs": operand_def(t),
         "result": result_def(t),
-        "fastmath": prop_def(arith.FastMathFlagsAttr, default_value=arith.FastMathFlagsAttr("none")),
+        "fastmath": prop_def(
+            arith.FastMathFlagsAttr, default_value=arith.FastMathFlagsAttr("none")
+        ),
         "traits": traits_def(Pure()),
         "assembly_format": "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($result)",
         "__init__": init,
@@ -445,7 +480,12 @@ def patch() -> None:
 
     from xdsl.transforms.canonicalization_patterns import arith as patterns
 
-    for name in ("ApplyCmpiPredicateToEqualOperands", "SelectTrueFalsePattern", "SelectFoldCmpfPattern", "SelectConstPattern"):
+    for name in (
+        "ApplyCmpiPredicateToEqualOperands",
+        "SelectTrueFalsePattern",
+        "SelectFoldCmpfPattern",
+        "SelectConstPattern",
+    ):
         if (pattern := getattr(patterns, name, None)) is not None:
             _scalars_only(pattern)
 

@@ -1,9 +1,9 @@
 """
 Repairs of xDSL's reading and printing of float constants.
 
-In a `dense<...>` of floats an integer in hexadecimal is the bits of a float (that is how MLIR prints NaN
-and infinity); xDSL reads it as a number. And xDSL prints infinities of the small float types as `inf`,
-which nothing reads.
+In a `dense<...>` of floats an integer in hexadecimal is the bits of a float (that is how MLIR
+prints NaN and infinity); xDSL reads it as a number. And xDSL prints infinities of the small float
+types as `inf`, which nothing reads.
 """
 
 from __future__ import annotations

@@ -45,7 +45,9 @@ class TransposeOp(IRDLOperation):
     traits = traits_def(NoMemoryEffect())
 
     def __init__(self, source: SSAValue, permutation: AffineMapAttr, result_type: Attribute):
-        super().__init__(operands=[source], properties={"permutation": permutation}, result_types=[result_type])
+        super().__init__(
+            operands=[source], properties={"permutation": permutation}, result_types=[result_type]
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> TransposeOp:
@@ -55,7 +57,9 @@ class TransposeOp(IRDLOperation):
         parser.parse_punctuation(":")
         source_type = parser.parse_type()
         parser.parse_keyword("to")
-        op = cls(parser.resolve_operand(source, source_type), AffineMapAttr(map_), parser.parse_type())
+        op = cls(
+            parser.resolve_operand(source, source_type), AffineMapAttr(map_), parser.parse_type()
+        )
         op.attributes |= attributes
         return op
 
@@ -104,7 +108,10 @@ def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp
 
 
 def _parse_elements(parser: Parser, type_: MemRefType) -> Attribute:
-    """The value, whose `dense<...>` takes its type from the global as MLIR prints it, or has its own."""
+    """
+    The value, whose `dense<...>` takes its type from the global as MLIR prints it, or has its
+    own.
+    """
     text = parser.lexer.input.content
     if parser.parse_optional_keyword("dense") is None:
         return parser.parse_attribute()
@@ -159,7 +166,9 @@ def _verify_copy(op: memref.CopyOp) -> None:
     assert isinstance(source, MemRefType)
     assert isinstance(dest, MemRefType)
     pairs = list(zip(source.get_shape(), dest.get_shape()))
-    if source.get_num_dims() != dest.get_num_dims() or any(DYNAMIC_INDEX not in p and p[0] != p[1] for p in pairs):
+    if source.get_num_dims() != dest.get_num_dims() or any(
+        DYNAMIC_INDEX not in p and p[0] != p[1] for p in pairs
+    ):
         raise VerifyException("Expected source and destination to have the same shape.")
     if source.element_type != dest.element_type:
         raise VerifyException("Expected source and destination to have the same element type.")
@@ -174,7 +183,10 @@ def patch() -> None:
     memref.GlobalOp.parse = classmethod(_parse_global)
     memref.GlobalOp.print = _print_global
     memref.CopyOp.verify_ = _verify_copy
-    set_format(memref.CopyOp, "$source `,` $destination attr-dict `:` type($source) `to` type($destination)")
+    set_format(
+        memref.CopyOp,
+        "$source `,` $destination attr-dict `:` type($source) `to` type($destination)",
+    )
     set_format(memref.CastOp, "$source attr-dict `:` type($source) `to` type($dest)")
     set_format(memref.MemorySpaceCastOp, "$source attr-dict `:` type($source) `to` type($dest)")
     set_format(memref.RankOp, "$source attr-dict `:` type($source)")

@@ -1,4 +1,7 @@
-"""ml_program's loads and stores of globals, which torch-mlir uses for the state of its random numbers."""
+"""
+ml_program's loads and stores of globals, which torch-mlir uses for the state of its random
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ def _parse_global(cls: type[ml_program.GlobalOp], parser: Parser) -> ml_program.
         parser.parse_punctuation(")")
     parser.parse_punctuation(":")
     type_ = parser.parse_type()
-    op = cls(name, type_, UnitAttr() if mutable else None, value, visibility)  # type: ignore[arg-type]
+    op = cls(name, type_, UnitAttr() if mutable else None, value, visibility)
     op.attributes |= parser.parse_optional_attr_dict()
     return op
 

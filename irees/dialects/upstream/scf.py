@@ -46,7 +46,10 @@ _INSERTIONS = ("tensor.parallel_insert_slice", "iree_tensor_ext.parallel_insert_
 
 @irdl_op_definition
 class InParallelOp(IRDLOperation):
-    """Ends an `scf.forall`; holds what each iteration inserts into the shared outputs (MLIR: scf.forall.in_parallel)."""
+    """
+    Ends an `scf.forall`; holds what each iteration inserts into the shared outputs (MLIR:
+    scf.forall.in_parallel).
+    """
 
     name = "scf.forall.in_parallel"
 
@@ -81,7 +84,9 @@ class InParallelOp(IRDLOperation):
 
 @irdl_op_definition
 class ForallOp(IRDLOperation):
-    """Runs its body for every point of an index space, in any order or at once (MLIR: scf.forall)."""
+    """
+    Runs its body for every point of an index space, in any order or at once (MLIR: scf.forall).
+    """
 
     name = "scf.forall"
 
@@ -207,7 +212,11 @@ class ForallOp(IRDLOperation):
         def bound(kind: str) -> None:
             static = self.properties[f"static{kind}"].get_values()  # type: ignore[attr-defined]
             print_dynamic_index_list(
-                printer, DYNAMIC_INDEX, getattr(self, f"dynamic{kind}"), static, delimiter=Parser.Delimiter.PAREN
+                printer,
+                DYNAMIC_INDEX,
+                getattr(self, f"dynamic{kind}"),
+                static,
+                delimiter=Parser.Delimiter.PAREN,
             )
 
         lower, step = self.staticLowerBound.get_values(), self.staticStep.get_values()
@@ -229,9 +238,13 @@ class ForallOp(IRDLOperation):
             printer.print_list([result.type for result in self.res], printer.print_attribute)
             printer.print_string(")")
         last = self.region.block.last_op
-        show_last = isinstance(last, InParallelOp) and bool(last.region.block.ops or last.attributes)
+        show_last = isinstance(last, InParallelOp) and bool(
+            last.region.block.ops or last.attributes
+        )
         printer.print_string(" ")
-        printer.print_region(self.region, print_entry_block_args=False, print_block_terminators=show_last)
+        printer.print_region(
+            self.region, print_entry_block_args=False, print_block_terminators=show_last
+        )
         attributes = dict(self.attributes)
         if self.mapping is not None:
             attributes["mapping"] = self.mapping
@@ -243,12 +256,16 @@ class ForallOp(IRDLOperation):
             static = self.properties[f"static{kind}"].get_values()  # type: ignore[attr-defined]
             if len(static) != loops:
                 raise VerifyException("expected as many lower bounds and steps as upper bounds")
-            verify_dynamic_index_list(static, getattr(self, f"dynamic{kind}"), DYNAMIC_INDEX, f" in {kind}")
+            verify_dynamic_index_list(
+                static, getattr(self, f"dynamic{kind}"), DYNAMIC_INDEX, f" in {kind}"
+            )
         if any(step <= 0 and step != DYNAMIC_INDEX for step in self.staticStep.get_values()):
             raise VerifyException("expected steps to be positive")
         wanted = [*[IndexType()] * loops, *(value.type for value in self.outputs)]
         if [arg.type for arg in self.region.block.args] != wanted:
-            raise VerifyException("expected one index argument per loop, then one per shared output, of its type")
+            raise VerifyException(
+                "expected one index argument per loop, then one per shared output, of its type"
+            )
         if [result.type for result in self.res] != [value.type for value in self.outputs]:
             raise VerifyException("expected the results to have the types of the shared outputs")
         if any(not isinstance(value.type, TensorType) for value in self.outputs):
@@ -263,7 +280,9 @@ def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp
     start = parser.pos
 
     def operands() -> Sequence[SSAValue]:
-        found = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        found = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
         return parser.resolve_operands(found, [IndexType()] * len(found), start)
 
     names = parser.parse_comma_separated_list(
@@ -277,10 +296,14 @@ def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp
     step = operands()
     inits: list = []
     if parser.parse_optional_keyword("init"):
-        inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        inits = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
     types: Sequence[Attribute] = ()
     if parser.parse_optional_punctuation("->"):
-        found = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        found = parser.parse_optional_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_type
+        )
         types = [parser.parse_type()] if found is None else found
     if len(types) != len(inits):
         parser.raise_error("expected one result type per init value", start, parser.pos)

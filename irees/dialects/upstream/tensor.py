@@ -1,4 +1,7 @@
-"""tensor ops that xDSL lacks, and verifiers that say what MLIR's say about slices, reshapes and pads."""
+"""
+tensor ops that xDSL lacks, and verifiers that say what MLIR's say about slices, reshapes and
+pads.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,9 @@ class GenerateOp(IRDLOperation):
     def verify_(self) -> None:
         shape = self.result.type.get_shape()
         if shape.count(DYNAMIC_INDEX) != len(self.dynamic_extents):
-            raise VerifyException("must have as many index operands as dynamic extents in the result type")
+            raise VerifyException(
+                "must have as many index operands as dynamic extents in the result type"
+            )
         if tuple(arg.type for arg in self.body.block.args) != (IndexType(),) * len(shape):
             raise VerifyException("must have one body argument of type index per result dimension")
         last = self.body.block.last_op
@@ -123,7 +128,8 @@ class GatherOp(IRDLOperation):
     traits = traits_def(Pure())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (
-        "$source `[` $indices `]` `gather_dims` `(` $gather_dims `)` (`unique` $unique^)? attr-dict "
+        "$source `[` $indices `]` `gather_dims` `(` $gather_dims `)` (`unique` $unique^)? "
+        "attr-dict "
         "`:` functional-type(operands, results)"
     )
 
@@ -145,7 +151,8 @@ class ScatterOp(IRDLOperation):
     traits = traits_def(Pure())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (
-        "$source `into` $dest `[` $indices `]` `scatter_dims` `(` $scatter_dims `)` (`unique` $unique^)? attr-dict "
+        "$source `into` $dest `[` $indices `]` `scatter_dims` `(` $scatter_dims `)` "
+        "(`unique` $unique^)? attr-dict "
         "`:` functional-type(operands, results)"
     )
 
@@ -161,15 +168,24 @@ def _verify_gather_dims(dims: DenseArrayBase, source: Attribute, indices: Attrib
     assert isinstance(source, TensorType)
     assert isinstance(indices, TensorType)
     values = list(dims.get_values())
-    if not values or values != sorted(set(values)) or not 0 <= values[0] <= values[-1] < source.get_num_dims():
-        raise VerifyException("dims must be non-empty, strictly increasing and within the rank of the source")
+    if (
+        not values
+        or values != sorted(set(values))
+        or not 0 <= values[0] <= values[-1] < source.get_num_dims()
+    ):
+        raise VerifyException(
+            "dims must be non-empty, strictly increasing and within the rank of the source"
+        )
     if indices.get_num_dims() == 0 or indices.get_shape()[-1] != len(values):
         raise VerifyException("the last dim of indices must be as long as the dims")
 
 
 @irdl_op_definition
 class ParallelInsertSliceOp(IRDLOperation):
-    """What one iteration of `scf.forall` contributes to a shared output (MLIR: tensor.parallel_insert_slice)."""
+    """
+    What one iteration of `scf.forall` contributes to a shared output (MLIR:
+    tensor.parallel_insert_slice).
+    """
 
     name = "tensor.parallel_insert_slice"
     source = operand_def(TensorType)
@@ -198,7 +214,9 @@ class ParallelInsertSliceOp(IRDLOperation):
         sizes: Sequence[SSAValue | int],
         strides: Sequence[SSAValue | int],
     ):
-        lists = [split_dynamic_index_list(values, DYNAMIC_INDEX) for values in (offsets, sizes, strides)]
+        lists = [
+            split_dynamic_index_list(values, DYNAMIC_INDEX) for values in (offsets, sizes, strides)
+        ]
         super().__init__(
             operands=[source, dest, *(dynamic for _, dynamic in lists)],
             properties={
@@ -210,14 +228,17 @@ class ParallelInsertSliceOp(IRDLOperation):
     def verify_(self) -> None:
         verify_slice(self, self.dest.type, self.source.type)
         parent = self.parent_op()
-        if parent is not None and parent.name not in ("scf.forall.in_parallel", "iree_codegen.workgroup_scope"):
+        if parent is not None and parent.name not in (
+            "scf.forall.in_parallel",
+            "iree_codegen.workgroup_scope",
+        ):
             raise VerifyException("expected to be inside scf.forall.in_parallel")
 
 
 def verify_slice(op, whole: Attribute, part: Attribute) -> None:
     """
-    The offsets, sizes and strides of `op` take a slice of `whole` that has the type `part`, where dims of
-    size 1 may be missing from `part`, and what is known to be out of bounds is an error.
+    The offsets, sizes and strides of `op` take a slice of `whole` that has the type `part`, where
+    dims of size 1 may be missing from `part`, and what is known to be out of bounds is an error.
     """
     assert isinstance(whole, TensorType)
     assert isinstance(part, TensorType)
@@ -232,7 +253,9 @@ def verify_slice(op, whole: Attribute, part: Attribute) -> None:
     if whole.element_type != part.element_type:
         raise VerifyException("expected element types of source and result to match")
     offsets, sizes, strides = lists
-    for dim, (offset, size, stride, extent) in enumerate(zip(offsets, sizes, strides, whole.get_shape())):
+    for dim, (offset, size, stride, extent) in enumerate(
+        zip(offsets, sizes, strides, whole.get_shape())
+    ):
         if size < 0 and size != DYNAMIC_INDEX:
             raise VerifyException(f"expected size {dim} to be non-negative, but got {size}")
         if offset < 0 and offset != DYNAMIC_INDEX:
@@ -245,15 +268,19 @@ def verify_slice(op, whole: Attribute, part: Attribute) -> None:
             continue
         last = offset + (size - 1) * stride
         if not 0 <= last < extent:
-            raise VerifyException(f"slice along dimension {dim} runs out-of-bounds: {last} >= {extent}")
+            raise VerifyException(
+                f"slice along dimension {dim} runs out-of-bounds: {last} >= {extent}"
+            )
     if rank_reduction(sizes, part.get_shape()) is None:
-        raise VerifyException(f"expected type to be a tensor of shape {list(sizes)} or a rank-reduced version of it")
+        raise VerifyException(
+            f"expected type to be a tensor of shape {list(sizes)} or a rank-reduced version of it"
+        )
 
 
 def rank_reduction(sizes: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
     """
-    Which dims of `sizes` are missing in `shape`: all of them 1. None if `shape` is not a rank-reduced
-    `sizes`. Where there is a choice, the first 1s go, as in MLIR.
+    Which dims of `sizes` are missing in `shape`: all of them 1. None if `shape` is not a
+    rank-reduced `sizes`. Where there is a choice, the first 1s go, as in MLIR.
     """
     dropped: list[int] = []
     position = 0
@@ -277,7 +304,9 @@ def _verify_insert_slice(op: tensor.InsertSliceOp) -> None:
     verify_slice(op, op.dest.type, op.source.type)
 
 
-def _verify_reshape_like(collapsed: TensorType, expanded: TensorType, reassociation: ArrayAttr) -> None:
+def _verify_reshape_like(
+    collapsed: TensorType, expanded: TensorType, reassociation: ArrayAttr
+) -> None:
     if collapsed.element_type != expanded.element_type:
         raise VerifyException("expected element types of source and result to match")
     if collapsed.get_num_dims() > 0:
@@ -316,7 +345,9 @@ def _parse_expand_shape(cls: type[tensor.ExpandShapeOp], parser: Parser) -> tens
     reassociation = parser.parse_attribute()
     dynamic, static = [], None
     if parser.parse_optional_keyword("output_shape"):
-        dynamic, static = parse_dynamic_index_list_without_types(parser, dynamic_index=DYNAMIC_INDEX)
+        dynamic, static = parse_dynamic_index_list_without_types(
+            parser, dynamic_index=DYNAMIC_INDEX
+        )
     attributes = dict(parser.parse_optional_attr_dict())
     parser.parse_punctuation(":")
     source_type = parser.parse_type()
@@ -342,12 +373,18 @@ def _verify_reshape(op: tensor.ReshapeOp) -> None:
     assert isinstance(source, TensorType)
     assert isinstance(shape, TensorType)
     if source.element_type != result.element_type:
-        raise VerifyException("element types of source and destination tensor types should be the same")
+        raise VerifyException(
+            "element types of source and destination tensor types should be the same"
+        )
     if shape.get_num_dims() != 1:
         raise VerifyException("shape tensor must have a rank one")
     sizes = source.get_shape(), result.get_shape()
-    if not any(DYNAMIC_INDEX in size for size in sizes) and math.prod(sizes[0]) != math.prod(sizes[1]):
-        raise VerifyException("source and destination tensor should have the same number of elements")
+    if not any(DYNAMIC_INDEX in size for size in sizes) and math.prod(sizes[0]) != math.prod(
+        sizes[1]
+    ):
+        raise VerifyException(
+            "source and destination tensor should have the same number of elements"
+        )
     if shape.get_shape()[0] not in (result.get_num_dims(), DYNAMIC_INDEX):
         raise VerifyException("length of shape operand differs from the result's tensor rank")
 
@@ -363,7 +400,9 @@ def _verify_pad(op: tensor.PadOp) -> None:
         raise VerifyException("expected as many low and high paddings as dims of source and result")
     for dim, sizes in enumerate(zip(low, shape, high)):
         if DYNAMIC_INDEX not in sizes and result[dim] not in (sum(sizes), DYNAMIC_INDEX):
-            raise VerifyException(f"expected dim {dim} of the result to be {sum(sizes)}, but got {result[dim]}")
+            raise VerifyException(
+                f"expected dim {dim} of the result to be {sum(sizes)}, but got {result[dim]}"
+            )
     if [arg.type for arg in op.region.block.args] != [IndexType()] * len(shape):
         raise VerifyException("expected one region argument of type index per dim of the source")
     last = op.region.block.last_op
@@ -416,7 +455,9 @@ def _print_expand_shape(op: tensor.ExpandShapeOp, printer: Printer) -> None:
     printer.print_string(" ")
     print_reassociation(printer, op.reassociation)
     printer.print_string(" output_shape ")
-    print_dynamic_index_list(printer, DYNAMIC_INDEX, op.dynamic_output_shape, op.static_output_shape.get_values())
+    print_dynamic_index_list(
+        printer, DYNAMIC_INDEX, op.dynamic_output_shape, op.static_output_shape.get_values()
+    )
     printer.print_op_attributes(op.attributes)
     printer.print_string(" : ")
     printer.print_attribute(op.src.type)

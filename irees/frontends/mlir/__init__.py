@@ -71,7 +71,9 @@ def import_mlir(
             place = parser.place(error.span.start) if parser is not None else source.name
             raise ParseError(_first_line(error.msg), location=place) from None
         except VerifyException as error:
-            raise ParseError(_first_line(str(error)), location=_place(parser, source.name)) from None
+            raise ParseError(
+                _first_line(str(error)), location=_place(parser, source.name)
+            ) from None
         except RecursionError:
             raise LimitExceededError(
                 f"the text nests too deeply (brackets may nest {MAX_DEPTH} deep)",

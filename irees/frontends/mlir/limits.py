@@ -22,14 +22,18 @@ MAX_SPLAT_BYTES = 1 << 20
 """A splat that takes more than this stays one element in memory."""
 
 _TOKENS = re.compile(
-    r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=|[(\[{<]|[)\]}>]|(?<![\w"])-?[0-9]{%d,}' % (MAX_DIGITS + 1)
+    r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=|[(\[{<]|[)\]}>]|(?<![\w"])-?[0-9]'
+    rf"{{{MAX_DIGITS + 1},}}"
 )
 _OPENING = frozenset("([{<")
 _CLOSING = frozenset(")]}>")
 
 
 def check_limits(text: str, place: Callable[[int], str]) -> None:
-    """Raise a LimitExceededError for text that nests deeper, or has longer numbers, than is allowed."""
+    """
+    Raise a LimitExceededError for text that nests deeper, or has longer numbers, than is
+    allowed.
+    """
     depth = 0
     for match in _TOKENS.finditer(text):
         token = match.group()

@@ -158,20 +158,26 @@ class ImportParser(Parser):
             data = self._hex_elements(hex_text, element_type, count, size)
         elif literal is None:
             if count:
-                self.raise_error("expected at least one element in the dense literal", start, self.pos)
+                self.raise_error(
+                    "expected at least one element in the dense literal", start, self.pos
+                )
             data = b""
         else:
             values = [value.to_type(self, element_type) for value in literal[0]]
             if literal[1] and literal[1] != shape:
                 self.raise_error(
-                    f"shape mismatch in dense literal: the type has {shape}, the literal {literal[1]}",
+                    f"shape mismatch in dense literal: the type has {shape}, it {literal[1]}",
                     start,
                     self.pos,
                 )
             if isinstance(element_type, IntegerType):
                 values = [element_type.get_normalized_value(value) for value in values]
             data = element_type.pack(values)
-        if len(data) == size and not (literal is not None and literal[1]) and count * size <= MAX_SPLAT_BYTES:
+        if (
+            len(data) == size
+            and not (literal is not None and literal[1])
+            and count * size <= MAX_SPLAT_BYTES
+        ):
             data = data * count
         assert isinstance(element_type, AnyFloat | ComplexType) or data is not None
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
@@ -183,10 +189,16 @@ class ImportParser(Parser):
             data = None
         if data is None:
             self.raise_error("expected a hexadecimal string in the dense literal")
-        if element_type == IntegerType(1) and (len(data) == (count + 7) // 8 or len(data) == 1) and count > 1:
+        if (
+            element_type == IntegerType(1)
+            and (len(data) == (count + 7) // 8 or len(data) == 1)
+            and count > 1
+        ):
             if len(data) == 1 and data in (b"\xff", b"\x00"):
                 return bytes([data[0] & 1])
-            return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little").tobytes()
+            return np.unpackbits(
+                np.frombuffer(data, np.uint8), count=count, bitorder="little"
+            ).tobytes()
         if len(data) not in (size, count * size) or (count == 0 and data):
             self.raise_error(
                 f"the dense literal has {len(data)} byte(s), but the type takes {count * size}"

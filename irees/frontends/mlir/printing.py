@@ -52,8 +52,8 @@ def write_module(
     module: Operation, stream: IO[str], *, elide_resources: bool = True, debuginfo: bool = False
 ) -> None:
     """
-    Write a module as text. With `elide_resources=False` the bytes of the resources that it names follow
-    it, so that `import_mlir` of the text gives the same program.
+    Write a module as text. With `elide_resources=False` the bytes of the resources that it names
+    follow it, so that `import_mlir` of the text gives the same program.
     """
     printer = ModulePrinter(stream, debuginfo)
     printer.print_op(module)

@@ -1,8 +1,8 @@
 """
 Cuts `{-# ... #-}` off MLIR text, and finds the resources in it.
 
-The section may be a gigabyte of hexadecimal digits, so nothing here copies it: the scanner walks the
-names and punctuation between the long strings and remembers where those start and end.
+The section may be a gigabyte of hexadecimal digits, so nothing here copies it: the scanner walks
+the names and punctuation between the long strings and remembers where those start and end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from irees.dialects.resources import Blob
 from irees.errors import ParseError
 
 _BEGIN = re.compile(rb"^[ \t]*\{-#", re.MULTILINE)
-_TOKEN = re.compile(rb'\s*(?://[^\n]*\s*)*(?:(#-\})|([{}\[\]:,])|(")|([A-Za-z_$.][\w$.]*)|(-?[0-9][\w.+-]*))')
+_TOKEN = re.compile(
+    rb'\s*(?://[^\n]*\s*)*(?:(#-\})|([{}\[\]:,])|(")|([A-Za-z_$.][\w$.]*)|(-?[0-9][\w.+-]*))'
+)
 _CHUNK = 1 << 20
 
 
@@ -42,7 +44,9 @@ class Source:
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise ParseError("the text is not UTF-8", location=self.place(start + error.start)) from None
+            raise ParseError(
+                "the text is not UTF-8", location=self.place(start + error.start)
+            ) from None
         if "\0" in text:
             raise ParseError(
                 "the text has a NUL character", location=self.place(start + raw.index(b"\0"))
@@ -60,13 +64,15 @@ class Source:
 
 
 def _count_lines(data: Any, start: int, end: int) -> int:
-    return sum(bytes(data[i : min(i + _CHUNK, end)]).count(b"\n") for i in range(start, end, _CHUNK))
+    return sum(
+        bytes(data[i : min(i + _CHUNK, end)]).count(b"\n") for i in range(start, end, _CHUNK)
+    )
 
 
 def open_source(path_or_text: str | bytes | os.PathLike[str], name: str | None = None) -> Source:
     """
-    A file (mapped, not read) or text. A `str` is text if it begins as MLIR does or has a line break or
-    a brace in it, and a path otherwise.
+    A file (mapped, not read) or text. A `str` is text if it begins as MLIR does or has a line
+    break or a brace in it, and a path otherwise.
     """
     if isinstance(path_or_text, bytes):
         return Source(name or "<text>", path_or_text)
@@ -89,7 +95,10 @@ def is_text(source: str) -> bool:
 
 
 class _Scanner:
-    """Walks the metadata dictionaries; strings below `dialect_resources: {builtin: ...}` become blobs."""
+    """
+    Walks the metadata dictionaries; strings below `dialect_resources: {builtin: ...}` become
+    blobs.
+    """
 
     def __init__(self, source: Source, data: Any, start: int):
         self.source, self.data, self.pos = source, data, start
@@ -173,7 +182,7 @@ class _Scanner:
         if key is None or self.path != ["dialect_resources", "builtin"]:
             return
         if bytes(self.view[start : start + 2]).lower() != b"0x":
-            raise self.error(f"resource {key!r} must be a hexadecimal string, \"0x...\"")
+            raise self.error(f'resource {key!r} must be a hexadecimal string, "0x..."')
         if key in self.source.blobs:
             raise self.error(f"resource {key!r} is defined twice")
         try:

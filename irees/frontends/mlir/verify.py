@@ -16,6 +16,18 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from irees.errors import VerifyError
 
+_MALFORMED = (
+    DiagnosticException,
+    ValueError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    NotImplementedError,
+    OverflowError,
+)
+"""What verifiers of xDSL raise on IR that they did not expect."""
+
 
 def verify_module(module: Operation) -> None:
     """Raise a VerifyError for the first op that breaks a rule."""
@@ -32,8 +44,7 @@ def _verify_op(op: Operation) -> None:
         raise
     except VerifyException as error:
         raise VerifyError(_innermost(error), op=op) from None
-    except (DiagnosticException, ValueError, AssertionError, AttributeError, KeyError, IndexError, TypeError,
-            NotImplementedError, OverflowError) as error:  # fmt: skip
+    except _MALFORMED as error:
         reason = _innermost(error) or type(error).__name__
         raise VerifyError(f"the op is malformed: {reason}", op=op) from error
     if op.regions and op.get_trait(SymbolTable) is not None:
@@ -66,7 +77,10 @@ def _verify_symbols(op: Operation) -> None:
 
 
 def _verify_dominance(region: Region) -> None:
-    """Every operand in `region` is defined above its use, in a block that dominates it or around it."""
+    """
+    Every operand in `region` is defined above its use, in a block that dominates it or around
+    it.
+    """
     dominance = DominanceInfo(region) if region.first_block is not region.last_block else None
     for block in region.blocks:
         seen: set[Operation] = set()

@@ -102,7 +102,10 @@ def test_i1_blobs_are_bits_or_bytes():
 
 def test_blob_of_an_array_is_a_view():
     array = np.arange(6, dtype=np.float32)
-    attr = resource_attr(Blob.from_array("p", array), import_mlir("%0 = tensor.empty() : tensor<2x3xf32>").body.block.first_op.results[0].type)
+    attr = resource_attr(
+        Blob.from_array("p", array),
+        import_mlir("%0 = tensor.empty() : tensor<2x3xf32>").body.block.first_op.results[0].type,
+    )
     view = constant_array(attr)
     assert np.shares_memory(view, array)
     assert view.shape == (2, 3)
@@ -135,11 +138,16 @@ def test_a_huge_splat_is_one_element():
 )
 def test_dense_literals(literal, expected):
     value = constant_array(constants(import_mlir(f"%0 = arith.constant {literal}"))[0])
-    np.testing.assert_array_equal(value.astype(float) if value.dtype.kind == "V" else value, np.array(expected).reshape(value.shape))
+    np.testing.assert_array_equal(
+        value.astype(float) if value.dtype.kind == "V" else value,
+        np.array(expected).reshape(value.shape),
+    )
 
 
 def test_every_op_knows_its_place():
-    module = import_mlir("func.func @f() {\n  %c = arith.constant 1 : i32\n  return\n}\n", name="x.mlir")
+    module = import_mlir(
+        "func.func @f() {\n  %c = arith.constant 1 : i32\n  return\n}\n", name="x.mlir"
+    )
     constant = next(op for op in module.walk() if op.name == "arith.constant")
     assert isinstance(constant.location, FileLineColLoc)
     assert (constant.location.line.data, constant.location.column.data) == (2, 3)
@@ -170,13 +178,21 @@ def test_error_of_the_parser_names_the_place():
 
 
 def test_error_of_a_verifier_names_op_and_place():
-    text = "func.func @f(%a: tensor<4xf32>) {\n  %c = tensor.extract_slice %a[3] [2] [1] : tensor<4xf32> to tensor<2xf32>\n  return\n}"
+    text = (
+        "func.func @f(%a: tensor<4xf32>) {\n"
+        "  %c = tensor.extract_slice %a[3] [2] [1] : tensor<4xf32> to tensor<2xf32>\n  return\n}"
+    )
     with pytest.raises(VerifyError) as info:
         import_mlir(text, name="x.mlir")
     assert str(info.value).startswith("x.mlir:2:3: error: tensor.extract_slice: ")
     assert "out-of-bounds" in str(info.value)
 
 
+FUNC = (
+    "func.func @f(%%a: tensor<1x1x4x4xf32>, %%b: tensor<*xf32>, %%k: tensor<2x2xf32>) {\n"
+    "%s  return\n}"
+)
+SECTION = "module {\n}\n{-#\n dialect_resources: { builtin: { %s } }\n#-}\n"
 HOSTILE = {
     "empty": "",
     "blank": "\n \n",
@@ -186,17 +202,17 @@ HOSTILE = {
     "truncated": "func.func @f() {\n",
     "deep types": "%0 = tensor.empty() : " + "tensor<" * 100000 + "\n",
     "deep regions": "builtin.module {\n" * 20000,
-    "deep arrays": "%0 = arith.constant dense<" + "[" * 5000 + "1" + "]" * 5000 + "> : tensor<1xi32>\n",
+    "deep arrays": "%0 = arith.constant dense<" + "[" * 5000 + "1" + "]" * 5000 + "> : i32\n",
     "deep attributes": "module attributes {a = " + "[" * 3000 + "]" * 3000 + "} {\n}",
     "deep locations": "module {\n} loc(" + "callsite(" * 3000,
     "deep affine": "#m = affine_map<(d0) -> (" + "(" * 3000 + "d0" + ")" * 3000 + ")>\nmodule {\n}",
     "digits": "%0 = arith.constant " + "9" * 10000 + " : i64\n",
     "hex digits": "%0 = arith.constant 0x" + "F" * 10000 + " : i64\n",
     "wide integer": "%0 = arith.constant 300 : i8\n",
-    "iterator": '%0 = linalg.generic {indexing_maps = [], iterator_types = ["up"]} outs() {\n^bb0:\n}',
+    "iterator": '%0 = linalg.generic {indexing_maps = [], iterator_types = ["up"]} {\n^bb0:\n}',
     "no maps": "linalg.generic {\n}",
     "predicate": "func.func @f(%a: i32) {\n  %0 = arith.cmpi wrong, %a, %a : i32\n  return\n}",
-    "use before def": "func.func @f() {\n  %1 = arith.addi %0, %0 : i32\n  %0 = arith.constant 1 : i32\n  return\n}",
+    "use before def": FUNC % "  %1 = arith.addi %0, %0 : i32\n  %0 = arith.constant 1 : i32\n",
     "undefined": "func.func @f() {\n  return %0 : i32\n}",
     "redefinition": "func.func @f() {\n  return\n}\nfunc.func @f() {\n  return\n}",
     "unknown op": "\n  nowhere.op\n",
@@ -204,12 +220,14 @@ HOSTILE = {
     "section string": 'module {\n}\n{-#\n dialect_resources: { builtin: { a: "0x',
     "section hex": 'module {\n}\n{-#\n dialect_resources: { builtin: { a: "hello" } }\n#-}\n',
     "section odd": 'module {\n}\n{-#\n dialect_resources: { builtin: { a: "0x123456789" } }\n#-}\n',
-    "section twice": 'module {\n}\n{-#\n dialect_resources: { builtin: { a: "0x04000000", a: "0x04000000" } }\n#-}\n',
+    "section twice": SECTION % 'a: "0x04000000", a: "0x04000000"',
     "section deep": "module {\n}\n{-#\n" + "{" * 10000,
-    "unranked": "func.func @f(%a: tensor<*xf32>) {\n  %0 = linalg.exp ins(%a : tensor<*xf32>) outs(%a : tensor<*xf32>) -> tensor<*xf32>\n  return\n}",
-    "strides": "func.func @f(%a: tensor<1x1x4x4xf32>, %k: tensor<2x2xf32>, %o: tensor<1x1x3x3xf32>) {\n"
-    "  %0 = linalg.pooling_nchw_sum {strides = dense<0> : tensor<2xi64>} ins(%a, %k : tensor<1x1x4x4xf32>, tensor<2x2xf32>)"
-    " outs(%o : tensor<1x1x3x3xf32>) -> tensor<1x1x3x3xf32>\n  return\n}",
+    "unranked": FUNC % "  %0 = linalg.exp ins(%b : tensor<*xf32>) outs(%b : tensor<*xf32>)\n",
+    "strides": FUNC % (
+        "  %0 = linalg.pooling_nchw_sum {strides = dense<0> : tensor<2xi64>}"
+        " ins(%a, %k : tensor<1x1x4x4xf32>, tensor<2x2xf32>) outs(%a : tensor<1x1x4x4xf32>)"
+        " -> tensor<1x1x4x4xf32>\n"
+    ),
     "missing file": "/nowhere/x.mlir",
     "a directory": "/",
 }  # fmt: skip

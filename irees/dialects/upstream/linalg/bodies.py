@@ -55,7 +55,9 @@ def cast(value: SSAValue, to: Attribute, unsigned: bool = False) -> SSAValue:
         return (arith.FPToUIOp if unsigned else arith.FPToSIOp)(value, to).result
     elif isinstance(source, AnyFloat) and isinstance(to, AnyFloat):
         if source.bitwidth != to.bitwidth:
-            return (arith.TruncFOp if source.bitwidth > to.bitwidth else arith.ExtFOp)(value, to).result
+            return (arith.TruncFOp if source.bitwidth > to.bitwidth else arith.ExtFOp)(
+                value, to
+            ).result
     raise ValueError(f"linalg has no cast from {source} to {to}")
 
 
@@ -205,7 +207,9 @@ def elementwise(function: str) -> Body:
     def body(args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
         *inputs, out = args
         if function == "select":
-            return arith.SelectOp(inputs[0], *(cast(v, out.type, unsigned) for v in inputs[1:])).result
+            return arith.SelectOp(
+                inputs[0], *(cast(v, out.type, unsigned) for v in inputs[1:])
+            ).result
         values = [cast(value, out.type, unsigned) for value in inputs]
         if function in UNARY:
             if function == "abs" and isinstance(out.type, IntegerType):
@@ -238,7 +242,9 @@ def fill_rng_2d(args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
     column = cast(IndexOp(1).result, i32)
     state = step(arith.AddiOp(row, seed).result)
     state = step(arith.AddiOp(column, state).result)
-    width = arith.MulfOp(arith.SubfOp(high, low).result, constant(2.3283063999999999e-10, f64)).result
+    width = arith.MulfOp(
+        arith.SubfOp(high, low).result, constant(2.3283063999999999e-10, f64)
+    ).result
     value = arith.MulfOp(
         arith.AddfOp(arith.SIToFPOp(state, f64).result, constant(2147483647.0, f64)).result, width
     ).result
@@ -261,7 +267,9 @@ BODIES: dict[str, Body] = {
 def hidden_region(
     body: Body, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], unsigned: bool = False
 ) -> Region:
-    """The region of a named op over these operands. Raises ValueError where the types do not fit."""
+    """
+    The region of a named op over these operands. Raises ValueError where the types do not fit.
+    """
     block = Block(arg_types=element_types((*inputs, *outputs)))
     with ImplicitBuilder(block):
         YieldOp(body(block.args, unsigned))

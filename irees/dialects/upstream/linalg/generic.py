@@ -1,4 +1,7 @@
-"""Repairs of the linalg ops that xDSL has: what they parse, what they accept, what effects they have."""
+"""
+Repairs of the linalg ops that xDSL has: what they parse, what they accept, what effects they
+have.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ def parse_generic(cls: type[ops.GenericOp], parser: Parser) -> ops.GenericOp:
     maps = attributes.pop("indexing_maps", None)
     iterators = attributes.pop("iterator_types", None)
     if not isinstance(maps, ArrayAttr) or iterators is None:
-        parser.raise_error("expected indexing_maps and iterator_types for linalg.generic", start, parser.pos)
+        parser.raise_error(
+            "expected indexing_maps and iterator_types for linalg.generic", start, parser.pos
+        )
     iterators = to_iterator_types(parser, iterators)
     doc = attributes.pop("doc", None)
     library_call = attributes.pop("library_call", None)
@@ -156,7 +161,9 @@ def _verify_transpose(op: ops.TransposeOp) -> None:
 
 
 def add_effects(classes) -> None:
-    """Declare the memory effects of linalg ops, so that CSE and DCE know those on tensors as pure."""
+    """
+    Declare the memory effects of linalg ops, so that CSE and DCE know those on tensors as pure.
+    """
     for cls in classes:
         if cls.name in ("linalg.yield", "linalg.index"):
             cls.traits.add_trait(Pure())
@@ -179,14 +186,28 @@ def patch() -> None:
     _set_body(ops.FillOp, copy)
     _set_body(ops.CopyOp, copy, has_cast=True)
     ops.FillOp.verify_ = _verify_fill
-    for cls in (ops.AddOp, ops.SubOp, ops.MulOp, ops.MaxOp, ops.MinOp, ops.ExpOp, ops.LogOp, ops.SqrtOp, ops.SelectOp):
+    for cls in (
+        ops.AddOp,
+        ops.SubOp,
+        ops.MulOp,
+        ops.MaxOp,
+        ops.MinOp,
+        ops.ExpOp,
+        ops.LogOp,
+        ops.SqrtOp,
+        ops.SelectOp,
+    ):
         _set_body(cls, elementwise(cls.name.removeprefix("linalg.")))
     ops.TransposeOp.parse = parse_permutation_like("permutation")
     ops.TransposeOp.print = _print_transpose
     ops.TransposeOp.verify_ = _verify_transpose
-    ops.BroadcastOp, ops.ReduceOp = regions.BroadcastOp, regions.ReduceOp  # type: ignore[misc, assignment]
+    ops.BroadcastOp, ops.ReduceOp = regions.BroadcastOp, regions.ReduceOp
     for cls in vars(ops).values():
-        if isinstance(cls, type) and getattr(cls, "name", "").startswith("linalg.") and hasattr(cls, "traits"):
+        if (
+            isinstance(cls, type)
+            and getattr(cls, "name", "").startswith("linalg.")
+            and hasattr(cls, "traits")
+        ):
             add_effects([cls])
 
 

@@ -17,19 +17,46 @@ def _contraction(name: str, loops: str, maps: str, doc: str = "A contraction"):
 
 CONTRACTIONS = [
     _contraction("batch_matmul", "bmnk", "bmk,bkn->bmn", "A matrix product per batch"),
-    _contraction("batch_reduce_matmul", "bmnk", "bmk,bkn->mn", "The sum over a batch of matrix products"),
+    _contraction(
+        "batch_reduce_matmul", "bmnk", "bmk,bkn->mn", "The sum over a batch of matrix products"
+    ),
     _contraction("matvec", "mn", "mn,n->m", "Matrix times vector"),
     _contraction("vecmat", "nm", "m,mn->n", "Vector times matrix"),
     _contraction("batch_matvec", "bmk", "bmk,bk->bm", "Matrix times vector per batch"),
     _contraction("batch_vecmat", "bnk", "bk,bkn->bn", "Vector times matrix per batch"),
     _contraction("dot", "m", "m,m->", "The dot product of two vectors"),
-    _contraction("mmt4d", "mnkabc", "mkac,nkbc->mnab", "A product of tiled matrices, the right one transposed"),
+    _contraction(
+        "mmt4d",
+        "mnkabc",
+        "mkac,nkbc->mnab",
+        "A product of tiled matrices, the right one transposed",
+    ),
     _contraction("batch_mmt4d", "bmnkace", "bmkae,bnkce->bmnac", "mmt4d per batch"),
-    _contraction("matmul_transpose_a", "mnk", "km,kn->mn", "A matrix product, the left operand transposed"),
-    _contraction("matmul_transpose_b", "mnk", "mk,nk->mn", "A matrix product, the right operand transposed"),
-    _contraction("batch_matmul_transpose_a", "bmnk", "bkm,bkn->bmn", "batch_matmul, the left operand transposed"),
-    _contraction("batch_matmul_transpose_b", "bmnk", "bmk,bnk->bmn", "batch_matmul, the right operand transposed"),
-    named("quantized_batch_matmul", "bmnk", "bmk,bkn,,->bmn", "quantized", "batch_matmul of integers with zero points"),
+    _contraction(
+        "matmul_transpose_a", "mnk", "km,kn->mn", "A matrix product, the left operand transposed"
+    ),
+    _contraction(
+        "matmul_transpose_b", "mnk", "mk,nk->mn", "A matrix product, the right operand transposed"
+    ),
+    _contraction(
+        "batch_matmul_transpose_a",
+        "bmnk",
+        "bkm,bkn->bmn",
+        "batch_matmul, the left operand transposed",
+    ),
+    _contraction(
+        "batch_matmul_transpose_b",
+        "bmnk",
+        "bmk,bnk->bmn",
+        "batch_matmul, the right operand transposed",
+    ),
+    named(
+        "quantized_batch_matmul",
+        "bmnk",
+        "bmk,bkn,,->bmn",
+        "quantized",
+        "batch_matmul of integers with zero points",
+    ),
 ]
 
 _CONV = "A convolution"
@@ -55,7 +82,9 @@ CONVOLUTIONS = [
     named("depthwise_conv_2d_nchw_chw", "nyxchw", "ncYX,chw->ncyx", doc=_DEPTHWISE),
     named("depthwise_conv_2d_nhwc_hwc_q", "nyxchw", "nYXc,hwc,,->nyxc", "quantized", _DEPTHWISE),
     named("depthwise_conv_2d_nhwc_hwcm", "nyxcmhw", "nYXc,hwcm->nyxcm", doc=_DEPTHWISE),
-    named("depthwise_conv_2d_nhwc_hwcm_q", "nyxcmhw", "nYXc,hwcm,,->nyxcm", "quantized", _DEPTHWISE),
+    named(
+        "depthwise_conv_2d_nhwc_hwcm_q", "nyxcmhw", "nYXc,hwcm,,->nyxcm", "quantized", _DEPTHWISE
+    ),
     named("depthwise_conv_3d_ndhwc_dhwc", "nzyxdhwc", "nZYXc,dhwc->nzyxc", doc=_DEPTHWISE),
     named("depthwise_conv_3d_ncdhw_cdhw", "nzyxdhwc", "ncZYX,cdhw->nczyx", doc=_DEPTHWISE),
     named("depthwise_conv_3d_ndhwc_dhwcm", "nzyxmdhwc", "nZYXc,dhwcm->nzyxcm", doc=_DEPTHWISE),
@@ -86,6 +115,14 @@ ELEMENTWISE = [
     )
 ]  # fmt: skip
 
-RANDOM = [named("fill_rng_2d", "mn", ",,->mn", "fill_rng_2d", "Pseudo random numbers from indices and a seed")]
+RANDOM = [
+    named(
+        "fill_rng_2d",
+        "mn",
+        ",,->mn",
+        "fill_rng_2d",
+        "Pseudo random numbers from indices and a seed",
+    )
+]
 
 OPS = [*CONTRACTIONS, *CONVOLUTIONS, *POOLINGS, *ELEMENTWISE, *RANDOM]

@@ -1,4 +1,7 @@
-"""linalg ops that are not one loop nest with a scalar body: softmax, pack, unpack, winograd transforms."""
+"""
+linalg ops that are not one loop nest with a scalar body: softmax, pack, unpack, winograd
+transforms.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,9 @@ class SoftmaxOp(IRDLOperation):
         shape, out = _shape(self.input), _shape(self.output)
         if not 0 <= self.dimension.value.data < len(shape):
             raise VerifyException(f"incorrect dimension specified: {self.dimension.value.data}")
-        if len(shape) != len(out) or any(DYNAMIC_INDEX not in p and p[0] != p[1] for p in zip(shape, out)):
+        if len(shape) != len(out) or any(
+            DYNAMIC_INDEX not in p and p[0] != p[1] for p in zip(shape, out)
+        ):
             raise VerifyException("incompatible output shape")
         _check_result(self, self.output)
 
@@ -135,9 +140,11 @@ class _Relayout(IRDLOperation):
             printer.print_string(")")
         if outer := self.outer_dims_perm.get_values():  # type: ignore[attr-defined]
             printer.print_string(f" outer_dims_perm = {list(outer)}")
-        printer.print_string(f" inner_dims_pos = {list(self.inner_dims_pos.get_values())} inner_tiles = ")  # type: ignore[attr-defined]
+        printer.print_string(
+            f" inner_dims_pos = {list(self.inner_dims_pos.get_values())} inner_tiles = "
+        )  # type: ignore[attr-defined]
         static = self.static_inner_tiles.get_values()  # type: ignore[attr-defined]
-        print_dynamic_index_list(printer, DYNAMIC_INDEX, self.inner_tiles, static)  # type: ignore[attr-defined]
+        print_dynamic_index_list(printer, DYNAMIC_INDEX, self.inner_tiles, static)
         printer.print_string(" into ")
         printer.print_ssa_value(self.dest)  # type: ignore[attr-defined]
         printer.print_op_attributes(self.attributes)
@@ -149,14 +156,16 @@ class _Relayout(IRDLOperation):
     def _verify(self, unpacked: SSAValue, packed: SSAValue) -> None:
         shape, rank = _shape(unpacked), len(_shape(unpacked))
         positions = self.inner_dims_pos.get_values()  # type: ignore[attr-defined]
-        outer = self.outer_dims_perm.get_values() or tuple(range(rank))  # type: ignore[attr-defined]
+        outer = self.outer_dims_perm.get_values() or tuple(range(rank))
         tiles = self.static_inner_tiles.get_values()  # type: ignore[attr-defined]
-        verify_dynamic_index_list(tiles, self.inner_tiles, DYNAMIC_INDEX, " in inner_tiles")  # type: ignore[attr-defined]
+        verify_dynamic_index_list(tiles, self.inner_tiles, DYNAMIC_INDEX, " in inner_tiles")
         if len(set(positions)) != len(positions) or any(not 0 <= p < rank for p in positions):
             raise VerifyException("invalid inner_dims_pos vector")
         if sorted(outer) != list(range(rank)):
             raise VerifyException("invalid outer_dims_perm vector")
-        if len(tiles) != len(positions) or any(size < 1 and size != DYNAMIC_INDEX for size in tiles):
+        if len(tiles) != len(positions) or any(
+            size < 1 and size != DYNAMIC_INDEX for size in tiles
+        ):
             raise VerifyException("expected one positive inner tile per inner_dims_pos")
         if _element(unpacked) != _element(packed):
             raise VerifyException("expected source and dest to have the same element type")
@@ -166,8 +175,12 @@ class _Relayout(IRDLOperation):
             expected[position] = math.ceil(expected[position] / tile) if known else DYNAMIC_INDEX
         expected = [expected[dim] for dim in outer] + list(tiles)
         got = _shape(packed)
-        if len(got) != len(expected) or any(DYNAMIC_INDEX not in p and p[0] != p[1] for p in zip(got, expected)):
-            raise VerifyException(f"expected the packed shape to be {expected}, but got {list(got)}")
+        if len(got) != len(expected) or any(
+            DYNAMIC_INDEX not in p and p[0] != p[1] for p in zip(got, expected)
+        ):
+            raise VerifyException(
+                f"expected the packed shape to be {expected}, but got {list(got)}"
+            )
         _check_result(self, self.dest)  # type: ignore[attr-defined]
 
 
@@ -231,7 +244,9 @@ class PackOp(_Relayout):
     dest = operand_def(ShapedType)
     padding_value = opt_operand_def()
     inner_tiles = var_operand_def(IndexType)
-    outer_dims_perm = prop_def(DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, []))
+    outer_dims_perm = prop_def(
+        DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, [])
+    )
     inner_dims_pos = prop_def(DenseArrayBase.constr(i64))
     static_inner_tiles = prop_def(DenseArrayBase.constr(i64))
     res = var_result_def(TensorType)
@@ -267,9 +282,13 @@ class PackOp(_Relayout):
             raise VerifyException("expected the padding to have the element type of the source")
         if self.padding_value is None:
             shape = _shape(self.source)
-            for position, tile in zip(self.inner_dims_pos.get_values(), self.static_inner_tiles.get_values()):
+            for position, tile in zip(
+                self.inner_dims_pos.get_values(), self.static_inner_tiles.get_values()
+            ):
                 if DYNAMIC_INDEX not in (shape[position], tile) and shape[position] % tile:
-                    raise VerifyException("invalid tile factor or output size provided: a padding_value is needed")
+                    raise VerifyException(
+                        "invalid tile factor or output size provided: a padding_value is needed"
+                    )
 
 
 @irdl_op_definition
@@ -280,7 +299,9 @@ class UnPackOp(_Relayout):
     source = operand_def(ShapedType)
     dest = operand_def(ShapedType)
     inner_tiles = var_operand_def(IndexType)
-    outer_dims_perm = prop_def(DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, []))
+    outer_dims_perm = prop_def(
+        DenseArrayBase.constr(i64), default_value=DenseArrayBase.from_list(i64, [])
+    )
     inner_dims_pos = prop_def(DenseArrayBase.constr(i64))
     static_inner_tiles = prop_def(DenseArrayBase.constr(i64))
     res = var_result_def(TensorType)
@@ -379,6 +400,8 @@ OPS = [
     PackOp,
     UnPackOp,
     _winograd("linalg.winograd_filter_transform", "G . filter . G^T of a filter, F x H x W x C"),
-    _winograd("linalg.winograd_input_transform", "B^T . tile . B of the tiles of an image, N x H x W x C"),
+    _winograd(
+        "linalg.winograd_input_transform", "B^T . tile . B of the tiles of an image, N x H x W x C"
+    ),
     _winograd("linalg.winograd_output_transform", "A^T . tile . A, back to an image N x H x W x F"),
 ]

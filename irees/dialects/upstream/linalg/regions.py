@@ -1,8 +1,9 @@
 """
 linalg ops whose body is written with them: reduce, map, broadcast, elementwise, contract.
 
-`reduce` and `broadcast` replace xDSL's, which take one operand and are not structured ops; here all are,
-like any named op. The short forms `{ arith.addf }` of reduce and map are read, and printed in full.
+`reduce` and `broadcast` replace xDSL's, which take one operand and are not structured ops; here
+all are, like any named op. The short forms `{ arith.addf }` of reduce and map are read, and
+printed in full.
 """
 
 from __future__ import annotations
@@ -75,16 +76,24 @@ def _parse_payload(parser: Parser):
 
     def build(operands: Sequence[SSAValue], result: Attribute):
         definition = op.get_irdl_definition()  # type: ignore[attr-defined]
-        properties = {k: v.default_value for k, v in definition.properties.items() if v.default_value is not None}
+        properties = {
+            k: v.default_value
+            for k, v in definition.properties.items()
+            if v.default_value is not None
+        }
         for key in list(attributes):
             if key in definition.properties:
                 properties[key] = attributes.pop(key)
-        return op.create(operands=operands, result_types=[result], properties=properties, attributes=attributes)
+        return op.create(
+            operands=operands, result_types=[result], properties=properties, attributes=attributes
+        )
 
     return build
 
 
-def _body_of_payload(build, args: Sequence[Attribute], order: Sequence[int], result: Attribute) -> Region:
+def _body_of_payload(
+    build, args: Sequence[Attribute], order: Sequence[int], result: Attribute
+) -> Region:
     block = Block(arg_types=args)
     op = build([block.args[i] for i in order], result)
     block.add_op(op)
@@ -107,7 +116,9 @@ def _print_long_body(op: LinalgStructuredOperation, printer: Printer) -> None:
 
 @irdl_op_definition
 class ReduceOp(LinalgStructuredOperation):
-    """Combines the elements along `dimensions` into the inits by its region (MLIR: linalg.reduce)."""
+    """
+    Combines the elements along `dimensions` into the inits by its region (MLIR: linalg.reduce).
+    """
 
     name = "linalg.reduce"
     dimensions = prop_def(DenseArrayBase.constr(i64))
@@ -136,12 +147,17 @@ class ReduceOp(LinalgStructuredOperation):
         rank, reduced = _rank(self.inputs[0]), self.dimensions.get_values()
         kept = [dim for dim in range(rank) if dim not in reduced]
         return ArrayAttr(
-            [*[_projection(rank, range(rank))] * len(self.inputs), *[_projection(rank, kept)] * len(self.outputs)]
+            [
+                *[_projection(rank, range(rank))] * len(self.inputs),
+                *[_projection(rank, kept)] * len(self.outputs),
+            ]
         )
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
         reduced = self.dimensions.get_values()
-        return ArrayAttr([REDUCTION if dim in reduced else PARALLEL for dim in range(_rank(self.inputs[0]))])
+        return ArrayAttr(
+            [REDUCTION if dim in reduced else PARALLEL for dim in range(_rank(self.inputs[0]))]
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> ReduceOp:
@@ -154,7 +170,9 @@ class ReduceOp(LinalgStructuredOperation):
             body = _parse_long_body(parser)
         else:
             if len(ins) != 1 or len(outs) != 1:
-                parser.raise_error("expected one input and one init with a short payload", start, parser.pos)
+                parser.raise_error(
+                    "expected one input and one init with a short payload", start, parser.pos
+                )
             args = element_types((*ins, *outs))
             body = _body_of_payload(build, args, (1, 0), args[1])
         op = cls(ins, outs, dimensions, body)
@@ -180,14 +198,18 @@ class ReduceOp(LinalgStructuredOperation):
 
 @irdl_op_definition
 class MapOp(LinalgStructuredOperation):
-    """Computes each element of the init from those of the inputs by its region (MLIR: linalg.map)."""
+    """
+    Computes each element of the init from those of the inputs by its region (MLIR: linalg.map).
+    """
 
     name = "linalg.map"
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
 
     def __init__(self, inputs: Sequence[SSAValue], init: SSAValue, body: Region):
-        super().__init__(operands=[inputs, [init]], result_types=[_tensor_types([init])], regions=[body])
+        super().__init__(
+            operands=[inputs, [init]], result_types=[_tensor_types([init])], regions=[body]
+        )
 
     def get_indexing_maps(self) -> ArrayAttr[AffineMapAttr]:
         rank = _rank(self.outputs[0])
@@ -236,7 +258,13 @@ class BroadcastOp(LinalgStructuredOperation):
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
 
-    def __init__(self, input: SSAValue, init: SSAValue, dimensions: Attribute, result: Attribute | None = None):
+    def __init__(
+        self,
+        input: SSAValue,
+        init: SSAValue,
+        dimensions: Attribute,
+        result: Attribute | None = None,
+    ):
         super().__init__(
             operands=[[input], [init]],
             result_types=[_tensor_types([init]) if result is None else [result]],
@@ -247,7 +275,10 @@ class BroadcastOp(LinalgStructuredOperation):
     def get_indexing_maps(self) -> ArrayAttr[AffineMapAttr]:
         rank, added = _rank(self.outputs[0]), self.dimensions.get_values()
         return ArrayAttr(
-            [_projection(rank, [d for d in range(rank) if d not in added]), _projection(rank, range(rank))]
+            [
+                _projection(rank, [d for d in range(rank) if d not in added]),
+                _projection(rank, range(rank)),
+            ]
         )
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
@@ -291,7 +322,10 @@ def _parse_maps(parser: Parser) -> Attribute | None:
 
 @irdl_op_definition
 class ElementwiseOp(LinalgStructuredOperation):
-    """A function of every element, its inputs broadcast or transposed by maps (MLIR: linalg.elementwise)."""
+    """
+    A function of every element, its inputs broadcast or transposed by maps (MLIR:
+    linalg.elementwise).
+    """
 
     name = "linalg.elementwise"
     kind = prop_def(ElementwiseKindAttr)
@@ -319,7 +353,10 @@ class ElementwiseOp(LinalgStructuredOperation):
             return self.indexing_maps
         rank = _rank(self.outputs[0])
         return ArrayAttr(
-            [_projection(rank, range(rank) if isinstance(v.type, ShapedType) else ()) for v in self.operands]
+            [
+                _projection(rank, range(rank) if isinstance(v.type, ShapedType) else ())
+                for v in self.operands
+            ]
         )
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
@@ -369,7 +406,10 @@ class ElementwiseOp(LinalgStructuredOperation):
 
 @irdl_op_definition
 class ContractOp(LinalgStructuredOperation):
-    """Multiply and add over the dims that are in both inputs' maps and not in the output's (MLIR: linalg.contract)."""
+    """
+    Multiply and add over the dims that are in both inputs' maps and not in the output's (MLIR:
+    linalg.contract).
+    """
 
     name = "linalg.contract"
     indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
@@ -396,7 +436,11 @@ class ContractOp(LinalgStructuredOperation):
         return self.indexing_maps
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
-        output = {e.position for e in self.indexing_maps.data[-1].data.results if isinstance(e, AffineDimExpr)}
+        output = {
+            e.position
+            for e in self.indexing_maps.data[-1].data.results
+            if isinstance(e, AffineDimExpr)
+        }
         loops = self.indexing_maps.data[0].data.num_dims
         return ArrayAttr([PARALLEL if dim in output else REDUCTION for dim in range(loops)])
 
@@ -409,7 +453,9 @@ class ContractOp(LinalgStructuredOperation):
         results = parse_arrow_types(parser)
         maps = attributes.pop("indexing_maps", maps) if maps is None else maps
         if maps is None or len(ins) != 2 or len(outs) != 1:
-            parser.raise_error("expected indexing_maps, two inputs and one output", start, parser.pos)
+            parser.raise_error(
+                "expected indexing_maps, two inputs and one output", start, parser.pos
+            )
         try:
             op = cls(ins, outs, maps, attributes.pop("cast", None), results)
         except ValueError as error:

@@ -4,8 +4,9 @@ Named linalg ops from one line each.
 `named("conv_2d_nhwc_hwcf", "nyxfhwc", "nYXc,hwcf->nyxf")` says it all: the loops in the order of
 MLIR's iteration domain, and per operand the loop of each dim. A loop is parallel when the result
 has it and a reduction when not. `Z Y X` are the dims of an image under a window: `Y` stands for
-`y * stride + h * dilation`, with `(z, d)`, `(y, h)`, `(x, w)` as pairs of output and window loops; the
-k-th pair that occurs takes the k-th stride and dilation. The body is one of `bodies.BODIES`.
+`y * stride + h * dilation`, with `(z, d)`, `(y, h)`, `(x, w)` as pairs of output and window
+loops; the k-th pair that occurs takes the k-th stride and dilation. The body is one of
+`bodies.BODIES`.
 
 Every such op is xDSL's `LinalgStructuredOperation`, so whatever works on maps, iterators and body
 (generalization first of all) knows them without naming them.
@@ -166,7 +167,9 @@ class TableOperation(NamedOperation, ABC):
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
         spec = self.SPEC
         if not spec.maps:
-            return ArrayAttr([PARALLEL] * _rank(self.outputs[0] if self.outputs else self.operands[-1]))
+            return ArrayAttr(
+                [PARALLEL] * _rank(self.outputs[0] if self.outputs else self.operands[-1])
+            )
         return iterator_types(spec.loops, spec.maps[-1])
 
     def verify_(self) -> None:
@@ -211,8 +214,14 @@ class MappedOperation(TableOperation, ABC):
 
 
 def named(
-    name: str, loops: str = "", maps: str = "", body: str | Body = "contraction", doc: str = "",
-    *, base: type[TableOperation] | None = None, strided: bool | None = None,
+    name: str,
+    loops: str = "",
+    maps: str = "",
+    body: str | Body = "contraction",
+    doc: str = "",
+    *,
+    base: type[TableOperation] | None = None,
+    strided: bool | None = None,
 ) -> type[TableOperation]:
     """Define the op `linalg.<name>`; see the module's docstring for the notation."""
     operands = tuple(maps.replace("->", ",").split(",")) if maps else ()
@@ -270,10 +279,16 @@ def parse_named(cls: type[NamedOperation], parser: Parser) -> NamedOperation:
         if key in definition.properties:
             properties[key] = attributes.pop(key)
     for key in ("strides", "dilations"):
-        if key in definition.properties and key not in properties and not issubclass(cls, TableOperation):
+        if (
+            key in definition.properties
+            and key not in properties
+            and not issubclass(cls, TableOperation)
+        ):
             properties[key] = int_elements([1, 1])
     try:
-        body = cls.SPEC.body if issubclass(cls, TableOperation) else getattr(cls, "irees_body", None)
+        body = (
+            cls.SPEC.body if issubclass(cls, TableOperation) else getattr(cls, "irees_body", None)
+        )
         if body is not None:
             region = hidden_region(body, ins, outs, is_unsigned(properties.get("cast")))
         else:
@@ -320,4 +335,12 @@ def default_maps(cls: type[NamedOperation]) -> Attribute | None:
     return definition.default_value if definition is not None else None
 
 
-__all__ = ["MappedOperation", "Spec", "StridedOperation", "TableOperation", "elementwise_op", "int_elements", "named"]
+__all__ = [
+    "MappedOperation",
+    "Spec",
+    "StridedOperation",
+    "TableOperation",
+    "elementwise_op",
+    "int_elements",
+    "named",
+]

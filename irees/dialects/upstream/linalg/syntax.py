@@ -54,7 +54,10 @@ def parse_arrow_types(parser: Parser) -> Sequence[Attribute]:
 
 
 def print_arrow_types(printer: Printer, types: Sequence[Attribute], parens: bool = True) -> None:
-    """` -> type` of one, ` -> (type, type)` of several; without parentheses for tm_tensor and the like."""
+    """
+    ` -> type` of one, ` -> (type, type)` of several; without parentheses for tm_tensor and the
+    like.
+    """
     if not types:
         return
     printer.print_string(" -> ")
@@ -66,7 +69,9 @@ def print_arrow_types(printer: Printer, types: Sequence[Attribute], parens: bool
 
 
 def to_iterator_types(parser: Parser, attr: Attribute) -> ArrayAttr[IteratorTypeAttr]:
-    """`["parallel", "reduction"]`, as strings or as attributes, or an error at the parser's place."""
+    """
+    `["parallel", "reduction"]`, as strings or as attributes, or an error at the parser's place.
+    """
     if not isinstance(attr, ArrayAttr):
         parser.raise_error("expected iterator_types to be an array")
     result: list[IteratorTypeAttr] = []

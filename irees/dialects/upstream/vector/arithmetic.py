@@ -69,7 +69,9 @@ def _parse_kind(parser: Parser) -> CombiningKindAttr:
 
 @irdl_op_definition
 class MultiReductionOp(IRDLOperation):
-    """Combines a vector along `reduction_dims` into an accumulator (MLIR: vector.multi_reduction)."""
+    """
+    Combines a vector along `reduction_dims` into an accumulator (MLIR: vector.multi_reduction).
+    """
 
     name = "vector.multi_reduction"
     source = operand_def(VectorType)
@@ -80,7 +82,11 @@ class MultiReductionOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(
-        self, source: SSAValue, acc: SSAValue, kind: CombiningKindFlag, reduction_dims: Sequence[int]
+        self,
+        source: SSAValue,
+        acc: SSAValue,
+        kind: CombiningKindFlag,
+        reduction_dims: Sequence[int],
     ):
         super().__init__(
             operands=[source, acc],
@@ -124,7 +130,9 @@ class MultiReductionOp(IRDLOperation):
             raise VerifyException("reduction dims must be different dims of the source")
         kept = tuple(size for dim, size in enumerate(dims) if dim not in reduced)
         if shape(self.dest.type) != kept or self.acc.type != self.dest.type:
-            raise VerifyException("destination and accumulator must have the shape of what is not reduced")
+            raise VerifyException(
+                "destination and accumulator must have the shape of what is not reduced"
+            )
 
 
 @irdl_op_definition
@@ -153,7 +161,11 @@ class ContractionOp(IRDLOperation):
     ):
         super().__init__(
             operands=[lhs, rhs, acc],
-            properties={"indexing_maps": indexing_maps, "iterator_types": iterator_types, "kind": kind},
+            properties={
+                "indexing_maps": indexing_maps,
+                "iterator_types": iterator_types,
+                "kind": kind,
+            },
             result_types=[acc.type],
         )
 
@@ -161,7 +173,9 @@ class ContractionOp(IRDLOperation):
     def parse(cls, parser: Parser) -> ContractionOp:
         start = parser.pos
         given = dict(parser.parse_optional_attr_dict())
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        operands = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = [parser.parse_type()]
@@ -171,10 +185,12 @@ class ContractionOp(IRDLOperation):
         types.append(parser.parse_type())
         maps, iterators = given.pop("indexing_maps", None), given.pop("iterator_types", None)
         if len(operands) != 3 or maps is None or not isinstance(iterators, ArrayAttr):
-            parser.raise_error("expected three operands, indexing_maps and iterator_types", start, parser.pos)
+            parser.raise_error(
+                "expected three operands, indexing_maps and iterator_types", start, parser.pos
+            )
         kind = given.pop("kind", _ADD)
         values = parser.resolve_operands(operands, types, start)
-        op = cls(*values, maps, ArrayAttr([_iterator(parser, it) for it in iterators]), kind)  # type: ignore[arg-type]
+        op = cls(*values, maps, ArrayAttr([_iterator(parser, it) for it in iterators]), kind)
         op.attributes |= {**given, **attributes}
         return op
 
@@ -200,9 +216,14 @@ class ContractionOp(IRDLOperation):
         for operand, attr in zip(self.operands, self.indexing_maps):
             map_, dims = attr.data, shape(operand.type)
             if map_.num_dims != len(self.iterator_types) or len(map_.results) != len(dims):
-                raise VerifyException("expected maps over the iterators, of the rank of their operand")
+                raise VerifyException(
+                    "expected maps over the iterators, of the rank of their operand"
+                )
             for expr, size in zip(map_.results, dims):
-                if not isinstance(expr, AffineDimExpr) or sizes.setdefault(expr.position, size) != size:
+                if (
+                    not isinstance(expr, AffineDimExpr)
+                    or sizes.setdefault(expr.position, size) != size
+                ):
                     raise VerifyException("invalid indexing map, or dims of different size")
         if self.acc.type != self.result.type:
             raise VerifyException("expected the accumulator to have the type of the result")
@@ -218,7 +239,9 @@ def _iterator(parser: Parser, attr: Attribute) -> IteratorTypeAttr:
 
 @irdl_op_definition
 class OuterProductOp(IRDLOperation):
-    """lhs[i] * rhs[j], or lhs[i] * rhs, combined with an accumulator (MLIR: vector.outerproduct)."""
+    """
+    lhs[i] * rhs[j], or lhs[i] * rhs, combined with an accumulator (MLIR: vector.outerproduct).
+    """
 
     name = "vector.outerproduct"
     lhs = operand_def(VectorType)
@@ -228,7 +251,13 @@ class OuterProductOp(IRDLOperation):
     result = result_def(VectorType)
     traits = traits_def(Pure())
 
-    def __init__(self, lhs: SSAValue, rhs: SSAValue, acc: SSAValue | None = None, kind: CombiningKindAttr = _ADD):
+    def __init__(
+        self,
+        lhs: SSAValue,
+        rhs: SSAValue,
+        acc: SSAValue | None = None,
+        kind: CombiningKindAttr = _ADD,
+    ):
         assert isinstance(lhs.type, VectorType)
         sizes = [*lhs.type.get_shape(), *shape(rhs.type)]
         super().__init__(
@@ -240,7 +269,9 @@ class OuterProductOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> OuterProductOp:
         start = parser.pos
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        operands = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
         attributes = dict(parser.parse_optional_attr_dict())
         parser.parse_punctuation(":")
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
@@ -250,7 +281,7 @@ class OuterProductOp(IRDLOperation):
         all_types = [*types, VectorType(types[0].element_type, sizes)]
         values = parser.resolve_operands(operands, all_types[: len(operands)], start)
         kind = attributes.pop("kind", _ADD)
-        op = cls(*values, **({} if len(values) == 3 else {"acc": None}), kind=kind)  # type: ignore[arg-type]
+        op = cls(*values, **({} if len(values) == 3 else {"acc": None}), kind=kind)
         op.attributes |= attributes
         return op
 
@@ -290,7 +321,9 @@ class ScanOp(IRDLOperation):
         start = parser.pos
         kind = _parse_kind(parser)
         parser.parse_punctuation(",")
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        operands = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
         clauses = parse_clauses(parser, ("reduction_dim", "inclusive"))
         attributes = {**parser.parse_optional_attr_dict(), **clauses}
         parser.parse_punctuation(":")
@@ -312,7 +345,9 @@ class ScanOp(IRDLOperation):
         printer.print_string(f" <{self.kind.data.value}>, ")
         printer.print_list(self.operands, printer.print_ssa_value)
         inclusive = "true" if self.inclusive.value.data else "false"
-        printer.print_string(f" reduction_dim = {self.reduction_dim.value.data}, inclusive = {inclusive}")
+        printer.print_string(
+            f" reduction_dim = {self.reduction_dim.value.data}, inclusive = {inclusive}"
+        )
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_list([value.type for value in self.operands], printer.print_attribute)
@@ -350,21 +385,29 @@ class MaskOp(IRDLOperation):
     traits = traits_def(RecursiveMemoryEffect())
 
     def __init__(
-        self, mask: SSAValue, body: Region, result_types: Sequence[Attribute], passthru: SSAValue | None = None
+        self,
+        mask: SSAValue,
+        body: Region,
+        result_types: Sequence[Attribute],
+        passthru: SSAValue | None = None,
     ):
         super().__init__(operands=[mask, passthru], regions=[body], result_types=[result_types])
 
     @classmethod
     def parse(cls, parser: Parser) -> MaskOp:
         start = parser.pos
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        operands = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
         region = parser.parse_region()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         mask_type = parser.parse_type()
         types: Sequence[Attribute] = ()
         if parser.parse_optional_punctuation("->"):
-            found = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+            found = parser.parse_optional_comma_separated_list(
+                parser.Delimiter.PAREN, parser.parse_type
+            )
             types = [parser.parse_type()] if found is None else found
         if len(operands) > 1 + len(types[:1]):
             parser.raise_error("expected a mask and at most one passthru", start, parser.pos)

@@ -1,4 +1,7 @@
-"""vector ops that move elements: shape_cast, transpose, slices, elements, gather, scatter, interleave."""
+"""
+vector ops that move elements: shape_cast, transpose, slices, elements, gather, scatter,
+interleave.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,9 @@ def parse_clauses(parser: Parser, names: Sequence[str]) -> dict[str, Attribute]:
 
 def print_clauses(printer: Printer, clauses: dict[str, ArrayAttr]) -> None:
     """The inverse of `parse_clauses`."""
-    printer.print_string(" " + ", ".join(f"{name} = {ints(attr)}" for name, attr in clauses.items()))
+    printer.print_string(
+        " " + ", ".join(f"{name} = {ints(attr)}" for name, attr in clauses.items())
+    )
 
 
 @irdl_op_definition
@@ -91,7 +96,10 @@ class ShapeCastOp(IRDLOperation):
 
 @irdl_op_definition
 class TransposeOp(IRDLOperation):
-    """A vector with its dims permuted: dim i of the result is dim permutation[i] (MLIR: vector.transpose)."""
+    """
+    A vector with its dims permuted: dim i of the result is dim permutation[i] (MLIR:
+    vector.transpose).
+    """
 
     name = "vector.transpose"
     vector = operand_def(VectorType)
@@ -115,12 +123,17 @@ class TransposeOp(IRDLOperation):
         if sorted(permutation) != list(range(len(source))):
             raise VerifyException("transposition must be a permutation of the dims of the vector")
         if shape(self.result.type) != tuple(source[dim] for dim in permutation):
-            raise VerifyException("expected the shape of the result to be the permuted shape of the operand")
+            raise VerifyException(
+                "expected the shape of the result to be the permuted shape of the operand"
+            )
 
 
 @irdl_op_definition
 class ExtractStridedSliceOp(IRDLOperation):
-    """A slice of a vector at fixed places; trailing dims that are not named are whole (MLIR: vector.extract_strided_slice)."""
+    """
+    A slice of a vector at fixed places; trailing dims that are not named are whole (MLIR:
+    vector.extract_strided_slice).
+    """
 
     name = "vector.extract_strided_slice"
     source = operand_def(VectorType)
@@ -150,7 +163,9 @@ class ExtractStridedSliceOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
-        print_clauses(printer, {"offsets": self.offsets, "sizes": self.sizes, "strides": self.strides})
+        print_clauses(
+            printer, {"offsets": self.offsets, "sizes": self.sizes, "strides": self.strides}
+        )
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.source.type)
@@ -172,9 +187,14 @@ class ExtractStridedSliceOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        source, offsets, sizes, strides = shape(self.source.type), *map(ints, (self.offsets, self.sizes, self.strides))
+        source, offsets, sizes, strides = (
+            shape(self.source.type),
+            *map(ints, (self.offsets, self.sizes, self.strides)),
+        )
         if not len(offsets) == len(sizes) == len(strides) or len(sizes) > len(source):
-            raise VerifyException("expected offsets, sizes and strides of the same length, within the rank")
+            raise VerifyException(
+                "expected offsets, sizes and strides of the same length, within the rank"
+            )
         if any(stride != 1 for stride in strides):
             raise VerifyException("expected strides to be 1")
         if any(o < 0 or s < 1 or o + s > n for o, s, n in zip(offsets, sizes, source)):
@@ -196,7 +216,9 @@ class InsertStridedSliceOp(IRDLOperation):
     traits = traits_def(Pure())
     irdl_options = (ParsePropInAttrDict(),)
 
-    def __init__(self, source: SSAValue | Operation, dest: SSAValue | Operation, offsets: Sequence[int]):
+    def __init__(
+        self, source: SSAValue | Operation, dest: SSAValue | Operation, offsets: Sequence[int]
+    ):
         source, dest = SSAValue.get(source), SSAValue.get(dest)
         super().__init__(
             operands=[source, dest],
@@ -241,7 +263,9 @@ class InsertStridedSliceOp(IRDLOperation):
     def verify_(self) -> None:
         source, dest, offsets = shape(self.source.type), shape(self.dest.type), ints(self.offsets)
         if len(offsets) != len(dest) or len(source) > len(dest):
-            raise VerifyException("expected one offset per dim of dest, and source of no higher rank")
+            raise VerifyException(
+                "expected one offset per dim of dest, and source of no higher rank"
+            )
         padded = (1,) * (len(dest) - len(source)) + source
         if any(o < 0 or o + s > n for o, s, n in zip(offsets, padded, dest)):
             raise VerifyException("expected the slice to be within dest")
@@ -266,7 +290,9 @@ class FromElementsOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> FromElementsOp:
         start = parser.pos
-        found = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        found = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
@@ -339,7 +365,9 @@ class StepOp(IRDLOperation):
         super().__init__(result_types=[result_type])
 
     def verify_(self) -> None:
-        if len(shape(self.result.type)) != 1 or not isinstance(self.result.type.element_type, IndexType):
+        if len(shape(self.result.type)) != 1 or not isinstance(
+            self.result.type.element_type, IndexType
+        ):
             raise VerifyException("expected a vector of rank 1 of index")
 
 
@@ -355,7 +383,8 @@ class ConstantMaskOp(IRDLOperation):
 
     def __init__(self, sizes: Sequence[int], result_type: Attribute):
         super().__init__(
-            properties={"mask_dim_sizes": DenseArrayBase.from_list(i64, sizes)}, result_types=[result_type]
+            properties={"mask_dim_sizes": DenseArrayBase.from_list(i64, sizes)},
+            result_types=[result_type],
         )
 
     def verify_(self) -> None:
@@ -385,8 +414,8 @@ def _verify_indexed(op, value_type: Attribute, others: Sequence[SSAValue]) -> No
 @irdl_op_definition
 class GatherOp(IRDLOperation):
     """
-    Elements of `base` at offsets plus a vector of indices along its innermost dim; where the mask is
-    false, those of `pass_thru` (MLIR: vector.gather).
+    Elements of `base` at offsets plus a vector of indices along its innermost dim; where the mask
+    is false, those of `pass_thru` (MLIR: vector.gather).
     """
 
     name = "vector.gather"
@@ -405,9 +434,16 @@ class GatherOp(IRDLOperation):
     )
 
     def __init__(
-        self, base: SSAValue, offsets: Sequence[SSAValue], index_vec: SSAValue, mask: SSAValue, pass_thru: SSAValue
+        self,
+        base: SSAValue,
+        offsets: Sequence[SSAValue],
+        index_vec: SSAValue,
+        mask: SSAValue,
+        pass_thru: SSAValue,
     ):
-        super().__init__(operands=[base, offsets, index_vec, mask, pass_thru], result_types=[pass_thru.type])
+        super().__init__(
+            operands=[base, offsets, index_vec, mask, pass_thru], result_types=[pass_thru.type]
+        )
 
     def verify_(self) -> None:
         _verify_indexed(self, self.result.type, (self.index_vec, self.mask))
@@ -417,7 +453,10 @@ class GatherOp(IRDLOperation):
 
 @irdl_op_definition
 class ScatterOp(IRDLOperation):
-    """Stores elements at offsets plus a vector of indices, where the mask is true (MLIR: vector.scatter)."""
+    """
+    Stores elements at offsets plus a vector of indices, where the mask is true (MLIR:
+    vector.scatter).
+    """
 
     name = "vector.scatter"
     base = operand_def(MemRefType | TensorType)
@@ -431,11 +470,17 @@ class ScatterOp(IRDLOperation):
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (
         "$base `[` $offsets `]` `[` $index_vec `]` `,` $mask `,` $value_to_store attr-dict `:` "
-        "type($base) `,` type($index_vec) `,` type($mask) `,` type($value_to_store) (`->` type($result)^)?"
+        "type($base) `,` type($index_vec) `,` type($mask) `,` type($value_to_store) "
+        "(`->` type($result)^)?"
     )
 
     def __init__(
-        self, base: SSAValue, offsets: Sequence[SSAValue], index_vec: SSAValue, mask: SSAValue, value: SSAValue
+        self,
+        base: SSAValue,
+        offsets: Sequence[SSAValue],
+        index_vec: SSAValue,
+        mask: SSAValue,
+        value: SSAValue,
     ):
         result = base.type if isinstance(base.type, TensorType) else None
         super().__init__(operands=[base, offsets, index_vec, mask, value], result_types=[result])
@@ -489,9 +534,13 @@ class InterleaveOp(IRDLOperation):
     def verify_(self) -> None:
         dims = shape(self.lhs.type)
         if self.lhs.type != self.rhs.type or not dims:
-            raise VerifyException("expected both operands to be of the same type, of rank 1 or more")
+            raise VerifyException(
+                "expected both operands to be of the same type, of rank 1 or more"
+            )
         if shape(self.result.type) != (*dims[:-1], 2 * dims[-1]):
-            raise VerifyException("expected the innermost dim of the result to be twice that of the operands")
+            raise VerifyException(
+                "expected the innermost dim of the result to be twice that of the operands"
+            )
 
 
 @irdl_op_definition
