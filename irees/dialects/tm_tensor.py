@@ -141,7 +141,7 @@ class ScatterOp(IRDLOperation):
     inputs = var_operand_def()
     outputs = var_operand_def()
     dimension_map = prop_def(DenseArrayBase.constr(i64))
-    unique_indices = prop_def(BoolAttr, default_value=BoolAttr.from_bool(True))
+    unique_indices = prop_def(BoolAttr)
     res = var_result_def(TensorType)
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())

@@ -1,7 +1,4 @@
-"""
-vector ops that move elements: shape_cast, transpose, slices, elements, gather, scatter,
-interleave.
-"""
+"""vector ops that move elements: shape_cast, transpose, slices, gather, scatter, interleave."""
 
 from __future__ import annotations
 
