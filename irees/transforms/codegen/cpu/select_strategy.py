@@ -30,6 +30,11 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
 
+ROWS = 256
+COLUMNS = 480
+PANEL = 48
+"""Largest tile of a contraction, and the columns of a packed panel, which tiles do not cut."""
+
 DYNAMIC_GUESS = 256
 """What a dynamic trip count is taken for when tiles are chosen."""
 
@@ -68,26 +73,41 @@ def even(extent: int, tile: int) -> int:
     return tile
 
 
-def contraction_tiles(group: Group, number: int) -> list[int]:
-    """Tiles of a contraction's M and N loops: enough workgroups, panels that fit the L2 cache."""
+def contraction_tiles(group: Group, number: int, threads: int) -> list[int]:
+    """
+    Tiles of a contraction's loops: whole batches, panels of columns, blocks of rows.
+
+    Columns are cut first, because each block of rows packs the columns again; rows are cut
+    to 256, and further while there are too few workgroups for the threads.
+    """
     member = group.members[number]
     op = member.op
     assert isinstance(op, linalg.GenericOp)
     parts = multiply_add(op)
     assert parts is not None
     found = roles(op, parts)
-    tiles: list[int] = []
     loops = [c[number] for c in group.classes]
-    n_side = _vector_side(op, found.m, found.n)
+    columns = _vector_side(op, found.m, found.n)
+    tiles = {loop: 1 if loop in found.batch else 0 for loop in loops}
+    wanted = 2 * threads
+    count = 1
+    for loop in found.batch:
+        count *= DYNAMIC_GUESS if member.sizes[loop] < 0 else max(1, member.sizes[loop])
     for loop in loops:
-        size = member.sizes[loop]
-        if loop in found.batch:
-            tiles.append(1)
-        elif loop in n_side:
-            tiles.append(_n_tile(member.sizes, loop, n_side))
-        else:
-            tiles.append(even(size, 64) if size < 0 or size > 64 else 0)
-    return tiles
+        if loop in columns:
+            tiles[loop] = _column_tile(member.sizes, loop, columns, -(-wanted // count))
+            count *= _tiles_in(member.sizes[loop], tiles[loop])
+    for loop in loops:
+        if loop not in columns and loop not in found.batch:
+            size = member.sizes[loop]
+            limit = ROWS if count >= wanted else max(16, min(ROWS, -(-size * count // wanted)))
+            tiles[loop] = limit if size < 0 else 0 if size <= limit else even(size, limit)
+            count *= _tiles_in(size, tiles[loop])
+    return [tiles[loop] for loop in loops]
+
+
+def _tiles_in(size: int, tile: int) -> int:
+    return 1 if tile == 0 else DYNAMIC_GUESS if size < 0 else -(-size // tile)
 
 
 def _vector_side(op: linalg.GenericOp, m: tuple[int, ...], n: tuple[int, ...]) -> tuple[int, ...]:
@@ -97,17 +117,21 @@ def _vector_side(op: linalg.GenericOp, m: tuple[int, ...], n: tuple[int, ...]) -
     return m if last & set(m) else n
 
 
-def _n_tile(sizes: tuple[int, ...], loop: int, side: tuple[int, ...]) -> int:
-    """Columns per workgroup: about 512 points over the loops of the side."""
+def _column_tile(sizes: tuple[int, ...], loop: int, side: tuple[int, ...], wanted: int) -> int:
+    """About COLUMNS points over the loops of the side, in whole panels, or fewer for `wanted` tiles."""
     inner = 1
     for other in side:
         if other > loop:
             inner *= max(1, sizes[other])
     size = sizes[loop]
-    tile = max(1, 480 // inner)
-    if 0 <= size <= tile:
-        return 0
-    return tile if inner == 1 else even(size, tile)
+    tile = max(1, COLUMNS // inner)
+    if size < 0:
+        return tile
+    pieces = max(-(-size // tile), min(wanted, -(-size * inner // (2 * PANEL))))
+    tile = -(-size // pieces)
+    if inner == 1:
+        tile = -(-tile // PANEL) * PANEL
+    return 0 if tile >= size else tile
 
 
 def configure(function: func.FuncOp, threads: int) -> None:
@@ -122,7 +146,7 @@ def configure(function: func.FuncOp, threads: int) -> None:
             ),
             None,
         )
-        tiles = chunk_tiles(group) if heavy is None else contraction_tiles(group, heavy)
+        tiles = chunk_tiles(group) if heavy is None else contraction_tiles(group, heavy, threads)
         for position, member in enumerate(group.members):
             workgroup = [0] * len(member.kinds)
             for group_class, tile in zip(group.classes, tiles, strict=True):
