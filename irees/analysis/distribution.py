@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import linalg, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -207,24 +208,39 @@ def groups_of(ops: Sequence[Operation], enough: int) -> list[Group]:
     Cuts a sequence of ops into groups, each as long as it stays legal and parallel.
 
     An op joins when a tileable class remains, and when what remains still has `enough`
-    independent tiles or no fewer than each side had alone.
+    independent tiles or no fewer than each side had alone. An op that reads no buffer (a
+    fill) goes where the next op that reads one goes.
     """
     groups: list[Group] = []
+    pending: list[Loops] = []
     for op in ops:
         member = loops_of(op)
-        if member is None:
-            groups.append(Group())
+        assert member is not None
+        pending.append(member)
+        if all(access.writes for access in member.accesses) and not member.anywhere:
             continue
-        if groups and groups[-1].members:
-            current = groups[-1]
-            members = [*current.members, member]
-            joined = classes_of(members)
-            alone = Group([member], classes_of([member]) or [])
-            if joined:
-                candidate = Group(members, joined)
-                needed = min(enough, max(current.parallelism(), alone.parallelism()))
-                if candidate.parallelism() >= needed:
-                    groups[-1] = candidate
-                    continue
+        _place(groups, pending, enough)
+        pending = []
+    if pending:
+        _place(groups, pending, enough)
+    return groups
+
+
+def _place(groups: list[Group], batch: list[Loops], enough: int) -> None:
+    """Adds ops to the last group, or as a group of their own, or one by one."""
+    alone = Group(batch, classes_of(batch) or [])
+    if groups:
+        current = groups[-1]
+        members = [*current.members, *batch]
+        joined = classes_of(members)
+        if joined:
+            candidate = Group(members, joined)
+            needed = min(enough, max(current.parallelism(), alone.parallelism()))
+            if candidate.parallelism() >= needed:
+                groups[-1] = candidate
+                return
+    if alone.classes or len(batch) == 1:
+        groups.append(alone)
+        return
+    for member in batch:
         groups.append(Group([member], classes_of([member]) or []))
-    return [g for g in groups if g.members]

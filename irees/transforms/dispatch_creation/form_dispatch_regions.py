@@ -23,8 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -171,8 +172,7 @@ def clone_producers(region: DispatchRegionOp) -> None:
             return
         for value in wanted:
             copy = value.op.clone()
-            first = block.first_op
-            assert first is not None
+            first = next(o for o in block.ops if value in o.operands or value in captured_values(o))
             Rewriter.insert_op(copy, InsertPoint.before(first))
             value.replace_uses_with_if(
                 copy.results[value.index], lambda use: _within(use.operation, region)

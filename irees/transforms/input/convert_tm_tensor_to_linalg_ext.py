@@ -4,9 +4,9 @@ Turns torch-mlir's `tm_tensor` into `iree_linalg_ext`.
 The two dialects have the same ancestor, and differ in three points that this pass settles once, so
 that no other pass knows tm_tensor:
 
-* scatter of tm_tensor may name any dims of the original in `dimension_map`, the other that of
-  IREE only the leading ones. Where they are not the leading ones, the original is transposed
-  before and the result after.
+* an update of tm_tensor's scatter may be a window in the dims that are indexed too, which
+  torch-mlir writes for single elements, as windows of size 1. IREE's has none: such dims are
+  collapsed away.
 * attention of tm_tensor has its layout in its definition, that of IREE in indexing maps, and the
   scale (1 / sqrt of the head size, unless given) becomes an operand.
 * topk of tm_tensor becomes topk_v2, which initialises nothing: the outs that tm_tensor's topk
@@ -23,21 +23,19 @@ In IREE this is part of the torch-mlir input conversion (`ConvertTMTensorToLinal
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     AnyFloat,
     ArrayAttr,
-    DenseArrayBase,
     FloatAttr,
-    IndexType,
     IntegerAttr,
     ModuleOp,
+    ShapedType,
     TensorType,
     UnitAttr,
     i64,
@@ -108,62 +106,58 @@ class ConvertTopk(RewritePattern):
 
 
 class ConvertScatter(RewritePattern):
-    """
-    tm_tensor.scatter  =>  iree_linalg_ext.scatter, between transposes if it indexes inner dims
-    """
+    """tm_tensor.scatter  =>  iree_linalg_ext.scatter of updates less their windows of size 1"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tm_tensor.ScatterOp, rewriter: PatternRewriter) -> None:
         dims = tuple(op.dimension_map.get_values())
-        original = op.outputs[0]
-        depth = len(dims)
-        permutation: tuple[int, ...] | None = None
-        if sorted(dims) != list(range(depth)):
-            if not isinstance(original.type, TensorType):
-                raise UnsupportedError("a scatter into inner dims of a memref", op=op)
-            rank = original.type.get_num_dims()
-            permutation = (*dims, *(d for d in range(rank) if d not in dims))
-            original = _transpose(original, permutation, op, rewriter)
-            dims = tuple(range(depth))
+        if sorted(dims) != list(range(len(dims))):
+            raise UnsupportedError(
+                f"a scatter at dims {list(dims)}", op=op, hint="transpose so that they lead"
+            )
+        updates, indices = op.inputs
         new = ext.ScatterOp.of(
-            op.inputs,
-            [original],
-            {
-                "dimension_map": DenseArrayBase.from_list(i64, dims),
-                "unique_indices": op.unique_indices,
-            },
+            [_without_windows(updates, len(dims), op, rewriter), indices],
+            op.outputs,
+            {"dimension_map": op.dimension_map, "unique_indices": op.unique_indices},
             _body(op, rewriter),
+            op.res.types,
         )
         _at(op, new)
-        rewriter.insert(new, InsertPoint.before(op))
-        results = list(new.results)
-        if permutation is not None:
-            inverse = tuple(permutation.index(d) for d in range(len(permutation)))
-            results = [_transpose(results[0], inverse, op, rewriter)]
-        rewriter.replace(op, [], results)
+        rewriter.replace(op, new)
 
 
-def _transpose(
-    value: SSAValue, permutation: Sequence[int], op: Operation, rewriter: PatternRewriter
+def _without_windows(
+    updates: SSAValue, depth: int, op: tm_tensor.ScatterOp, rewriter: PatternRewriter
 ) -> SSAValue:
-    type_ = value.type
-    assert isinstance(type_, TensorType)
-    shape = [type_.get_shape()[d] for d in permutation]
-    sizes: list[SSAValue] = []
-    for dim, size in zip(permutation, shape):
-        if size == DYNAMIC_INDEX:
-            index = arith.ConstantOp(IntegerAttr(dim, IndexType()))
-            dim_op = tensor.DimOp(value, index)
-            _at(op, index, dim_op)
-            rewriter.insert([index, dim_op], InsertPoint.before(op))
-            sizes.append(dim_op.result)
-    empty = tensor.EmptyOp(sizes, TensorType(type_.element_type, shape))
-    transpose = linalg.ops.TransposeOp(
-        value, empty.tensor, DenseArrayBase.from_list(i64, permutation), empty.tensor.type
+    """tensor<n x 1 x slice>  =>  tensor<n x slice>, for each 1 that stands for an indexed dim"""
+    type_, original = updates.type, op.outputs[0].type
+    assert isinstance(type_, ShapedType)
+    assert isinstance(original, ShapedType)
+    shape = type_.get_shape()
+    windows = len(shape) - 1 - (original.get_num_dims() - depth)
+    if windows == 0:
+        return updates
+    if any(size != 1 for size in shape[1 : 1 + windows]):
+        raise UnsupportedError(
+            "a scatter of windows that are not of size 1", op=op, hint="give one index per element"
+        )
+    if not isinstance(type_, TensorType):
+        raise UnsupportedError("a scatter of windows in memory", op=op)
+    rest = range(1 + windows, len(shape))
+    groups = [list(range(1 + windows)), *([dim] for dim in rest)]
+    collapse = tensor.CollapseShapeOp.build(
+        operands=[updates],
+        result_types=[TensorType(type_.element_type, [shape[0], *(shape[dim] for dim in rest)])],
+        properties={
+            "reassociation": ArrayAttr(
+                [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
+            )
+        },
     )
-    _at(op, empty, transpose)
-    rewriter.insert([empty, transpose], InsertPoint.before(op))
-    return transpose.res[0]
+    _at(op, collapse)
+    rewriter.insert(collapse, InsertPoint.before(op))
+    return collapse.result
 
 
 class ConvertAttention(RewritePattern):

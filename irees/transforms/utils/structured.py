@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -17,6 +17,8 @@ from xdsl.dialects.builtin import (
     ShapedType,
     TensorType,
 )
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import (
@@ -30,7 +32,7 @@ from xdsl.ir.affine import (
 
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
-Structured = linalg.abstract_ops.LinalgStructuredOperation  # pyright: ignore
+Structured = LinalgStructuredOperation
 
 
 def maps(op: Structured) -> list[AffineMap]:

@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, linalg, memref, vector
+from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     FloatAttr,
@@ -44,6 +44,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StridedLayoutAttr,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -80,7 +81,7 @@ class Operand:
         return total
 
 
-class Unsuitable(Exception):  # noqa: N818
+class Unsuitable(Exception):
     """Why a contraction is left to the vectorizer; a reason for a remark."""
 
 
