@@ -36,6 +36,8 @@ def pass_modules() -> dict[str, str]:
 def load_pass(name: str) -> type[ModulePass]:
     """The pass class of that name. Raises KeyError when there is none."""
     module = import_module(pass_modules()[name])
+    # A pass builds ops of dialects that its input may not have loaded, so their repairs are due now.
+    import_module("irees.dialects.upstream").patch_all()
     return next(
         value
         for value in vars(module).values()

@@ -37,7 +37,6 @@ func.func @topk(%x: tensor<2x6xf32>, %v: tensor<2x4xf32>, %i: tensor<2x4xi32>) -
 }
 
 // CHECK-LABEL: func.func @scatter
-// CHECK-NOT:     linalg.transpose
 // CHECK:         iree_linalg_ext.scatter dimension_map = [0, 1] unique_indices(false) ins(%{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?x2xi64>) outs(%{{.*}} : tensor<?x8xf32>)
 func.func @scatter(%u: tensor<?xf32>, %i: tensor<?x2xi64>, %o: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %0 = tm_tensor.scatter {dimension_map = array<i64: 0, 1>} unique_indices(false) ins(%u, %i : tensor<?xf32>, tensor<?x2xi64>) outs(%o : tensor<?x8xf32>) {
@@ -47,13 +46,12 @@ func.func @scatter(%u: tensor<?xf32>, %i: tensor<?x2xi64>, %o: tensor<?x8xf32>) 
   return %0 : tensor<?x8xf32>
 }
 
-// An index into the second dim of the original: the original is transposed, and the result back.
-// CHECK-LABEL: func.func @scatter_inner_dim
-// CHECK:         linalg.transpose ins(%{{.*}} : tensor<?x8xf32>) outs(%{{.*}} : tensor<8x?xf32>) permutation = [1, 0]
-// CHECK:         iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) {{.*}} outs(%{{.*}} : tensor<8x?xf32>)
-// CHECK:         linalg.transpose ins(%{{.*}} : tensor<8x?xf32>) outs(%{{.*}} : tensor<?x8xf32>) permutation = [1, 0]
-func.func @scatter_inner_dim(%u: tensor<3x?xf32>, %i: tensor<3x1xi64>, %o: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  %0 = tm_tensor.scatter {dimension_map = array<i64: 1>} unique_indices(true) ins(%u, %i : tensor<3x?xf32>, tensor<3x1xi64>) outs(%o : tensor<?x8xf32>) {
+// torch-mlir writes a single element as a window of size 1 in each indexed dim.
+// CHECK-LABEL: func.func @scatter_window
+// CHECK:         %[[U:.*]] = tensor.collapse_shape %{{.*}} {{\[}}[0, 1], [2]] : tensor<5x1x8xf32> into tensor<5x8xf32>
+// CHECK:         iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%[[U]], %{{.*}} : tensor<5x8xf32>, tensor<5x1xi64>) outs(%{{.*}} : tensor<?x8xf32>)
+func.func @scatter_window(%u: tensor<5x1x8xf32>, %i: tensor<5x1xi64>, %o: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = tm_tensor.scatter {dimension_map = array<i64: 0>} unique_indices(true) ins(%u, %i : tensor<5x1x8xf32>, tensor<5x1xi64>) outs(%o : tensor<?x8xf32>) {
   ^bb0(%new: f32, %old: f32):
     tm_tensor.yield %new : f32
   } -> tensor<?x8xf32>
