@@ -6,11 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import IndexType, IntegerType, ShapedType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, ShapedType
 from xdsl.ir import Attribute, Operation
 
 from irees.errors import ArgumentError
-from irees.interpreters import arith, math, structured, tensor  # noqa: F401 (they fill the table)
+from irees.interpreters import (  # noqa: F401 (they fill the table)
+    arith,
+    ext_attention,
+    ext_indexing,
+    ext_sorting,
+    host,
+    math,
+    memref,
+    scf,
+    structured,
+    tensor,
+    vector,
+)
 from irees.interpreters.machine import Machine, quietly
 from irees.interpreters.values import MemRef, dtype_of
 
@@ -33,6 +45,10 @@ def as_value(value: Any, kind: Attribute) -> Any:
         if not (integers and array.dtype.kind in "iub") or array.dtype.itemsize != dtype.itemsize:
             raise ArgumentError(f"expected {kind}, but got elements of type {array.dtype}")
         array = array.view(dtype)
+    if isinstance(kind, MemRefType):
+        array = np.ascontiguousarray(array).reshape(array.shape).view()
+        array.flags.writeable = False  # a program does not write its arguments
+        return MemRef(array, array.reshape(-1))
     return array
 
 
@@ -56,6 +72,15 @@ class Interpreter:
 
     def __init__(self, module: Any):
         self.machine = Machine(module)
+        self._initialized = False
+
+    def _initialize(self) -> None:
+        """Runs the initializers of the module, once."""
+        if not self._initialized:
+            self._initialized = True
+            for op in self.machine.module.ops if self.machine.module is not None else ():
+                if op.name == "util.initializer":
+                    self.machine.call_op(op, ())
 
     def call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         """The results of a function for numpy arguments."""
@@ -64,6 +89,8 @@ class Interpreter:
         if len(arguments) != len(parameters):
             raise ArgumentError(f"@{function} takes {len(parameters)} arguments, not {len(arguments)}")
         with quietly():
+            self._initialize()
             values = [as_value(v, p.type) for v, p in zip(arguments, parameters, strict=True)]
-            return tuple(self.machine.call_op(op, values))
+            results = self.machine.call_op(op, values)
+        return tuple(r.array.copy() if isinstance(r, MemRef) else r for r in results)
 

@@ -40,12 +40,12 @@ class Machine:
         self.environment = Environment(self)
         self.loop_indices: list[Sequence[Any]] = []
         """Values of `linalg.index`, per enclosing structured op."""
-        self.globals: dict[str, Any] = {}
+        self.globals: dict[Operation, Any] = {}
         self.state: dict[Any, Any] = {}
         """What handlers keep between ops, by keys of their own."""
         self._prepared: dict[Operation, Prepared] = {}
         self._plans: dict[Block, tuple[list[Step], Operation | None]] = {}
-        self._symbols: dict[str, Operation] | None = None
+        self._tables: dict[Operation, dict[str, Operation]] = {}
         self._depth = 0
 
     # --- ops and blocks ------------------------------------------------------------------
@@ -108,23 +108,31 @@ class Machine:
 
     # --- functions ------------------------------------------------------------------------
 
-    @property
-    def symbols(self) -> dict[str, Operation]:
-        """Every op that has a symbol, by name; the outermost wins."""
-        if self._symbols is None:
-            self._symbols = {}
-            for op in self.module.walk() if self.module is not None else ():
-                name = op.properties.get("sym_name") or op.attributes.get("sym_name")
-                if isinstance(name, StringAttr):
-                    self._symbols.setdefault(name.data, op)
-        return self._symbols
+    def symbol(self, name: str, user: Operation | None = None) -> Operation:
+        """
+        The op of a symbol: that of the nearest table around `user`, else of the module, else
+        the first of that name anywhere. Raises UnsupportedError when there is none.
+        """
+        scope = user.parent_op() if user is not None else self.module
+        while scope is not None:
+            if (found := self._table(scope).get(name)) is not None:
+                return found
+            scope = scope.parent_op()
+        for op in self.module.walk() if self.module is not None else ():
+            if symbol_name(op) == name:
+                return op
+        raise UnsupportedError(f"no symbol @{name}")
 
-    def symbol(self, name: str) -> Operation:
-        """The op of a symbol. Raises UnsupportedError when there is none."""
-        try:
-            return self.symbols[name]
-        except KeyError:
-            raise UnsupportedError(f"no symbol @{name}") from None
+    def _table(self, scope: Operation) -> dict[str, Operation]:
+        found = self._tables.get(scope)
+        if found is None:
+            found = self._tables[scope] = {}
+            if scope.name in ("builtin.module", "flow.executable"):
+                for block in (b for region in scope.regions for b in region.blocks):
+                    for op in block.ops:
+                        if (name := symbol_name(op)) is not None:
+                            found.setdefault(name, op)
+        return found
 
     def call_op(self, function: Operation, arguments: Iterable[Any]) -> list[Any]:
         """Runs the body of a function in an environment of its own."""
@@ -141,6 +149,12 @@ class Machine:
         finally:
             self.environment, self.loop_indices = saved, indices
             self._depth -= 1
+
+
+def symbol_name(op: Operation) -> str | None:
+    """The symbol that an op defines."""
+    name = op.properties.get("sym_name") or op.attributes.get("sym_name")
+    return name.data if isinstance(name, StringAttr) else None
 
 
 Branch = Callable[[Operation, list[Any]], tuple[Block, list[Any]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 if TYPE_CHECKING:
     from irees.interpreters.machine import Machine
@@ -59,3 +59,28 @@ def pure(name: str, function: Callable[..., Any]) -> None:
 
     PREPARE[name] = lambda machine, op: prepared
     ELEMENTWISE.add(name)
+
+
+class Operands:
+    """The operands of an op by the names of its definition, found once, bound at every run."""
+
+    def __init__(self, op: Operation):
+        self.places: dict[str, int | slice | None] = {}
+        start = 0
+        for name, _ in op.get_irdl_definition().operands:  # pyright: ignore
+            value = getattr(op, name)
+            if value is None:
+                self.places[name] = None
+            elif isinstance(value, SSAValue):
+                self.places[name] = start
+                start += 1
+            else:
+                count = len(value)
+                self.places[name] = slice(start, start + count)
+                start += count
+
+    def bind(self, args: Sequence[Any]) -> dict[str, Any]:
+        """One value, a sequence of values, or None, per name."""
+        return {
+            name: None if place is None else args[place] for name, place in self.places.items()
+        }

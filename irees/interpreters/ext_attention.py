@@ -1,0 +1,229 @@
+"""
+Attention, softmax, fft, pack and unpack: ops that are defined by a formula.
+
+Softmax and attention have no order of operations to keep, so they are computed in f64 and rounded
+once: the middle of every tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineMap
+
+from irees.errors import RuntimeTrap
+from irees.interpreters.ext_sorting import finish
+from irees.interpreters.machine import Machine
+from irees.interpreters.registry import Operands, Prepared, implements
+from irees.interpreters.structured import is_vectorizable, ranges, spread
+from irees.interpreters.tensor import mixed, numbers
+from irees.interpreters.values import array_of, dtype_of
+
+
+@implements("linalg.softmax")
+def _softmax(machine: Machine, op: Operation) -> Prepared:
+    """exp(x - max) / sum(exp(x - max))"""
+    dim = op.properties["dimension"].value.data  # pyright: ignore
+
+    def run(source: Any, output: Any):
+        x = array_of(source).astype(np.float64)
+        if x.size == 0:
+            return finish([output], [array_of(output)])
+        e = np.exp(x - x.max(axis=dim, keepdims=True))
+        return finish([output], [e / e.sum(axis=dim, keepdims=True)])
+
+    return run
+
+
+def _dims(indexing: AffineMap) -> list[int]:
+    return [e.position for e in indexing.results]  # pyright: ignore
+
+
+class _Attention:
+    """The loops of an attention: which dims each operand has."""
+
+    def __init__(self, machine: Machine, op: Operation):
+        self.machine, self.op, self.operands = machine, op, Operands(op)
+        self.maps = [m.data for m in op.properties["indexing_maps"]]  # pyright: ignore
+        query, key, value = (set(_dims(m)) for m in self.maps[:3])
+        self.keys = sorted((query & key) - value)
+        self.positions = sorted((key & value) - query)
+        self.body = op.regions[0].block
+
+    def scores(self, b: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Scores with one axis per loop (1 for loops that they lack), and the values likewise."""
+        arrays = [array_of(b[name]).astype(np.float64) for name in ("query", "key", "value")]
+        sizes = ranges(self.maps[:3], [a.shape for a in arrays], self.maps[0].num_dims)
+        q, k, v = (spread(a, m, sizes) for a, m in zip(arrays, self.maps, strict=False))
+        scores = float(b["scale"]) * (q * k).sum(axis=tuple(self.keys), keepdims=True)
+        score_type = dtype_of(self.body.args[0].type)
+        scores = self._region(scores.astype(score_type)).astype(np.float64)
+        if b["mask"] is not None:
+            mask = spread(array_of(b["mask"]), self.maps[4], sizes)
+            scores = scores + (np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask.astype(np.float64))
+        return scores, v
+
+    def _region(self, scores: np.ndarray) -> np.ndarray:
+        if not is_vectorizable(self.body):
+            raise RuntimeTrap("a region with control flow", op=self.op)
+        return np.broadcast_to(self.machine.run_block(self.body, [scores])[0], scores.shape)
+
+    def place(self, value: np.ndarray, indexing: AffineMap) -> np.ndarray:
+        """An array with one axis per loop as one with the dims of an operand."""
+        dims = _dims(indexing)
+        rest = tuple(a for a in range(value.ndim) if a not in dims)
+        order = sorted(dims)
+        return value.squeeze(rest).transpose([order.index(d) for d in dims])
+
+
+@implements("iree_linalg_ext.attention")
+def _attention(machine: Machine, op: Operation) -> Prepared:
+    """softmax(region(query . key * scale) + mask) . value"""
+    attention = _Attention(machine, op)
+
+    def run(*args: Any):
+        b = attention.operands.bind(args)
+        scores, v = attention.scores(b)
+        over = tuple(attention.positions)
+        e = np.exp(scores - scores.max(axis=over, keepdims=True))
+        p = e / e.sum(axis=over, keepdims=True)
+        result = (p * v).sum(axis=over, keepdims=True)
+        return finish([b["output"]], [attention.place(result, attention.maps[-1])])
+
+    return run
+
+
+@implements("iree_linalg_ext.online_attention")
+def _online_attention(machine: Machine, op: Operation) -> Prepared:
+    """Attention that continues from a running maximum and sum, and is not normalised"""
+    attention = _Attention(machine, op)
+
+    def run(*args: Any):
+        b = attention.operands.bind(args)
+        scores, v = attention.scores(b)
+        over = tuple(attention.positions)
+        old, old_max, old_sum = (
+            spread(array_of(b[name]).astype(np.float64), m, [1] * m.num_dims)
+            for name, m in zip(("output", "max", "sum"), attention.maps[-3:], strict=True)
+        )
+        new_max = np.maximum(old_max, scores.max(axis=over, keepdims=True))
+        factor = np.where(old_max == new_max, 1.0, np.exp(old_max - new_max))
+        e = np.exp(scores - new_max)
+        new_sum = old_sum * factor + e.sum(axis=over, keepdims=True)
+        new = old * factor + (e * v).sum(axis=over, keepdims=True)
+        placed = [
+            attention.place(x, m)
+            for x, m in zip((new, new_max, new_sum), attention.maps[-3:], strict=True)
+        ]
+        return finish([b["output"], b["max"], b["sum"]], placed)
+
+    return run
+
+
+@implements("iree_linalg_ext.fft")
+def _fft(machine: Machine, op: Operation) -> Prepared:
+    """One stage of a radix-2 FFT of the innermost dim"""
+    operands = Operands(op)
+
+    def run(*args: Any):
+        b = operands.bind(args)
+        re, im = array_of(b["real"]), array_of(b["imag"])
+        dtype = re.dtype
+        m = 1 << int(b["stage"])
+        half = m // 2
+        if b["real_coeff"] is not None:
+            wr, wi = array_of(b["real_coeff"]), array_of(b["imag_coeff"])
+        else:
+            angle = -2.0 * np.pi * np.arange(half) / m
+            wr, wi = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+        shape = (*re.shape[:-1], -1, 2, half)
+        r, i = re.reshape(shape), im.reshape(shape)
+        tr = wr * r[..., 1, :] - wi * i[..., 1, :]
+        ti = wr * i[..., 1, :] + wi * r[..., 1, :]
+        ur, ui = r[..., 0, :], i[..., 0, :]
+        real = np.stack([ur + tr, ur - tr], axis=-2).reshape(re.shape)
+        imag = np.stack([ui + ti, ui - ti], axis=-2).reshape(im.shape)
+        return finish([b["real"], b["imag"]], [real, imag])
+
+    return run
+
+
+def _tiles(op: Operation, dynamic: Sequence[Any]) -> tuple[list[int], list[int]]:
+    """Which dims are tiled, and the tile of each."""
+    dims = list(numbers(op, "inner_dims_pos"))
+    return dims, mixed(numbers(op, "static_inner_tiles"), iter(dynamic))
+
+
+def _outer_order(op: Operation, rank: int) -> list[int]:
+    order = op.properties.get("outer_dims_perm")
+    given = list(order.get_values()) if order is not None else []  # pyright: ignore
+    return given or list(range(rank))
+
+
+@implements("linalg.pack")
+def _pack(machine: Machine, op: Operation) -> Prepared:
+    """Tiles as inner dims, padded to whole tiles"""
+    operands = Operands(op)
+
+    def run(*args: Any):
+        b = operands.bind(args)
+        source, dest = array_of(b["source"]), array_of(b["dest"])
+        dims, tiles = _tiles(op, b["inner_tiles"])
+        order = _outer_order(op, source.ndim)
+        outer = [0] * source.ndim
+        for position, dim in enumerate(order):
+            outer[dim] = dest.shape[position]
+        size = dict(zip(dims, tiles, strict=True))
+        padded_shape = [outer[d] * size.get(d, 1) for d in range(source.ndim)]
+        if any(p < n for p, n in zip(padded_shape, source.shape, strict=True)):
+            raise RuntimeTrap(f"{source.shape} does not fit in {dest.shape}", op=op)
+        if b["padding_value"] is None and tuple(padded_shape) != source.shape:
+            raise RuntimeTrap(f"{source.shape} has no whole tiles {tiles}", op=op)
+        fill = b["padding_value"] if b["padding_value"] is not None else source.dtype.type(0)
+        padded = np.full(padded_shape, fill, source.dtype)
+        padded[tuple(slice(0, n) for n in source.shape)] = source
+        split: list[int] = []
+        outer_axis: dict[int, int] = {}
+        inner_axis: dict[int, int] = {}
+        for dim in range(source.ndim):
+            outer_axis[dim] = len(split)
+            split.append(outer[dim])
+            if dim in size:
+                inner_axis[dim] = len(split)
+                split.append(size[dim])
+        axes = [*(outer_axis[d] for d in order), *(inner_axis[d] for d in dims)]
+        return finish([b["dest"]], [padded.reshape(split).transpose(axes)])
+
+    return run
+
+
+@implements("linalg.unpack")
+def _unpack(machine: Machine, op: Operation) -> Prepared:
+    """The tensor that was packed, without the padding"""
+    operands = Operands(op)
+
+    def run(*args: Any):
+        b = operands.bind(args)
+        source, dest = array_of(b["source"]), array_of(b["dest"])
+        dims, tiles = _tiles(op, b["inner_tiles"])
+        order = _outer_order(op, dest.ndim)
+        axes: list[int] = []
+        shape: list[int] = []
+        for dim in range(dest.ndim):
+            axis = order.index(dim)
+            axes.append(axis)
+            size = source.shape[axis]
+            if dim in dims:
+                inner = dest.ndim + dims.index(dim)
+                axes.append(inner)
+                size *= source.shape[inner]
+            shape.append(size)
+        whole = source.transpose(axes).reshape(shape)
+        if any(p < n for p, n in zip(shape, dest.shape, strict=True)):
+            raise RuntimeTrap(f"{source.shape} is too small for {dest.shape}", op=op)
+        return finish([b["dest"]], [whole[tuple(slice(0, n) for n in dest.shape)]])
+
+    return run

@@ -1,0 +1,190 @@
+"""util, ml_program, flow, stream, iree_tensor_ext and check: what surrounds the computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation
+
+from irees.errors import RuntimeTrap, UnsupportedError
+from irees.interpreters.machine import Machine, symbol_name
+from irees.interpreters.registry import Operands, Prepared, implements
+from irees.interpreters.tensor import Slicing, put, shape_of_type
+from irees.interpreters.values import MemRef, constant, dtype_of, poison, shape_from
+
+# --- globals ------------------------------------------------------------------------------
+
+
+def _initial(op: Operation) -> Any:
+    value = next(
+        (v for k in ("value", "initial_value") if (v := op.properties.get(k)) is not None), None
+    )
+    kind = op.properties["type"]
+    if value is None or value.name in ("builtin.unit", "util.uninitialized"):
+        return poison(kind.get_shape(), dtype_of(kind)) if hasattr(kind, "get_shape") else dtype_of(kind).type(0)  # pyright: ignore
+    return constant(value)
+
+
+def _global_name(op: Operation) -> str:
+    return op.properties["global"].string_value()  # pyright: ignore
+
+
+@implements("util.global.load", "ml_program.global_load", "ml_program.global_load_const")
+def _global_load(machine: Machine, op: Operation) -> Prepared:
+    """The value of a global"""
+
+    def run():
+        symbol = machine.symbol(_global_name(op), op)
+        if symbol not in machine.globals:
+            machine.globals[symbol] = _initial(symbol)
+        return (machine.globals[symbol],)
+
+    return run
+
+
+@implements("util.global.store", "ml_program.global_store")
+def _global_store(machine: Machine, op: Operation) -> Prepared:
+    """Gives a global another value"""
+
+    def run(value: Any):
+        machine.globals[machine.symbol(_global_name(op), op)] = value
+        return ()
+
+    return run
+
+
+@implements("util.assume.int", "util.optimization_barrier")
+def _same(machine: Machine, op: Operation) -> Prepared:
+    """The operands"""
+    return lambda *values: values
+
+
+@implements("util.align")
+def _align(machine: Machine, op: Operation) -> Prepared:
+    """A value rounded up to a multiple of a power of two"""
+
+    def run(value: Any, alignment: Any):
+        one = value.dtype.type(1)
+        return ((value + (alignment - one)) & ~(alignment - one),)
+
+    return run
+
+
+# --- dispatches ---------------------------------------------------------------------------
+
+
+def _function(machine: Machine, op: Operation) -> Operation:
+    """The function that an entry point names."""
+    entry = op.properties["entry_point"]
+    assert isinstance(entry, SymbolRefAttr)
+    executable = machine.symbol(entry.root_reference.data, op)
+    names = [part.data for part in entry.nested_references]
+    if not names:
+        return executable
+    for inner in executable.walk():
+        if inner is not executable and symbol_name(inner) == names[-1]:
+            return inner
+    raise UnsupportedError(f"no function {entry}", op=op)
+
+
+@implements("flow.dispatch")
+def _dispatch(machine: Machine, op: Operation) -> Prepared:
+    """Runs an executable on tensors; each result is memory that it writes"""
+    operands = Operands(op)
+    function = _function(machine, op)
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        sizes = iter(bound["result_dims"])
+        results = [poison(shape_from(r.type, sizes), dtype_of(r.type)) for r in op.results]
+        arguments = [
+            MemRef.of(v) if isinstance(v, np.ndarray) and a.type != o.type else v
+            for v, a, o in zip(
+                bound["arguments"], function.regions[0].block.args, op.operands, strict=False
+            )
+        ]
+        machine.call_op(function, [*arguments, *(MemRef(r, r.reshape(-1)) for r in results)])
+        return results
+
+    return run
+
+
+@implements("stream.cmd.dispatch")
+def _cmd_dispatch(machine: Machine, op: Operation) -> Prepared:
+    """Runs an executable on memory"""
+    function = _function(machine, op)
+
+    def run(*arguments: Any):
+        machine.call_op(function, arguments)
+        return ()
+
+    return run
+
+
+@implements("iree_tensor_ext.dispatch.tensor.load")
+def _tensor_load(machine: Machine, op: Operation) -> Prepared:
+    """A slice of a dispatch tensor"""
+    operands, slicing = Operands(op), Slicing(op, shape_of_type(op.results[0]))
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        array = bound["source"].array
+        place = slicing.of(array.shape, [*bound["offsets"], *bound["sizes"], *bound["strides"]])
+        return (array[place].squeeze(slicing.dropped).copy(),)
+
+    return run
+
+
+@implements("iree_tensor_ext.dispatch.tensor.store")
+def _tensor_store(machine: Machine, op: Operation) -> Prepared:
+    """Writes a slice of a dispatch tensor"""
+    operands, slicing = Operands(op), Slicing(op, shape_of_type(op.operands[0]))
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        array = bound["target"].array
+        place = slicing.of(array.shape, [*bound["offsets"], *bound["sizes"], *bound["strides"]])
+        put(array, place, bound["value"], slicing.dropped)
+        return ()
+
+    return run
+
+
+# --- expectations --------------------------------------------------------------------------
+
+
+def _equal(a: Any, b: Any, op: Operation) -> bool:
+    return bool(np.all((a == b) | ((a != a) & (b != b))))
+
+
+def _almost_equal(a: Any, b: Any, op: Operation) -> bool:
+    atol, rtol = (float(op.properties[k].value.data) for k in ("atol", "rtol"))  # pyright: ignore
+    x, y = np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)
+    near = np.abs(x - y) <= atol + rtol * np.abs(y)
+    return bool(np.all(near | (x == y) | ((x != x) & (y != y))))
+
+
+def _expect(name: str, holds: Callable[[Operation, tuple[Any, ...]], bool]) -> None:
+    @implements(name)
+    def prepare(machine: Machine, op: Operation) -> Prepared:
+        def run(*args: Any):
+            if not holds(op, args):
+                raise RuntimeTrap(f"expected otherwise of {' and '.join(str(a) for a in args)}", op=op)
+            return ()
+
+        return run
+
+
+_expect("check.expect_true", lambda op, a: bool(np.all(a[0])))
+_expect("check.expect_false", lambda op, a: not np.any(a[0]))
+_expect("check.expect_all_true", lambda op, a: bool(np.all(a[0])))
+_expect("check.expect_eq", lambda op, a: _equal(a[0], a[1], op))
+_expect("check.expect_eq_const", lambda op, a: _equal(a[0], constant(op.properties["value"]), op))
+_expect("check.expect_almost_eq", lambda op, a: _almost_equal(a[0], a[1], op))
+_expect(
+    "check.expect_almost_eq_const",
+    lambda op, a: _almost_equal(a[0], constant(op.properties["value"]), op),
+)

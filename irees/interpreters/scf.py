@@ -1,0 +1,210 @@
+"""scf, cf and func: loops, choices, branches and calls. Parallel loops run in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Block, Operation
+
+from irees.errors import RuntimeTrap
+from irees.interpreters.machine import BRANCHES, Machine
+from irees.interpreters.registry import Operands, Prepared, implements
+from irees.interpreters.structured import affine_value
+from irees.interpreters.values import dtype_of
+
+
+@implements("scf.for")
+def _for(machine: Machine, op: Operation) -> Prepared:
+    """A counted loop that carries values"""
+    body = op.regions[0].block
+    number = dtype_of(op.operands[0].type).type
+
+    def run(lower: Any, upper: Any, step: Any, *carried: Any):
+        if step <= 0:
+            raise RuntimeTrap(f"a loop with step {step}", op=op)
+        values: Sequence[Any] = carried
+        for i in range(int(lower), int(upper), int(step)):
+            values = machine.run_block(body, [number(i), *values])
+        return values
+
+    return run
+
+
+@implements("scf.if")
+def _if(machine: Machine, op: Operation) -> Prepared:
+    """One of two blocks"""
+    then = op.regions[0].block
+    otherwise = op.regions[1].blocks[0] if len(op.regions) > 1 and op.regions[1].blocks else None
+
+    def run(condition: Any):
+        if condition:
+            return machine.run_block(then)
+        return machine.run_block(otherwise) if otherwise is not None else ()
+
+    return run
+
+
+@implements("scf.while")
+def _while(machine: Machine, op: Operation) -> Prepared:
+    """A loop that ends when its first block says so"""
+    before, after = op.regions[0].block, op.regions[1].block
+
+    def run(*values: Any):
+        while True:
+            condition, *values = machine.run_block(before, values)  # pyright: ignore
+            if not condition:
+                return values
+            values = machine.run_block(after, values)  # pyright: ignore
+
+    return run
+
+
+@implements("scf.execute_region", "memref.alloca_scope", "flow.dispatch.region")
+def _execute(machine: Machine, op: Operation) -> Prepared:
+    """A region, once"""
+    return lambda *_: machine.run_region(op.regions[0], ())
+
+
+@implements("scf.index_switch")
+def _switch(machine: Machine, op: Operation) -> Prepared:
+    """The block of a number"""
+    cases = op.properties["cases"].get_values()  # pyright: ignore
+    default, *others = (r.block for r in op.regions)
+    blocks = dict(zip(cases, others, strict=True))
+    return lambda number: machine.run_block(blocks.get(int(number), default))
+
+
+def _bounds(op: Operation, bound: dict[str, Any]) -> list[range]:
+    found: list[list[int]] = []
+    for kind in ("LowerBound", "UpperBound", "Step"):
+        dynamic = iter(bound[f"dynamic{kind}"])
+        static = op.properties[f"static{kind}"].get_values()  # pyright: ignore
+        found.append([int(next(dynamic)) if n == DYNAMIC_INDEX else n for n in static])
+    if any(step <= 0 for step in found[2]):
+        raise RuntimeTrap("a loop with a step that is not positive", op=op)
+    return [range(*bounds) for bounds in zip(*found, strict=True)]
+
+
+@implements("scf.forall")
+def _forall(machine: Machine, op: Operation) -> Prepared:
+    """Iterations that insert into shared tensors, or write to memory"""
+    body, operands = op.regions[0].block, Operands(op)
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        outputs = [o.copy() for o in bound["outputs"]]
+        for at in product(*_bounds(op, bound)):
+            machine.run_block(body, [*(np.int64(i) for i in at), *outputs])
+        return outputs
+
+    return run
+
+
+@implements("scf.forall.in_parallel")
+def _in_parallel(machine: Machine, op: Operation) -> Prepared:
+    """The insertions at the end of an iteration"""
+    body = op.regions[0].block
+
+    def run():
+        machine.run_block(body)
+        return ()
+
+    return run
+
+
+@implements("scf.parallel")
+def _parallel(machine: Machine, op: Operation) -> Prepared:
+    """Iterations whose values are reduced in order"""
+    body, operands = op.regions[0].block, Operands(op)
+    last = body.last_op
+    reducers = [r.block for r in last.regions] if last is not None and last.name == "scf.reduce" else []
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        steps = (bound[name] for name in ("lowerBound", "upperBound", "step"))
+        loops = [range(int(a), int(b), int(s)) for a, b, s in zip(*steps, strict=True)]
+        values = list(bound["initVals"])
+        for at in product(*loops):
+            terms = machine.run_block(body, [np.int64(i) for i in at])
+            for k, (reducer, term) in enumerate(zip(reducers, terms, strict=True)):
+                values[k] = machine.run_block(reducer, [values[k], term])[0]
+        return values
+
+    return run
+
+
+@implements("func.call", "util.call")
+def _call(machine: Machine, op: Operation) -> Prepared:
+    """A function, called"""
+    name = op.properties["callee"].string_value()  # pyright: ignore
+    return lambda *args: machine.call_op(machine.symbol(name, op), args)
+
+
+@implements("cf.assert")
+def _assert(machine: Machine, op: Operation) -> Prepared:
+    """Stops the program unless the condition holds"""
+    message = op.properties.get("msg") or op.attributes["msg"]
+
+    def run(condition: Any):
+        if not np.all(condition):
+            raise RuntimeTrap(message.data, op=op)  # pyright: ignore
+        return ()
+
+    return run
+
+
+def _branch(op: Operation, values: list[Any]) -> tuple[Block, list[Any]]:
+    return op.successors[0], values
+
+
+def _cond_branch(op: Operation, values: list[Any]) -> tuple[Block, list[Any]]:
+    then = len(op.then_arguments)  # pyright: ignore
+    if values[0]:
+        return op.successors[0], values[1 : 1 + then]
+    return op.successors[1], values[1 + then :]
+
+
+def _switch_branch(op: Operation, values: list[Any]) -> tuple[Block, list[Any]]:
+    flag, *rest = values
+    default = len(op.default_operands)  # pyright: ignore
+    cases = op.case_values  # pyright: ignore
+    start = default
+    for k, number in enumerate(cases.get_values() if cases is not None else ()):
+        count = len(op.case_operands[k])  # pyright: ignore
+        if int(flag) == number:
+            return op.successors[1 + k], rest[start : start + count]
+        start += count
+    return op.successors[0], rest[:default]
+
+
+BRANCHES["cf.br"] = _branch
+BRANCHES["cf.cond_br"] = _cond_branch
+BRANCHES["cf.switch"] = _switch_branch
+
+
+@implements("affine.apply", elementwise=True)
+def _apply(machine: Machine, op: Operation) -> Prepared:
+    """An affine map of one result"""
+    data = op.properties["map"].data  # pyright: ignore
+    dims = data.num_dims
+    return lambda *args: (affine_value(data.results[0], args[:dims], args[dims:]),)
+
+
+@implements("affine.min", "affine.max", elementwise=True)
+def _extreme(machine: Machine, op: Operation) -> Prepared:
+    """The least, or greatest, result of an affine map"""
+    data = op.properties["map"].data  # pyright: ignore
+    dims, choose = data.num_dims, np.minimum if op.name == "affine.min" else np.maximum
+
+    def run(*args: Any):
+        values = [affine_value(e, args[:dims], args[dims:]) for e in data.results]
+        result = values[0]
+        for value in values[1:]:
+            result = choose(result, value)
+        return (result,)
+
+    return run
