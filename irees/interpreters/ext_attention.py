@@ -208,7 +208,7 @@ def _unpack(machine: Machine, op: Operation) -> Prepared:
     def run(*args: Any):
         b = operands.bind(args)
         source, dest = array_of(b["source"]), array_of(b["dest"])
-        dims, tiles = _tiles(op, b["inner_tiles"])
+        dims, _ = _tiles(op, b["inner_tiles"])
         order = _outer_order(op, dest.ndim)
         axes: list[int] = []
         shape: list[int] = []

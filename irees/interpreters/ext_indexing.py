@@ -44,6 +44,9 @@ def _scatter(machine: Machine, op: Operation) -> Prepared:
 
     def run(*args: Any):
         b = operands.bind(args)
+        if "inputs" in b:  # tm_tensor
+            names = ("updates", "indices", "original")
+            b = dict(zip(names, (*b["inputs"], *b["outputs"]), strict=True))
         updates, indices = array_of(b["updates"]), array_of(b["indices"])
         result = array_of(b["original"]).copy()
         batch = updates.ndim - (result.ndim - depth)

@@ -94,7 +94,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     if dtype.itemsize < 8:
         product = wide[0] * wide[1]
         s, rest = _two_sum(product, wide[2])
-        result = _to_odd(s, rest)
+        result = _to_odd(s, rest) if np.any(rest) else s
         if dtype.itemsize < 4:
             # what the compiled program does: fma in f32, then rounded
             result = result.astype(np.float32)

@@ -21,6 +21,9 @@ from irees.interpreters.registry import Operands, Prepared, implements
 from irees.interpreters.tensor import mixed, numbers, shape_of_type
 from irees.interpreters.values import MemRef, constant, dtype_of, poison, shape_from
 
+UNBOUNDED = (1 << 62) - 1
+"""The size of a flat view that code generation makes of whatever follows; here it ends with the allocation."""
+
 
 def check(op: Operation, indices: Sequence[Any], shape: Sequence[int]) -> None:
     """Raises RuntimeTrap unless the indices are inside."""
@@ -158,6 +161,8 @@ def _reinterpret_cast(machine: Machine, op: Operation) -> Prepared:
     def run(source: MemRef, *dynamic: Any):
         values = iter(dynamic)
         (offset,), sizes, strides = (mixed(n, values) for n in parts)
+        if sizes == [UNBOUNDED] and strides == [1]:
+            sizes = [max(0, source.base.size - offset)]
         return (source.view(offset, sizes, strides),)
 
     return run

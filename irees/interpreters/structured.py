@@ -194,6 +194,22 @@ def _fold(machine: Machine, chain: Chain, start: np.ndarray, terms: np.ndarray) 
     return combine(start, terms[0])[0] if len(terms) else start
 
 
+def _unit_dims(value: SSAValue, indexing: AffineMap) -> tuple[int, ...]:
+    """Dims of size 1 that are always indexed with 0."""
+    if not isinstance(value.type, ShapedType):
+        return ()
+    return tuple(
+        axis
+        for axis, (expr, n) in enumerate(zip(indexing.results, value.type.get_shape(), strict=True))
+        if n == 1 and isinstance(expr, AffineConstantExpr) and expr.value == 0
+    )
+
+
+def _without(indexing: AffineMap, axes: Sequence[int]) -> AffineMap:
+    kept = tuple(e for i, e in enumerate(indexing.results) if i not in axes)
+    return AffineMap(indexing.num_dims, indexing.num_symbols, kept)
+
+
 # --- the op ---------------------------------------------------------------------------------
 
 
@@ -209,6 +225,8 @@ class Loops:
         self.inputs = len(op.inputs)
         self.parallel = [i for i, kind in enumerate(self.kinds) if kind == "parallel"]
         self.reduced = [i for i, kind in enumerate(self.kinds) if kind != "parallel"]
+        self.units = [_unit_dims(o, m) for o, m in zip(op.operands, self.maps, strict=True)]
+        self.maps = [_without(m, axes) for m, axes in zip(self.maps, self.units, strict=True)]
         self.output_maps = self.maps[self.inputs :]
         parallel = set(self.parallel)
         complete = all(
@@ -222,8 +240,8 @@ class Loops:
     def run(self, *operands: Any) -> list[Any]:
         """Results for tensors; memrefs are written, and there are none."""
         arrays = [
-            array_of(v) if isinstance(o.type, ShapedType) else np.asarray(v)
-            for v, o in zip(operands, self.op.operands, strict=True)
+            array_of(v).squeeze(axes) if isinstance(o.type, ShapedType) else np.asarray(v)
+            for v, o, axes in zip(operands, self.op.operands, self.units, strict=True)
         ]
         sizes = ranges(self.maps, [a.shape for a in arrays], len(self.kinds))
         if 0 in sizes:
@@ -236,6 +254,7 @@ class Loops:
             outputs = self._parallel(arrays, sizes)
         results: list[Any] = []
         for value, output in zip(operands[self.inputs :], outputs, strict=True):
+            output = output.reshape(array_of(value).shape)
             if isinstance(value, MemRef):
                 value.array[...] = output
             else:

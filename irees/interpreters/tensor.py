@@ -183,16 +183,16 @@ def _reshape(machine: Machine, op: Operation) -> Prepared:
 
 def slices(
     shape: Sequence[int], offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
-) -> tuple[slice, ...]:
+) -> tuple[Any, ...]:
     """The slice of an array. Raises RuntimeTrap when it is not inside."""
-    found: list[slice] = []
+    found: list[Any] = []
     for extent, offset, size, stride in zip(shape, offsets, sizes, strides, strict=True):
         last = offset + (size - 1) * stride
         if size < 0 or (size > 0 and not (0 <= offset < extent and 0 <= last < extent)):
             raise RuntimeTrap(f"slice [{offset}] [{size}] [{stride}] of a dim of size {extent}")
         end = last + (1 if stride > 0 else -1)
         found.append(slice(0, 0) if size == 0 else slice(offset, None if end < 0 else end, stride))
-    return tuple(found)
+    return (*found, Ellipsis)
 
 
 def _dropped(sizes: Sequence[int], static: Sequence[int], kept: Sequence[int]) -> list[int]:
@@ -218,7 +218,7 @@ class Slicing:
         self.strides = numbers(op, "static_strides")
         self.dropped = tuple(_dropped(self.sizes, self.sizes, part))
 
-    def of(self, shape: Sequence[int], dynamic: Sequence[Any]) -> tuple[slice, ...]:
+    def of(self, shape: Sequence[int], dynamic: Sequence[Any]) -> tuple[Any, ...]:
         """The slice of an array of this shape."""
         values = iter(dynamic)
         lists = [mixed(n, values) for n in (self.offsets, self.sizes, self.strides)]
@@ -267,7 +267,7 @@ def _parallel_insert_slice(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
-def put(target: np.ndarray, place: tuple[slice, ...], source: np.ndarray, dropped: Sequence[int]) -> None:
+def put(target: np.ndarray, place: tuple[Any, ...], source: np.ndarray, dropped: Sequence[int]) -> None:
     """target[place] = source. Raises RuntimeTrap when the sizes differ."""
     part = target[place]
     source = np.expand_dims(source, tuple(dropped))
