@@ -14,8 +14,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizePass
-from xdsl.transforms.lower_affine import LowerAffinePass
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
+from xdsl.transforms.lower_affine import LowerAffinePass
 
 from irees.errors import ArgumentError, UnsupportedError
 from irees.options import Options
@@ -23,8 +23,8 @@ from irees.phase import Listener, Phase
 from irees.target import Target
 from irees.transforms import load_pass
 
-TENSORS = frozenset("builtin func linalg tensor iree_linalg_ext arith math scf cf util affine".split())
-HOST = frozenset("builtin func flow arith math scf cf util memref affine".split())
+TENSORS = frozenset("builtin func linalg tensor iree_linalg_ext arith math complex scf cf util affine".split())
+HOST = frozenset("builtin func flow arith math complex scf cf util memref affine".split())
 
 
 def a(name: str, **options: object) -> ModulePass:

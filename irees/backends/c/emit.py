@@ -105,6 +105,8 @@ class Printer:
         self.scratch: list[tuple[str, str]] = []
         self.in_workgroup = outer is not None
         self.allocations = 0
+        self.scopes: list[list[tuple[str, int]]] = [[]]
+        """Allocations of each open block, innermost last: freed where the block ends."""
 
     # --- text --------------------------------------------------------------------------
 
@@ -239,12 +241,18 @@ class Printer:
         """{ block }"""
         self.line(opening + " {")
         self.depth += 1
+        self.scopes.append([])
         self.block(region.block)
 
     def close(self) -> None:
         """}"""
         self.depth -= 1
         self.line("}")
+
+    def release(self) -> None:
+        """Frees what the innermost block allocated."""
+        for pointer, number in self.scopes.pop():
+            self.line(f"rt->free({pointer}); owned[{number}] = NULL;")
 
     def contiguous_strides(self, sizes: Sequence[str]) -> list[str]:
         """Row-major strides of sizes."""
@@ -293,6 +301,7 @@ def _for(p: Printer, op: Operation) -> None:
     terminator = op.body.block.last_op
     assert terminator is not None
     p.assign(names, terminator.operands)
+    p.release()
     p.close()
     for result, name in zip(op.results, names, strict=True):
         p.names[result] = name
@@ -314,6 +323,7 @@ def _if(p: Printer, op: Operation) -> None:
         terminator = region.block.last_op
         if terminator is not None and names:
             p.assign(names, terminator.operands)
+        p.release()
         p.close()
     for result, name in zip(op.results, names, strict=True):
         p.names[result] = name
@@ -333,17 +343,21 @@ def _while(p: Printer, op: Operation) -> None:
         results.append(name)
     p.line("for (;;) {")
     p.depth += 1
+    p.scopes.append([])
     p.block(before)
     condition = before.last_op
     assert isinstance(condition, scf.ConditionOp)
     p.assign(results, condition.operands[1:])
-    p.line(f"if (!{p.name(condition.operands[0])}) break;")
+    leave = f"if (!{p.name(condition.operands[0])})"
+    frees = " ".join(f"rt->free({q}); owned[{n}] = NULL;" for q, n in p.scopes[-1])
+    p.line(f"{leave} {{ {frees} break; }}" if frees else f"{leave} break;")
     for argument, name in zip(after.args, results, strict=True):
         p.names[argument] = name
     p.block(after)
     terminator = after.last_op
     assert terminator is not None
     p.assign(names, terminator.operands)
+    p.release()
     p.close()
     for result, name in zip(op.results, results, strict=True):
         p.names[result] = name
@@ -412,6 +426,7 @@ def _alloc(p: Printer, op: Operation) -> None:
         p.line(f"{element_type} *const {pointer} = rt->alloc({_bytes(p, kind, sizes)});")
         p.line(f"if (!{pointer}) {{ status = {OK_OR_FAIL}; goto done; }}")
         p.line(f"owned[{p.allocations}] = {pointer};")
+        p.scopes[-1].append((pointer, p.allocations))
         p.allocations += 1
     p.buffers[op.memref] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
 
@@ -717,13 +732,13 @@ def _forall(p: Printer, op: Operation) -> None:
 
 
 def _pack_scalar(c_type: str, text: str) -> str:
-    if c_type in ("float", "double", "_Float16"):
+    if c_type in ("float", "double", "_Float16", "float _Complex"):
         return f"__extension__({{ int64_t b_ = 0; {c_type} f_ = {text}; memcpy(&b_, &f_, sizeof f_); b_; }})"
     return text
 
 
 def _unpack_scalar(c_type: str, name: str, source: str) -> str:
-    if c_type in ("float", "double", "_Float16"):
+    if c_type in ("float", "double", "_Float16", "float _Complex"):
         return f"{c_type} {name}; memcpy(&{name}, &{source}, sizeof {name});"
     return f"const {c_type} {name} = ({c_type}){source};"
 

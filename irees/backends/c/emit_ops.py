@@ -411,6 +411,15 @@ def _fpowi(e: Expressions, op: Operation, names: Names) -> str:
     return e._float(op.results[0].type, 0, lambda a: f"({'double' if isinstance(op.results[0].type, Float64Type) else 'float'})irees_fpowi({a}, {names[1]})", names[:1])
 
 
+def _complex(template: str) -> Callable[[Expressions, Operation, Names], str]:
+    def build(e: Expressions, op: Operation, names: Names) -> str:
+        kind = op.operands[0].type
+        single = isinstance(getattr(kind, "element_type", kind), Float32Type)
+        return template.replace("{f}", "f" if single else "").format(*names)
+
+    return build
+
+
 CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
     **dict.fromkeys(
         (
@@ -425,6 +434,26 @@ CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
 }  # fmt: skip
 
 SPECIAL: dict[str, Callable[[Expressions, Operation, Names], str]] = {
+    "complex.create": _complex("__builtin_complex({0}, {1})"),
+    "complex.re": _complex("__real__ {0}"),
+    "complex.im": _complex("__imag__ {0}"),
+    "complex.abs": _complex("cabs{f}({0})"),
+    "complex.angle": _complex("carg{f}({0})"),
+    "complex.add": _complex("{0} + {1}"),
+    "complex.sub": _complex("{0} - {1}"),
+    "complex.mul": _complex("{0} * {1}"),
+    "complex.div": _complex("{0} / {1}"),
+    "complex.neg": _complex("-{0}"),
+    "complex.conj": _complex("conj{f}({0})"),
+    "complex.exp": _complex("cexp{f}({0})"),
+    "complex.log": _complex("clog{f}({0})"),
+    "complex.sqrt": _complex("csqrt{f}({0})"),
+    "complex.sin": _complex("csin{f}({0})"),
+    "complex.cos": _complex("ccos{f}({0})"),
+    "complex.tanh": _complex("ctanh{f}({0})"),
+    "complex.pow": _complex("cpow{f}({0}, {1})"),
+    "complex.eq": _complex("{0} == {1}"),
+    "complex.neq": _complex("{0} != {1}"),
     "math.absi": _absi,
     "math.ctpop": _bit_count("ctpop"),
     "math.ctlz": _bit_count("ctlz"),

@@ -1,4 +1,6 @@
 /* What the printed C leans on: vectors, and arithmetic that is defined for every input. */
+#include <complex.h>
+#undef I
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    ComplexType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -26,6 +27,16 @@ _FLOATS: dict[type[Attribute], tuple[str, str, int]] = {
     Float32Type: ("float", "f32", 4),
     Float64Type: ("double", "f64", 8),
 }
+
+
+_COMPLEX = {4: ("float _Complex", "c64", 8), 8: ("double _Complex", "c128", 16)}
+
+
+def complex_of(kind: Attribute) -> tuple[str, str, int] | None:
+    """C type, short name and bytes of a complex type, None for any other."""
+    if not isinstance(kind, ComplexType):
+        return None
+    return _COMPLEX[_FLOATS[type(kind.element_type)][2]]
 
 
 def is_float(kind: Attribute) -> bool:
@@ -53,6 +64,8 @@ def scalar(kind: Attribute) -> str:
     """C type of a scalar."""
     if type(kind) in _FLOATS:
         return _FLOATS[type(kind)][0]
+    if (pair := complex_of(kind)) is not None:
+        return pair[0]
     if is_bool(kind):
         return "uint8_t"
     return f"int{int_width(kind)}_t"
@@ -62,6 +75,8 @@ def short(kind: Attribute) -> str:
     """Short name of a scalar type: f32, i64, ..."""
     if type(kind) in _FLOATS:
         return _FLOATS[type(kind)][1]
+    if (pair := complex_of(kind)) is not None:
+        return pair[1]
     return f"i{int_width(kind)}"
 
 
@@ -69,6 +84,8 @@ def size_of(kind: Attribute) -> int:
     """Bytes of an element in memory."""
     if type(kind) in _FLOATS:
         return _FLOATS[type(kind)][2]
+    if (pair := complex_of(kind)) is not None:
+        return pair[2]
     return int_width(kind) // 8
 
 

@@ -18,7 +18,7 @@ Where the buffers lie is decided by `irees-plan-arena`. IREE's `ConvertToStream`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -89,12 +89,17 @@ class HostConversion:
                 Rewriter.replace_value_with_new_type(argument, buffer_type(argument.type))
                 self.buffers[block.args[index]] = block.args[index]
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: Block, leave: Callable[[], None] | None = None) -> None:
+        """Converts the ops of a block; `leave` rewrites its terminator while tensors are there."""
         old = list(block.ops)
         for op in old:
             self._convert(op)
+        if leave is not None:
+            leave()
         for op in reversed(old):
             if isinstance(op, func.ReturnOp | scf.YieldOp | scf.ConditionOp):
+                continue
+            if op.parent is None:
                 continue
             if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(op, tensor.ExtractOp | tensor.DimOp):
                 Rewriter.erase_op(op, safe_erase=False)
@@ -137,6 +142,14 @@ class HostConversion:
                 self._from_elements(op, builder)
             case func.ReturnOp():
                 self._return(op, builder)
+            case scf.ForOp():
+                self._for(op, builder)
+            case scf.IfOp():
+                self._if(op, builder)
+            case scf.WhileOp():
+                self._while(op, builder)
+            case scf.YieldOp() | scf.ConditionOp():
+                pass
             case _ if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
                 raise UnsupportedError(
                     "the host program cannot hold this op on tensors",
@@ -201,6 +214,152 @@ class HostConversion:
                 rest //= size
             builder.insert(memref.StoreOp.get(element, buffer, indices[::-1]))
         self.buffers[op.result] = buffer
+
+    # --- control flow: a tensor that a loop carries lives in one buffer -------------------
+
+    def _own_copy(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
+        """A fresh buffer with the contents of a tensor."""
+        source = self.buffers[value]
+        copy = self._like(source, builder)
+        builder.insert(memref.CopyOp(source, copy))
+        return copy
+
+    def _like(self, buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
+        """A fresh buffer of the same sizes."""
+        kind = buffer.type
+        assert isinstance(kind, MemRefType)
+        sizes = [
+            builder.insert(memref.DimOp(buffer, builder.value(i))).results[0]
+            for i, s in enumerate(kind.get_shape())
+            if s == DYNAMIC_INDEX
+        ]
+        return builder.insert(memref.AllocOp(sizes, [], MemRefType(kind.element_type, kind.get_shape()))).results[0]
+
+    def _update(self, values: Sequence[SSAValue], homes: Sequence[SSAValue], builder: IndexBuilder) -> None:
+        """homes = values, all at once: what another home still holds is saved first."""
+        sources = [self.buffers[v] for v in values]
+        roots = {root(h) for h in homes}
+        moved = [
+            self._own_copy(v, builder) if root(s) in roots and s is not h else s
+            for v, s, h in zip(values, sources, homes, strict=True)
+        ]
+        for source, home in zip(moved, homes, strict=True):
+            if source is not home:
+                builder.insert(memref.CopyOp(source, home))
+
+    def _enter(
+        self, block: Block, homes: dict[int, SSAValue], first: int, leave: Callable[[], None]
+    ) -> None:
+        """Converts a block whose tensor arguments are in these buffers, and drops the arguments."""
+        for position in sorted(homes, reverse=True):
+            argument = block.args[first + position]
+            self.buffers[argument] = homes[position]
+        self._block(block, leave)
+        for position in sorted(homes, reverse=True):
+            block.erase_arg(block.args[first + position], safe_erase=False)
+
+    def _for(self, op: scf.ForOp, builder: IndexBuilder) -> None:
+        homes = {
+            i: self._own_copy(v, builder)
+            for i, v in enumerate(op.iter_args)
+            if isinstance(v.type, TensorType)
+        }
+        block = op.body.block
+        self._enter(block, homes, 1, lambda: self._leave(block, homes))
+        scalars = [v for i, v in enumerate(op.iter_args) if i not in homes]
+        new = scf.ForOp(op.lb, op.ub, op.step, scalars, op.detach_region(op.body))
+        self._finish(op, new, homes, builder)
+
+    def _leave(self, block: Block, homes: dict[int, SSAValue]) -> None:
+        """scf.yield of tensors  =>  copies into their buffers"""
+        terminator = block.last_op
+        assert terminator is not None
+        at = IndexBuilder(InsertPoint.before(terminator))
+        self._update([terminator.operands[i] for i in homes], list(homes.values()), at)
+        terminator.operands = [v for i, v in enumerate(terminator.operands) if i not in homes]
+
+    def _finish(
+        self, op: Operation, new: Operation, homes: dict[int, SSAValue], builder: IndexBuilder
+    ) -> None:
+        """Puts the op without tensors in the place of the old one."""
+        new.location = op.location
+        builder.insert(new)
+        scalars = iter(new.results)
+        for i, result in enumerate(op.results):
+            if i in homes:
+                self.buffers[result] = homes[i]
+            else:
+                scalar = next(scalars)
+                result.replace_all_uses_with(scalar)
+                self.renamed[result] = scalar
+        if not homes:
+            Rewriter.erase_op(op, safe_erase=False)
+
+    def _if(self, op: scf.IfOp, builder: IndexBuilder) -> None:
+        homes: dict[int, SSAValue] = {}
+        for i, result in enumerate(op.results):
+            if isinstance(result.type, TensorType):
+                if DYNAMIC_INDEX in result.type.get_shape():
+                    raise UnsupportedError(
+                        "a tensor of dynamic shape that leaves a branch", op=op,
+                        hint="compute its shape before the branch and cast it to a static one",
+                    )
+                homes[i] = self._alloc(result.type, list(result.type.get_shape()), builder)
+        for region in op.regions:
+            if region.blocks:
+                block = region.block
+                self._block(block, lambda block=block: self._leave(block, homes))
+        types = [r.type for i, r in enumerate(op.results) if i not in homes]
+        new = scf.IfOp(
+            op.cond, types, op.detach_region(op.true_region), op.detach_region(op.false_region)
+        )
+        self._finish(op, new, homes, builder)
+
+    def _while(self, op: scf.WhileOp, builder: IndexBuilder) -> None:
+        homes = {
+            i: self._own_copy(v, builder)
+            for i, v in enumerate(op.arguments)
+            if isinstance(v.type, TensorType)
+        }
+        before, after = op.before_region.block, op.after_region.block
+        passed: dict[int, SSAValue] = {}
+        self._enter(before, homes, 0, lambda: self._pass_on(before, homes, passed, builder))
+        self._enter(after, passed, 0, lambda: self._leave(after, homes))
+        scalars = [v for i, v in enumerate(op.arguments) if i not in homes]
+        types = [r.type for i, r in enumerate(op.results) if i not in passed]
+        new = scf.WhileOp(
+            scalars, types, op.detach_region(op.before_region), op.detach_region(op.after_region)
+        )
+        self._finish(op, new, passed, builder)
+
+    def _pass_on(
+        self, before: Block, homes: dict[int, SSAValue], passed: dict[int, SSAValue],
+        builder: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """scf.condition of tensors  =>  their buffers, remembered in `passed`"""
+        condition = before.last_op
+        assert isinstance(condition, scf.ConditionOp)
+        at = IndexBuilder(InsertPoint.before(condition))
+        for i, value in enumerate(condition.operands[1:]):
+            if not isinstance(value.type, TensorType):
+                continue
+            buffer = self.buffers[value]
+            if root(buffer) not in {root(h) for h in homes.values()}:
+                home = self._alloc(value.type, self._outer_sizes(value), builder)
+                at.insert(memref.CopyOp(buffer, home))
+                buffer = home
+            passed[i] = buffer
+        condition.operands = [
+            condition.operands[0],
+            *(v for i, v in enumerate(condition.operands[1:]) if i not in passed),
+        ]
+
+    def _outer_sizes(self, value: SSAValue) -> list[Size]:
+        assert isinstance(value.type, TensorType)
+        shape = value.type.get_shape()
+        if DYNAMIC_INDEX in shape:
+            raise UnsupportedError("a tensor of dynamic shape that a while loop makes", op="scf.while")
+        return list(shape)
 
     def _return(self, op: func.ReturnOp, builder: IndexBuilder) -> None:
         returned: list[SSAValue] = []

@@ -27,7 +27,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
 
 ALIGNMENT = 64
 VIEWS = (memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.SubviewOp)
@@ -52,11 +52,6 @@ def aligned(size: int) -> int:
     """The size rounded up to the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
-
-def element_bytes(kind: MemRefType) -> int:
-    """Bytes of an element in memory."""
-    width = getattr(kind.element_type, "bitwidth", 64)
-    return max(1, -(-width // 8))
 
 
 def last_use(value: SSAValue, block: Block, position: dict[Operation, int]) -> int | None:

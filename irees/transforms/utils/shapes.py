@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import arith, memref, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ComplexType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    TensorType,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -280,3 +287,11 @@ def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
     if isinstance(op, memref.AllocOp):
         return mixed(buffer.type.get_shape(), op.dynamic_sizes)[axis]
     return builder.insert(memref.DimOp(buffer, builder.value(axis))).results[0]
+
+
+def element_bytes(kind: TensorType | MemRefType) -> int:
+    """Bytes of one element in memory: i1 takes one, a complex number two parts."""
+    element = kind.element_type
+    if isinstance(element, ComplexType):
+        return 2 * max(1, getattr(element.element_type, "bitwidth", 64) // 8)
+    return max(1, -(-getattr(element, "bitwidth", 64) // 8))

@@ -34,7 +34,7 @@ from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.codegen.common.bufferize_dispatch import subview
-from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, element_bytes
 from irees.transforms.utils.structured import affine_value
 
 STACK_BYTES = 16 << 10
@@ -214,11 +214,6 @@ class Distribution:
             return buffer
         return inside.insert(subview(buffer, offsets, sizes, [1] * len(sizes))).results[0]
 
-
-def element_bytes(kind: MemRefType) -> int:
-    """Bytes of one element, for footprints."""
-    width = getattr(kind.element_type, "bitwidth", 64)
-    return max(1, width // 8)
 
 
 def config_of(op: Operation) -> tuple[int, ...]:
