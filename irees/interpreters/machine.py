@@ -12,21 +12,28 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters.registry import PREPARE, Prepared, find
 
-Step = tuple[Prepared, tuple[SSAValue, ...], Sequence[SSAValue], Operation]
+Step = tuple[Prepared, tuple[int, ...], tuple[int, ...], Operation]
+"""A function, the keys of its operands and results, and the op that they come from."""
+Plan = tuple[tuple[int, ...], list[Step], tuple[int, ...], Operation | None]
+"""Keys of the block's arguments, its steps, what it yields, and its terminator."""
 MAX_DEPTH = 200
 
 
-class Environment(dict[SSAValue, Any]):
-    """Values of the current function. A constant of an enclosing scope is found when needed."""
+class Environment(dict[int, Any]):
+    """
+    Values of the current function by the identity of the SSA value, which is a quicker key than
+    the SSA value itself. A constant of an enclosing scope is found when it is needed.
+    """
 
     def __init__(self, machine: Machine):
         super().__init__()
         self.machine = machine
 
-    def __missing__(self, value: SSAValue) -> Any:
+    def __missing__(self, key: int) -> Any:
+        value = self.machine.known[key]
         owner = value.owner
         if isinstance(owner, Operation) and owner.name == "arith.constant":
-            self[value] = result = self.machine.prepared(owner)()[0]
+            self[key] = result = self.machine.prepared(owner)()[0]
             return result
         name = owner.name if isinstance(owner, Operation) else "block argument"
         raise UnsupportedError(f"the value of a {name} of type {value.type} is not known here")
@@ -38,13 +45,15 @@ class Machine:
     def __init__(self, module: ModuleOp | None = None):
         self.module = module
         self.environment = Environment(self)
+        self.known: dict[int, SSAValue] = {}
+        """Every SSA value that a plan mentions, by identity."""
         self.loop_indices: list[Sequence[Any]] = []
         """Values of `linalg.index`, per enclosing structured op."""
         self.globals: dict[Operation, Any] = {}
         self.state: dict[Any, Any] = {}
         """What handlers keep between ops, by keys of their own."""
         self._prepared: dict[Operation, Prepared] = {}
-        self._plans: dict[Block, tuple[list[Step], Operation | None]] = {}
+        self._plans: dict[Block, Plan] = {}
         self._tables: dict[Operation, dict[str, Operation]] = {}
         self._depth = 0
 
@@ -64,34 +73,49 @@ class Machine:
             self._prepared[op] = found
         return found
 
-    def plan(self, block: Block) -> tuple[list[Step], Operation | None]:
-        """What running a block takes, and its last op if that only hands values on."""
+    def plan(self, block: Block) -> Plan:
+        """What running a block takes."""
         found = self._plans.get(block)
         if found is None:
             ops = list(block.ops)
             last = ops[-1] if ops and is_terminator(ops[-1]) else None
             steps = [
-                (self.prepared(op), tuple(op.operands), op.results, op)
+                (self.prepared(op), self._keys(op.operands), self._keys(op.results), op)
                 for op in ops
                 if op is not last or op.name in PREPARE
             ]
-            found = self._plans[block] = (steps, last)
+            out = () if last is None else self._keys(last.operands)
+            found = self._plans[block] = (self._keys(block.args), steps, out, last)
         return found
+
+    def _keys(self, values: Iterable[SSAValue]) -> tuple[int, ...]:
+        found = tuple(values)
+        for value in found:
+            self.known[id(value)] = value
+        return tuple(id(value) for value in found)
+
+    def value(self, value: SSAValue) -> Any:
+        """What an SSA value is now."""
+        self.known[id(value)] = value
+        return self.environment[id(value)]
 
     def run_block(self, block: Block, arguments: Iterable[Any] = ()) -> list[Any]:
         """Runs a block; returns the values of its terminator's operands."""
-        steps, last = self.plan(block)
+        parameters, steps, out, _ = self.plan(block)
         env = self.environment
-        for argument, value in zip(block.args, arguments, strict=True):
-            env[argument] = value
-        for function, operands, results, op in steps:
-            try:
+        for parameter, value in zip(parameters, arguments, strict=True):
+            env[parameter] = value
+        step: Step | None = None
+        try:
+            for step in steps:
+                function, operands, results, _ = step
                 values = function(*[env[operand] for operand in operands])
-            except (RuntimeTrap, UnsupportedError) as error:
-                raise located(error, op) from None
-            for result, value in zip(results, values):
-                env[result] = value
-        return [] if last is None else [env[operand] for operand in last.operands]
+                for result, value in zip(results, values):
+                    env[result] = value
+        except (RuntimeTrap, UnsupportedError) as error:
+            assert step is not None
+            raise located(error, step[3]) from None
+        return [env[operand] for operand in out]
 
     def run_region(self, region: Region, arguments: Iterable[Any]) -> list[Any]:
         """Runs a region that may branch between its blocks."""
@@ -99,7 +123,7 @@ class Machine:
         values = list(arguments)
         while True:
             out = self.run_block(block, values)
-            last = self.plan(block)[1]
+            last = self.plan(block)[3]
             step = BRANCHES.get(last.name) if last is not None else None
             if step is None:
                 return out

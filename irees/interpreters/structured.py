@@ -365,9 +365,8 @@ class Loops:
                 for a, m in zip(arrays[: self.inputs], self.maps, strict=False)
             ]
             self._body([*arguments, *accumulators], dims)
-            env = self.machine.environment
             for number, chain in enumerate(self.chains):
-                terms = np.broadcast_to(env[chain.term], part)
+                terms = np.broadcast_to(self.machine.value(chain.term), part)
                 terms = np.moveaxis(terms, self.reduced, range(len(self.reduced)))
                 terms = terms.reshape(-1, *[sizes[i] for i in self.parallel])
                 shape = accumulators[number].shape

@@ -302,7 +302,7 @@ def _pad(machine: Machine, op: Operation) -> Prepared:
             return (result,)
         if uniform:
             machine.run_block(body, [np.int64(0)] * len(shape))
-            result[...] = machine.environment[yielded]
+            result[...] = machine.value(yielded)
         else:
             for at in product(*(range(n) for n in shape)):
                 result[at] = machine.run_block(body, [np.int64(i) for i in at])[0]

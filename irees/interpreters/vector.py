@@ -217,6 +217,8 @@ def _transfer_write(machine: Machine, op: Operation) -> Prepared:
 def _broadcast(machine: Machine, op: Operation) -> Prepared:
     """A scalar or a smaller vector, repeated"""
     shape, dtype = _vector_shape(op.results[0].type), dtype_of(op.results[0].type)
+    if not isinstance(op.operands[0].type, VectorType):
+        return lambda source: (np.full(shape, source, dtype),)
     return lambda source: (np.broadcast_to(np.asarray(source, dtype), shape),)
 
 
@@ -467,12 +469,10 @@ def _mask(machine: Machine, op: Operation) -> Prepared:
     def run(*args: Any):
         b = operands.bind(args)
         if reads:
-            env = machine.environment
             function = machine.prepared(masked)
-            return function(*[env[o] for o in masked.operands], b["mask"])
+            return function(*[machine.value(o) for o in masked.operands], b["mask"])
         if masked.name == "vector.reduction":
-            env = machine.environment
-            values = [env[o] for o in masked.operands]
+            values = [machine.value(o) for o in masked.operands]
             kept = list(values[0][b["mask"]])
             combine = combiner(masked.properties["kind"], masked.results[0].type)
             if not kept and len(values) == 1:
