@@ -60,7 +60,11 @@ class Width:
         """A number of the numpy type, signed or unsigned, as a value of this type."""
         if self.bits == 1:
             return (x & x.dtype.type(1)).astype(np.bool_)
-        x = x.view(self.signed_type) if x.dtype == self.unsigned_type else x.astype(self.signed_type)
+        x = (
+            x.view(self.signed_type)
+            if x.dtype == self.unsigned_type
+            else x.astype(self.signed_type)
+        )
         if self.exact:
             return x
         shift = self.signed_type.type(8 * self.signed_type.itemsize - self.bits)
@@ -71,7 +75,9 @@ class Width:
         number &= (1 << self.bits) - 1
         if self.bits == 1:
             return np.bool_(number)
-        return self.signed_type.type(number - (1 << self.bits) if number >> (self.bits - 1) else number)
+        return self.signed_type.type(
+            number - (1 << self.bits) if number >> (self.bits - 1) else number
+        )
 
 
 def truncated_division(a: int, b: int) -> int:
@@ -147,7 +153,11 @@ def _shift(a: Any, b: Any, w: Width, left: bool) -> Any:
     small = np.minimum(amount, limit - limit.dtype.type(1)).astype(a.dtype)
     if left:
         return np.where(over, a.dtype.type(0), a << small)
-    fill = a.dtype.type(0) if a.dtype.kind == "u" else np.where(a < 0, a.dtype.type(-1), a.dtype.type(0))
+    fill = (
+        a.dtype.type(0)
+        if a.dtype.kind == "u"
+        else np.where(a < 0, a.dtype.type(-1), a.dtype.type(0))
+    )
     return np.where(over, fill, a >> small).astype(a.dtype)
 
 
@@ -198,7 +208,9 @@ def _extreme(machine: Machine, op: Operation) -> Prepared:
     return lambda a, b: (w.wrap(f(convert(a), convert(b))),)
 
 
-@implements("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended", elementwise=True)
+@implements(
+    "arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended", elementwise=True
+)
 def _extended(machine: Machine, op: Operation) -> Prepared:
     """The exact sum and its carry, or the low and high half of the exact product"""
     w = Width.of(op.operands[0].type)

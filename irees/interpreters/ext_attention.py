@@ -63,7 +63,9 @@ class _Attention:
         scores = self._region(scores.astype(score_type)).astype(np.float64)
         if b["mask"] is not None:
             mask = spread(array_of(b["mask"]), self.maps[4], sizes)
-            scores = scores + (np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask.astype(np.float64))
+            scores = scores + (
+                np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask.astype(np.float64)
+            )
         return scores, v
 
     def _region(self, scores: np.ndarray) -> np.ndarray:

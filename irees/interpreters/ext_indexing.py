@@ -91,7 +91,9 @@ def _gather(machine: Machine, op: Operation) -> Prepared:
             if 0 in source.shape:
                 slices[number] = 0
                 continue
-            inside = tuple(min(max(int(i), 0), n - 1) for i, n in zip(at, source.shape, strict=False))
+            inside = tuple(
+                min(max(int(i), 0), n - 1) for i, n in zip(at, source.shape, strict=False)
+            )
             slices[number] = source[inside]
         return finish([b["output"]], [slices.reshape(result.shape)])
 

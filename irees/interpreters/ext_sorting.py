@@ -129,7 +129,10 @@ def _topk_v2(machine: Machine, op: Operation) -> Prepared:
     def run(*args: Any):
         b = operands.bind(args)
         values = array_of(b["values"])
-        targets = [b["output_values"], *([b["output_indices"]] if b["output_indices"] is not None else [])]
+        targets = [
+            b["output_values"],
+            *([b["output_indices"]] if b["output_indices"] is not None else []),
+        ]
         k = array_of(b["output_values"]).shape[dim]
         if k > values.shape[dim]:
             raise RuntimeTrap(f"the first {k} of {values.shape[dim]}", op=op)
@@ -138,7 +141,9 @@ def _topk_v2(machine: Machine, op: Operation) -> Prepared:
             places = order.argsort([np.moveaxis(values, dim, -1)])[..., :k]
             best = [_take(values, places, dim)]
         else:
-            best = [values[tuple(slice(0, k) if d == dim else slice(None) for d in range(values.ndim))]]
+            best = [
+                values[tuple(slice(0, k) if d == dim else slice(None) for d in range(values.ndim))]
+            ]
             places = np.moveaxis(np.zeros(best[0].shape, np.int64), dim, -1)
         if b["output_indices"] is not None:
             numbers = np.moveaxis(places, -1, dim)
@@ -157,16 +162,23 @@ def _topk(machine: Machine, op: Operation) -> Prepared:
 
     def run(*args: Any):
         b = operands.bind(args)
-        values, best, numbers = (array_of(b[k]) for k in ("values", "output_values", "output_indices"))
+        values, best, numbers = (
+            array_of(b[k]) for k in ("values", "output_values", "output_indices")
+        )
         if b["indices"] is not None:
             own = array_of(b["indices"])
         else:
             own = np.arange(values.shape[dim], dtype=numbers.dtype)
-            own = np.broadcast_to(own.reshape([-1 if d == dim else 1 for d in range(values.ndim)]), values.shape)
+            own = np.broadcast_to(
+                own.reshape([-1 if d == dim else 1 for d in range(values.ndim)]), values.shape
+            )
         k = best.shape[dim]
         candidates = np.concatenate([best, values], axis=dim)
         places = order.argsort([np.moveaxis(candidates, dim, -1)])[..., :k]
-        chosen = [_take(candidates, places, dim), _take(np.concatenate([numbers, own], axis=dim), places, dim)]
+        chosen = [
+            _take(candidates, places, dim),
+            _take(np.concatenate([numbers, own], axis=dim), places, dim),
+        ]
         return finish([b["output_values"], b["output_indices"]], chosen)
 
     return run
@@ -179,10 +191,14 @@ def _arg_compare(machine: Machine, op: Operation) -> Prepared:
 
     def run(*args: Any):
         b = operands.bind(args)
-        values, best, where = (array_of(b[k]) for k in ("input_value", "output_value", "output_index"))
+        values, best, where = (
+            array_of(b[k]) for k in ("input_value", "output_value", "output_index")
+        )
         base = int(b["index_base"]) if b["index_base"] is not None else 0
         rows = np.moveaxis(values, dim, -1)
-        indices = None if b["input_index"] is None else np.moveaxis(array_of(b["input_index"]), dim, -1)
+        indices = (
+            None if b["input_index"] is None else np.moveaxis(array_of(b["input_index"]), dim, -1)
+        )
         best, where = best.copy(), where.copy()
         for at in np.ndindex(*rows.shape[:-1]):
             for i, value in enumerate(rows[at]):
@@ -220,5 +236,3 @@ def _scan(machine: Machine, op: Operation) -> Prepared:
         return finish([output, accumulator], [np.moveaxis(rows, 0, dim), current])
 
     return run
-
-

@@ -24,7 +24,11 @@ def _initial(op: Operation) -> Any:
     )
     kind = op.properties["type"]
     if value is None or value.name in ("builtin.unit", "util.uninitialized"):
-        return poison(kind.get_shape(), dtype_of(kind)) if hasattr(kind, "get_shape") else dtype_of(kind).type(0)  # pyright: ignore
+        return (
+            poison(kind.get_shape(), dtype_of(kind))
+            if hasattr(kind, "get_shape")
+            else dtype_of(kind).type(0)
+        )  # pyright: ignore
     return constant(value)
 
 
@@ -172,7 +176,9 @@ def _expect(name: str, holds: Callable[[Operation, tuple[Any, ...]], bool]) -> N
     def prepare(machine: Machine, op: Operation) -> Prepared:
         def run(*args: Any):
             if not holds(op, args):
-                raise RuntimeTrap(f"expected otherwise of {' and '.join(str(a) for a in args)}", op=op)
+                raise RuntimeTrap(
+                    f"expected otherwise of {' and '.join(str(a) for a in args)}", op=op
+                )
             return ()
 
         return run

@@ -38,7 +38,9 @@ def as_value(value: Any, kind: Attribute) -> Any:
             raise ArgumentError(f"expected a scalar of type {kind}, but got shape {array.shape}")
         return array.astype(dtype)[()]
     wanted = kind.get_shape()
-    if array.ndim != len(wanted) or any(n not in (-1, m) and n >= 0 for n, m in zip(wanted, array.shape)):
+    if array.ndim != len(wanted) or any(
+        n not in (-1, m) and n >= 0 for n, m in zip(wanted, array.shape)
+    ):
         raise ArgumentError(f"expected {kind}, but got shape {array.shape}")
     if array.dtype != dtype:
         integers = isinstance(kind.get_element_type(), IntegerType | IndexType)  # pyright: ignore
@@ -66,7 +68,6 @@ def evaluate(op: Operation, operands: Sequence[np.ndarray | Any]) -> list[Any]:
         return list(machine.prepared(op)(*values))
 
 
-
 class Interpreter:
     """Runs the functions of a module; globals keep their values between calls."""
 
@@ -87,10 +88,11 @@ class Interpreter:
         op = self.machine.symbol(function)
         parameters = op.regions[0].block.args
         if len(arguments) != len(parameters):
-            raise ArgumentError(f"@{function} takes {len(parameters)} arguments, not {len(arguments)}")
+            raise ArgumentError(
+                f"@{function} takes {len(parameters)} arguments, not {len(arguments)}"
+            )
         with quietly():
             self._initialize()
             values = [as_value(v, p.type) for v, p in zip(arguments, parameters, strict=True)]
             results = self.machine.call_op(op, values)
         return tuple(r.array.copy() if isinstance(r, MemRef) else r for r in results)
-

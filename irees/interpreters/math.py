@@ -195,8 +195,6 @@ def _ipowi(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
-
-
 @implements("math.sincos", elementwise=True)
 def _sincos(machine: Machine, op: Operation) -> Prepared:
     """Sine and cosine"""

@@ -248,5 +248,3 @@ def _to_tensor(machine: Machine, op: Operation) -> Prepared:
 def _to_buffer(machine: Machine, op: Operation) -> Prepared:
     """Memory with these elements"""
     return lambda source: (MemRef.of(source.copy()),)
-
-

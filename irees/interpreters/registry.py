@@ -81,6 +81,4 @@ class Operands:
 
     def bind(self, args: Sequence[Any]) -> dict[str, Any]:
         """One value, a sequence of values, or None, per name."""
-        return {
-            name: None if place is None else args[place] for name, place in self.places.items()
-        }
+        return {name: None if place is None else args[place] for name, place in self.places.items()}

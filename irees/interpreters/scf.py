@@ -121,7 +121,9 @@ def _parallel(machine: Machine, op: Operation) -> Prepared:
     """Iterations whose values are reduced in order"""
     body, operands = op.regions[0].block, Operands(op)
     last = body.last_op
-    reducers = [r.block for r in last.regions] if last is not None and last.name == "scf.reduce" else []
+    reducers = (
+        [r.block for r in last.regions] if last is not None and last.name == "scf.reduce" else []
+    )
 
     def run(*args: Any):
         bound = operands.bind(args)

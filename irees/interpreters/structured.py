@@ -230,8 +230,7 @@ class Loops:
         self.output_maps = self.maps[self.inputs :]
         parallel = set(self.parallel)
         complete = all(
-            is_projected_permutation(m)
-            and {e.position for e in m.results} == parallel  # pyright: ignore
+            is_projected_permutation(m) and {e.position for e in m.results} == parallel  # pyright: ignore
             for m in self.output_maps
         )
         self.vectorizable = complete and is_vectorizable(body)
@@ -316,11 +315,15 @@ class Loops:
 
             else:
 
-                def read(at: Sequence[int], array: np.ndarray = array, indexing: Any = indexing) -> Any:
+                def read(
+                    at: Sequence[int], array: np.ndarray = array, indexing: Any = indexing
+                ) -> Any:
                     dims = list(inside)
                     for loop, i in zip(self.reduced, at, strict=True):
                         dims[loop] = np.int64(i)  # pyright: ignore
-                    return gather(array, [affine_value(e, dims) for e in indexing.results], len(kept))
+                    return gather(
+                        array, [affine_value(e, dims) for e in indexing.results], len(kept)
+                    )
 
             found.append(read)
         return found
@@ -422,4 +425,3 @@ def _index(machine: Machine, op: Operation) -> Prepared:
     """The index of an enclosing loop"""
     dim = op.properties["dim"].value.data  # pyright: ignore
     return lambda: (machine.loop_indices[-1][dim],)
-

@@ -135,7 +135,9 @@ def _cast(machine: Machine, op: Operation) -> Prepared:
 
     def run(source: Any):
         shape = array_of(source).shape
-        if wanted is not None and any(n not in (DYNAMIC_INDEX, m) for n, m in zip(wanted, shape, strict=True)):
+        if wanted is not None and any(
+            n not in (DYNAMIC_INDEX, m) for n, m in zip(wanted, shape, strict=True)
+        ):
             raise RuntimeTrap(f"a value of shape {shape} is no {kind}", op=op)
         return (source,)
 
@@ -267,7 +269,9 @@ def _parallel_insert_slice(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
-def put(target: np.ndarray, place: tuple[Any, ...], source: np.ndarray, dropped: Sequence[int]) -> None:
+def put(
+    target: np.ndarray, place: tuple[Any, ...], source: np.ndarray, dropped: Sequence[int]
+) -> None:
     """target[place] = source. Raises RuntimeTrap when the sizes differ."""
     part = target[place]
     source = np.expand_dims(source, tuple(dropped))

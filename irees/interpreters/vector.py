@@ -165,7 +165,9 @@ class _Transfer:
         places = [np.full((1,) * rank, int(i), np.int64) for i in indices]
         for axis, dim in enumerate(self.dims):
             if dim is not None:
-                step = np.arange(self.shape[axis]).reshape([-1 if a == axis else 1 for a in range(rank)])
+                step = np.arange(self.shape[axis]).reshape(
+                    [-1 if a == axis else 1 for a in range(rank)]
+                )
                 places[dim] = places[dim] + step
         inside = np.ones(self.shape, bool)
         for place, n in zip(places, array.shape, strict=True):
@@ -244,7 +246,9 @@ def _extract(machine: Machine, op: Operation) -> Prepared:
             return (source,)
         result = source[_position(op, dynamic, source.shape)]
         vector = isinstance(op.results[0].type, VectorType)
-        return (result.reshape(_vector_shape(op.results[0].type)) if vector else np.asarray(result)[()],)
+        return (
+            result.reshape(_vector_shape(op.results[0].type)) if vector else np.asarray(result)[()],
+        )
 
     return run
 
@@ -304,7 +308,9 @@ def _contract(machine: Machine, op: Operation) -> Prepared:
 
     def run(lhs: np.ndarray, rhs: np.ndarray, start: Any):
         sizes = ranges(maps[:2], [lhs.shape, rhs.shape], len(kinds))
-        a, b = (np.broadcast_to(spread(x, m, sizes), sizes) for x, m in ((lhs, maps[0]), (rhs, maps[1])))
+        a, b = (
+            np.broadcast_to(spread(x, m, sizes), sizes) for x, m in ((lhs, maps[0]), (rhs, maps[1]))
+        )
         rows = np.moveaxis(a.astype(dtype) * b.astype(dtype), reduced, range(len(reduced)))
         rows = rows.reshape(-1, *[n for i, n in enumerate(sizes) if i not in reduced])
         parallel = [i for i in range(len(kinds)) if i not in reduced]
@@ -484,5 +490,3 @@ def _mask(machine: Machine, op: Operation) -> Prepared:
         return [np.where(b["mask"], results[0], b["passthru"])]
 
     return run
-
-
