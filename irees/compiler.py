@@ -11,11 +11,21 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.backends.c.backend import emit_program
-from irees.backends.c.toolchain import compile_library, runtime_library
+from irees.backends.c.toolchain import compile_library
+from irees.backends.reference.backend import ReferenceProgram
 from irees.dialects import get_context
+from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.options import Options
 from irees.phase import Listener
 from irees.pipeline import run_phases
+from irees.program_cache import (
+    Built,
+    find,
+    program_key,
+    program_of,
+    store,
+    unchanged_constants,
+)
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
 from irees.target import Target
@@ -33,12 +43,40 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None) -> Module
     if isinstance(source, ModuleOp):
         return source.clone()
     if isinstance(source, str | Path):
-        from irees.frontends.mlir import import_mlir
-
         return import_mlir(source)
     from irees.frontends.torch import import_torch
 
     return import_torch(source, inputs)
+
+
+def target_of(options: Options) -> Target:
+    """The target that the options name."""
+    return options.target if isinstance(options.target, Target) else Target.parse(options.target)
+
+
+def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
+    """Takes a module through all phases, in place, and compiles its C."""
+    run_phases(get_context(), module, options, **listeners)
+    target = target_of(options)
+    sources = emit_program(module)
+    library = compile_library(
+        sources.texts, target=target, fp=options.fp, opt_level=options.opt_level
+    )
+    sources.manifest["target"] = target_record(target)
+    return Built(library, sources.manifest, sources.texts, sources.constants, {})
+
+
+def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
+    """Compiles MLIR text, or takes the program from the cache if it was compiled before."""
+    opened = open_source(source)
+    key = program_key(opened, options, target_of(options))
+    built = find(key, opened.blobs)
+    if built is None:
+        module = import_opened(opened)
+        built = build(module, options, **listeners)
+        built.from_source = unchanged_constants(module, opened.blobs)
+        store(key, built)
+    return program_of(built)
 
 
 def compile(
@@ -50,28 +88,25 @@ def compile(
     listener: Listener | None = None,
     after: Listener | None = None,
     **options: Any,
-) -> Program | ModuleOp:
+) -> Program | ReferenceProgram | ModuleOp:
     """
     Compiles a program; with `to`, returns the module as it is after that phase.
 
-    `inputs` are example inputs, needed for a torch module. Other keywords are fields of
-    `irees.options.Options`. Raises an `irees.errors.IreesError`.
+    `inputs` are example inputs, needed for a torch module. `start` names the phase after
+    which the source was saved. `listener` hears of every pass and `after` of every phase,
+    unless the program comes from the cache. Other keywords are fields of
+    `irees.options.Options`; `target="reference"` interprets the source. Raises an
+    `irees.errors.IreesError`.
     """
     chosen = Options.make(**options)
+    if chosen.target == "reference":
+        return ReferenceProgram(import_source(source, inputs))
+    if isinstance(source, str | Path) and to is None and start is None:
+        return compile_text(source, chosen, listener=listener, after=after)
     module = import_source(source, inputs)
-    run_phases(get_context(), module, chosen, start=start, to=to, listener=listener, after=after)
     if to is not None:
+        run_phases(
+            get_context(), module, chosen, start=start, to=to, listener=listener, after=after
+        )
         return module
-    target = chosen.target if isinstance(chosen.target, Target) else Target.parse(chosen.target)
-    sources = emit_program(module)
-    library = compile_library(
-        sources.texts, target=target, fp=chosen.fp, opt_level=chosen.opt_level
-    )
-    sources.manifest["target"] = target_record(target)
-    return Program(
-        library,
-        sources.manifest,
-        sources.constants,
-        runtime=runtime_library(),
-        sources=sources.texts,
-    )
+    return program_of(build(module, chosen, start=start, listener=listener, after=after))

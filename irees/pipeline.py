@@ -107,6 +107,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
 
 
 PHASES = phases(Options())
+"""The phases with default options."""
 
 
 def run_phases(

@@ -164,6 +164,10 @@ class Blob:
             self._hex = None
         return self._data
 
+    def raw(self) -> Any:
+        """What identifies the payload at no cost: the hex text where it was not decoded yet."""
+        return self._hex if self._hex is not None else self.bytes()
+
     @property
     def size(self) -> int:
         """How many bytes, without decoding any."""

@@ -27,7 +27,7 @@ from irees.errors import IreesError, LimitExceededError, ParseError
 from .limits import MAX_DEPTH, check_limits
 from .parser import ImportParser
 from .printing import print_module, write_module
-from .sections import open_source
+from .sections import Source, open_source
 from .verify import verify_module
 
 _RECURSION_LIMIT = 6000
@@ -57,7 +57,17 @@ def import_mlir(
     nothing else. `name` is what locations call the text (the path, by default). `blobs` are
     resources that the text names and does not have.
     """
-    source = open_source(path_or_text, name)
+    return import_opened(open_source(path_or_text, name), ctx, blobs=blobs, verify=verify)
+
+
+def import_opened(
+    source: Source,
+    ctx: Context | None = None,
+    *,
+    blobs: Mapping[str, Blob] | None = None,
+    verify: bool = True,
+) -> ModuleOp:
+    """The module in a source whose weights were cut off already. Raises as `import_mlir`."""
     with _room_for_recursion():
         parser = None
         try:
@@ -101,4 +111,4 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), text.strip())[:500]
 
 
-__all__ = ["ImportParser", "import_mlir", "print_module", "verify_module", "write_module"]
+__all__ = ["ImportParser", "import_mlir", "import_opened", "open_source", "print_module", "verify_module", "write_module"]

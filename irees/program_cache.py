@@ -1,0 +1,146 @@
+"""
+Whole programs in the cache: compiling the same text again costs reading it.
+
+An entry is found by the text, its weights, the options, the target and the version of
+the compiler, so it is right whenever it is found. It holds the library, the manifest, the
+C and those constants that the compiler made; weights that a program uses as they came are
+taken from the source again. Programs whose own constants are larger than MAX_BYTES are
+not kept. Entries are data: JSON, then bytes, verified by the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
+
+from irees.backends.c.toolchain import find_compiler, runtime_library
+from irees.dialects.resources import Blob, ResourceKey
+from irees.frontends.mlir.sections import Source
+from irees.options import Options
+from irees.runtime.cache import default_cache, key_of
+from irees.runtime.dtypes import numpy_dtype
+from irees.runtime.program import Program
+from irees.target import Target
+
+MAX_BYTES = 64 << 20
+
+
+@dataclass
+class Built:
+    """What a compilation made: enough to build the program again."""
+
+    library: bytes
+    manifest: dict[str, Any]
+    texts: dict[str, str]
+    constants: dict[str, np.ndarray[Any, Any]]
+    from_source: dict[str, str]
+    """Constant name => key of the resource that it is, unchanged."""
+
+
+@cache
+def compiler_version() -> str:
+    """A hash of irees' own sources and the version of xDSL: any change makes a new key."""
+    digest = hashlib.sha256(version("xdsl").encode())
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".h", ".c"):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def program_key(source: Source, options: Options, target: Target) -> str:
+    """The key of a program: text, weights, options, target, compiler."""
+    digest = hashlib.sha256(source.text.encode())
+    for name, blob in sorted(source.blobs.items()):
+        digest.update(name.encode())
+        digest.update(blob.raw())
+    chosen = replace(options, target=target)
+    return key_of(
+        "program", digest.hexdigest(), source.name, repr(chosen), compiler_version(),
+        find_compiler().identity,
+    )  # fmt: skip
+
+
+def unchanged_constants(module: ModuleOp, blobs: Mapping[str, Blob]) -> dict[str, str]:
+    """Globals that hold a resource of the source as it came."""
+    keys = {id(blob): key for key, blob in blobs.items()}
+    found: dict[str, str] = {}
+    for op in module.body.block.ops:
+        value = op.initial_value if isinstance(op, memref.GlobalOp) else None
+        if isinstance(op, memref.GlobalOp) and isinstance(value, DenseResourceAttr):
+            name = value.resource_handle.data
+            if isinstance(name, ResourceKey) and id(name.blob) in keys:
+                found[op.sym_name.data] = keys[id(name.blob)]
+    return found
+
+
+def store(key: str, built: Built) -> None:
+    """Keeps a program, if its own constants are not too large."""
+    own = {n: a for n, a in built.constants.items() if n not in built.from_source}
+    if sum(a.nbytes for a in own.values()) > MAX_BYTES:
+        return
+    described = {
+        name: [str(a.dtype), list(a.shape), built.from_source.get(name)]
+        for name, a in built.constants.items()
+    }
+    header = json.dumps(
+        {
+            "manifest": built.manifest,
+            "texts": built.texts,
+            "library": len(built.library),
+            "constants": described,
+        }
+    ).encode()
+    parts = [len(header).to_bytes(8, "little"), header, built.library]
+    parts += [np.ascontiguousarray(a).tobytes() for a in own.values()]
+    default_cache().put(key, b"".join(parts))
+
+
+def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
+    """The program of that key, with its weights from the source."""
+    entry = default_cache().get(key)
+    if entry is None:
+        return None
+    end = 8 + int.from_bytes(entry[:8], "little")
+    header = json.loads(entry[8:end])
+    library = entry[end : end + header["library"]]
+    at = end + header["library"]
+    constants: dict[str, np.ndarray[Any, Any]] = {}
+    from_source: dict[str, str] = {}
+    for name, (dtype, shape, origin) in header["constants"].items():
+        kind = np.dtype(_named(dtype))
+        if origin is not None:
+            from_source[name] = origin
+            data = np.frombuffer(blobs[origin].bytes(), kind)
+        else:
+            count = int(np.prod(shape, dtype=np.int64))
+            data = np.frombuffer(entry, kind, count, at)
+            at += count * kind.itemsize
+        constants[name] = data.reshape(shape)
+    return Built(library, header["manifest"], header["texts"], constants, from_source)
+
+
+def _named(dtype: str) -> Any:
+    return numpy_dtype("bf16") if dtype == "bfloat16" else dtype
+
+
+def program_of(built: Built) -> Program:
+    """The program that can be called."""
+    return Program(
+        built.library,
+        built.manifest,
+        built.constants,
+        runtime=runtime_library(),
+        sources=built.texts,
+    )
