@@ -3,32 +3,55 @@ Keeps one of several equal executables.
 
 A network repeats its layers, and after outlining equal layers are equal functions on
 equal types: only their names differ. Each is compiled once (IREE:
-`DeduplicateExecutables`). Equality is equality of the printed function, so operands,
-attributes and types all count, and locations do not.
+`DeduplicateExecutables`). Operands, attributes and types all count; names and locations
+do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from io import StringIO
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.printer import Printer
 
 from irees.dialects.flow import DispatchOp, ExecutableOp
 
 
-def _text(executable: ExecutableOp) -> str:
-    function = next(op for op in executable.walk() if isinstance(op, func.FuncOp))
-    name = function.sym_name
-    function.sym_name = StringAttr("f")
-    out = StringIO()
-    Printer(out, print_generic_format=True).print_op(function)
-    function.sym_name = name
-    return out.getvalue()
+def fingerprint(function: func.FuncOp) -> Hashable:
+    """
+    What a function is but for names: its ops in order, with operands by number.
+
+    Two functions with equal fingerprints compute the same. Linear in the number of ops.
+    """
+    numbers: dict[SSAValue, int] = {}
+
+    def of_region(region: Region) -> Hashable:
+        return tuple(of_block(block) for block in region.blocks)
+
+    def of_block(block: Block) -> Hashable:
+        for argument in block.args:
+            numbers[argument] = len(numbers)
+        types = tuple(a.type for a in block.args)
+        return (types, tuple(of_op(op) for op in block.ops))
+
+    def of_op(op: Operation) -> Hashable:
+        operands = tuple(numbers[o] for o in op.operands)
+        for result in op.results:
+            numbers[result] = len(numbers)
+        return (
+            op.name,
+            operands,
+            tuple(r.type for r in op.results),
+            tuple(sorted(op.properties.items(), key=lambda item: item[0])),
+            tuple(sorted(op.attributes.items(), key=lambda item: item[0])),
+            tuple(of_region(r) for r in op.regions),
+        )
+
+    return of_region(function.body)
 
 
 @dataclass(frozen=True)
@@ -38,13 +61,14 @@ class DeduplicateExecutablesPass(ModulePass):
     name = "irees-deduplicate-executables"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        first: dict[str, str] = {}
+        first: dict[Hashable, str] = {}
         renamed: dict[str, str] = {}
         executables = {
             e.sym_name.data: e for e in op.body.block.ops if isinstance(e, ExecutableOp)
         }
         for name, executable in executables.items():
-            kept = first.setdefault(_text(executable), name)
+            function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
+            kept = first.setdefault(fingerprint(function), name)
             if kept != name:
                 renamed[name] = kept
         for dispatch in [d for d in op.walk() if isinstance(d, DispatchOp)]:
