@@ -13,17 +13,18 @@ EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
-demo: $(VENV)/.ready ## compile a small model, run it, and show its phases
-	$(BIN)/python examples/quickstart.py
+demo: $(VENV)/.ready ## compile a ResNet exported from PyTorch, run it, compare
+	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.ready ## all tests but the models
 	$(PYTEST) -n auto --ignore tests/models
 
-test-models: $(VENV)/.ready ## whole models, end to end
+test-models: $(VENV)/.models ## real PyTorch models, exported and compared with PyTorch
 	$(PYTEST) tests/models
 
-bench: $(VENV)/.ready ## time the examples
-	$(BIN)/python -m irees.tools.main bench examples/softmax.mlir --input=512x512xf32=1
+bench: $(VENV)/.models ## time irees beside PyTorch, ONNX Runtime and IREE; writes docs/performance.md
+	$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/bench.py --write docs/performance.md
 
 lint: $(VENV)/.ready ## ruff and pyright
 	$(BIN)/python -m pip install -q -e '.[lint]'
@@ -32,6 +33,11 @@ lint: $(VENV)/.ready ## ruff and pyright
 
 clean: ## remove the environment
 	rm -rf $(VENV)
+
+$(VENV)/.models: $(VENV)/.ready
+	$(BIN)/python -m pip install -q torch==2.13.0
+	$(BIN)/python -m pip install -q -e '.[models]'
+	@touch $@
 
 $(VENV)/.ready: pyproject.toml
 	@$(if $(COMPILER),,echo "no C compiler on PATH: installing the zig wheel (400 MB) to have one")

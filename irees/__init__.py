@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irees import errors
     from irees.compiler import compile
+    from irees.frontends.mlir import import_mlir
     from irees.runtime.artifact import load
     from irees.runtime.program import Program
     from irees.runtime.services import set_num_threads
     from irees.target import Target
 
-__all__ = ["Program", "Target", "compile", "errors", "load", "set_num_threads"]
+__all__ = ["Program", "Target", "compile", "errors", "import_mlir", "load", "set_num_threads"]
 
 _HOMES = {
     "Program": "irees.runtime.program",
     "Target": "irees.target",
     "compile": "irees.compiler",
+    "import_mlir": "irees.frontends.mlir",
     "load": "irees.runtime.artifact",
     "set_num_threads": "irees.runtime.services",
 }

@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     ShapedType,
+    StringAttr,
+    i8,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.target import Target as XdslTarget
@@ -100,7 +102,41 @@ def emit_program(module: ModuleOp) -> Sources:
     for record in functions:
         record["constants"] = list(constants)
         record["traps"] = traps
-    return Sources(texts, {"functions": functions}, constants)
+    manifest = {
+        "functions": functions,
+        "kernels": [_kernel_record(e, unit, public) for e in executables],
+        "memory": {
+            "constant_bytes": sum(a.nbytes for a in constants.values()),
+            "arena_bytes": {f.sym_name.data: arena_bytes(f) for f in public},
+        },
+    }
+    return Sources(texts, manifest, constants)
+
+
+def _kernel_record(
+    executable: ExecutableOp, unit: emit.Unit, functions: list[func.FuncOp]
+) -> dict[str, Any]:
+    name = executable.sym_name.data
+    calls = sum(
+        isinstance(op, CmdDispatchOp) and op.entry_point.root_reference.data == name
+        for function in functions
+        for op in function.walk()
+    )
+    text = executable.attributes.get("summary")
+    summary = text.data if isinstance(text, StringAttr) else ""
+    return {"name": name, "symbol": unit.kernels[name], "calls": calls, "summary": summary}
+
+
+def arena_bytes(function: func.FuncOp) -> int | None:
+    """Bytes of temporaries of one call, None when they depend on the arguments."""
+    total = 0
+    for op in function.walk():
+        if isinstance(op, memref.AllocOp) and op.memref.type.element_type == i8:  # pyright: ignore
+            size = op.memref.type.get_shape()[0] if op.memref.type.get_shape() else 1  # pyright: ignore
+            if size < 0:
+                return None
+            total += size
+    return total
 
 
 def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:

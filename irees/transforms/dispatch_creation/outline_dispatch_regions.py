@@ -32,10 +32,12 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.contractions import is_contraction
 from irees.dialects.flow import DispatchOp, DispatchRegionOp, ExecutableOp, ReturnOp
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
@@ -43,7 +45,7 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorType,
 )
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
-from irees.transforms.utils.structured import captured_values
+from irees.transforms.utils.structured import captured_values, is_parallel, static_ranges
 
 
 def inlinable(value: SSAValue) -> bool:
@@ -123,6 +125,26 @@ def outline(region: DispatchRegionOp, name: str) -> ExecutableOp:
     return executable
 
 
+def summary(region: DispatchRegionOp) -> str:
+    """What a kernel computes, in a few words: its ops with their loops, equal ones once."""
+    words: dict[str, int] = {}
+    for op in region.body.block.ops:
+        if isinstance(op, linalg.GenericOp):
+            sizes = "x".join("?" if r < 0 else str(r) for r in static_ranges(op))
+            kind = (
+                "contract" if is_contraction(op) else "map" if is_parallel(op) else "reduce"
+            )
+            element = op.res[0].type.get_element_type()  # pyright: ignore
+            word = f"{kind} {sizes or 'scalar'} {element}"
+        elif op.results and isinstance(op.results[0].type, TensorType) and op.name != "tensor.empty":
+            shape = "x".join("?" if s < 0 else str(s) for s in op.results[0].type.get_shape())
+            word = f"{op.name.rpartition('.')[2]} {shape}"
+        else:
+            continue
+        words[word] = words.get(word, 0) + 1
+    return ", ".join(w if n == 1 else f"{n} {w}" for w, n in words.items())
+
+
 @dataclass(frozen=True)
 class OutlineDispatchRegionsPass(ModulePass):
     """Dispatch regions become executables and dispatches of them."""
@@ -134,5 +156,7 @@ class OutlineDispatchRegionsPass(ModulePass):
             regions = [r for r in function.walk() if isinstance(r, DispatchRegionOp)]
             for number, region in enumerate(regions):
                 name = f"{function.sym_name.data}_dispatch_{number}"
+                text = summary(region)
                 executable = outline(region, name)
+                executable.attributes["summary"] = StringAttr(text)
                 Rewriter.insert_op(executable, InsertPoint.before(function))

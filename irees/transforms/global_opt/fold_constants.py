@@ -123,6 +123,8 @@ class FoldConstantsPass(ModulePass):
     name = "irees-fold-constants"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # Resources are printed by the builtin dialect, which text without a module does not load.
+        ctx.get_optional_op(ModuleOp.name)
         for inner in list(op.walk()):
             if inner.parent is None or isinstance(inner, arith.ConstantOp):
                 continue

@@ -37,7 +37,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
-from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
+from irees.transforms.utils.structured import generic, is_parallel, iterators, maps, static_ranges
 
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
@@ -96,8 +96,22 @@ def expand(value: SSAValue, kind: Attribute, kept: Sequence[int], builder: Index
     return builder.insert(op).results[0]
 
 
+def is_background(op: Operation) -> bool:
+    """Whether an op makes a tensor out of scalars and indices only, as a fill does."""
+    return (
+        isinstance(op, linalg.GenericOp)
+        and is_parallel(op)
+        and not any(isinstance(i.type, TensorType) for i in op.inputs)
+        and not any(isinstance(o, linalg.IndexOp) for o in op.body.block.ops)
+        and len(op.outputs) == 1
+        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
+    )
+
+
 def drop_unit_dims(op: linalg.GenericOp) -> bool:
     """generic over loops of 1  =>  expand(generic(collapse(operands)))"""
+    if is_background(op):
+        return False
     ranges = static_ranges(op)
     indexing = maps(op)
     kept_loops = [i for i, r in enumerate(ranges) if r != 1]
@@ -155,12 +169,34 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
 
 
 def _reduced(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
+    assert isinstance(value.type, TensorType)
+    if is_background(value.owner) and len(kept) < len(value.type.get_shape()):  # pyright: ignore
+        return _reduced_fill(value, kept, builder)
     if not isinstance(value.owner, tensor.EmptyOp):
         return collapse(value, kept, builder)
     kind = value.type
     assert isinstance(kind, TensorType)
     result = TensorType(kind.get_element_type(), [kind.get_shape()[d] for d in kept])
     return builder.insert(tensor.EmptyOp(list(value.owner.dynamic_sizes), result)).results[0]
+
+
+def _reduced_fill(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
+    """collapse(fill(empty))  =>  fill(smaller empty)"""
+    fill = value.owner
+    assert isinstance(fill, linalg.GenericOp) and isinstance(value, OpResult)
+    empty = _reduced(fill.outputs[value.index], kept, builder)
+    rank = len(kept)
+    scalars = AffineMap(rank, 0, ())
+    body = fill.body.clone()
+    new = generic(
+        fill.inputs,
+        [empty],
+        [*([scalars] * len(fill.inputs)), AffineMap.identity(rank)],
+        ["parallel"] * rank,
+        body,
+    )
+    new.location = fill.location
+    return builder.insert(new).results[0]
 
 
 def only_unit_dims(op: Operation) -> bool:

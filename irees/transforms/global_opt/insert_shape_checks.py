@@ -20,6 +20,7 @@ whose shapes follow from one another pays nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -32,7 +33,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from irees.errors import VerifyError
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims, mixed
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, kept_dims, mixed
 from irees.transforms.utils.structured import linear_form, maps
 
 
@@ -89,6 +90,8 @@ def check_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> None:
     offsets = mixed(op.static_offsets.get_values(), op.offsets)
     sizes = mixed(op.static_sizes.get_values(), op.sizes)
     strides = mixed(op.static_strides.get_values(), op.strides)
+    if isinstance(op, tensor.InsertSliceOp):
+        check_inserted(op, sizes, b)
     for axis, (offset, size, stride, extent) in enumerate(
         zip(offsets, sizes, strides, dims(whole, b), strict=True)
     ):
@@ -100,6 +103,15 @@ def check_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> None:
         for value in (offset, size):
             if isinstance(value, SSAValue):
                 require(0, value, "sle", f"an offset or size of {op.name} is negative", op, b)
+
+
+def check_inserted(op: tensor.InsertSliceOp, sizes: Sequence[Size], b: IndexBuilder) -> None:
+    """What is inserted must be as large as the slice it is inserted into."""
+    assert isinstance(op.source.type, TensorType)
+    kept = kept_dims(sizes, op.source.type.get_shape())
+    for axis, (extent, position) in enumerate(zip(dims(op.source, b), kept, strict=True)):
+        message = f"dim {axis} of operand 0 must equal the size of the slice of {op.name}"
+        require(extent, sizes[position], "eq", message, op, b)
 
 
 @dataclass(frozen=True)

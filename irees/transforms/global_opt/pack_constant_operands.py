@@ -118,6 +118,8 @@ class PackConstantOperandsPass(ModulePass):
     columns: int = 48
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # Resources are printed by the builtin dialect, which text without a module does not load.
+        ctx.get_optional_op(ModuleOp.name)
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             if inner.res and is_contraction(inner):
                 pack_operand(inner, self.columns)

@@ -1,0 +1,85 @@
+"""
+Real PyTorch models, exported by the shared script, agree with PyTorch on target `cpu`.
+
+The models come from `../shared/models/export.py`, or from a folder of earlier exports named by
+IREES_MODELS. Without torch, torch-mlir and transformers, and without such a folder, there is
+nothing to compare with: `make test-models` installs them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irees
+
+EXPORT = Path(__file__).parents[3] / "shared" / "models" / "export.py"
+NAMES = (
+    "topk_both", "topk_values", "topk_indices", "argsort_dynamic", "scatter_onehot_static",
+    "scatter_onehot_mixed", "softmax_eltwise", "group_norm_silu", "two_matmul", "llama_decode",
+    "deepseek_moe", "mobilenet_v2", "resnet50", "bert_base", "gpt2",
+)  # fmt: skip
+DYNAMIC = ("argsort_dynamic", "scatter_onehot_mixed", "llama_decode", "deepseek_moe")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A folder of exported models, filled as they are asked for."""
+    return tmp_path_factory.mktemp("models")
+
+
+def exported(name: str, folder: Path) -> Path:
+    """The .mlir of one model."""
+    if given := os.environ.get("IREES_MODELS"):
+        return Path(given) / f"{name}.mlir"
+    if not EXPORT.exists():
+        pytest.skip("no ../shared/models/export.py; set IREES_MODELS to a folder of exports")
+    missing = [m for m in ("torch", "torch_mlir", "transformers") if find_spec(m) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed; `make test-models` installs them")
+    command = [sys.executable, str(EXPORT), str(folder), name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder / f"{name}.mlir"
+
+
+def arrays(path: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Inputs and PyTorch's answers."""
+    data = np.load(path)
+    inputs = [data[f"in{i}"] for i in range(sum(k.startswith("in") for k in data))]
+    return inputs, [data[f"out{i}"] for i in range(sum(k.startswith("out") for k in data))]
+
+
+def check(got: np.ndarray, want: np.ndarray) -> None:
+    """Integers exactly; floats to 2e-5 of the largest, and to 1e-5 of the norm as a whole."""
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    if want.dtype.kind in "biu":
+        np.testing.assert_array_equal(got, want)
+        return
+    error, scale = got.astype("f8") - want.astype("f8"), np.abs(want.astype("f8")).max()
+    assert np.abs(error).max() <= 2e-5 * scale
+    assert np.sqrt((error**2).mean()) <= 1e-5 * np.sqrt((want.astype("f8") ** 2).mean())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_agrees_with_pytorch(name, folder):
+    """One compilation answers every stored input, the other sizes of dynamic models too."""
+    path = exported(name, folder)
+    program = irees.compile(path)
+    stored = [path.with_suffix(".npz")]
+    if name in DYNAMIC:
+        stored += [path.with_name(f"{name}.{i}.npz") for i in (1, 2)]
+    for file in stored:
+        inputs, answers = arrays(file)
+        results = program(*inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        assert len(results) == len(answers)
+        for got, want in zip(results, answers, strict=True):
+            check(np.asarray(got), want)
