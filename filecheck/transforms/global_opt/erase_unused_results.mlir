@@ -1,0 +1,91 @@
+// RUN: xdsl-opt %s -p irees-erase-unused-results | filecheck %s
+
+// The index of the maximum is not used: its output, accumulator and body code go.
+// CHECK-LABEL: func.func @argmax
+// CHECK-NEXT:    linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>]
+// CHECK-SAME:    ins(%x : tensor<4x8xf32>) outs(%v : tensor<4xf32>) {
+// CHECK-NEXT:    ^bb0(%{{.*}}: f32, %{{.*}}: f32):
+// CHECK-NEXT:      arith.cmpf
+// CHECK-NEXT:      arith.select
+// CHECK-NEXT:      linalg.yield %{{.*}} : f32
+func.func @argmax(%x: tensor<4x8xf32>, %v: tensor<4xf32>, %i: tensor<4xi64>) -> tensor<4xf32> {
+  %m:2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%v, %i : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%a: f32, %best: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i64
+    %more = arith.cmpf ogt, %a, %best : f32
+    %new = arith.select %more, %a, %best : f32
+    %pos = arith.select %more, %k, %at : i64
+    linalg.yield %new, %pos : f32, i64
+  } -> (tensor<4xf32>, tensor<4xi64>)
+  return %m#0 : tensor<4xf32>
+}
+
+// With dynamic shapes too.
+// CHECK-LABEL: func.func @dynamic
+// CHECK:         %[[M:.*]] = linalg.generic {{.*}} ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>) {
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:      linalg.yield %[[A]] : f32
+// CHECK:         func.return %[[M]]
+func.func @dynamic(%x: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %m:2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<?xf32>) outs(%o, %o : tensor<?xf32>, tensor<?xf32>) {
+  ^bb0(%a: f32, %p: f32, %q: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n, %a : f32, f32
+  } -> (tensor<?xf32>, tensor<?xf32>)
+  return %m#1 : tensor<?xf32>
+}
+
+// A rider that the comparator does not read goes.
+// CHECK-LABEL: func.func @sort
+// CHECK-NEXT:    iree_linalg_ext.sort dimension(0) outs(%x : tensor<8xf32>) {
+// CHECK-NEXT:    ^bb0(%{{.*}}: f32, %{{.*}}: f32):
+func.func @sort(%x: tensor<8xf32>, %i: tensor<8xi64>) -> tensor<8xf32> {
+  %s:2 = iree_linalg_ext.sort dimension(0) outs(%x, %i : tensor<8xf32>, tensor<8xi64>) {
+  ^bb0(%a: f32, %b: f32, %c: i64, %d: i64):
+    %less = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  } -> tensor<8xf32>, tensor<8xi64>
+  return %s#0 : tensor<8xf32>
+}
+
+// A key that is compared stays where only the positions are wanted.
+// CHECK-LABEL: func.func @no_sort_key
+// CHECK-NEXT:    %{{.*}}, %[[I:.*]] = iree_linalg_ext.sort dimension(0) outs(%x, %i : tensor<8xf32>, tensor<8xi64>)
+// CHECK:         func.return %[[I]]
+func.func @no_sort_key(%x: tensor<8xf32>, %i: tensor<8xi64>) -> tensor<8xi64> {
+  %s:2 = iree_linalg_ext.sort dimension(0) outs(%x, %i : tensor<8xf32>, tensor<8xi64>) {
+  ^bb0(%a: f32, %b: f32, %c: i64, %d: i64):
+    %less = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  } -> tensor<8xf32>, tensor<8xi64>
+  return %s#1 : tensor<8xi64>
+}
+
+// The maximum feeds the position, so it stays although only the position is used.
+// CHECK-LABEL: func.func @no_feeds_other
+// CHECK:         outs(%v, %i : tensor<f32>, tensor<i64>)
+func.func @no_feeds_other(%x: tensor<8xf32>, %v: tensor<f32>, %i: tensor<i64>) -> tensor<i64> {
+  %m:2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%x : tensor<8xf32>) outs(%v, %i : tensor<f32>, tensor<i64>) {
+  ^bb0(%a: f32, %best: f32, %at: i64):
+    %j = linalg.index 0 : index
+    %k = arith.index_cast %j : index to i64
+    %more = arith.cmpf ogt, %a, %best : f32
+    %new = arith.select %more, %a, %best : f32
+    %pos = arith.select %more, %k, %at : i64
+    linalg.yield %new, %pos : f32, i64
+  } -> (tensor<f32>, tensor<i64>)
+  return %m#1 : tensor<i64>
+}
+
+// Only the unused output has the loop d1: without it nothing would bound the loop.
+// CHECK-LABEL: func.func @no_bound
+// CHECK:         outs(%o, %w : tensor<4xf32>, tensor<4x8xf32>)
+func.func @no_bound(%x: tensor<4xf32>, %o: tensor<4xf32>, %w: tensor<4x8xf32>) -> tensor<4xf32> {
+  %m:2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4xf32>) outs(%o, %w : tensor<4xf32>, tensor<4x8xf32>) {
+  ^bb0(%a: f32, %p: f32, %q: f32):
+    %s = arith.addf %p, %a : f32
+    linalg.yield %s, %a : f32, f32
+  } -> (tensor<4xf32>, tensor<4x8xf32>)
+  return %m#0 : tensor<4xf32>
+}

@@ -1,0 +1,90 @@
+// RUN: xdsl-opt %s -p irees-fold-constants | filecheck %s
+
+// A generic on constants is computed.
+// CHECK-LABEL: func.func @generic
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[R:.*]] = arith.constant dense_resource<folded_{{.*}}> : tensor<2xf32>
+// CHECK-NEXT:    func.return %[[R]]
+func.func @generic() -> tensor<2xf32> {
+  %w = arith.constant dense<[1.0, 4.0]> : tensor<2xf32>
+  %e = tensor.empty() : tensor<2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%w : tensor<2xf32>) outs(%e : tensor<2xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = math.sqrt %a : f32
+    linalg.yield %s : f32
+  } -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}
+
+// A reshape of a constant only changes its type.
+// CHECK-LABEL: func.func @reshape
+// CHECK:         %[[R:.*]] = arith.constant dense<[1, 2, 3, 4]> : tensor<4xi32>
+// CHECK-NEXT:    func.return %[[R]]
+func.func @reshape() -> tensor<4xi32> {
+  %w = arith.constant dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>
+  %r = tensor.collapse_shape %w [[0, 1]] : tensor<2x2xi32> into tensor<4xi32>
+  return %r : tensor<4xi32>
+}
+
+// What is folded folds its users.
+// CHECK-LABEL: func.func @chain
+// CHECK-NOT:     tensor.extract_slice
+// CHECK:         %[[R:.*]] = arith.constant dense_resource<folded_{{.*}}> : tensor<2xi32>
+// CHECK-NEXT:    func.return %[[R]]
+func.func @chain() -> tensor<2xi32> {
+  %w = arith.constant dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>
+  %r = tensor.collapse_shape %w [[0, 1]] : tensor<2x2xi32> into tensor<4xi32>
+  %s = tensor.extract_slice %r[1] [2] [1] : tensor<4xi32> to tensor<2xi32>
+  return %s : tensor<2xi32>
+}
+
+// One operand is known only at run time.
+// CHECK-LABEL: func.func @no_argument
+// CHECK:         linalg.generic
+func.func @no_argument(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %w = arith.constant dense<[1.0, 4.0]> : tensor<2xf32>
+  %e = tensor.empty() : tensor<2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%w, %x : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}
+
+// The result has no size yet.
+// CHECK-LABEL: func.func @no_dynamic
+// CHECK:         tensor.extract_slice
+func.func @no_dynamic(%n: index) -> tensor<?xf32> {
+  %w = arith.constant dense<[1.0, 4.0]> : tensor<2xf32>
+  %s = tensor.extract_slice %w[0] [%n] [1] : tensor<2xf32> to tensor<?xf32>
+  return %s : tensor<?xf32>
+}
+
+// 256 KiB from 4 bytes would only make the program larger.
+// CHECK-LABEL: func.func @no_growth
+// CHECK:         linalg.generic
+func.func @no_growth() -> tensor<65536xf32> {
+  %w = arith.constant dense<[1.0]> : tensor<1xf32>
+  %e = tensor.empty() : tensor<65536xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%w : tensor<1xf32>) outs(%e : tensor<65536xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<65536xf32>
+  return %r : tensor<65536xf32>
+}
+
+// A failing assertion has to fail at run time.
+// CHECK-LABEL: func.func @no_trap
+// CHECK:         cf.assert
+func.func @no_trap() -> tensor<1xi32> {
+  %w = arith.constant dense<[1]> : tensor<1xi32>
+  %e = tensor.empty() : tensor<1xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%w : tensor<1xi32>) outs(%e : tensor<1xi32>) {
+  ^bb0(%a: i32, %o: i32):
+    %never = arith.cmpi ne, %a, %a : i32
+    cf.assert %never, "never"
+    linalg.yield %a : i32
+  } -> tensor<1xi32>
+  return %r : tensor<1xi32>
+}

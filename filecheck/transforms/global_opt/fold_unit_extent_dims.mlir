@@ -1,0 +1,79 @@
+// RUN: xdsl-opt %s -p irees-fold-unit-extent-dims | filecheck %s
+
+// A keepdim axis that is broadcast back reads the reduced tensor itself.
+// CHECK-LABEL: func.func @keepdim
+// CHECK-NEXT:    linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>]
+// CHECK-SAME:    ins(%x, %m : tensor<512x64xf32>, tensor<512xf32>)
+func.func @keepdim(%x: tensor<512x64xf32>, %m: tensor<512xf32>, %o: tensor<512x64xf32>) -> tensor<512x64xf32> {
+  %e = tensor.expand_shape %m [[0, 1]] output_shape [512, 1] : tensor<512xf32> into tensor<512x1xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %e : tensor<512x64xf32>, tensor<512x1xf32>) outs(%o : tensor<512x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.subf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<512x64xf32>
+  return %r : tensor<512x64xf32>
+}
+
+// A loop of one iteration goes, and its index is 0.
+// CHECK-LABEL: func.func @batch_of_one
+// CHECK:         %[[X:.*]] = tensor.collapse_shape %x {{\[}}[0, 1]] : tensor<1x8xf32> into tensor<8xf32>
+// CHECK:         %[[R:.*]] = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%[[X]] : tensor<8xf32>)
+// CHECK:         %[[I:.*]] = arith.constant 0 : index
+// CHECK-NEXT:      %[[J:.*]] = linalg.index 0 : index
+// CHECK-NEXT:      arith.addi %[[I]], %[[J]] : index
+// CHECK:         tensor.expand_shape %[[R]] {{\[}}[0, 1]] output_shape [1, 8] : tensor<8xindex> into tensor<1x8xindex>
+func.func @batch_of_one(%x: tensor<1x8xf32>, %o: tensor<1x8xindex>) -> tensor<1x8xindex> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<1x8xf32>) outs(%o : tensor<1x8xindex>) {
+  ^bb0(%a: f32, %c: index):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %s = arith.addi %i, %j : index
+    linalg.yield %s : index
+  } -> tensor<1x8xindex>
+  return %r : tensor<1x8xindex>
+}
+
+// Dynamic dims beside the unit dim are carried along.
+// CHECK-LABEL: func.func @dynamic
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<?xf32>) outs(%{{.*}} : tensor<?xf32>)
+// CHECK:         %[[D:.*]] = tensor.dim %o
+// CHECK:         tensor.expand_shape %[[R]] {{\[}}[0, 1]] output_shape [%[[D]], 1] : tensor<?xf32> into tensor<?x1xf32>
+func.func @dynamic(%x: tensor<?x1xf32>, %o: tensor<?x1xf32>) -> tensor<?x1xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<?x1xf32>) outs(%o : tensor<?x1xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %s = arith.negf %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?x1xf32>
+  return %r : tensor<?x1xf32>
+}
+
+// Two reshapes that only add and drop unit dims cancel.
+// CHECK-LABEL: func.func @reshapes
+// CHECK-NEXT:    func.return %x
+func.func @reshapes(%x: tensor<1x8xf32>) -> tensor<1x8xf32> {
+  %c = tensor.collapse_shape %x [[0, 1]] : tensor<1x8xf32> into tensor<8xf32>
+  %e = tensor.expand_shape %c [[0, 1]] output_shape [1, 8] : tensor<8xf32> into tensor<1x8xf32>
+  return %e : tensor<1x8xf32>
+}
+
+// `?` may be 1 when the program runs, which is not known here.
+// CHECK-LABEL: func.func @no_dynamic
+// CHECK-NEXT:    linalg.generic {{.*}} ins(%x : tensor<?x8xf32>) outs(%o : tensor<?x8xf32>)
+func.func @no_dynamic(%x: tensor<?x8xf32>, %o: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<?x8xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %s = arith.negf %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
+}
+
+// A reshape that changes more than unit dims stays.
+// CHECK-LABEL: func.func @no_reshape
+// CHECK-NEXT:    tensor.collapse_shape
+// CHECK-NEXT:    tensor.expand_shape
+func.func @no_reshape(%x: tensor<2x4xf32>) -> tensor<8x1xf32> {
+  %c = tensor.collapse_shape %x [[0, 1]] : tensor<2x4xf32> into tensor<8xf32>
+  %e = tensor.expand_shape %c [[0, 1]] output_shape [8, 1] : tensor<8xf32> into tensor<8x1xf32>
+  return %e : tensor<8x1xf32>
+}

@@ -1,0 +1,139 @@
+// RUN: xdsl-opt %s -p irees-fuse-elementwise-ops | filecheck %s
+
+// A producer that is read once moves into its reader.
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT:    tensor.empty
+// CHECK-NEXT:    linalg.generic {{.*}} ins(%y, %x : tensor<8xf32>, tensor<8xf32>)
+// CHECK-NEXT:    ^bb0(%[[Y:.*]]: f32, %[[X:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:      %[[E:.*]] = math.exp %[[X]] : f32
+// CHECK-NEXT:      %[[S:.*]] = arith.addf %[[E]], %[[Y]] : f32
+// CHECK-NEXT:      linalg.yield %[[S]] : f32
+func.func @chain(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  } -> tensor<8xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%1, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+
+// A reduction takes its input expression along; a transpose becomes its indexing map.
+// CHECK-LABEL: func.func @reduction
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<?x4xf32>)
+// CHECK:         %[[A:.*]] = math.absf
+// CHECK-NEXT:      arith.addf %{{.*}}, %[[A]] : f32
+func.func @reduction(%x: tensor<?x4xf32>, %e: tensor<4x?xf32>, %s: tensor<4xf32>) -> tensor<4xf32> {
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<?x4xf32>) outs(%e : tensor<4x?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.absf %a : f32
+    linalg.yield %b : f32
+  } -> tensor<4x?xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%1 : tensor<4x?xf32>) outs(%s : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.addf %o, %a : f32
+    linalg.yield %c : f32
+  } -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// A splat constant is a scalar of the body.
+// CHECK-LABEL: func.func @splat
+// CHECK:         linalg.generic {{.*}} ins(%x : tensor<8xf32>)
+// CHECK:         %[[TWO:.*]] = arith.constant 2.000000e+00 : f32
+// CHECK-NEXT:      arith.mulf %{{.*}}, %[[TWO]] : f32
+func.func @splat(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %two = arith.constant dense<2.0> : tensor<8xf32>
+  %e = tensor.empty() : tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x, %two : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.mulf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// Widening reads less than it writes, so it is repeated in every reader, even a contraction.
+// CHECK-LABEL: func.func @widened_matmul
+// CHECK:         arith.extf
+// CHECK:         linalg.generic {{.*}} ins(%w, %x : tensor<8x4xf32>, tensor<4x8xbf16>)
+// CHECK:         %[[A:.*]] = arith.extf %{{.*}} : bf16 to f32
+// CHECK-NEXT:      arith.mulf %[[A]], %{{.*}} : f32
+func.func @widened_matmul(%x: tensor<4x8xbf16>, %w: tensor<8x4xf32>, %c: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x8xf32>) {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x8xbf16>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: bf16, %o: f32):
+    %b = arith.extf %a : bf16 to f32
+    linalg.yield %b : f32
+  } -> tensor<4x8xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%1, %w : tensor<4x8xf32>, tensor<8x4xf32>) outs(%c : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x4xf32>
+  return %2, %1 : tensor<4x4xf32>, tensor<4x8xf32>
+}
+
+// A producer with another reader is computed once.
+// CHECK-LABEL: func.func @no_two_readers
+// CHECK:         linalg.generic
+// CHECK:         linalg.generic
+func.func @no_two_readers(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  } -> tensor<8xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%1 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = arith.negf %a : f32
+    linalg.yield %b : f32
+  } -> tensor<8xf32>
+  return %1, %2 : tensor<8xf32>, tensor<8xf32>
+}
+
+// A contraction reads its operand many times, and would compute exp as often.
+// CHECK-LABEL: func.func @no_contraction
+// CHECK:         linalg.generic
+// CHECK:         linalg.generic
+func.func @no_contraction(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>, %c: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  } -> tensor<4x8xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%1, %w : tensor<4x8xf32>, tensor<8x4xf32>) outs(%c : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// A reduction has a value only after all of its loop.
+// CHECK-LABEL: func.func @no_reduction_producer
+// CHECK:         linalg.generic
+// CHECK:         linalg.generic
+func.func @no_reduction_producer(%x: tensor<4x8xf32>, %s: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%s : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.addf %o, %a : f32
+    linalg.yield %c : f32
+  } -> tensor<4xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%1 : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = arith.negf %a : f32
+    linalg.yield %b : f32
+  } -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}

@@ -1,0 +1,102 @@
+// RUN: xdsl-opt %s -p irees-insert-shape-checks | filecheck %s
+
+// Two dynamic dims of one loop are asserted to be equal.
+// CHECK-LABEL: func.func @equal
+// CHECK:         %[[A:.*]] = tensor.dim %a
+// CHECK:         %[[B:.*]] = tensor.dim %b
+// CHECK:         %[[OK:.*]] = arith.cmpi eq, %[[B]], %[[A]] : index
+// CHECK-NEXT:    cf.assert %[[OK]], "dim 0 of operand 1 must equal dim 0 of operand 0 of linalg.generic"
+// CHECK-NEXT:    linalg.generic
+func.func @equal(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%a : tensor<?xf32>) outs(%b : tensor<?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// A dynamic dim must have the size of a static one.
+// CHECK-LABEL: func.func @static_and_dynamic
+// CHECK:         %[[B:.*]] = tensor.dim %b
+// CHECK:         %[[FOUR:.*]] = arith.constant 4 : index
+// CHECK-NEXT:    %[[OK:.*]] = arith.cmpi eq, %[[B]], %[[FOUR]] : index
+// CHECK-NEXT:    cf.assert %[[OK]]
+func.func @static_and_dynamic(%a: tensor<4xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%a : tensor<4xf32>) outs(%b : tensor<?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// The last window must lie inside: (out - 1) * 2 + (w - 1) + 1 <= in.
+// CHECK-LABEL: func.func @window
+// CHECK:         %[[X:.*]] = tensor.dim %x
+// CHECK:         %[[OUT:.*]] = tensor.dim %o
+// CHECK:         %[[LAST:.*]] = arith.subi %[[OUT]], %{{.*}} : index
+// CHECK:         %[[AT:.*]] = arith.muli %[[LAST]], %{{.*}} : index
+// CHECK:         %[[END:.*]] = arith.addi %{{.*}}, %[[AT]] : index
+// CHECK:         %[[REACH:.*]] = arith.addi %[[END]], %{{.*}} : index
+// CHECK:         %[[OK:.*]] = arith.cmpi sle, %[[REACH]], %[[X]] : index
+// CHECK-NEXT:    cf.assert %[[OK]], "the window of linalg.generic must lie inside dim 0 of operand 0"
+func.func @window(%x: tensor<?xf32>, %w: tensor<3xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0 * 2 + d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<?xf32>, tensor<3xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// A slice ends inside its operand and starts at no negative place.
+// CHECK-LABEL: func.func @slice
+// CHECK:         %[[END:.*]] = arith.addi %at, %{{.*}} : index
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi sle, %[[END]], %{{.*}} : index
+// CHECK-NEXT:    cf.assert %[[INSIDE]], "the slice of tensor.extract_slice must lie inside dim 0"
+// CHECK:         %[[POSITIVE:.*]] = arith.cmpi sle, %{{.*}}, %at : index
+// CHECK-NEXT:    cf.assert %[[POSITIVE]], "an offset or size of tensor.extract_slice is negative"
+func.func @slice(%x: tensor<8xf32>, %at: index) -> tensor<4xf32> {
+  %r = tensor.extract_slice %x[%at] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// So does an insertion.
+// CHECK-LABEL: func.func @insertion
+// CHECK:         %[[X:.*]] = tensor.dim %x
+// CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[X]], %n : index
+// CHECK-NEXT:    cf.assert %[[SAME]], "dim 0 of operand 0 must equal the size of the slice of tensor.insert_slice"
+// CHECK:         cf.assert %{{.*}}, "the slice of tensor.insert_slice must lie inside dim 0"
+// CHECK:         %[[POSITIVE:.*]] = arith.cmpi sle, %{{.*}}, %n : index
+// CHECK-NEXT:    cf.assert %[[POSITIVE]], "an offset or size of tensor.insert_slice is negative"
+func.func @insertion(%x: tensor<?xf32>, %y: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %r = tensor.insert_slice %x into %y[2] [%n] [1] : tensor<?xf32> into tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// Static shapes were checked when the program was verified.
+// CHECK-LABEL: func.func @no_static
+// CHECK-NOT:     cf.assert
+// CHECK:         func.return
+func.func @no_static(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%a : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// The init has the size of the operand because it is made from it.
+// CHECK-LABEL: func.func @no_same_value
+// CHECK-NOT:     cf.assert
+// CHECK:         func.return
+func.func @no_same_value(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %a, %c0 : tensor<?xf32>
+  %e = tensor.empty(%d) : tensor<?xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%e : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  } -> tensor<?xf32>
+  return %1 : tensor<?xf32>
+}

@@ -1,0 +1,111 @@
+// RUN: xdsl-opt %s -p "irees-pack-constant-operands{columns=4}" | filecheck %s
+
+// The columns of the weight are cut into panels of 4, and the map says where they are.
+// CHECK-LABEL: func.func @matmul
+// CHECK:         %[[W:.*]] = arith.constant dense_resource<w_packed4> : tensor<2x2x4xf32>
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> ((d1 floordiv 4), d2, (d1 mod 4))>, affine_map<(d0, d1, d2) -> (d0, d1)>]
+// CHECK-SAME:    ins(%x, %[[W]] : tensor<8x2xf32>, tensor<2x2x4xf32>)
+func.func @matmul(%x: tensor<8x2xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %w = arith.constant dense_resource<w> : tensor<2x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x2xf32>, tensor<2x8xf32>) outs(%o : tensor<8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x8xf32>
+  return %r : tensor<8x8xf32>
+}
+
+// The rows may be any number.
+// CHECK-LABEL: func.func @dynamic_rows
+// CHECK:         dense_resource<w_packed4> : tensor<2x2x4xf32>
+// CHECK:         ins(%x, %{{.*}} : tensor<?x2xf32>, tensor<2x2x4xf32>)
+func.func @dynamic_rows(%x: tensor<?x2xf32>, %o: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %w = arith.constant dense_resource<w> : tensor<2x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x2xf32>, tensor<2x8xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
+}
+
+// The last panel is filled up: 8 columns of 5 are two panels.
+// CHECK-LABEL: func.func @last_panel
+// CHECK:         dense_resource<v_packed4> : tensor<2x3x4xf32>
+func.func @last_panel(%x: tensor<8x3xf32>, %o: tensor<8x5xf32>) -> tensor<8x5xf32> {
+  %w = arith.constant dense_resource<v> : tensor<3x5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x3xf32>, tensor<3x5xf32>) outs(%o : tensor<8x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x5xf32>
+  return %r : tensor<8x5xf32>
+}
+
+// Four rows read the matrix only once.
+// CHECK-LABEL: func.func @no_few_rows
+// CHECK:         ins(%x, %w : tensor<4x2xf32>, tensor<2x8xf32>)
+func.func @no_few_rows(%x: tensor<4x2xf32>, %o: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w = arith.constant dense_resource<w> : tensor<2x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<4x2xf32>, tensor<2x8xf32>) outs(%o : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+
+// Fewer columns than a panel has.
+// CHECK-LABEL: func.func @no_narrow
+// CHECK:         ins(%x, %w : tensor<8x8xf32>, tensor<8x2xf32>)
+func.func @no_narrow(%x: tensor<8x8xf32>, %o: tensor<8x2xf32>) -> tensor<8x2xf32> {
+  %w = arith.constant dense_resource<w> : tensor<8x2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x8xf32>, tensor<8x2xf32>) outs(%o : tensor<8x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x2xf32>
+  return %r : tensor<8x2xf32>
+}
+
+// Only f32 is packed.
+// CHECK-LABEL: func.func @no_integer
+// CHECK:         ins(%x, %w : tensor<8x2xi32>, tensor<2x8xi32>)
+func.func @no_integer(%x: tensor<8x2xi32>, %o: tensor<8x8xi32>) -> tensor<8x8xi32> {
+  %w = arith.constant dense_resource<w> : tensor<2x8xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x2xi32>, tensor<2x8xi32>) outs(%o : tensor<8x8xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %p = arith.muli %a, %b : i32
+    %s = arith.addi %c, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<8x8xi32>
+  return %r : tensor<8x8xi32>
+}
+
+// A splat is not a matrix in memory.
+// CHECK-LABEL: func.func @no_splat
+// CHECK:         ins(%x, %w : tensor<8x2xf32>, tensor<2x8xf32>)
+func.func @no_splat(%x: tensor<8x2xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %w = arith.constant dense<1.0> : tensor<2x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x2xf32>, tensor<2x8xf32>) outs(%o : tensor<8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x8xf32>
+  return %r : tensor<8x8xf32>
+}
+
+{-#
+  dialect_resources: {
+    builtin: {
+      w: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e0400000004100001041000020410000304100004041000050410000604100007041",
+      v: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e04000000041000010410000204100003041000040410000504100006041"
+    }
+  }
+#-}
