@@ -1,0 +1,196 @@
+"""
+Oracles: what a program must do, and whether it still does after a pass, a phase, or in C.
+
+The interpreter of the source module is the truth. `phases_agree` interprets the module again after
+every phase, so a failure names the phase; `compiled_agrees` runs the C, in a child process when
+asked, so that a signal or a hang is a finding and not the end of the campaign.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from irees.compiler import compile
+from irees.dialects import get_context
+from irees.errors import IreesError
+from irees.frontends.mlir import import_mlir
+from irees.interpreters import Interpreter
+from irees.options import Options
+from irees.pipeline import phases, run_phases
+from irees.testing.strategies import Program, module_text
+from irees.testing.tolerances import EXACT, Tolerance, mismatch
+
+Results = dict[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function to run: its name, its inputs, and how close its results must be."""
+
+    name: str
+    inputs: tuple[np.ndarray, ...]
+    tolerances: tuple[Tolerance, ...] = ()
+
+    @staticmethod
+    def of(program: Program) -> Case:
+        """The case of a random program."""
+        tolerances = tuple(r.tolerance for r in program.results)
+        return Case(program.name, tuple(program.inputs()), tolerances)
+
+
+def interpret(module: ModuleOp, cases: Sequence[Case]) -> Results:
+    """The results of every case."""
+    interpreter = Interpreter(module)
+    return {case.name: interpreter.call(case.name, *case.inputs) for case in cases}
+
+
+def differences(actual: Results, expected: Results, cases: Sequence[Case]) -> list[str]:
+    """One line per result that is wrong."""
+    found: list[str] = []
+    for case in cases:
+        got, wanted = actual[case.name], expected[case.name]
+        if len(got) != len(wanted):
+            found.append(f"@{case.name}: {len(got)} results instead of {len(wanted)}")
+            continue
+        for number, (a, e) in enumerate(zip(got, wanted, strict=True)):
+            tolerance = case.tolerances[number] if case.tolerances else EXACT
+            if (wrong := mismatch(a, e, tolerance)) is not None:
+                found.append(f"@{case.name}, result {number}: {wrong}")
+    return found
+
+
+def phases_agree(
+    module: ModuleOp,
+    cases: Sequence[Case],
+    expected: Results,
+    options: Options | None = None,
+    *,
+    ctx: Context | None = None,
+) -> list[str]:
+    """Differences after the first phase that has any; the module is rewritten in place."""
+    options = options or Options()
+    ctx = ctx or get_context()
+    done: str | None = None
+    for phase in phases(options):
+        try:
+            run_phases(ctx, module, options, start=done, to=phase.name)
+            module.verify()
+            found = differences(interpret(module, cases), expected, cases)
+        except Exception as error:
+            return [f"{phase.name}: {type(error).__name__}: {error}"]
+        if found:
+            return [f"{phase.name}: {line}" for line in found]
+        done = phase.name
+    return []
+
+
+def compiled_results(module: ModuleOp, cases: Sequence[Case], **options: Any) -> Results:
+    """What the compiled program gives."""
+    program = compile(module, **options)
+    results: Results = {}
+    for case in cases:
+        out = program.functions[case.name](*(a.copy() for a in case.inputs))  # pyright: ignore
+        results[case.name] = tuple(
+            np.asarray(o) for o in (out if isinstance(out, tuple) else (out,))
+        )
+    return results
+
+
+def compiled_agrees(
+    module: ModuleOp,
+    cases: Sequence[Case],
+    expected: Results,
+    *,
+    isolate: bool = True,
+    timeout: float = 60.0,
+    **options: Any,
+) -> list[str]:
+    """Differences of the compiled program."""
+
+    def run() -> Results:
+        return compiled_results(module, cases, **options)
+
+    try:
+        actual = isolated(run, timeout) if isolate else run()
+    except Exception as error:
+        return [f"compiled: {type(error).__name__}: {error}"]
+    return [f"compiled: {line}" for line in differences(actual, expected, cases)]
+
+
+class Died(Exception):
+    """A child process ended by a signal, or did not end in time."""
+
+
+def isolated(function: Callable[[], Any], timeout: float) -> Any:
+    """What a function returns or raises, from a child process. Raises Died."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        try:
+            answer: Any = (True, function())
+        except BaseException as error:  # whatever it is, the parent reports it
+            answer = (False, f"{type(error).__name__}: {error}", isinstance(error, IreesError))
+        with os.fdopen(write, "wb") as pipe:
+            pickle.dump(answer, pipe)
+        os._exit(0)
+    os.close(write)
+    data = _read_all(read, time.monotonic() + timeout)
+    if data is None:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if data is None:
+        raise Died(f"no answer after {timeout:g} seconds")
+    if os.WIFSIGNALED(status):
+        raise Died(f"killed by {signal.Signals(os.WTERMSIG(status)).name}")
+    answer = pickle.loads(data)
+    if not answer[0]:
+        raise RuntimeError(answer[1])
+    return answer[1]
+
+
+def _read_all(read: int, deadline: float) -> bytes | None:
+    parts: list[bytes] = []
+    with os.fdopen(read, "rb", buffering=0) as pipe:
+        while True:
+            ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                return None
+            part = pipe.read(1 << 16)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+
+
+def pipeline_agrees(programs: Sequence[Program], **options: Any) -> list[str]:
+    """
+    All of it for random programs: source = every phase = compiled. Returns one line per
+    difference.
+    """
+    module = import_mlir(module_text(programs))
+    cases = [Case.of(p) for p in programs]
+    expected = interpret(module, cases)
+    found = phases_agree(module.clone(), cases, expected, Options.make(**options))
+    return found or compiled_agrees(module, cases, expected, **options)
+
+
+def report(programs: Sequence[Program], found: Sequence[str]) -> str:
+    """A failure with what is needed to see it again."""
+    lines = [*found, ""]
+    for program in programs:
+        lines.append(program.text)
+        for argument, array in zip(program.arguments, program.inputs(), strict=True):
+            shown = array.tolist() if array.size <= 64 else "..."
+            lines.append(f"// {argument.name}: {argument.type} of shape {argument.shape}: {shown}")
+    return "\n".join(lines)
