@@ -1,0 +1,110 @@
+// RUN: xdsl-opt %s -p irees-form-dispatch-regions | filecheck %s
+
+// A row reduction takes its elementwise consumer along: both run over the same rows.
+// CHECK-LABEL: func.func @rows
+// CHECK:         %[[D:.*]] = flow.dispatch.region -> (tensor<512x64xf32>) {
+// CHECK-NEXT:      tensor.empty() : tensor<512xf32>
+// CHECK-NEXT:      %[[FILL:.*]] = linalg.generic {{.*}} ins(%zero : f32)
+// CHECK:         %[[S:.*]] = linalg.generic {{.*}} outs(%[[FILL]] : tensor<512xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%x, %[[S]] : tensor<512x64xf32>, tensor<512xf32>)
+// CHECK:         func.return %[[D]]
+func.func @rows(%x: tensor<512x64xf32>) -> tensor<512x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%zero : f32) outs(%e : tensor<512xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<512xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<512x64xf32>) outs(%f : tensor<512xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = arith.addf %o, %a : f32
+    linalg.yield %b : f32
+  } -> tensor<512xf32>
+  %g = tensor.empty() : tensor<512x64xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<512x64xf32>, tensor<512xf32>) outs(%g : tensor<512x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %q = arith.divf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<512x64xf32>
+  return %d : tensor<512x64xf32>
+}
+
+// A contraction takes its epilogue; the dynamic dims of the result are operands of the region.
+// CHECK-LABEL: func.func @epilogue
+// CHECK:         %[[N:.*]] = tensor.dim %e
+// CHECK-NEXT:    flow.dispatch.region{%[[N]]} -> (tensor<?x16xf32>) {
+// CHECK:         %[[M:.*]] = linalg.generic {{.*}} ins(%a, %b : tensor<?x8xf32>, tensor<8x16xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%[[M]] : tensor<?x16xf32>)
+func.func @epilogue(%a: tensor<?x8xf32>, %b: tensor<8x16xf32>, %c: tensor<?x16xf32>, %e: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %m = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x8xf32>, tensor<8x16xf32>) outs(%c : tensor<?x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<?x16xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%m : tensor<?x16xf32>) outs(%e : tensor<?x16xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %n = arith.negf %x : f32
+    linalg.yield %n : f32
+  } -> tensor<?x16xf32>
+  return %r : tensor<?x16xf32>
+}
+
+// A value that is used outside is returned beside the last one.
+// CHECK-LABEL: func.func @two_results
+// CHECK-NEXT:    %[[A:.*]], %[[B:.*]] = flow.dispatch.region -> (tensor<64xf32>, tensor<64xf32>) {
+// CHECK:         flow.return %{{.*}}, %{{.*}} : tensor<64xf32>, tensor<64xf32>
+// CHECK:         func.return %[[A]], %[[B]]
+func.func @two_results(%x: tensor<64xf32>, %e: tensor<64xf32>, %g: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %a = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %n = math.exp %i : f32
+    linalg.yield %n : f32
+  } -> tensor<64xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%a : tensor<64xf32>) outs(%g : tensor<64xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %n = arith.negf %i : f32
+    linalg.yield %n : f32
+  } -> tensor<64xf32>
+  return %a, %b : tensor<64xf32>, tensor<64xf32>
+}
+
+// Each column of the sum needs every row: the two ops have no tile loop in common.
+// CHECK-LABEL: func.func @no_shared_loop
+// CHECK-NEXT:    %[[A:.*]] = flow.dispatch.region -> (tensor<64xf32>) {
+// CHECK:         flow.dispatch.region -> (tensor<64x64xf32>) {
+// CHECK-NEXT:      linalg.generic {{.*}} ins(%[[A]], %[[A]] : tensor<64xf32>, tensor<64xf32>)
+func.func @no_shared_loop(%x: tensor<64x64xf32>, %e: tensor<64x64xf32>, %s: tensor<64xf32>, %g: tensor<64xf32>) -> tensor<64x64xf32> {
+  %a = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<64x64xf32>) outs(%s : tensor<64xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %b = arith.addf %o, %i : f32
+    linalg.yield %b : f32
+  } -> tensor<64xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%a, %a : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %q = arith.divf %i, %j : f32
+    linalg.yield %q : f32
+  } -> tensor<64x64xf32>
+  return %d : tensor<64x64xf32>
+}
+
+// A second contraction gets a kernel of its own.
+// CHECK-LABEL: func.func @no_second_contraction
+// CHECK-NEXT:    %[[A:.*]] = flow.dispatch.region -> (tensor<64x64xf32>) {
+// CHECK:         flow.dispatch.region -> (tensor<64x64xf32>) {
+// CHECK-NEXT:      linalg.generic {{.*}} ins(%[[A]], %b : tensor<64x64xf32>, tensor<64x64xf32>)
+func.func @no_second_contraction(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %c: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %m = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<64x64xf32>, tensor<64x64xf32>) outs(%c : tensor<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<64x64xf32>
+  %n = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%m, %b : tensor<64x64xf32>, tensor<64x64xf32>) outs(%c : tensor<64x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<64x64xf32>
+  return %n : tensor<64x64xf32>
+}
