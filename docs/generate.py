@@ -1,0 +1,73 @@
+"""
+Writes a page per pass below docs/passes/, from the passes themselves.
+
+    python docs/generate.py [FOLDER]
+
+A page is the essay of the module, the options of the class and where both live. A test
+compares the pages in the repository with what this prints.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import MISSING, fields
+from importlib import import_module
+from pathlib import Path
+
+from irees.pipeline import PHASES
+from irees.transforms import load_pass, pass_modules
+
+HERE = Path(__file__).parent
+
+
+def page(name: str, module: str) -> str:
+    """The Markdown of one pass."""
+    essay = (import_module(module).__doc__ or "").strip()
+    cls = load_pass(name)
+    path = module.replace(".", "/") + ".py"
+    used = [p.name for p in PHASES if any(each.name == name for each in p.passes)]
+    lines = [f"# {name}", "", essay, ""]
+    options = [f for f in fields(cls) if f.init]
+    if options:
+        lines += ["| option | type | default |", "|---|---|---|"]
+        for option in options:
+            default = "required" if option.default is MISSING else repr(option.default)
+            lines.append(f"| `{option.name}` | `{option.type}` | `{default}` |")
+        lines.append("")
+    where = f"phase {', '.join(used)}" if used else "not in the default pipeline"
+    lit = path.replace("irees/", "filecheck/", 1).replace(".py", ".mlir")
+    lines.append(f"Runs in: {where}. Code: `{path}`. Cases: `{lit}`.")
+    return "\n".join(lines) + "\n"
+
+
+def index() -> str:
+    """The list of all pages, in the order of the pipeline."""
+    modules = pass_modules()
+    lines = ["# Passes", "", "In the order in which they run.", ""]
+    seen: set[str] = set()
+    for phase in PHASES:
+        lines += [f"## {phase.name}", "", f"{phase.meaning}.", ""]
+        for each in phase.passes:
+            if each.name in modules:
+                seen.add(each.name)
+                lines.append(f"- [{each.name}](passes/{each.name}.md): {load_pass(each.name).__doc__}")
+            else:
+                lines.append(f"- {each.name} (xDSL)")
+        lines.append("")
+    rest = [n for n in modules if n not in seen]
+    if rest:
+        lines += ["## On request", "", *(f"- [{n}](passes/{n}.md)" for n in rest), ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Writes all pages."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    (folder / "passes").mkdir(parents=True, exist_ok=True)
+    for name, module in pass_modules().items():
+        (folder / "passes" / f"{name}.md").write_text(page(name, module))
+    (folder / "passes.md").write_text(index())
+
+
+if __name__ == "__main__":
+    main()

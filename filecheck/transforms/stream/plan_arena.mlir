@@ -1,0 +1,59 @@
+// RUN: xdsl-opt %s -p irees-plan-arena | filecheck %s
+
+// Two temporaries that live at once lie beside each other; the result stays a buffer of its own.
+func.func @chain(%x: memref<256xf32>) -> memref<256xf32> {
+  %a = memref.alloc() : memref<256xf32>
+  stream.cmd.dispatch @f::@f(%x, %a) : memref<256xf32>, memref<256xf32>
+  %b = memref.alloc() : memref<256xf32>
+  stream.cmd.dispatch @f::@f(%a, %b) : memref<256xf32>, memref<256xf32>
+  %r = memref.alloc() : memref<256xf32>
+  stream.cmd.dispatch @f::@f(%b, %r) : memref<256xf32>, memref<256xf32>
+  return %r : memref<256xf32>
+}
+
+// The third temporary takes the place of the first, which is dead by then.
+func.func @reuse(%x: memref<256xf32>, %r: memref<256xf32>) {
+  %a = memref.alloc() : memref<256xf32>
+  stream.cmd.dispatch @f::@f(%x, %a) : memref<256xf32>, memref<256xf32>
+  %b = memref.alloc() : memref<256xf32>
+  stream.cmd.dispatch @f::@f(%a, %b) : memref<256xf32>, memref<256xf32>
+  %c = memref.alloc() : memref<256xf32>
+  stream.cmd.dispatch @f::@f(%b, %c) : memref<256xf32>, memref<256xf32>
+  stream.cmd.dispatch @f::@f(%c, %r) : memref<256xf32>, memref<256xf32>
+  return
+}
+
+// A use of a view is a use of the buffer: the first is not dead before the last dispatch.
+func.func @no_reuse_of_viewed(%x: memref<16xf32>, %r: memref<16xf32>) {
+  %a = memref.alloc() : memref<16xf32>
+  stream.cmd.dispatch @f::@f(%x, %a) : memref<16xf32>, memref<16xf32>
+  %v = memref.reinterpret_cast %a to offset: [0], sizes: [4, 4], strides: [4, 1] : memref<16xf32> to memref<4x4xf32>
+  %b = memref.alloc() : memref<16xf32>
+  stream.cmd.dispatch @f::@f(%x, %b) : memref<16xf32>, memref<16xf32>
+  stream.cmd.dispatch @f::@f(%v, %b, %r) : memref<4x4xf32>, memref<16xf32>, memref<16xf32>
+  return
+}
+
+// Dynamic ones follow the static ones, with sizes that are known at the top.
+func.func @dynamic(%x: memref<?xf32>, %r: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %a = memref.alloc() : memref<16xf32>
+  stream.cmd.dispatch @f::@f(%x, %a) : memref<?xf32>, memref<16xf32>
+  %b = memref.alloc(%n) : memref<?xf32>
+  stream.cmd.dispatch @f::@f(%a, %b) : memref<16xf32>, memref<?xf32>
+  stream.cmd.dispatch @f::@f(%b, %r) : memref<?xf32>, memref<?xf32>
+  return
+}
+
+// The size of the second buffer is computed by a dispatch, so it cannot be in the arena.
+func.func @no_late_size(%x: memref<16xf32>, %r: memref<?xf32>) {
+  %a = memref.alloc() : memref<1xindex>
+  stream.cmd.dispatch @f::@f(%x, %a) : memref<16xf32>, memref<1xindex>
+  %c0 = arith.constant 0 : index
+  %n = memref.load %a[%c0] : memref<1xindex>
+  %b = memref.alloc(%n) : memref<?xf32>
+  stream.cmd.dispatch @f::@f(%x, %b) : memref<16xf32>, memref<?xf32>
+  stream.cmd.dispatch @f::@f(%b, %r) : memref<?xf32>, memref<?xf32>
+  return
+}
