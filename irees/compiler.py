@@ -26,6 +26,7 @@ from irees.program_cache import (
     store,
     unchanged_constants,
 )
+from irees.remarks import collect, remark
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
 from irees.target import Target
@@ -56,9 +57,13 @@ def target_of(options: Options) -> Target:
 
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     """Takes a module through all phases, in place, and compiles its C."""
-    run_phases(get_context(), module, options, **listeners)
+    with collect() as remarks:
+        run_phases(get_context(), module, options, **listeners)
+    for each in remarks:
+        remark(each.kind, each.pass_name, each.location, each.text)
     target = target_of(options)
     sources = emit_program(module)
+    sources.manifest["remarks"] = [str(remark) for remark in remarks]
     library = compile_library(
         sources.texts, target=target, fp=options.fp, opt_level=options.opt_level
     )

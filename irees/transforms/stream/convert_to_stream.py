@@ -261,8 +261,8 @@ class HostConversion:
     def _for(self, op: scf.ForOp, builder: IndexBuilder) -> None:
         homes = {
             i: self._own_copy(v, builder)
-            for i, v in enumerate(op.iter_args)
-            if isinstance(v.type, TensorType)
+            for i, (v, r) in enumerate(zip(op.iter_args, op.results, strict=True))
+            if isinstance(r.type, TensorType)  # an operand may be on buffers by now
         }
         block = op.body.block
         self._enter(block, homes, 1, lambda: self._leave(block, homes))
@@ -316,12 +316,12 @@ class HostConversion:
         self._finish(op, new, homes, builder)
 
     def _while(self, op: scf.WhileOp, builder: IndexBuilder) -> None:
+        before, after = op.before_region.block, op.after_region.block
         homes = {
             i: self._own_copy(v, builder)
-            for i, v in enumerate(op.arguments)
-            if isinstance(v.type, TensorType)
+            for i, (v, a) in enumerate(zip(op.arguments, before.args, strict=True))
+            if isinstance(a.type, TensorType)
         }
-        before, after = op.before_region.block, op.after_region.block
         passed: dict[int, SSAValue] = {}
         self._enter(before, homes, 0, lambda: self._pass_on(before, homes, passed, builder))
         self._enter(after, passed, 0, lambda: self._leave(after, homes))
@@ -341,9 +341,9 @@ class HostConversion:
         assert isinstance(condition, scf.ConditionOp)
         at = IndexBuilder(InsertPoint.before(condition))
         for i, value in enumerate(condition.operands[1:]):
-            if not isinstance(value.type, TensorType):
+            buffer = self.buffers.get(value)
+            if buffer is None:
                 continue
-            buffer = self.buffers[value]
             if root(buffer) not in {root(h) for h in homes.values()}:
                 home = self._alloc(value.type, self._outer_sizes(value), builder)
                 at.insert(memref.CopyOp(buffer, home))
