@@ -190,7 +190,7 @@ def cast(w: Writer) -> list[Value]:
     body.yields.append(result)
     body.arguments.append(w.fresh("o"))
     rank = len(source.dims)
-    output = w.empty(target, source.dims)
+    output = w.empty(result.element, source.dims)
     return generic(w, [source], [output], [affine(rank, range(rank))] * 2, [False] * rank, body)
 
 

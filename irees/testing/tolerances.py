@@ -73,7 +73,8 @@ def _bits(array: np.ndarray) -> np.ndarray:
 def _wrong(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> np.ndarray:
     if actual.dtype.kind in "biu":
         return actual != expected
-    both_nan = (actual != actual) & (expected != expected)
+    with np.errstate(all="ignore"):
+        both_nan = (actual != actual) & (expected != expected)
     different = ~both_nan & (_bits(actual) != _bits(expected))
     if tolerance.name == "E" or not different.any():
         return different
