@@ -1,23 +1,40 @@
 // RUN: xdsl-opt %s -p irees-convert-to-stream | filecheck %s
 
+// The bytes of a constant are not on the stack of any function.
+// CHECK: memref.global "private" constant @__constant_0 : memref<2xf32> = dense<[1.000000e+00, 2.000000e+00]>
+
 flow.executable @k {
   builtin.module {
   }
 }
 
 // A dispatch result is a new buffer that the dispatch writes.
+// CHECK-LABEL: func.func @dispatch
+// CHECK-SAME:    (%x: memref<4xf32>) -> memref<4xf32>
+// CHECK-NEXT:    %[[R:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NEXT:    stream.cmd.dispatch @k::@k(%x, %[[R]]) : memref<4xf32>, memref<4xf32>
+// CHECK-NEXT:    func.return %[[R]]
 func.func @dispatch(%x: tensor<4xf32>) -> tensor<4xf32> {
   %r = flow.dispatch @k::@k(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
 
 // Its size is that of the result dims.
+// CHECK-LABEL: func.func @dynamic
+// CHECK-NEXT:    %[[R:.*]] = memref.alloc(%n) : memref<?xf32>
+// CHECK-NEXT:    stream.cmd.dispatch @k::@k(%x, %n, %[[R]]) : memref<?xf32>, index, memref<?xf32>
 func.func @dynamic(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
   %r = flow.dispatch @k::@k(%x, %n) {%n} : (tensor<?xf32>, index) -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
 
 // A reshape is another view of the same bytes; dims become dims of buffers.
+// CHECK-LABEL: func.func @reshape
+// CHECK:         %[[D:.*]] = memref.dim %x
+// CHECK:         %[[Y:.*]] = memref.alloc(%[[D]]) : memref<?x4xf32>
+// CHECK:         %[[SIZE:.*]] = arith.muli %{{.*}}, %[[D]] : index
+// CHECK:         %[[R:.*]] = memref.reinterpret_cast %[[Y]] to offset: [0], sizes: [%[[SIZE]]], strides: [1] : memref<?x4xf32> to memref<?xf32>
+// CHECK-NEXT:    func.return %[[R]], %[[D]]
 func.func @reshape(%x: tensor<?x4xf32>) -> (tensor<?xf32>, index) {
   %c0 = arith.constant 0 : index
   %d = tensor.dim %x, %c0 : tensor<?x4xf32>
@@ -27,6 +44,10 @@ func.func @reshape(%x: tensor<?x4xf32>) -> (tensor<?xf32>, index) {
 }
 
 // A constant is a global, one for all equal constants.
+// CHECK-LABEL: func.func @constant
+// CHECK:         %[[A:.*]] = memref.get_global @__constant_0 : memref<2xf32>
+// CHECK-NEXT:    %[[B:.*]] = memref.get_global @__constant_0 : memref<2xf32>
+// CHECK:         stream.cmd.dispatch @k::@k(%[[A]], %[[B]], %{{.*}})
 func.func @constant(%x: tensor<2xf32>) -> tensor<2xf32> {
   %a = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %b = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
@@ -35,12 +56,22 @@ func.func @constant(%x: tensor<2xf32>) -> tensor<2xf32> {
 }
 
 // An element that the host needs is loaded.
+// CHECK-LABEL: func.func @extract
+// CHECK-NEXT:    memref.load %x[%i] : memref<4xi64>
 func.func @extract(%x: tensor<4xi64>, %i: index) -> i64 {
   %v = tensor.extract %x[%i] : tensor<4xi64>
   return %v : i64
 }
 
 // A loop carries its tensors in buffers that the host owns.
+// CHECK-LABEL: func.func @loop
+// CHECK:         %[[HOME:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NEXT:    memref.copy %x, %[[HOME]]
+// CHECK-NEXT:    scf.for
+// CHECK-NEXT:      %[[NEW:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NEXT:      stream.cmd.dispatch @k::@k(%[[HOME]], %[[NEW]])
+// CHECK-NEXT:      memref.copy %[[NEW]], %[[HOME]]
+// CHECK:         func.return %[[HOME]]
 func.func @loop(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -51,13 +82,48 @@ func.func @loop(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 
+// So do both regions of a while, and a branch writes its results into one.
+// CHECK-LABEL: func.func @while
+// CHECK:         memref.copy %x, %[[HOME:.*]] : memref<4xf32>
+// CHECK-NEXT:    scf.while
+// CHECK:         %[[BRANCH:.*]] = memref.alloc
+// CHECK-NEXT:      scf.if %c {
+// CHECK:         memref.copy %{{.*}}, %[[BRANCH]]
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        memref.copy %x, %[[BRANCH]]
+// CHECK:         memref.copy %[[BRANCH]], %[[HOME]]
+// CHECK:         func.return %[[HOME]]
+func.func @while(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  %r = scf.while (%a = %x) : (tensor<4xf32>) -> tensor<4xf32> {
+    scf.condition(%c) %a : tensor<4xf32>
+  } do {
+  ^bb0(%a: tensor<4xf32>):
+    %b = scf.if %c -> (tensor<4xf32>) {
+      %d = flow.dispatch @k::@k(%a) : (tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %d : tensor<4xf32>
+    } else {
+      scf.yield %x : tensor<4xf32>
+    }
+    scf.yield %b : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
 // The caller must not receive its own argument, nor one buffer twice.
+// CHECK-LABEL: func.func @no_alias
+// CHECK-NEXT:    %[[R:.*]] = memref.alloc() : memref<4xf32>
+// CHECK:         memref.copy %x, %[[X:.*]] : memref<4xf32>
+// CHECK:         memref.copy %[[R]], %[[COPY:.*]] : memref<4xf32>
+// CHECK:         func.return %[[X]], %[[R]], %[[COPY]]
 func.func @no_alias(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %r = flow.dispatch @k::@k(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %x, %r, %r : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
 // What is no tensor is left alone.
+// CHECK-LABEL: func.func @no_tensor
+// CHECK-SAME:    (%a: i64, %b: i64) -> i64
+// CHECK-NEXT:    arith.addi %a, %b : i64
 func.func @no_tensor(%a: i64, %b: i64) -> i64 {
   %s = arith.addi %a, %b : i64
   return %s : i64

@@ -310,9 +310,7 @@ class HostConversion:
                 block = region.block
                 self._block(block, lambda block=block: self._leave(block, homes))
         types = [r.type for i, r in enumerate(op.results) if i not in homes]
-        new = scf.IfOp(
-            op.cond, types, op.detach_region(op.true_region), op.detach_region(op.false_region)
-        )
+        new = scf.IfOp(op.cond, types, *[op.detach_region(r) for r in list(op.regions)])
         self._finish(op, new, homes, builder)
 
     def _while(self, op: scf.WhileOp, builder: IndexBuilder) -> None:
@@ -327,9 +325,7 @@ class HostConversion:
         self._enter(after, passed, 0, lambda: self._leave(after, homes))
         scalars = [v for i, v in enumerate(op.arguments) if i not in homes]
         types = [r.type for i, r in enumerate(op.results) if i not in passed]
-        new = scf.WhileOp(
-            scalars, types, op.detach_region(op.before_region), op.detach_region(op.after_region)
-        )
+        new = scf.WhileOp(scalars, types, *[op.detach_region(r) for r in list(op.regions)])
         self._finish(op, new, passed, builder)
 
     def _pass_on(
@@ -355,7 +351,7 @@ class HostConversion:
         ]
 
     def _outer_sizes(self, value: SSAValue) -> list[Size]:
-        assert isinstance(value.type, TensorType)
+        assert isinstance(value.type, TensorType | MemRefType)
         shape = value.type.get_shape()
         if DYNAMIC_INDEX in shape:
             raise UnsupportedError("a tensor of dynamic shape that a while loop makes", op="scf.while")
