@@ -52,7 +52,7 @@ class Phase:
         """Raises InternalError for invalid IR or an op of a dialect that may not be left."""
         try:
             module.verify()
-        except VerifyException as error:
+        except (VerifyException, ValueError) as error:  # an erased value is a ValueError
             raise InternalError(f"invalid IR after phase {self.name}: {error}") from error
         for op in module.walk():
             if op.dialect_name() not in self.leaves:
