@@ -1,6 +1,14 @@
 // RUN: xdsl-opt %s -p irees-plan-arena | filecheck %s
 
 // Two temporaries that live at once lie beside each other; the result stays a buffer of its own.
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT:    %[[ARENA:.*]] = memref.alloc() : memref<2048xi8>
+// CHECK-NEXT:    %[[AT:.*]] = arith.constant 0 : index
+// CHECK-NEXT:    memref.view %[[ARENA]][%[[AT]]][] : memref<2048xi8> to memref<256xf32>
+// CHECK:         %[[AT:.*]] = arith.constant 1024 : index
+// CHECK-NEXT:    memref.view %[[ARENA]][%[[AT]]][] : memref<2048xi8> to memref<256xf32>
+// CHECK:         %[[R:.*]] = memref.alloc() : memref<256xf32>
+// CHECK:         func.return %[[R]]
 func.func @chain(%x: memref<256xf32>) -> memref<256xf32> {
   %a = memref.alloc() : memref<256xf32>
   stream.cmd.dispatch @f::@f(%x, %a) : memref<256xf32>, memref<256xf32>
@@ -12,6 +20,12 @@ func.func @chain(%x: memref<256xf32>) -> memref<256xf32> {
 }
 
 // The third temporary takes the place of the first, which is dead by then.
+// CHECK-LABEL: func.func @reuse
+// CHECK:         memref.alloc() : memref<2048xi8>
+// CHECK:         arith.constant 0 : index
+// CHECK:         arith.constant 1024 : index
+// CHECK:         %[[AT:.*]] = arith.constant 0 : index
+// CHECK-NEXT:    memref.view %{{.*}}[%[[AT]]][] : memref<2048xi8> to memref<256xf32>
 func.func @reuse(%x: memref<256xf32>, %r: memref<256xf32>) {
   %a = memref.alloc() : memref<256xf32>
   stream.cmd.dispatch @f::@f(%x, %a) : memref<256xf32>, memref<256xf32>
@@ -24,6 +38,10 @@ func.func @reuse(%x: memref<256xf32>, %r: memref<256xf32>) {
 }
 
 // A use of a view is a use of the buffer: the first is not dead before the last dispatch.
+// CHECK-LABEL: func.func @no_reuse_of_viewed
+// CHECK:         memref.alloc() : memref<128xi8>
+// CHECK:         arith.constant 0 : index
+// CHECK:         arith.constant 64 : index
 func.func @no_reuse_of_viewed(%x: memref<16xf32>, %r: memref<16xf32>) {
   %a = memref.alloc() : memref<16xf32>
   stream.cmd.dispatch @f::@f(%x, %a) : memref<16xf32>, memref<16xf32>
@@ -35,6 +53,16 @@ func.func @no_reuse_of_viewed(%x: memref<16xf32>, %r: memref<16xf32>) {
 }
 
 // Dynamic ones follow the static ones, with sizes that are known at the top.
+// CHECK-LABEL: func.func @dynamic
+// CHECK:         %[[N:.*]] = memref.dim %x
+// CHECK:         %[[BYTES:.*]] = arith.muli %[[N]], %{{.*}} : index
+// CHECK:         arith.divui
+// CHECK:         %[[PADDED:.*]] = arith.muli
+// CHECK:         %[[STATIC:.*]] = arith.constant 64 : index
+// CHECK-NEXT:    %[[TOTAL:.*]] = arith.addi %[[STATIC]], %[[PADDED]] : index
+// CHECK-NEXT:    %[[ARENA:.*]] = memref.alloc(%[[TOTAL]]) : memref<?xi8>
+// CHECK:         %[[AT:.*]] = arith.constant 64 : index
+// CHECK-NEXT:    memref.view %[[ARENA]][%[[AT]]][%[[N]]] : memref<?xi8> to memref<?xf32>
 func.func @dynamic(%x: memref<?xf32>, %r: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?xf32>
@@ -47,6 +75,10 @@ func.func @dynamic(%x: memref<?xf32>, %r: memref<?xf32>) {
 }
 
 // The size of the second buffer is computed by a dispatch, so it cannot be in the arena.
+// CHECK-LABEL: func.func @no_late_size
+// CHECK:         memref.alloc() : memref<64xi8>
+// CHECK:         %[[N:.*]] = memref.load
+// CHECK-NEXT:    memref.alloc(%[[N]]) : memref<?xf32>
 func.func @no_late_size(%x: memref<16xf32>, %r: memref<?xf32>) {
   %a = memref.alloc() : memref<1xindex>
   stream.cmd.dispatch @f::@f(%x, %a) : memref<16xf32>, memref<1xindex>
