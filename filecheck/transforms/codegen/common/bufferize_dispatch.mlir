@@ -1,0 +1,128 @@
+// RUN: xdsl-opt %s -p irees-bufferize-dispatch | filecheck %s
+
+// A result is written where it will be stored.
+// CHECK-LABEL: flow.executable @stored
+// CHECK:         func.func @stored(%[[A:.*]]: memref<4xf32>, %[[O:.*]]: memref<4xf32>) {
+// CHECK-NEXT:        linalg.generic {{.*}} ins(%[[A]] : memref<4xf32>) outs(%[[O]] : memref<4xf32>)
+flow.executable @stored {
+  builtin.module {
+    func.func @stored(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>> -> tensor<4xf32>
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        %r = arith.negf %p : f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %y, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// Dynamic sizes need no copy either.
+// CHECK-LABEL: flow.executable @dynamic
+// CHECK:         func.func @dynamic(%[[A:.*]]: memref<?xf32>, %{{.*}}: index, %[[O:.*]]: memref<?xf32>) {
+// CHECK-NEXT:        linalg.generic {{.*}} ins(%[[A]] : memref<?xf32>) outs(%[[O]] : memref<?xf32>)
+flow.executable @dynamic {
+  builtin.module {
+    func.func @dynamic(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>, %n: index, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<?xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [%n], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>{%n} -> tensor<?xf32>
+      %e = tensor.empty(%n) : tensor<?xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        %r = arith.negf %p : f32
+        linalg.yield %r : f32
+      } -> tensor<?xf32>
+      iree_tensor_ext.dispatch.tensor.store %y, %o, offsets = [0], sizes = [%n], strides = [1] : tensor<?xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<?xf32>>{%n}
+      return
+    }
+  }
+}
+
+// An intermediate result gets a buffer of its own.
+// CHECK-LABEL: flow.executable @intermediate
+// CHECK:         %[[T:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NEXT:        linalg.generic {{.*}} outs(%[[T]] : memref<4xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%[[T]] : memref<4xf32>) outs(%o : memref<4xf32>)
+flow.executable @intermediate {
+  builtin.module {
+    func.func @intermediate(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>> -> tensor<4xf32>
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        %r = arith.negf %p : f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      %z = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%y : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        %r = arith.negf %p : f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %z, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// What is only read is never written: its contents are copied to where the sum is stored.
+// CHECK-LABEL: flow.executable @no_write_to_input
+// CHECK:         func.func @no_write_to_input
+// CHECK-NEXT:        linalg.generic {{.*}} ins(%b : memref<4xf32>) outs(%o : memref<4xf32>) {
+// CHECK:         linalg.generic {{.*}} ins(%a : memref<4xf32>) outs(%o : memref<4xf32>) {
+// CHECK:         arith.addf
+flow.executable @no_write_to_input {
+  builtin.module {
+    func.func @no_write_to_input(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>>, %b: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>> -> tensor<4xf32>
+      %y = iree_tensor_ext.dispatch.tensor.load %b, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>> -> tensor<4xf32>
+      %z = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        %r = arith.addf %p, %q : f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %z, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// A slice is a view, an insertion a copy into one.
+// CHECK-LABEL: flow.executable @slices
+// CHECK:         %[[S:.*]] = memref.subview %a[2] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 2>>
+// CHECK-NEXT:        %[[T:.*]] = memref.subview %o[4] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>
+// CHECK-NEXT:        linalg.generic {{.*}} ins(%[[S]] : memref<4xf32, strided<[1], offset: 2>>) outs(%[[T]] : memref<4xf32, strided<[1], offset: 4>>)
+flow.executable @slices {
+  builtin.module {
+    func.func @slices(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<8xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [8], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>> -> tensor<8xf32>
+      %s = tensor.extract_slice %x[2] [4] [1] : tensor<8xf32> to tensor<4xf32>
+      %e = tensor.empty() : tensor<8xf32>
+      %y = tensor.insert_slice %s into %e[4] [4] [1] : tensor<4xf32> into tensor<8xf32>
+      iree_tensor_ext.dispatch.tensor.store %y, %o, offsets = [0], sizes = [8], strides = [1] : tensor<8xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<8xf32>>
+      return
+    }
+  }
+}
+
+// A tensor that a body reads anywhere becomes a memref there.
+// CHECK-LABEL: flow.executable @gather
+// CHECK:         %[[I:.*]] = linalg.index 0 : index
+// CHECK-NEXT:          memref.load %a[%[[I]]] : memref<8xf32>
+flow.executable @gather {
+  builtin.module {
+    func.func @gather(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [8], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>> -> tensor<8xf32>
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%e : tensor<4xf32>) {
+      ^bb0(%q: f32):
+        %i = linalg.index 0 : index
+        %v = tensor.extract %x[%i] : tensor<8xf32>
+        linalg.yield %v : f32
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %y, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      return
+    }
+  }
+}

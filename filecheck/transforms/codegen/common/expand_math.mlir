@@ -1,0 +1,105 @@
+// RUN: xdsl-opt %s -p irees-expand-math | filecheck %s
+
+// n = round(x log2(e)) by a magic number, p(x - n ln2), then times 2^n in two halves.
+// CHECK-LABEL: func.func @exp
+// CHECK:         %[[LOW:.*]] = arith.constant -1.040000e+02 : f32
+// CHECK:         arith.select %{{.*}}, %[[LOW]], %x : f32
+// CHECK:         %[[SHIFTED:.*]] = arith.addf
+// CHECK:         arith.subf %[[SHIFTED]], %{{.*}} : f32
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SHIFTED]] : f32 to i32
+// CHECK:         %[[N:.*]] = arith.subi %[[BITS]], %{{.*}} : i32
+// CHECK:         %[[HALF:.*]] = arith.shrsi %[[N]], %{{.*}} : i32
+// CHECK-NEXT:    arith.subi %[[N]], %[[HALF]] : i32
+// CHECK-NOT:     math.exp
+// CHECK:         func.return
+func.func @exp(%x: f32) -> f32 {
+  %y = math.exp %x : f32
+  return %y : f32
+}
+
+// Vectors get the same arithmetic on constants that are splats.
+// CHECK-LABEL: func.func @vector
+// CHECK:         arith.constant dense<2147483647> : vector<8xi32>
+// CHECK:         arith.divf %{{.*}} : vector<8xf32>
+// CHECK:         arith.constant dense<6.250000e-01> : vector<8xf32>
+// CHECK:         arith.select %{{.*}} : vector<8xi1>, vector<8xf32>
+// CHECK-NEXT:    func.return
+func.func @vector(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.tanh %x : vector<8xf32>
+  return %y : vector<8xf32>
+}
+
+// The reciprocal root is a root and a division.
+// CHECK-LABEL: func.func @rsqrt
+// CHECK:         %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-NEXT:    %[[ROOT:.*]] = math.sqrt %x : f32
+// CHECK-NEXT:    arith.divf %[[ONE]], %[[ROOT]] : f32
+func.func @rsqrt(%x: f32) -> f32 {
+  %y = math.rsqrt %x : f32
+  return %y : f32
+}
+
+// NaN is kept, zero gives minus infinity.
+// CHECK-LABEL: func.func @log
+// CHECK:         %[[INF:.*]] = arith.divf %{{.*}}, %{{.*}} : f32
+// CHECK:         arith.select %{{.*}}, %{{.*}}, %[[INF]] : f32
+// CHECK:         %[[NAN:.*]] = arith.cmpf uno, %x, %x : f32
+// CHECK-NEXT:    arith.select %[[NAN]], %x, %{{.*}} : f32
+func.func @log(%x: f32) -> f32 {
+  %y = math.log %x : f32
+  return %y : f32
+}
+
+// The argument is clamped to [-4, 4], then a quotient of polynomials.
+// CHECK-LABEL: func.func @erf
+// CHECK:         arith.constant -4.000000e+00 : f32
+// CHECK-NEXT:    arith.constant 4.000000e+00 : f32
+// CHECK:         arith.divf
+// CHECK-NEXT:    func.return
+func.func @erf(%x: f32) -> f32 {
+  %y = math.erf %x : f32
+  return %y : f32
+}
+
+// Small whole powers are products.
+// CHECK-LABEL: func.func @powers
+// CHECK:         %[[Y:.*]] = arith.mulf %x, %x : f32
+// CHECK:         %[[SQUARE:.*]] = arith.mulf %x, %x : f32
+// CHECK:         %[[Z:.*]] = arith.mulf %[[SQUARE]], %x : f32
+// CHECK:         func.return %[[Y]], %[[Z]]
+func.func @powers(%x: f32) -> (f32, f32) {
+  %two = arith.constant 2.0 : f32
+  %three = arith.constant 3 : i32
+  %y = math.powf %x, %two : f32
+  %z = math.fpowi %x, %three : f32, i32
+  return %y, %z : f32, f32
+}
+
+// Other powers stay a call.
+// CHECK-LABEL: func.func @no_power
+// CHECK:         math.powf
+// CHECK:         math.powf
+func.func @no_power(%x: f32, %n: f32) -> (f32, f32) {
+  %half = arith.constant 0.5 : f32
+  %y = math.powf %x, %half : f32
+  %z = math.powf %x, %n : f32
+  return %y, %z : f32, f32
+}
+
+// So do other widths: the coefficients are those of f32.
+// CHECK-LABEL: func.func @no_other_width
+// CHECK-NEXT:    math.exp %x : f64
+// CHECK-NEXT:    math.exp %y : f16
+func.func @no_other_width(%x: f64, %y: f16) -> (f64, f16) {
+  %a = math.exp %x : f64
+  %b = math.exp %y : f16
+  return %a, %b : f64, f16
+}
+
+// What is not listed stays a call per lane.
+// CHECK-LABEL: func.func @no_sin
+// CHECK-NEXT:    math.sin %x : f32
+func.func @no_sin(%x: f32) -> f32 {
+  %y = math.sin %x : f32
+  return %y : f32
+}

@@ -1,0 +1,103 @@
+// RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops | filecheck %s
+
+// A running sum per row, in the accumulator at the end.
+// CHECK-LABEL: func.func @scan
+// CHECK:         scf.for %[[ROW:.*]] = %{{.*}}
+// CHECK-NEXT:      %[[START:.*]] = memref.load %acc[%[[ROW]]] : memref<4xf32>
+// CHECK:         %[[LAST:.*]] = scf.for %[[I:.*]] = %{{.*}} iter_args(%[[A:.*]] = %[[START]]) -> (f32) {
+// CHECK-NEXT:        %[[X:.*]] = memref.load %x[%[[ROW]], %[[I]]] : memref<4x8xf32>
+// CHECK-NEXT:        %[[S:.*]] = arith.addf %[[A]], %[[X]] : f32
+// CHECK-NEXT:        memref.store %[[S]], %y[%[[ROW]], %[[I]]] : memref<4x8xf32>
+// CHECK-NEXT:        scf.yield %[[S]] : f32
+// CHECK:         memref.store %[[LAST]], %acc[%[[ROW]]] : memref<4xf32>
+func.func @scan(%x: memref<4x8xf32>, %y: memref<4x8xf32>, %acc: memref<4xf32>) {
+  iree_linalg_ext.scan dimension(1) inclusive(true) ins(%x : memref<4x8xf32>) outs(%y, %acc : memref<4x8xf32>, memref<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    iree_linalg_ext.yield %s : f32
+  }
+  return
+}
+
+// An exclusive scan stores what came before; the length may be dynamic.
+// CHECK-LABEL: func.func @exclusive
+// CHECK:         scf.for %[[I:.*]] = %{{.*}} iter_args(%[[A:.*]] = %{{.*}}) -> (i64) {
+// CHECK:         %[[S:.*]] = arith.addi %[[A]], %{{.*}} : i64
+// CHECK-NEXT:      memref.store %[[A]], %y[%[[I]]] : memref<?xi64>
+// CHECK-NEXT:      scf.yield %[[S]] : i64
+func.func @exclusive(%x: memref<?xi64>, %y: memref<?xi64>, %acc: memref<i64>) {
+  iree_linalg_ext.scan dimension(0) inclusive(false) ins(%x : memref<?xi64>) outs(%y, %acc : memref<?xi64>, memref<i64>) {
+  ^bb0(%a: i64, %b: i64):
+    %s = arith.addi %a, %b : i64
+    iree_linalg_ext.yield %s : i64
+  }
+  return
+}
+
+// Runs of doubling width are merged from one half of the scratch memory into the other.
+// CHECK-LABEL: func.func @sort
+// CHECK:         %[[N:.*]] = memref.dim %v
+// CHECK:         %[[TWICE:.*]] = arith.muli %[[N]], %{{.*}} : index
+// CHECK-NEXT:    %[[HALVES:.*]] = memref.alloc(%[[TWICE]]) : memref<?xf32>
+// CHECK:         %{{.*}}, %[[START:.*]] = scf.while (%[[WIDTH:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) : (index, index) -> (index, index) {
+// CHECK-NEXT:      %[[MORE:.*]] = arith.cmpi slt, %[[WIDTH]], %[[N]] : index
+// CHECK-NEXT:      scf.condition(%[[MORE]])
+// CHECK:         arith.select
+// CHECK:         %[[AT:.*]] = arith.addi %[[START]], %{{.*}} : index
+// CHECK-NEXT:      %[[BEST:.*]] = memref.load %[[HALVES]][%[[AT]]] : memref<?xf32>
+// CHECK-NEXT:      memref.store %[[BEST]], %v
+func.func @sort(%v: memref<?xf32>) {
+  iree_linalg_ext.sort dimension(0) outs(%v : memref<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %less = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  }
+  return
+}
+
+// One pass keeps the best three; what does not beat the worst is skipped.
+// CHECK-LABEL: func.func @topk
+// CHECK:         %[[KEPT:.*]] = memref.alloc() : memref<3xf32>
+// CHECK:         scf.for
+// CHECK-NEXT:      %[[X:.*]] = memref.load %x
+// CHECK:         memref.load %[[KEPT]]
+// CHECK:         scf.if
+// CHECK:         %[[HOLE:.*]] = scf.while
+// CHECK:         memref.store %[[X]], %[[KEPT]][%[[HOLE]]] : memref<3xf32>
+// CHECK:         memref.store %{{.*}}, %i
+func.func @topk(%x: memref<100xf32>, %v: memref<3xf32>, %i: memref<3xi64>) {
+  iree_linalg_ext.topk_v2 dimension(0) is_sorted ins(%x : memref<100xf32>) outs(%v, %i : memref<3xf32>, memref<3xi64>) {
+  ^bb0(%a: f32, %b: f32):
+    %more = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %more : i1
+  }
+  return
+}
+
+// An index out of range writes nothing.
+// CHECK-LABEL: func.func @scatter
+// CHECK:         %[[AT:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK:         %[[SIZE:.*]] = memref.dim %o
+// CHECK-NEXT:      %[[INSIDE:.*]] = arith.cmpi ult, %[[AT]], %[[SIZE]] : index
+// CHECK-NEXT:      scf.if %[[INSIDE]] {
+// CHECK:         memref.store %{{.*}}, %o[%[[AT]]] : memref<?xf32>
+func.func @scatter(%u: memref<5xf32>, %i: memref<5x1xi64>, %o: memref<?xf32>) {
+  iree_linalg_ext.scatter dimension_map = [0] unique_indices(false) ins(%u, %i : memref<5xf32>, memref<5x1xi64>) outs(%o : memref<?xf32>) {
+  ^bb0(%new: f32, %old: f32):
+    %s = arith.addf %new, %old : f32
+    iree_linalg_ext.yield %s : f32
+  }
+  return
+}
+
+// On tensors there is nothing to loop over yet.
+// CHECK-LABEL: func.func @no_tensor
+// CHECK-NEXT:    iree_linalg_ext.sort
+func.func @no_tensor(%v: tensor<8xf32>) -> tensor<8xf32> {
+  %s = iree_linalg_ext.sort dimension(0) outs(%v : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %less = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  } -> tensor<8xf32>
+  return %s : tensor<8xf32>
+}

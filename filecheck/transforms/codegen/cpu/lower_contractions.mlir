@@ -1,0 +1,108 @@
+// RUN: xdsl-opt %s -p "irees-lower-contractions{vector_bytes=32 registers=16}" | filecheck %s
+
+// B is packed into panels, and a block of C is held in registers over all of K.
+// CHECK-LABEL: func.func @matmul
+// CHECK:         %[[PANEL:.*]] = memref.alloc() : memref<4096xf32>
+// CHECK:         %[[B:.*]] = vector.load %{{.*}} : memref<?xf32, strided<[1], offset: ?>>, vector<8xf32>
+// CHECK-NEXT:            vector.store %[[B]], %[[PANEL]]
+// CHECK:         %[[C:.*]] = vector.load %{{.*}}, vector<8xf32>
+// CHECK:         scf.for %{{.*}} iter_args(%[[ACC:.*]] = %[[C]],
+// CHECK:         %[[COLUMN:.*]] = vector.load %[[PANEL]]
+// CHECK:         %[[A:.*]] = vector.broadcast %{{.*}} : f32 to vector<8xf32>
+// CHECK-NEXT:              %[[PRODUCT:.*]] = arith.mulf %[[A]], %[[COLUMN]] : vector<8xf32>
+// CHECK-NEXT:              arith.addf %[[ACC]], %[[PRODUCT]] : vector<8xf32>
+func.func @matmul(%a: memref<16x64xf32>, %b: memref<64x16xf32>, %c: memref<16x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xf32>, memref<64x16xf32>) outs(%c : memref<16x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// Two rows read B where it is.
+// CHECK-LABEL: func.func @few_rows
+// CHECK:         %[[PANEL:.*]] = memref.alloc() : memref<4096xf32>
+// CHECK-NOT:     %[[PANEL]][
+// CHECK:         func.return
+func.func @few_rows(%a: memref<2x64xf32>, %b: memref<64x16xf32>, %c: memref<2x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<2x64xf32>, memref<64x16xf32>) outs(%c : memref<2x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// Dynamic sizes: bf16 is widened, B while it is packed and A when it is broadcast.
+// CHECK-LABEL: func.func @dynamic_bf16
+// CHECK:         %[[B:.*]] = vector.load %{{.*}}, vector<8xbf16>
+// CHECK-NEXT:            %[[WIDE:.*]] = arith.extf %[[B]] : vector<8xbf16> to vector<8xf32>
+// CHECK-NEXT:            vector.store %[[WIDE]]
+// CHECK:         %[[A:.*]] = arith.extf %{{.*}} : bf16 to f32
+// CHECK-NEXT:              vector.broadcast %[[A]] : f32 to vector<8xf32>
+func.func @dynamic_bf16(%a: memref<?x?xbf16>, %b: memref<?x?xbf16>, %c: memref<?x?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<?x?xbf16>, memref<?x?xbf16>) outs(%c : memref<?x?xf32>) {
+  ^bb0(%x: bf16, %y: bf16, %z: f32):
+    %xx = arith.extf %x : bf16 to f32
+    %yy = arith.extf %y : bf16 to f32
+    %p = arith.mulf %xx, %yy : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// A depthwise convolution reads its image once per channel: it has no M.
+// CHECK-LABEL: func.func @no_depthwise
+// CHECK-NEXT:    linalg.generic
+func.func @no_depthwise(%x: memref<1x9x9x16xf32>, %w: memref<3x3x16xf32>, %o: memref<1x7x7x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(n, h, w, c, i, j) -> (n, h + i, w + j, c)>, affine_map<(n, h, w, c, i, j) -> (i, j, c)>, affine_map<(n, h, w, c, i, j) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : memref<1x9x9x16xf32>, memref<3x3x16xf32>) outs(%o : memref<1x7x7x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %z: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// The columns of the output are not neighbours in memory.
+// CHECK-LABEL: func.func @no_strided_output
+// CHECK-NEXT:    linalg.generic
+func.func @no_strided_output(%a: memref<16x64xf32>, %b: memref<64x16xf32>, %c: memref<16x16xf32, strided<[64, 2]>>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xf32>, memref<64x16xf32>) outs(%c : memref<16x16xf32, strided<[64, 2]>>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// A dot product has neither M nor N.
+// CHECK-LABEL: func.func @no_dot
+// CHECK-NEXT:    linalg.generic
+func.func @no_dot(%a: memref<64xf32>, %b: memref<64xf32>, %c: memref<f32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%a, %b : memref<64xf32>, memref<64xf32>) outs(%c : memref<f32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// There are no vectors of f16 here.
+// CHECK-LABEL: func.func @no_f16
+// CHECK-NEXT:    linalg.generic
+func.func @no_f16(%a: memref<16x64xf16>, %b: memref<64x16xf16>, %c: memref<16x16xf16>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xf16>, memref<64x16xf16>) outs(%c : memref<16x16xf16>) {
+  ^bb0(%x: f16, %y: f16, %z: f16):
+    %p = arith.mulf %x, %y : f16
+    %q = arith.addf %z, %p : f16
+    linalg.yield %q : f16
+  }
+  return
+}

@@ -1,0 +1,94 @@
+// RUN: xdsl-opt %s -p "irees-select-strategy{threads=2}" | filecheck %s
+
+// Ops over the same rows are one group; 16384 points are 512 rows of 32, of 4096.
+// CHECK-LABEL: flow.executable @rows
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [512 : i64, 0 : i64]}>
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [512 : i64, 0 : i64]}>
+flow.executable @rows {
+  builtin.module {
+    func.func @rows(%x: memref<4096x32xf32>, %m: memref<4096xf32>, %y: memref<4096x32xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<4096x32xf32>) outs(%m : memref<4096xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.addf %a, %b : f32
+        linalg.yield %c : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %m : memref<4096x32xf32>, memref<4096xf32>) outs(%y : memref<4096x32xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %c = arith.divf %a, %b : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}
+
+// A dynamic number of rows gets the same tile.
+// CHECK-LABEL: flow.executable @dynamic
+// CHECK:         workgroup = [512 : i64, 0 : i64]
+flow.executable @dynamic {
+  builtin.module {
+    func.func @dynamic(%x: memref<?x32xf32>, %y: memref<?x32xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<?x32xf32>) outs(%y : memref<?x32xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %c = arith.negf %a : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}
+
+// A contraction is cut into whole panels of 48 columns, and into rows while threads have nothing to do.
+// CHECK-LABEL: flow.executable @matmul
+// CHECK:         workgroup = [{{[0-9]+}} : i64, {{48|96|144|240}} : i64, 0 : i64]
+flow.executable @matmul {
+  builtin.module {
+    func.func @matmul(%a: memref<512x64xf32>, %b: memref<64x480xf32>, %c: memref<512x480xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<512x64xf32>, memref<64x480xf32>) outs(%c : memref<512x480xf32>) {
+      ^bb0(%x: f32, %y: f32, %z: f32):
+        %p = arith.mulf %x, %y : f32
+        %q = arith.addf %z, %p : f32
+        linalg.yield %q : f32
+      }
+      return
+    }
+  }
+}
+
+// Column sums after row sums have no tile loop in common: two groups.
+// CHECK-LABEL: flow.executable @no_common_loop
+// CHECK:         group = 0 : i64
+// CHECK:         group = 1 : i64
+flow.executable @no_common_loop {
+  builtin.module {
+    func.func @no_common_loop(%x: memref<64x64xf32>, %y: memref<64x64xf32>, %m: memref<64xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x64xf32>) outs(%y : memref<64x64xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %c = arith.negf %a : f32
+        linalg.yield %c : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d0)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%y : memref<64x64xf32>) outs(%m : memref<64xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.addf %a, %b : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}
+
+// A full reduction has no loop to cut: it keeps zeros and runs as it is.
+// CHECK-LABEL: flow.executable @no_parallel_loop
+// CHECK:         group = 0 : i64, workgroup = [0 : i64]
+flow.executable @no_parallel_loop {
+  builtin.module {
+    func.func @no_parallel_loop(%x: memref<100000xf32>, %y: memref<f32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<100000xf32>) outs(%y : memref<f32>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.addf %a, %b : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}

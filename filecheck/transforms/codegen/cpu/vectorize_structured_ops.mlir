@@ -1,0 +1,113 @@
+// RUN: xdsl-opt %s -p "irees-vectorize-structured-ops{vector_bytes=32}" | filecheck %s
+
+// Eight points at a time, the last four one by one.
+// CHECK-LABEL: func.func @elementwise
+// CHECK:         %[[MAIN:.*]] = arith.constant 1000 : index
+// CHECK:         scf.for %[[I:.*]] = %{{.*}} to %[[MAIN]] step
+// CHECK-NEXT:      %[[X:.*]] = vector.load %x[%[[I]]] : memref<1004xf32>, vector<8xf32>
+// CHECK-NEXT:      %[[Y:.*]] = arith.negf %[[X]] : vector<8xf32>
+// CHECK-NEXT:      vector.store %[[Y]], %y[%[[I]]] : memref<1004xf32>, vector<8xf32>
+// CHECK:         scf.for %[[J:.*]] =
+// CHECK-NEXT:      memref.load %x[%[[J]]] : memref<1004xf32>
+func.func @elementwise(%x: memref<1004xf32>, %y: memref<1004xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<1004xf32>) outs(%y : memref<1004xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// A broadcast operand is loaded once per row and splat; rows may be any number.
+// CHECK-LABEL: func.func @broadcast
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK:         scf.for %[[J:.*]] =
+// CHECK-NEXT:        vector.load %x[%[[I]], %[[J]]] : memref<?x16xf32>, vector<8xf32>
+// CHECK-NEXT:        %[[M:.*]] = memref.load %m[%[[I]]] : memref<?xf32>
+// CHECK-NEXT:        vector.broadcast %[[M]] : f32 to vector<8xf32>
+func.func @broadcast(%x: memref<?x16xf32>, %m: memref<?xf32>, %y: memref<?x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %m : memref<?x16xf32>, memref<?xf32>) outs(%y : memref<?x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.subf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// A reduction has four vector accumulators, folded at the end.
+// CHECK-LABEL: func.func @reduction
+// CHECK:         %[[OLD:.*]] = memref.load %y
+// CHECK:         arith.constant 0xFF800000 : f32
+// CHECK:         %[[A:.*]], %[[B:.*]], %[[C:.*]], %[[D:.*]] = scf.for
+// CHECK:         %[[AB:.*]] = arith.maximumf %[[A]], %[[B]] : vector<8xf32>
+// CHECK-NEXT:      %[[ABC:.*]] = arith.maximumf %[[AB]], %[[C]] : vector<8xf32>
+// CHECK-NEXT:      %[[ALL:.*]] = arith.maximumf %[[ABC]], %[[D]] : vector<8xf32>
+// CHECK-NEXT:      %[[ONE:.*]] = vector.reduction <maximumf>, %[[ALL]] : vector<8xf32> into f32
+// CHECK-NEXT:      %[[NEW:.*]] = arith.maximumf %[[ONE]], %[[OLD]] : f32
+// CHECK-NEXT:      memref.store %[[NEW]], %y
+func.func @reduction(%x: memref<4x64xf32>, %y: memref<4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<4x64xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.maximumf %o, %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// A column sum keeps a vector of columns in registers.
+// CHECK-LABEL: func.func @columns
+// CHECK:         scf.for %[[J:.*]] =
+// CHECK-NEXT:      %[[Y:.*]] = vector.load %y[%[[J]]] : memref<16xf32>, vector<8xf32>
+// CHECK:         scf.for %[[I:.*]] = {{.*}} iter_args(%[[ACC:.*]] = %[[Y]]) -> (vector<8xf32>) {
+// CHECK-NEXT:        %[[X:.*]] = vector.load %x[%[[I]], %[[J]]] : memref<64x16xf32>, vector<8xf32>
+// CHECK-NEXT:        arith.addf %[[ACC]], %[[X]] : vector<8xf32>
+func.func @columns(%x: memref<64x16xf32>, %y: memref<16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<64x16xf32>) outs(%y : memref<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.addf %o, %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// Neighbouring points are two elements apart.
+// CHECK-LABEL: func.func @no_stride
+// CHECK-NOT:     vector
+// CHECK:         memref.load %x
+// CHECK-NOT:     vector
+// CHECK:         func.return
+func.func @no_stride(%x: memref<16xf32, strided<[2]>>, %y: memref<16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<16xf32, strided<[2]>>) outs(%y : memref<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// The order of subtractions matters.
+// CHECK-LABEL: func.func @no_combiner
+// CHECK-NOT:     vector
+// CHECK:         arith.subf %{{.*}} : f32
+// CHECK-NOT:     vector
+// CHECK:         func.return
+func.func @no_combiner(%x: memref<64xf32>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<64xf32>) outs(%y : memref<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.subf %o, %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// Tensors are not in memory yet.
+// CHECK-LABEL: func.func @no_tensor
+// CHECK-NEXT:    linalg.generic
+func.func @no_tensor(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<16xf32>) outs(%y : tensor<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  } -> tensor<16xf32>
+  return %r : tensor<16xf32>
+}
