@@ -5,6 +5,7 @@
 // CHECK:         %[[PANEL:.*]] = memref.alloc() : memref<4096xf32>
 // CHECK:         %[[B:.*]] = vector.load %{{.*}} : memref<?xf32, strided<[1], offset: ?>>, vector<8xf32>
 // CHECK-NEXT:            vector.store %[[B]], %[[PANEL]]
+// CHECK:         scf.for
 // CHECK:         %[[C:.*]] = vector.load %{{.*}}, vector<8xf32>
 // CHECK:         scf.for %{{.*}} iter_args(%[[ACC:.*]] = %[[C]],
 // CHECK:         %[[COLUMN:.*]] = vector.load %[[PANEL]]
