@@ -68,7 +68,7 @@ def emit_program(module: ModuleOp) -> Sources:
         if isinstance(op, memref.GlobalOp):
             unit.constants[op.sym_name.data] = len(unit.constants)
             assert op.initial_value is not None
-            constants[op.sym_name.data] = np.ascontiguousarray(constant_array(op.initial_value))
+            constants[op.sym_name.data] = _held(op)
     executables = [op for op in module.body.block.ops if isinstance(op, ExecutableOp)]
     for number, executable in enumerate(executables):
         name = f"irees_k{number}"
@@ -111,6 +111,13 @@ def emit_program(module: ModuleOp) -> Sources:
         },
     }
     return Sources(texts, manifest, constants)
+
+
+def _held(op: memref.GlobalOp) -> np.ndarray:
+    """The data of a global: shared with the source when it is constant, its own when it is not."""
+    assert op.initial_value is not None
+    data = constant_array(op.initial_value)
+    return np.ascontiguousarray(data) if op.constant is not None else np.array(data)
 
 
 def _kernel_record(

@@ -327,6 +327,9 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
     source, target = op.operands[0].type, op.results[0].type
     a = names[0]
     lane = element(source)
+    if isinstance(target, VectorType) and isinstance(lane, BFloat16Type):
+        wide = e.vector(vector_name("u32", lanes(target)))
+        return f"({e.type(target)})(__builtin_convertvector({a}, {wide}) << 16)"
     if isinstance(target, VectorType):
         if is_bool(lane) and op.name != "arith.sitofp" and op.name != "arith.extsi":
             a = f"(-{a})"

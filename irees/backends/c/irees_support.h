@@ -9,15 +9,22 @@
 
 /* --- vectors ---------------------------------------------------------------------- */
 
+/* N lanes of x, one by one: 16-bit floats promote to float in mixed arithmetic. */
+#define IREES_LANES(V, T, N, x) __extension__({ V v_; for (int i_ = 0; i_ < N; i_++) v_[i_] = x; v_; })
+
 /* Defines vector type V of N lanes of T, its unaligned load and store, and what is done lane by lane. */
-#define IREES_VECTOR(V, T, N)                                                               \
+#define IREES_VECTOR_OF(V, T, N, SPLAT)                                                     \
   typedef T V __attribute__((vector_size(N * sizeof(T))));                                  \
   IREES_INLINE V V##_load(const void *p) { V v; memcpy(&v, p, sizeof v); return v; }        \
   IREES_INLINE void V##_store(void *p, V v) { memcpy(p, &v, sizeof v); }                    \
   IREES_INLINE void V##_store_first(T *p, V v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof(T)); } \
   IREES_INLINE V V##_load_first(const T *p, int64_t n, V rest) { memcpy(&rest, p, (size_t)n * sizeof(T)); return rest; } \
-  IREES_INLINE V V##_splat(T x) { return x - (V){0}; /* exact: x - 0 is x, for -0 too */ }   \
+  IREES_INLINE V V##_splat(T x) { return SPLAT; } \
   IREES_INLINE V V##_step(void) { V v; for (int i = 0; i < N; i++) v[i] = (T)i; return v; }
+
+/* x - 0 is x exactly, for -0 too, and broadcasts. */
+#define IREES_VECTOR(V, T, N) IREES_VECTOR_OF(V, T, N, x - (V){0})
+#define IREES_VECTOR_HALF(V, T, N) IREES_VECTOR_OF(V, T, N, IREES_LANES(V, T, N, x))
 
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (m)) | ((M)(b) & ~(m))))
 #define IREES_MAP1(V, N, f, a) __extension__({ V a_ = (a), r_; for (int i_ = 0; i_ < N; i_++) r_[i_] = f(a_[i_]); r_; })

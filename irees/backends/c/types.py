@@ -124,4 +124,5 @@ def vector_typedef(name: str) -> str:
         c_name = f"int{element[1:]}_t"
     else:
         c_name = _ELEMENTS[element]
-    return f"IREES_VECTOR({name}, {c_name}, {lanes})"
+    macro = "IREES_VECTOR_HALF" if element == "f16" else "IREES_VECTOR"
+    return f"{macro}({name}, {c_name}, {lanes})"

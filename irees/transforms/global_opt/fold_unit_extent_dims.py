@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -114,7 +114,15 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
         return False
     ranges = static_ranges(op)
     indexing = maps(op)
-    kept_loops = [i for i, r in enumerate(ranges) if r != 1]
+    # A window `d0 * 2 + d1` must not become a plain `d1`: the operand is larger than that loop.
+    in_windows = {
+        d
+        for m in indexing
+        for e in m.results
+        if not isinstance(e, AffineDimExpr)
+        for d in e.used_dims()
+    }
+    kept_loops = [i for i, r in enumerate(ranges) if r != 1 or i in in_windows]
     replacements: list[AffineExpr] = [AffineExpr.constant(0)] * len(ranges)
     for new, old in enumerate(kept_loops):
         replacements[old] = AffineExpr.dimension(new)

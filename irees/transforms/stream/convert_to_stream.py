@@ -25,7 +25,10 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
     FunctionType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -36,13 +39,14 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects import util
 from irees.dialects.flow import DispatchOp
 from irees.dialects.stream import CmdDispatchOp
 from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
 
-RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
+RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
 
 
 def buffer_type(kind: Attribute) -> Attribute:
@@ -101,7 +105,9 @@ class HostConversion:
                 continue
             if op.parent is None:
                 continue
-            if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(op, tensor.ExtractOp | tensor.DimOp):
+            if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(
+                op, tensor.ExtractOp | tensor.DimOp | util.GlobalLoadOp | util.GlobalStoreOp
+            ):
                 Rewriter.erase_op(op, safe_erase=False)
 
     def _sizes(self, value: SSAValue) -> list[Size]:
@@ -119,7 +125,7 @@ class HostConversion:
         match op:
             case arith.ConstantOp() if isinstance(op.result.type, TensorType):
                 self.buffers[op.result] = self._global(op, builder)
-            case tensor.ExpandShapeOp() | tensor.CollapseShapeOp() | tensor.CastOp():
+            case tensor.ExpandShapeOp() | tensor.CollapseShapeOp() | tensor.CastOp() | tensor.ReshapeOp():
                 source = op.operands[0]
                 self.buffers[op.results[0]] = self._reshape(
                     self.buffers[source], op.results[0].type, self._sizes(op.results[0]), builder
@@ -142,6 +148,10 @@ class HostConversion:
                 self._from_elements(op, builder)
             case func.ReturnOp():
                 self._return(op, builder)
+            case util.GlobalLoadOp():
+                self._load_global(op, builder)
+            case util.GlobalStoreOp():
+                self._store_global(op, builder)
             case scf.ForOp():
                 self._for(op, builder)
             case scf.IfOp():
@@ -214,6 +224,30 @@ class HostConversion:
                 rest //= size
             builder.insert(memref.StoreOp.get(element, buffer, indices[::-1]))
         self.buffers[op.result] = buffer
+
+    def _global_buffer(self, name: str, kind: Attribute, builder: IndexBuilder) -> SSAValue:
+        """The memory of a mutable global; a scalar lies in a buffer of rank 0."""
+        if not isinstance(kind, TensorType):
+            return builder.insert(memref.GetGlobalOp(name, MemRefType(kind, []))).results[0]
+        return builder.insert(memref.GetGlobalOp(name, buffer_type(kind))).results[0]
+
+    def _load_global(self, op: util.GlobalLoadOp, builder: IndexBuilder) -> None:
+        source = self._global_buffer(op.global_.string_value(), op.result.type, builder)
+        if not isinstance(op.result.type, TensorType):
+            load = builder.insert(memref.LoadOp.get(source, [])).results[0]
+            op.result.replace_all_uses_with(load)
+            return
+        # A later store must not change what was read.
+        copy = self._like(source, builder)
+        builder.insert(memref.CopyOp(source, copy))
+        self.buffers[op.result] = copy
+
+    def _store_global(self, op: util.GlobalStoreOp, builder: IndexBuilder) -> None:
+        target = self._global_buffer(op.global_.string_value(), op.value.type, builder)
+        if isinstance(op.value.type, TensorType):
+            builder.insert(memref.CopyOp(self.buffers[op.value], target))
+        else:
+            builder.insert(memref.StoreOp.get(op.value, target, []))
 
     # --- control flow: a tensor that a loop carries lives in one buffer -------------------
 
@@ -385,6 +419,19 @@ class HostConversion:
         op.operands = returned
 
 
+def convert_global(op: util.GlobalOp) -> None:
+    """util.global mutable @g = v : tensor  =>  memref.global @g = v : memref"""
+    kind = op.type if isinstance(op.type, TensorType) else TensorType(op.type, [])
+    value = op.initial_value
+    if value is None or isinstance(value, IntegerAttr | FloatAttr):
+        number = 0 if value is None else value.value.data
+        value = DenseIntOrFPElementsAttr.from_list(kind, [number])  # pyright: ignore
+    glob = memref.GlobalOp.get(
+        StringAttr(op.sym_name.data), buffer_type(kind), value, sym_visibility=StringAttr("private")
+    )
+    Rewriter.replace_op(op, glob)
+
+
 def root(buffer: SSAValue) -> SSAValue:
     """The buffer that a chain of reshapes views."""
     while isinstance(buffer, OpResult) and isinstance(buffer.op, memref.ReinterpretCastOp):
@@ -399,6 +446,8 @@ class ConvertToStreamPass(ModulePass):
     name = "irees-convert-to-stream"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for glob in [g for g in op.body.block.ops if isinstance(g, util.GlobalOp)]:
+            convert_global(glob)
         constants: dict[Attribute, str] = {}
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             if not function.is_declaration:

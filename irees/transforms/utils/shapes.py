@@ -207,6 +207,8 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
     if isinstance(op, tensor.CollapseShapeOp):
         group = reassociation(op)[index]
         return builder.product([dim(op.src, i, builder) for i in group])
+    if isinstance(op, tensor.ReshapeOp):
+        return _element(op.shape, index, builder)
     if isinstance(op, tensor.ExtractSliceOp):
         sizes = mixed(op.static_sizes.get_values(), op.sizes)
         assert isinstance(value.type, TensorType)
@@ -243,6 +245,17 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
         position += value.type.get_shape()[:index].count(DYNAMIC_INDEX)
         return op.result_dims[position]  # pyright: ignore
     return None
+
+
+def _element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
+    """One element of a shape tensor as an index."""
+    if isinstance(shape.owner, tensor.FromElementsOp):
+        value = shape.owner.elements[index]
+    else:
+        value = builder.insert(tensor.ExtractOp(shape, [builder.value(index)])).results[0]
+    if isinstance(value.type, IndexType):
+        return value
+    return builder.insert(arith.IndexCastOp(value, IndexType())).results[0]
 
 
 def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
