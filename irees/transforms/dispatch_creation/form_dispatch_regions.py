@@ -36,7 +36,7 @@ from irees.dialects.flow import DispatchRegionOp, ReturnOp
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import captured_values
 
-DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp, tensor.InsertOp)
+DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
 
 MAX_MEMBERS = 12
 ENOUGH_TILES = 16

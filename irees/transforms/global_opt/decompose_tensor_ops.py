@@ -59,7 +59,12 @@ def insert_slice(
 ) -> SSAValue:
     """tensor.insert_slice with unit strides"""
     static_offsets, dynamic_offsets = split(offsets)
-    static_sizes, dynamic_sizes = split(sizes)
+    # Sizes are static where the type of the source says so, and nowhere else.
+    assert isinstance(source.type, TensorType)
+    static_sizes = list(source.type.get_shape())
+    dynamic_sizes = [
+        builder.value(s) for s, n in zip(sizes, static_sizes, strict=True) if n < 0
+    ]
     op = tensor.InsertSliceOp.build(
         operands=[source, target, dynamic_offsets, dynamic_sizes, []],
         properties=_slice(static_offsets, static_sizes, [1] * len(sizes)),

@@ -142,6 +142,8 @@ class HostConversion:
                 builder.insert(load)
                 op.result.replace_all_uses_with(load.res)
                 self.renamed[op.result] = load.res
+            case tensor.InsertOp():
+                self._insert(op, builder)
             case tensor.EmptyOp():
                 self.buffers[op.tensor] = self._alloc(op.tensor.type, self._sizes(op.tensor), builder)
             case tensor.FromElementsOp():
@@ -211,6 +213,15 @@ class HostConversion:
         builder.insert(dispatch)
         for result, buffer in zip(op.res, outputs, strict=True):
             self.buffers[result] = buffer
+
+    def _insert(self, op: tensor.InsertOp, builder: IndexBuilder) -> None:
+        """One element is stored from the host, in place where nobody else reads the tensor."""
+        buffer = self.buffers[op.dest]
+        mine = isinstance(buffer.owner, memref.AllocOp) and not isinstance(op.dest.owner, RESHAPES)
+        if not mine or len(list(op.dest.uses)) > 1:
+            buffer = self._own_copy(op.dest, builder)
+        builder.insert(memref.StoreOp.get(op.scalar, buffer, op.indices))
+        self.buffers[op.result] = buffer
 
     def _from_elements(self, op: tensor.FromElementsOp, builder: IndexBuilder) -> None:
         assert isinstance(op.result.type, TensorType)
