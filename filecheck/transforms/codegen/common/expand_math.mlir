@@ -23,7 +23,7 @@ func.func @exp(%x: f32) -> f32 {
 // CHECK:         arith.divf %{{.*}} : vector<8xf32>
 // CHECK:         arith.constant dense<6.250000e-01> : vector<8xf32>
 // CHECK:         arith.select %{{.*}} : vector<8xi1>, vector<8xf32>
-// CHECK-NEXT:    func.return
+// CHECK-NEXT:    arith.bitcast %x : vector<8xf32> to vector<8xi32>
 func.func @vector(%x: vector<8xf32>) -> vector<8xf32> {
   %y = math.tanh %x : vector<8xf32>
   return %y : vector<8xf32>

@@ -9,7 +9,7 @@ width and the same bits everywhere. What is not listed stays a call per lane.
 | exp | 2^n times a degree 6 polynomial on [-ln2/2, ln2/2] (Cephes) | 1 |
 | log | exponent and a degree 8 polynomial on [sqrt(1/2), sqrt(2)] (Cephes) | 1 |
 | tanh | odd polynomial below 0.625 (Cephes), else through exp | 2 |
-| erf | rational in x^2, clamped to [-4, 4] | 37 (2 above 1e-30) |
+| erf | rational in x^2, clamped to [-4, 4] | 37 (4 above 1e-30) |
 | rsqrt | 1 / sqrt | 1 |
 | powf with exponent 2, 3; fpowi with 2, 3 | products | 1 |
 
@@ -195,7 +195,7 @@ def power_of_two(f: Formula, n: SSAValue) -> SSAValue:
 
 
 def tanh(f: Formula, x: SSAValue) -> SSAValue:
-    """tanh(x)  =>  x + x^3 p(x^2) when small, else sign(x) (1 - 2 / (exp(2|x|) + 1))"""
+    """tanh(x)  =>  sign(x) t(|x|), t(y) = y + y^3 p(y^2) when small, else 1 - 2 / (exp(2y) + 1)"""
     size = f.absolute(x)
     z = f.mul(x, x)
     p = f.horner(
@@ -203,10 +203,10 @@ def tanh(f: Formula, x: SSAValue) -> SSAValue:
         (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
          -3.33332819422e-1),
     )  # fmt: skip
-    small = f.add(f.mul(f.mul(p, z), x), x)
+    small = f.add(f.mul(f.mul(p, z), size), size)
     grown = f.add(exp(f, f.mul(size, 2.0)), 1.0)
-    large = f.with_sign(f.sub(f.number(1.0), f.div(f.number(2.0), grown)), x)
-    return f.select(f.less(f.number(0.625), size), large, small)
+    large = f.sub(f.number(1.0), f.div(f.number(2.0), grown))
+    return f.with_sign(f.select(f.less(f.number(0.625), size), large, small), x)
 
 
 def erf(f: Formula, x: SSAValue) -> SSAValue:

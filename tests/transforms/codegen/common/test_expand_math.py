@@ -1,0 +1,155 @@
+"""The errors that `irees-expand-math` promises, over all exponents, and its special values."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+import irees
+
+F32 = np.float32
+FUNCTIONS = {
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+# The table in the pass: the largest error in units of the last place.
+LARGEST_ERROR = {"exp": 1, "log": 1, "tanh": 2, "erf": 37, "rsqrt": 1}
+
+
+@cache
+def program(fp: str = "default"):
+    unary = "".join(
+        f"""
+func.func @{name}(%x: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {{
+  %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}} ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>) {{
+  ^bb0(%a: f32, %b: f32):
+    %c = math.{name} %a : f32
+    linalg.yield %c : f32
+  }} -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}}
+"""
+        for name in FUNCTIONS
+    )
+    powers = "".join(
+        f"""
+func.func @{kind}{power}(%x: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {{
+  %p = arith.constant {constant}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}} ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>) {{
+  ^bb0(%a: f32, %b: f32):
+    %c = math.{kind} %a, %p : f32{suffix}
+    linalg.yield %c : f32
+  }} -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}}
+"""
+        for power in (2, 3, 5)
+        for kind, constant, suffix in (
+            ("powf", f"{power}.0 : f32", ""), ("fpowi", f"{power} : i32", ", i32"),
+        )
+    )  # fmt: skip
+    return irees.compile(unary + powers, fp=fp)
+
+
+def apply(name: str, x: np.ndarray, fp: str = "default") -> np.ndarray:
+    # One more than whole vectors, so that the scalar form is used too.
+    return program(fp).functions[name](x, np.zeros_like(x))
+
+
+@cache
+def samples() -> np.ndarray:
+    """Both signs, all exponents with subnormals, 64 mantissas each, and a dense middle."""
+    random = np.random.default_rng(0)
+    exponents = np.repeat(np.arange(255, dtype=np.uint32), 64) << 23
+    mantissas = random.integers(0, 1 << 23, exponents.size, dtype=np.uint32)
+    mantissas[::64], mantissas[1::64], mantissas[2::64] = 0, 1, (1 << 23) - 1
+    magnitudes = (exponents | mantissas).view(F32)
+    middle = random.uniform(0, 110, 40001).astype(F32)
+    near_one = (1 + random.uniform(-0.5, 0.5, 20001)).astype(F32)
+    positive = np.concatenate([magnitudes, middle, near_one])
+    return np.concatenate([positive, -positive])
+
+
+def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """The distance in units of the last place of the exact value, rounded to f32."""
+    with np.errstate(over="ignore"):
+        rounded = exact.astype(F32)
+    largest = np.nextafter(np.finfo(F32).max, F32(0))
+    spacing = np.spacing(np.minimum(np.abs(rounded), largest))
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(got.astype(np.float64) - exact) / spacing
+    return np.where(got == rounded, 0, distance)
+
+
+def worst(name: str, x: np.ndarray, fp: str = "default") -> float:
+    with np.errstate(all="ignore"):
+        exact = FUNCTIONS[name](x.astype(np.float64))
+    keep = np.isfinite(exact)
+    return float(np.max(ulps(apply(name, x, fp)[keep], exact[keep])))
+
+
+@pytest.mark.parametrize("fp", ["default", "strict"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_is_at_most_that_of_the_table(name, fp):
+    # Half a unit is what rounding alone costs.
+    assert worst(name, samples(), fp) <= LARGEST_ERROR[name] + 0.5
+
+
+def test_erf_is_within_four_units_above_the_smallest():
+    x = samples()
+    assert worst("erf", x[np.abs(x) > 1e-30]) <= 4.5
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("exp", [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, 0.0), (0.0, 1.0), (-0.0, 1.0),
+                 (89.0, np.inf), (1e30, np.inf), (-1e30, 0.0), (-104.0, 0.0)]),
+        ("log", [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.nan), (0.0, -np.inf),
+                 (-0.0, -np.inf), (1.0, 0.0), (-1.0, np.nan), (-1e-45, np.nan)]),
+        ("tanh", [(np.nan, np.nan), (np.inf, 1.0), (-np.inf, -1.0), (0.0, 0.0), (-0.0, -0.0),
+                  (20.0, 1.0)]),
+        ("erf", [(np.nan, np.nan), (np.inf, 1.0), (-np.inf, -1.0), (0.0, 0.0), (-0.0, -0.0),
+                 (5.0, 1.0)]),
+        ("rsqrt", [(np.nan, np.nan), (np.inf, 0.0), (-np.inf, np.nan), (0.0, np.inf),
+                   (-0.0, -np.inf), (4.0, 0.5), (-1.0, np.nan)]),
+    ],
+)  # fmt: skip
+def test_special_values(name, cases):
+    x, want = np.array(cases * 9, F32).T.copy()
+    got = apply(name, x)
+    assert np.array_equal(got, want, equal_nan=True), list(zip(x, got, want))[: len(cases)]
+    assert np.array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
+
+
+def test_subnormal_results_are_rounded_not_flushed():
+    x = np.linspace(-103.9, -87.4, 1001).astype(F32)
+    got = apply("exp", x)
+    assert np.all(got > 0)
+    assert float(np.max(ulps(got, np.exp(x.astype(np.float64))))) <= 1.5
+
+
+@pytest.mark.parametrize("kind", ["powf", "fpowi"])
+@pytest.mark.parametrize("power", [2, 3, 5])
+def test_whole_powers(kind, power):
+    x = np.concatenate([np.linspace(-9, 9, 1003).astype(F32), [F32(0), F32(-0.0), F32(np.nan)]])
+    got = apply(f"{kind}{power}", x)
+    exact = x.astype(np.float64) ** power
+    assert float(np.nanmax(ulps(got, exact))) <= 1.5
+    assert np.isnan(got[-1])
+
+
+def test_vectors_and_scalars_give_the_same_bits():
+    x = samples()[::7]
+    for name in FUNCTIONS:
+        whole = apply(name, x)
+        alone = np.concatenate([apply(name, x[i : i + 1]) for i in range(0, 200)])
+        assert np.array_equal(whole[:200].view(np.uint32), alone.view(np.uint32))
