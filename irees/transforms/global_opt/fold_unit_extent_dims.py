@@ -108,20 +108,33 @@ def is_background(op: Operation) -> bool:
     )
 
 
+def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
+    """
+    Unit loops that must stay: a window `d0 * 2 + d1` with d0 = 0 must not become a plain `d1`
+    of an operand that is larger than that loop.
+    """
+    zero = [
+        AffineExpr.constant(0) if r == 1 else AffineExpr.dimension(i) for i, r in enumerate(ranges)
+    ]
+    found: set[int] = set()
+    for operand, indexing in zip(op.operands, maps(op), strict=True):
+        shape = operand.type.get_shape() if isinstance(operand.type, TensorType) else ()
+        for expr, size in zip(indexing.results, shape, strict=True):
+            if isinstance(expr, AffineDimExpr):
+                continue
+            left = expr.replace_dims_and_symbols(zero, []).simplify(len(ranges), 0)
+            if isinstance(left, AffineDimExpr) and ranges[left.position] != size:
+                found |= expr.used_dims()
+    return found
+
+
 def drop_unit_dims(op: linalg.GenericOp) -> bool:
     """generic over loops of 1  =>  expand(generic(collapse(operands)))"""
     if is_background(op):
         return False
     ranges = static_ranges(op)
     indexing = maps(op)
-    # A window `d0 * 2 + d1` must not become a plain `d1`: the operand is larger than that loop.
-    in_windows = {
-        d
-        for m in indexing
-        for e in m.results
-        if not isinstance(e, AffineDimExpr)
-        for d in e.used_dims()
-    }
+    in_windows = window_loops(op, ranges)
     kept_loops = [i for i, r in enumerate(ranges) if r != 1 or i in in_windows]
     replacements: list[AffineExpr] = [AffineExpr.constant(0)] * len(ranges)
     for new, old in enumerate(kept_loops):
