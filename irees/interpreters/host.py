@@ -33,7 +33,8 @@ def _initial(op: Operation) -> Any:
 
 
 def _global_name(op: Operation) -> str:
-    return op.properties["global"].string_value()  # pyright: ignore
+    found = (*op.properties.values(), *op.attributes.values())
+    return next(a.string_value() for a in found if isinstance(a, SymbolRefAttr))
 
 
 @implements("util.global.load", "ml_program.global_load", "ml_program.global_load_const")

@@ -104,7 +104,7 @@ class MemRef:
     @staticmethod
     def of(array: np.ndarray) -> MemRef:
         """The memref that is all of an array; it shares the array's memory if it can."""
-        array = np.ascontiguousarray(array) if array.ndim else array.reshape(())
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
         return MemRef(array, array.reshape(-1))
 
     @property

@@ -173,16 +173,20 @@ def _read_all(read: int, deadline: float) -> bytes | None:
             parts.append(part)
 
 
-def pipeline_agrees(programs: Sequence[Program], **options: Any) -> list[str]:
+def pipeline_agrees(
+    programs: Sequence[Program], *, compiled: bool = True, **options: Any
+) -> list[str]:
     """
-    All of it for random programs: source = every phase = compiled. Returns one line per
-    difference.
+    All of it for random programs: source = every phase = compiled (unless that is not wanted).
+    Returns one line per difference.
     """
     module = import_mlir(module_text(programs))
     cases = [Case.of(p) for p in programs]
     expected = interpret(module, cases)
     found = phases_agree(module.clone(), cases, expected, Options.make(**options))
-    return found or compiled_agrees(module, cases, expected, **options)
+    if found or not compiled:
+        return found
+    return compiled_agrees(module, cases, expected, **options)
 
 
 def report(programs: Sequence[Program], found: Sequence[str]) -> str:

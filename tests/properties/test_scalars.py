@@ -14,7 +14,10 @@ from irees.testing.tolerances import EXACT, Tolerance, ulps
 
 INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 FLOATS = ("f16", "bf16", "f32", "f64")
-BITS = {"bf16": 16, **{k: int(k[1:]) for k in ("i1", "i8", "i16", "i32", "i64", "f16", "f32", "f64")}}
+BITS = {
+    "bf16": 16,
+    **{k: int(k[1:]) for k in ("i1", "i8", "i16", "i32", "i64", "f16", "f32", "f64")},
+}
 INTEGER_OPS = (
     "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi",
     "ceildivui", "andi", "ori", "xori", "shli", "shrsi", "shrui", "maxsi", "minsi", "maxui", "minui",
@@ -48,7 +51,22 @@ def values(element: str, seed: int = 0) -> np.ndarray:
         edges = [0, 1, -1, 2, -2, 7, info.bits - 1, info.bits, info.min, info.max, info.min + 1]
         rest = random.integers(info.min, info.max, SIZE, endpoint=True, dtype=dtype)
         return np.where(random.random(SIZE) < 0.7, random.choice(edges, SIZE), rest).astype(dtype)
-    edges = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5, -2.5, 127.5, -129.0]
+    edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        127.5,
+        -129.0,
+    ]
     with np.errstate(all="ignore"):
         rest = random.normal(size=SIZE) * 10.0 ** random.integers(-3, 4, SIZE)
         return np.where(random.random(SIZE) < 0.4, random.choice(edges, SIZE), rest).astype(dtype)
@@ -116,7 +134,13 @@ def casts(element: str) -> Iterator[tuple[str, str, list[str], str, Tolerance]]:
         if bits == other and element != target:
             names = [*names, "bitcast"]
         for op in names:
-            yield f"{op}_{target}", f"arith.{op} $0 : {element} to {target}", [element], target, EXACT
+            yield (
+                f"{op}_{target}",
+                f"arith.{op} $0 : {element} to {target}",
+                [element],
+                target,
+                EXACT,
+            )
 
 
 GROUPS: dict[str, list] = {

@@ -1,0 +1,30 @@
+"""
+How long random tests run: `IREES_HYPOTHESIS_PROFILE` is `pr` (the default), `nightly` or `soak`.
+
+`pr` draws the same programs every time; the others draw new ones and keep failures in the example
+database. No example has a deadline: whatever runs native code is stopped from outside.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+PROFILES = {"pr": 1, "nightly": 100, "soak": 10_000}
+
+
+def load() -> int:
+    """Loads the profile of the environment; returns what to multiply `max_examples` by."""
+    name = os.environ.get("IREES_HYPOTHESIS_PROFILE", "pr")
+    factor = PROFILES.get(name, 1)
+    settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=factor == 1,
+        database=None if factor == 1 else settings.default.database,  # pyright: ignore
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        print_blob=True,
+    )
+    settings.load_profile(name)
+    return factor

@@ -1,0 +1,95 @@
+"""The tests of the tests: an oracle must notice what is wrong, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from xdsl.dialects import arith
+
+from irees.frontends.mlir import import_mlir
+from irees.interpreters import Interpreter
+from irees.testing.oracles import Case, Died, differences, interpret, isolated
+from irees.testing.profiles import load
+from irees.testing.strategies import MAX_ELEMENTS, module_text, modules
+from irees.testing.tolerances import EXACT, mismatch, reassociated, ulps
+
+FACTOR = load()
+
+
+@settings(max_examples=100 * FACTOR)
+@given(modules(min_size=1, max_size=1))
+def test_programs_are_valid_and_shapes_are_as_drawn(programs):
+    module = import_mlir(module_text(programs))
+    for program in programs:
+        results = Interpreter(module).call(program.name, *program.inputs())
+        assert [r.shape for r in results] == [r.shape for r in program.results]
+        assert all(np.prod(a.shape) <= MAX_ELEMENTS for a in program.inputs())
+
+
+@settings(max_examples=50 * FACTOR)
+@given(modules(min_size=1, max_size=1))
+def test_float_results_stay_below_their_bound(programs):
+    (program,) = programs
+    if program.special:
+        return
+    results = Interpreter(import_mlir(module_text(programs))).call("p0", *program.inputs())
+    for result, value in zip(results, program.results, strict=True):
+        if value.is_float and value.exact and result.size:
+            assert np.abs(result.astype(np.float64)).max() <= value.bound or np.isinf(result).any()
+
+
+def test_a_planted_wrong_op_is_found():
+    text = """
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.addf %a, %a : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    module = import_mlir(text)
+    cases = [Case("main", (np.arange(4, dtype=np.float32),))]
+    expected = interpret(module, cases)
+    add = next(op for op in module.walk() if isinstance(op, arith.AddfOp))
+    wrong = arith.MulfOp(add.lhs, add.rhs)
+    add.parent_block().insert_op_before(wrong, add)
+    add.result.replace_all_uses_with(wrong.result)
+    found = differences(interpret(module, cases), expected, cases)
+    assert len(found) == 1
+    assert "at [1]" in found[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_exact_means_bits(dtype):
+    one = np.array([1.0, 0.0, np.nan], dtype)
+    assert mismatch(one, one.copy()) is None
+    assert mismatch(np.array([1.0, -0.0, np.nan], dtype), one) is not None
+    assert mismatch(np.array([1.0, 0.0, 0.0], dtype), one) is not None
+    assert mismatch(-np.array([-1.0, 0.0, np.nan], dtype) * 1, one) is not None
+    assert mismatch(one[:2], one) == "shape (2,) instead of (3,)"
+
+
+def test_tolerances_admit_what_they_say():
+    x = np.array([1.0, 2.0], np.float32)
+    near = np.nextafter(x, np.float32(3))
+    assert mismatch(near, x, EXACT) is not None
+    assert mismatch(near, x, ulps(1)) is None
+    assert mismatch(x * np.float32(1.001), x, ulps(4)) is not None
+    assert mismatch(x + np.float32(1e-6), x, reassociated(16)) is None
+
+
+def test_a_crash_and_a_hang_are_findings():
+    with pytest.raises(Died, match="SIGKILL"):
+        isolated(lambda: os.kill(os.getpid(), signal.SIGKILL), 10)
+    with pytest.raises(Died, match="no answer"):
+        isolated(lambda: time.sleep(60), 0.2)
+    with pytest.raises(RuntimeError, match="ValueError: no"):
+        isolated(_fails, 10)
+    assert isolated(lambda: np.arange(3), 10).tolist() == [0, 1, 2]
+
+
+def _fails():
+    raise ValueError("no")
