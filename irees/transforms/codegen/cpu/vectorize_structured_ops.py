@@ -5,7 +5,8 @@ Parallel loops come first, reduction loops after them with their accumulators in
 registers. One loop is taken N points at a time, N being the lanes of a register: a
 parallel loop along which the output is contiguous, else a reduction loop along which the
 inputs are, with several accumulators that are combined at the end. What is left over at
-the end of that loop is done point by point.
+the end of that loop is done in shorter vectors where its length is known, else point by
+point.
 
     linalg.generic ins(%x : memref<1000xf32>) outs(%y : memref<1000xf32>) { negf }
   =>
@@ -226,11 +227,24 @@ class Nest:
             body, iv, inner = for_loop(at, 0, main, self.lanes)
             self._point({**ivs, loop: iv}, inner, lanes=self.lanes)
             body()
-        if isinstance(main, int) and isinstance(size, int) and main == size:
+        if isinstance(main, int) and isinstance(size, int):
+            self._rest(loop, main, size, ivs, at)
             return
         body, iv, inner = for_loop(at, main, size, 1)
         self._point({**ivs, loop: iv}, inner, lanes=1)
         body()
+
+    def _rest(
+        self, loop: int, start: int, size: int, ivs: dict[int, Size], at: IndexBuilder
+    ) -> None:
+        """The points past the last whole vector, in vectors of half as many lanes each time."""
+        lanes = self.lanes // 2
+        while start < size:
+            if start + lanes <= size:
+                self._point({**ivs, loop: start}, at, lanes=lanes)
+                start += lanes
+            else:
+                lanes //= 2
 
     def _access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
         dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
