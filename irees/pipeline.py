@@ -17,6 +17,7 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 from xdsl.transforms.lower_affine import LowerAffinePass
 
+from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, UnsupportedError
 from irees.options import Options
 from irees.phase import Listener, Phase
@@ -154,6 +155,8 @@ class IreesPipelinePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         options = Options(target=self.target, fp=self.fp, opt_level=self.opt_level)  # pyright: ignore
         run_phases(ctx, op, options, start=self.start, to=self.to)
+        # The constants that passes made are known to irees only; xdsl-opt prints from its own table.
+        publish_resources(op)
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ModulePass, ...]:

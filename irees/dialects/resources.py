@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     StringAttr,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from irees.errors import ParseError, UnsupportedError
 
@@ -288,3 +288,25 @@ def constant_array(attr: Attribute) -> np.ndarray:
             else np.broadcast_to(flat.reshape(-1)[:1].reshape(()), shape)
         )
     raise UnsupportedError(f"{attr.name} is not a constant with elements")
+
+
+def publish_resources(module: Operation) -> None:
+    """
+    Gives the bytes of all resources of a module to xDSL's own storage, so that its printer, which
+    knows no other, writes them out.
+    """
+    from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+    from xdsl.dialects.builtin import Builtin
+
+    interface = Builtin.get_interface(OpAsmDialectInterface)
+    if interface is None:
+        return
+    for op in module.walk():
+        for attr in (*op.properties.values(), *op.attributes.values()):
+            if not isinstance(attr, DenseResourceAttr):
+                continue
+            key = attr.resource_handle.data
+            if isinstance(key, ResourceKey) and key.blob is not None:
+                payload = binascii.hexlify(key.blob.bytes()).decode()
+                head = key.blob.alignment.to_bytes(4, "little").hex()
+                interface._blob_storage[str(key)] = f"0x{head}{payload}"
