@@ -97,7 +97,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
     dim = op.dimension.value.data
     targets = list(op.outputs)
     sources = list(op.inputs) or targets
-    size = buffer_dim(targets[0], dim, at)
+    size = buffer_dim(targets[0], dim, outside(op))
     order = Order.of(op.body.block)
     double = outside(op).mul(size, 2)
     halves = [scratch(t.type.element_type, double, at) for t in targets]  # pyright: ignore
@@ -159,7 +159,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
     """topk  =>  one pass that inserts what beats the worst kept"""
     dim = op.dimension.value.data
     source, best = op.values, op.output_values
-    size, k = buffer_dim(source, dim, at), buffer_dim(best, dim, at)
+    size, k = buffer_dim(source, dim, at), buffer_dim(best, dim, outside(op))
     order = Order.of(op.body.block)
     kept = scratch(best.type.element_type, k, at)  # pyright: ignore
     wanted = op.output_indices
