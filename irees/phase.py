@@ -43,7 +43,9 @@ class Phase:
             except IreesError:
                 raise
             except Exception as error:
-                raise InternalError(f"{each.name} failed: {type(error).__name__}: {error}") from error
+                raise InternalError(
+                    f"{each.name} failed: {type(error).__name__}: {error}"
+                ) from error
             if listener is not None:
                 listener(each.name, module, time.perf_counter() - start)
         self.check(module)

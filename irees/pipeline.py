@@ -24,7 +24,9 @@ from irees.phase import Listener, Phase
 from irees.target import Target
 from irees.transforms import load_pass
 
-TENSORS = frozenset("builtin func linalg tensor iree_linalg_ext arith math complex scf cf util affine".split())
+TENSORS = frozenset(
+    "builtin func linalg tensor iree_linalg_ext arith math complex scf cf util affine".split()
+)
 HOST = frozenset("builtin func flow arith math complex scf cf util memref affine".split())
 
 
@@ -40,7 +42,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
     return (
         Phase(
             "input",
-            "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith, math, scf, util",
+            "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
             (
                 a("convert-tm-tensor-to-linalg-ext"),
                 a("convert-ml-program-to-util"),
@@ -98,8 +100,16 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("select-strategy", threads=target.threads),
                 a("tile-and-distribute"),
                 a("lower-linalg-ext-to-loops"),
-                a("lower-contractions", vector_bytes=target.vector_bytes, registers=target.vector_registers),
-                a("vectorize-structured-ops", vector_bytes=target.vector_bytes, reassociate=not strict),
+                a(
+                    "lower-contractions",
+                    vector_bytes=target.vector_bytes,
+                    registers=target.vector_registers,
+                ),
+                a(
+                    "vectorize-structured-ops",
+                    vector_bytes=target.vector_bytes,
+                    reassociate=not strict,
+                ),
                 a("expand-math"),
             ),
             HOST | {"stream", "vector"},
@@ -153,9 +163,9 @@ class IreesPipelinePass(ModulePass):
     start: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        options = Options(target=self.target, fp=self.fp, opt_level=self.opt_level)  # pyright: ignore
+        options = Options(target=self.target, fp=self.fp, opt_level=self.opt_level)
         run_phases(ctx, op, options, start=self.start, to=self.to)
-        # The constants that passes made are known to irees only; xdsl-opt prints from its own table.
+        # Constants that passes made are known to irees only; xdsl-opt prints its own table.
         publish_resources(op)
 
     @classmethod

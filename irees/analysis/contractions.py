@@ -109,7 +109,9 @@ def is_contraction(op: linalg.GenericOp) -> bool:
     return bool(found.k) and bool(found.m or found.n)
 
 
-def element_kinds(op: linalg.GenericOp, parts: MultiplyAdd) -> tuple[Attribute, Attribute, Attribute]:
+def element_kinds(
+    op: linalg.GenericOp, parts: MultiplyAdd
+) -> tuple[Attribute, Attribute, Attribute]:
     """Element types of lhs, rhs and output."""
     args = op.body.block.args
     return args[parts.lhs].type, args[parts.rhs].type, args[len(op.inputs)].type

@@ -1,7 +1,8 @@
 """
 Which loops of a group of ops can be cut into tiles that run independently.
 
-Ops are on buffers, or on tensors, whose results then stand for what they write. Two ops may share one tile loop when, for that loop,
+Ops are on buffers, or on tensors, whose results then stand for what they write. Two ops may
+share one tile loop when, for that loop,
 what the second reads of the first's results lies in the tile that the first wrote. Loops
 are nodes; a buffer dim that both ops index by a plain loop joins the two loops into one
 class. A loop that is a reduction somewhere, or that meets a shared buffer in any other
@@ -25,7 +26,14 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from irees.dialects import iree_linalg_ext as ext
 
-VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.CastOp, memref.ViewOp)
+VIEWS = (
+    memref.SubviewOp,
+    memref.ReinterpretCastOp,
+    memref.CollapseShapeOp,
+    memref.ExpandShapeOp,
+    memref.CastOp,
+    memref.ViewOp,
+)
 
 
 def root(buffer: SSAValue) -> SSAValue:
@@ -78,7 +86,7 @@ def _row_loops(op: Operation, dim: int) -> Loops:
     kinds = tuple("reduction" if d == dim else "parallel" for d in range(rank))
     full = AffineMap.identity(rank)
     without = AffineMap(rank, 0, tuple(e for d, e in enumerate(full.results) if d != dim))
-    outputs = list(op.outputs)  # pyright: ignore
+    outputs = list(op.outputs)
     accesses = tuple(
         Access(
             op.results[outputs.index(v)] if v in outputs and op.results else v,
@@ -144,7 +152,9 @@ class Group:
 def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
     """The tileable classes of a group in loop order, or None when the group is not legal."""
     parent: dict[tuple[int, int], tuple[int, int]] = {
-        (m, loop): (m, loop) for m, member in enumerate(members) for loop in range(len(member.kinds))
+        (m, loop): (m, loop)
+        for m, member in enumerate(members)
+        for loop in range(len(member.kinds))
     }
     spoiled: set[tuple[int, int]] = set()
 
@@ -177,13 +187,17 @@ def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
     return sorted(result, key=lambda c: max(c.items())[1])
 
 
-def _connect(members, earlier, later, parent, find, spoiled) -> bool:  # pyright: ignore
+def _connect(members, earlier, later, parent, find, spoiled) -> bool:
     """Joins loops through shared buffers. False when the two ops may not share a tile loop."""
     first, second = members[earlier], members[later]
     written = {root(a.buffer) for a in (*first.accesses, *second.accesses) if a.writes}
-    if any(root(b) in {root(a.buffer) for a in first.accesses if a.writes} for b in second.anywhere):
+    if any(
+        root(b) in {root(a.buffer) for a in first.accesses if a.writes} for b in second.anywhere
+    ):
         return False
-    if any(root(b) in {root(a.buffer) for a in second.accesses if a.writes} for b in first.anywhere):
+    if any(
+        root(b) in {root(a.buffer) for a in second.accesses if a.writes} for b in first.anywhere
+    ):
         return False
     for a in first.accesses:
         for b in second.accesses:

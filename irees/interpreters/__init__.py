@@ -8,9 +8,9 @@ wrap, and every case that MLIR leaves undefined has the result that the compiled
 
 An op is *prepared* once: its handler looks at attributes and types and returns a function from
 the values of operands to the values of results, which then runs as often as the op does. Handlers
-are found by op name (`registry.py`) in one file per dialect. Two thirds of them are numpy functions that
-take scalars and whole arrays alike; that is how `structured.py` runs the body of a linalg op on the
-whole iteration space at once.
+are found by op name (`registry.py`) in one file per dialect. Two thirds of them are numpy functions
+that take scalars and whole arrays alike; that is how `structured.py` runs the body of a linalg op
+on the whole iteration space at once.
 
 Values: numpy scalars, numpy arrays for tensors and vectors (never changed in place), `MemRef` for
 memory. Memory that was not written reads as NaN or as a large odd number. Loads and stores of

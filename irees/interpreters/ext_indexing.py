@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class _Places:
         flat = indices.astype(np.int64)
         if indices.ndim == batch:
             flat = flat[..., None]
-        flat = flat.reshape(-1, len(self.dims))
+        flat = flat.reshape(flat.size // len(self.dims), len(self.dims))
         return flat[:, np.argsort(self.dims)]
 
 
@@ -50,7 +51,7 @@ def _scatter(machine: Machine, op: Operation) -> Prepared:
         updates, indices = array_of(b["updates"]), array_of(b["indices"])
         result = array_of(b["original"]).copy()
         batch = updates.ndim - (result.ndim - depth)
-        slices = updates.reshape(-1, *updates.shape[batch:])
+        slices = updates.reshape(prod(updates.shape[:batch]), *updates.shape[batch:])
         allowed = array_of(b["mask"]).reshape(-1) != 0 if b.get("mask") is not None else None
         for number, at in enumerate(places.of(indices, batch)):
             if allowed is not None and not allowed[number]:
@@ -83,7 +84,7 @@ def _gather(machine: Machine, op: Operation) -> Prepared:
         source, indices = array_of(b["source"]), array_of(b["indices"])
         result = array_of(b["output"]).copy()
         batch = result.ndim - (source.ndim - depth)
-        slices = result.reshape(-1, *result.shape[batch:])
+        slices = result.reshape(prod(result.shape[:batch]), *result.shape[batch:])
         allowed = array_of(b["mask"]).reshape(-1) != 0 if b["mask"] is not None else None
         for number, at in enumerate(places.of(indices, batch)):
             if allowed is not None and not allowed[number]:

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation
 from irees.errors import ArgumentError
 from irees.interpreters import (  # noqa: F401 (they fill the table)
     arith,
+    complex,
     ext_attention,
     ext_indexing,
     ext_sorting,

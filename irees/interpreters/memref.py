@@ -18,11 +18,11 @@ from xdsl.ir import Operation
 from irees.errors import RuntimeTrap
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
-from irees.interpreters.tensor import mixed, numbers, shape_of_type
+from irees.interpreters.tensor import mixed, numbers, reassociation, shape_of_type
 from irees.interpreters.values import MemRef, constant, dtype_of, poison, shape_from
 
 UNBOUNDED = (1 << 62) - 1
-"""The size of a flat view that code generation makes of whatever follows; here it ends with the allocation."""
+"""Size of the flat view that codegen makes of all that follows: here it ends as the allocation."""
 
 
 def check(op: Operation, indices: Sequence[Any], shape: Sequence[int]) -> None:
@@ -203,7 +203,7 @@ def _metadata(machine: Machine, op: Operation) -> Prepared:
 @implements("memref.collapse_shape", "memref.expand_shape")
 def _reshape(machine: Machine, op: Operation) -> Prepared:
     """Another shape of the same elements, where strides allow it"""
-    groups = [[i.value.data for i in group] for group in op.properties["reassociation"]]  # pyright: ignore
+    groups = reassociation(op)
     static = op.properties.get("static_output_shape")
 
     def run(source: MemRef, *sizes: Any):

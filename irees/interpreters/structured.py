@@ -4,9 +4,9 @@ Structured ops: linalg.generic and every named op that is one, at numpy speed.
 A body without control flow is evaluated on whole arrays that have one axis per loop, of size 1
 where an operand does not depend on the loop, so that a transpose is a view and a broadcast costs
 nothing. Parallel loops are done at once. Reduction loops are Python loops, innermost last, in the
-order of the definition: each step combines the accumulators of all parallel positions with one slice
-of the inputs. When a body only adds its argument to the accumulator (or multiplies, ...), and
-there are few parallel positions, the chain is left to `ufunc.accumulate`, which keeps the order too.
+order of the definition: each step combines the accumulators of all parallel positions with one
+slice of the inputs. When a body only adds its argument to the accumulator (or multiplies, ...), and
+there are few parallel positions, the chain is left to `ufunc.accumulate`, which keeps the order.
 Bodies with regions, and outputs that a reduction loop indexes, run element by element.
 """
 
@@ -90,6 +90,11 @@ def ranges(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]], loops: in
     return found  # pyright: ignore
 
 
+def positions(indexing: AffineMap) -> list[int]:
+    """The loops of a projected permutation."""
+    return [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
+
+
 def is_projected_permutation(indexing: AffineMap) -> bool:
     """Whether each result is a loop, none twice."""
     dims = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
@@ -140,7 +145,8 @@ def is_vectorizable(block: Block) -> bool:
 # --- chains ---------------------------------------------------------------------------------
 
 _CHAINS = {
-    "arith.addf": np.add, "arith.addi": np.add, "arith.mulf": np.multiply, "arith.muli": np.multiply,
+    "arith.addf": np.add, "arith.addi": np.add,
+    "arith.mulf": np.multiply, "arith.muli": np.multiply,
 }  # fmt: skip
 _ANY_ORDER = {
     "arith.maximumf", "arith.minimumf", "arith.maxsi", "arith.minsi", "arith.maxui",
@@ -230,8 +236,7 @@ class Loops:
         self.output_maps = self.maps[self.inputs :]
         parallel = set(self.parallel)
         complete = all(
-            is_projected_permutation(m) and {e.position for e in m.results} == parallel  # pyright: ignore
-            for m in self.output_maps
+            is_projected_permutation(m) and set(positions(m)) == parallel for m in self.output_maps
         )
         self.vectorizable = complete and is_vectorizable(body)
         self.chains = chains(body, self.inputs) if self.vectorizable and self.reduced else None

@@ -151,21 +151,23 @@ def reshaped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return array.reshape(shape)
 
 
-def _groups(op: Operation) -> list[list[int]]:
-    return [[i.value.data for i in group] for group in op.properties["reassociation"]]  # pyright: ignore
+def reassociation(op: Operation) -> list[list[int]]:
+    """Which dims of the larger shape become one dim of the smaller."""
+    found: Any = op.properties["reassociation"]
+    return [[i.value.data for i in group] for group in found]
 
 
 @implements("tensor.collapse_shape")
 def _collapse(machine: Machine, op: Operation) -> Prepared:
     """Neighbouring dims become one"""
-    groups = _groups(op)
+    groups = reassociation(op)
     return lambda source: (reshaped(source, [prod(source.shape[i] for i in g) for g in groups]),)
 
 
 @implements("tensor.expand_shape")
 def _expand(machine: Machine, op: Operation) -> Prepared:
     """One dim becomes several"""
-    static, groups = numbers(op, "static_output_shape"), _groups(op)
+    static, groups = numbers(op, "static_output_shape"), reassociation(op)
 
     def run(source: np.ndarray, *sizes: Any):
         shape = mixed(static, iter(sizes))

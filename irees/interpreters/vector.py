@@ -18,7 +18,7 @@ from irees.interpreters.math import fma
 from irees.interpreters.registry import Operands, Prepared, implements, pure
 from irees.interpreters.structured import ranges, spread
 from irees.interpreters.tensor import mixed, numbers, shape_of_type
-from irees.interpreters.values import MemRef, array_of, dtype_of, is_float
+from irees.interpreters.values import MemRef, array_of, dtype_of, element_type, is_float
 
 Combine = Callable[[Any, Any], Any]
 
@@ -326,7 +326,7 @@ def _contract(machine: Machine, op: Operation) -> Prepared:
 @implements("vector.outerproduct")
 def _outer(machine: Machine, op: Operation) -> Prepared:
     """All products of two vectors, and an accumulator"""
-    combine = combiner(op.properties["kind"], op.results[0].type.get_element_type())  # pyright: ignore
+    combine = combiner(op.properties["kind"], element_type(op.results[0].type))
 
     def run(lhs: np.ndarray, rhs: Any, *acc: Any):
         products = lhs[:, None] * rhs[None, :] if isinstance(rhs, np.ndarray) else lhs * rhs
@@ -340,7 +340,7 @@ def _scan(machine: Machine, op: Operation) -> Prepared:
     """A running combination along a dim"""
     dim = op.properties["reduction_dim"].value.data  # pyright: ignore
     inclusive = bool(op.properties["inclusive"].value.data)  # pyright: ignore
-    combine = combiner(op.properties["kind"], op.operands[0].type.get_element_type())  # pyright: ignore
+    combine = combiner(op.properties["kind"], element_type(op.operands[0].type))
 
     def run(source: np.ndarray, start: np.ndarray):
         rows, current = [], start

@@ -89,8 +89,8 @@ class Body:
 
     def _float(self, a: Scalar, b: Scalar, loops: int) -> Scalar:
         w, kind = self.writer, a.element
-        choices = ["addf", "subf", "mulf", "maximumf", "minimumf", "negf", "cmpf", "constant", "absf",
-                   "select", "maxnumf", "minnumf", "floor", "cast"]  # fmt: skip
+        choices = ["addf", "subf", "mulf", "maximumf", "minimumf", "negf", "cmpf", "constant",
+                   "absf", "select", "maxnumf", "minnumf", "floor", "cast"]  # fmt: skip
         if a.tolerance.name == "E" and not w.special:
             choices += ["exp", "divf", "tanh", "rsqrt"]
         op = w.pick(choices)
@@ -153,12 +153,13 @@ class Body:
 
     def _integer(self, a: Scalar, b: Scalar, loops: int) -> Scalar:
         w, kind = self.writer, a.element
-        # shifts of i1, and casts of floats to it, are left to tests/properties/test_scalars.py
+        # what is odd on one bit is left to tests/properties/test_scalars.py
         shifts = [] if kind == "i1" else ["shli", "shrsi", "shrui"]
+        divisions = ["divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi"]
+        divisions = [] if kind == "i1" else divisions
         op = w.pick(
             ["addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui",
-             "cmpi", "select", "constant", "index", "cast", "divsi", "remsi", "divui", "remui",
-             "floordivsi", "ceildivsi", *shifts]
+             "cmpi", "select", "constant", "index", "cast", *divisions, *shifts]
         )  # fmt: skip
         if op == "cmpi":
             predicate = w.pick(["slt", "eq", "ne", "sge", "ult", "ugt", "sle"])
@@ -167,7 +168,7 @@ class Body:
             return self._select(a, b)
         if op == "constant":
             number = w.constant(w.pick([1, 0, 1] if kind == "i1" else [1, 2, -1, 7]), kind)
-            chosen = w.pick(["addi", "muli", "divsi", "remsi", "remui", *shifts[:1]])
+            chosen = w.pick(["addi", "muli", *divisions[:3], *shifts[:1]])
             return self.emit(f"arith.{chosen} {a.name}, {number} : {kind}", kind)
         if op == "index":
             if not loops or kind not in ("i32", "i64"):
@@ -206,9 +207,9 @@ def as_element(body: Body, a: Scalar, target: str) -> Scalar:
         op = w.pick(["fptosi", "fptoui"])
         return body.emit(f"arith.{op} {a.name} : {kind} to {target}", target)
     if target in FLOATS:
-        small = body.emit(
-            f"arith.remsi {a.name}, {w.constant(1 if kind == 'i1' else 5, kind)} : {kind}", kind
-        )
+        if kind == "i1":
+            return body.emit(f"arith.uitofp {a.name} : i1 to {target}", target, 1.0)
+        small = body.emit(f"arith.remsi {a.name}, {w.constant(5, kind)} : {kind}", kind)
         return body.emit(f"arith.sitofp {small.name} : {kind} to {target}", target, 4.0)
     if BITS[kind] > BITS[target]:
         return body.emit(f"arith.trunci {a.name} : {kind} to {target}", target)

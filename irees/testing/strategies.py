@@ -7,9 +7,9 @@ construction, nothing is filtered, and shrinking leads to few ops on small stati
 simplest alternative comes first everywhere.
 
 Floats hold small integers, and a bound of their magnitude is tracked: a value that could leave the
-integers that its type holds exactly is clamped first. So sums are exact in any order, and results are
-compared bit by bit. Values that come from exp, division and the like are marked, and compared with
-a tolerance.
+integers that its type holds exactly is clamped first. So sums are exact in any order, and results
+are compared bit by bit. Values that come from exp, division and the like are marked, and compared
+with a tolerance.
 """
 
 from __future__ import annotations

@@ -71,7 +71,9 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 
 def _wrong(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> np.ndarray:
-    if actual.dtype.kind in "biu":
+    if actual.dtype.kind == "b":  # a true that is not 1 is wrong, too
+        return _bits(actual) != _bits(expected)
+    if actual.dtype.kind in "iu":
         return actual != expected
     with np.errstate(all="ignore"):
         both_nan = (actual != actual) & (expected != expected)

@@ -141,7 +141,10 @@ def collapse(w: Writer) -> list[Value]:
         groups.append("[" + ", ".join(str(axis + i) for i in range(count)) + "]")
         axis += count
     result = _copy(w, source, dims)
-    text = f"tensor.collapse_shape {source.name} [{', '.join(groups)}] : {source.type} into {result.type}"
+    text = (
+        f"tensor.collapse_shape {source.name} [{', '.join(groups)}] : "
+        f"{source.type} into {result.type}"
+    )
     return [w.define(result, text)]
 
 
@@ -253,8 +256,9 @@ def topk(w: Writer) -> list[Value]:
     results = [Value(w.fresh(), o.element, dims, a.bound, EXACT) for o in outs]
     types = ", ".join(v.type for v in outs)
     w.line(
-        f"{', '.join(r.name for r in results)} = iree_linalg_ext.topk_v2 dimension({dim}) is_sorted "
-        f"ins({a.name} : {a.type}) outs({', '.join(v.name for v in outs)} : {types}) {{"
+        f"{', '.join(r.name for r in results)} = iree_linalg_ext.topk_v2 "
+        f"dimension({dim}) is_sorted ins({a.name} : {a.type}) outs("
+        f"{', '.join(v.name for v in outs)} : {types}) {{"
     )
     w.line(f"^bb0({names[0]}: {a.element}, {names[1]}: {a.element}):")
     w.line(f"  {compare}")
@@ -287,8 +291,9 @@ def scan(w: Writer) -> list[Value]:
     )
     x, y, z = w.fresh("x"), w.fresh("x"), w.fresh("x")
     w.line(
-        f"{result.name}, {last.name} = iree_linalg_ext.scan dimension({dim}) inclusive({inclusive}) "
-        f"ins({a.name} : {a.type}) outs({output.name}, {start.name} : {output.type}, {start.type}) {{"
+        f"{result.name}, {last.name} = iree_linalg_ext.scan dimension({dim}) "
+        f"inclusive({inclusive}) ins({a.name} : {a.type}) "
+        f"outs({output.name}, {start.name} : {output.type}, {start.type}) {{"
     )
     w.line(f"^bb0({x}: {a.element}, {y}: {a.element}):")
     w.line(f"  {z} = arith.{op} {x}, {y} : {a.element}")

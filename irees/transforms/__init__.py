@@ -27,7 +27,9 @@ def pass_name(stem: str) -> str:
 def pass_modules() -> dict[str, str]:
     """Pass name => dotted module, for every pass file (names that start with `_` are helpers)."""
     return {
-        pass_name(path.stem): ".".join(("irees.transforms", *path.relative_to(_ROOT).with_suffix("").parts))
+        pass_name(path.stem): ".".join(
+            ("irees.transforms", *path.relative_to(_ROOT).with_suffix("").parts)
+        )
         for path in sorted(_ROOT.rglob("*.py"))
         if not path.stem.startswith("_") and "utils" not in path.parts
     }
@@ -36,7 +38,7 @@ def pass_modules() -> dict[str, str]:
 def load_pass(name: str) -> type[ModulePass]:
     """The pass class of that name. Raises KeyError when there is none."""
     module = import_module(pass_modules()[name])
-    # A pass builds ops of dialects that its input may not have loaded, so their repairs are due now.
+    # A pass builds ops of dialects that its input may not have loaded: repair them now.
     import_module("irees.dialects.upstream").patch_all()
     return next(
         value

@@ -138,8 +138,8 @@ def arena_bytes(function: func.FuncOp) -> int | None:
     """Bytes of temporaries of one call, None when they depend on the arguments."""
     total = 0
     for op in function.walk():
-        if isinstance(op, memref.AllocOp) and op.memref.type.element_type == i8:  # pyright: ignore
-            size = op.memref.type.get_shape()[0] if op.memref.type.get_shape() else 1  # pyright: ignore
+        if isinstance(op, memref.AllocOp) and op.memref.type.element_type == i8:
+            size = op.memref.type.get_shape()[0] if op.memref.type.get_shape() else 1
             if size < 0:
                 return None
             total += size
@@ -184,7 +184,7 @@ def equal_dims(function: func.FuncOp) -> list[dict[str, Any]]:
 
 def _subject(op: Operation) -> str:
     """The op that an assertion speaks of: the last word of its message."""
-    message = op.properties["msg"].data  # pyright: ignore
+    message = op.properties["msg"].data
     return message.rpartition(" of ")[2] if " of " in message else "cf.assert"
 
 

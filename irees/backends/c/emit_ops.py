@@ -31,36 +31,78 @@ from irees.errors import UnsupportedError
 Names = list[str]
 
 INFIX = {
-    "arith.addf": "+", "arith.subf": "-", "arith.mulf": "*", "arith.divf": "/",
-    "arith.addi": "+", "arith.subi": "-", "arith.muli": "*",
-    "arith.andi": "&", "arith.ori": "|", "arith.xori": "^",
+    "arith.addf": "+",
+    "arith.subf": "-",
+    "arith.mulf": "*",
+    "arith.divf": "/",
+    "arith.addi": "+",
+    "arith.subi": "-",
+    "arith.muli": "*",
+    "arith.andi": "&",
+    "arith.ori": "|",
+    "arith.xori": "^",
 }
 
 HELPERS = {
-    "arith.divsi": "divs", "arith.remsi": "rems", "arith.divui": "divu", "arith.remui": "remu",
-    "arith.floordivsi": "floordiv", "arith.ceildivsi": "ceildiv", "arith.ceildivui": "ceildivu",
-    "arith.shli": "shl", "arith.shrsi": "shrs", "arith.shrui": "shru",
+    "arith.divsi": "divs",
+    "arith.remsi": "rems",
+    "arith.divui": "divu",
+    "arith.remui": "remu",
+    "arith.floordivsi": "floordiv",
+    "arith.ceildivsi": "ceildiv",
+    "arith.ceildivui": "ceildivu",
+    "arith.shli": "shl",
+    "arith.shrsi": "shrs",
+    "arith.shrui": "shru",
 }
 
 FLOAT_PICKS = {
-    "arith.maximumf": "maximum", "arith.minimumf": "minimum",
-    "arith.maxnumf": "maxnum", "arith.minnumf": "minnum",
+    "arith.maximumf": "maximum",
+    "arith.minimumf": "minimum",
+    "arith.maxnumf": "maxnum",
+    "arith.minnumf": "minnum",
 }
 
 INT_PICKS = {
-    "arith.maxsi": (">", False), "arith.minsi": ("<", False),
-    "arith.maxui": (">", True), "arith.minui": ("<", True),
+    "arith.maxsi": (">", False),
+    "arith.minsi": ("<", False),
+    "arith.maxui": (">", True),
+    "arith.minui": ("<", True),
 }
 
 LIBM = {
-    "math.exp": "exp", "math.exp2": "exp2", "math.expm1": "expm1", "math.log": "log",
-    "math.log2": "log2", "math.log10": "log10", "math.log1p": "log1p", "math.sqrt": "sqrt",
-    "math.tanh": "tanh", "math.erf": "erf", "math.erfc": "erfc", "math.sin": "sin",
-    "math.cos": "cos", "math.tan": "tan", "math.atan": "atan", "math.asin": "asin",
-    "math.acos": "acos", "math.sinh": "sinh", "math.cosh": "cosh", "math.asinh": "asinh",
-    "math.acosh": "acosh", "math.atanh": "atanh", "math.absf": "fabs", "math.floor": "floor",
-    "math.ceil": "ceil", "math.round": "round", "math.trunc": "trunc", "math.powf": "pow",
-    "math.atan2": "atan2", "math.cbrt": "cbrt", "math.copysign": "copysign", "arith.remf": "fmod",
+    "math.exp": "exp",
+    "math.exp2": "exp2",
+    "math.expm1": "expm1",
+    "math.log": "log",
+    "math.log2": "log2",
+    "math.log10": "log10",
+    "math.log1p": "log1p",
+    "math.sqrt": "sqrt",
+    "math.tanh": "tanh",
+    "math.erf": "erf",
+    "math.erfc": "erfc",
+    "math.sin": "sin",
+    "math.cos": "cos",
+    "math.tan": "tan",
+    "math.atan": "atan",
+    "math.asin": "asin",
+    "math.acos": "acos",
+    "math.sinh": "sinh",
+    "math.cosh": "cosh",
+    "math.asinh": "asinh",
+    "math.acosh": "acosh",
+    "math.atanh": "atanh",
+    "math.absf": "fabs",
+    "math.floor": "floor",
+    "math.ceil": "ceil",
+    "math.round": "round",
+    "math.trunc": "trunc",
+    "math.powf": "pow",
+    "math.atan2": "atan2",
+    "math.cbrt": "cbrt",
+    "math.copysign": "copysign",
+    "arith.remf": "fmod",
     "math.fma": "fma",
 }
 
@@ -88,7 +130,9 @@ def float_literal(value: float, kind: Attribute) -> str:
     """A float constant in C: hexadecimal, so that no digit is lost; NaN and Inf by bits."""
     if isinstance(kind, BFloat16Type):
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
-        rounded = (bits >> 16) | 0x40 if isnan(value) else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        rounded = (
+            (bits >> 16) | 0x40 if isnan(value) else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        )
         return f"UINT16_C({rounded & 0xFFFF})"
     if isinstance(kind, Float16Type):
         return f"((_Float16){float_literal(value, Float32Type())})"
@@ -124,21 +168,27 @@ def constant(op: arith.ConstantOp) -> str:
         return int_literal(value.value.data, value.type)
     if isinstance(value, FloatAttr):
         return float_literal(value.value.data, value.type)
-    if isinstance(value, DenseIntOrFPElementsAttr) and isinstance(kind, VectorType) and value.is_splat():
+    if (
+        isinstance(value, DenseIntOrFPElementsAttr)
+        and isinstance(kind, VectorType)
+        and value.is_splat()
+    ):
         lane = element(kind)
         data = value.get_values()[0]
-        text = float_literal(data, lane) if is_float(lane) else int_literal(int(data), lane)  # pyright: ignore
+        text = float_literal(data, lane) if is_float(lane) else int_literal(int(data), lane)
         if is_bool(lane):
             text = f"-({text})"
         return f"{c_type(kind)}_splat({text})"
     if isinstance(value, DenseIntOrFPElementsAttr) and isinstance(kind, VectorType):
         lane = element(kind)
         texts = [
-            float_literal(v, lane) if is_float(lane) else int_literal(int(v), lane)  # pyright: ignore
+            float_literal(v, lane) if is_float(lane) else int_literal(int(v), lane)
             for v in value.get_values()
         ]
         return f"({c_type(kind)}){{{', '.join(texts)}}}"
-    raise UnsupportedError("only scalar and vector vector constants reach C", op=op.name, location=op.location)  # pyright: ignore
+    raise UnsupportedError(
+        "only scalar and vector vector constants reach C", op=op.name, location=op.location
+    )
 
 
 class Expressions:
@@ -229,7 +279,12 @@ class Expressions:
     def _pick(self, which: str, kind: Attribute, names: Names) -> str:
         lane = element(kind)
         if isinstance(kind, VectorType):
-            v, m = self.type(kind), self.vector(vector_name("i64" if isinstance(lane, Float64Type) else "i32", lanes(kind)))
+            v, m = (
+                self.type(kind),
+                self.vector(
+                    vector_name("i64" if isinstance(lane, Float64Type) else "i32", lanes(kind))
+                ),
+            )
             a, b = names
             sign = ">" if which.startswith("max") else "<"
             if which in ("maxnum", "minnum"):
@@ -252,7 +307,11 @@ class Expressions:
             return f"{a} {'|' if either else '&'} {b}"
         if isinstance(kind, VectorType):
             v = self.type(kind)
-            cast = f"({self.vector(vector_name('u' + short(lane)[1:], lanes(kind)))})" if unsigned else ""
+            cast = (
+                f"({self.vector(vector_name('u' + short(lane)[1:], lanes(kind)))})"
+                if unsigned
+                else ""
+            )
             m = v
             return f"IREES_SELECT({v}, {m}, ({m})({cast}{a} {sign} {cast}{b}), {a}, {b})"
         cast = f"(u{scalar(lane)})" if unsigned else ""
@@ -260,12 +319,18 @@ class Expressions:
 
     def _as_mask(self, text: str, lane: Attribute, count: int) -> str:
         """A comparison result as 32-bit lanes."""
-        width = 64 if isinstance(lane, Float64Type) else 32 if is_float(lane) or is_bool(lane) else int_width(lane)
+        width = (
+            64
+            if isinstance(lane, Float64Type)
+            else 32
+            if is_float(lane) or is_bool(lane)
+            else int_width(lane)
+        )
         m = self.mask(count)
         return text if width == 32 else f"__builtin_convertvector({text}, {m})"
 
     def _cmpf(self, op: Operation, names: Names) -> str:
-        predicate = op.properties["predicate"].value.data  # pyright: ignore
+        predicate = op.properties["predicate"].value.data
         kind = op.operands[0].type
         lane = element(kind)
         template = CMPF_SCALAR[predicate]
@@ -273,12 +338,14 @@ class Expressions:
             count = lanes(kind)
             if predicate in (0, 15):
                 return f"{self.mask(count)}_splat({0 if predicate == 0 else -1})"
-            return self._as_mask(f"({template.format(a=names[0], b=names[1]).replace('!(', '~(')})", lane, count)
+            return self._as_mask(
+                f"({template.format(a=names[0], b=names[1]).replace('!(', '~(')})", lane, count
+            )
         wide = [f"irees_from_bf16({n})" if isinstance(lane, BFloat16Type) else n for n in names]
         return template.format(a=wide[0], b=wide[1])
 
     def _cmpi(self, op: Operation, names: Names) -> str:
-        predicate = op.properties["predicate"].value.data  # pyright: ignore
+        predicate = op.properties["predicate"].value.data
         kind = op.operands[0].type
         lane = element(kind)
         a, b = names
@@ -303,7 +370,15 @@ class Expressions:
         if not isinstance(op.operands[0].type, VectorType):
             return f"{names[0]} ? {names[1]} : {names[2]}"
         lane, count = element(kind), lanes(kind)
-        width = 32 if is_bool(lane) else 64 if isinstance(lane, Float64Type) else 32 if is_float(lane) else int_width(lane)
+        width = (
+            32
+            if is_bool(lane)
+            else 64
+            if isinstance(lane, Float64Type)
+            else 32
+            if is_float(lane)
+            else int_width(lane)
+        )
         m = self.vector(vector_name(f"i{width}", count))
         mask = names[0] if width == 32 else f"__builtin_convertvector({names[0]}, {m})"
         return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"
@@ -359,7 +434,11 @@ def _from_float(e: Expressions, op: Operation, names: Names) -> str:
     function = f"irees_{op.name[6:]}_{short(out)}"
     if isinstance(target, VectorType):
         raise UnsupportedError("vectors of float to integer casts", op=op.name)
-    a = f"irees_from_bf16({names[0]})" if isinstance(element(source), BFloat16Type) else f"(double){names[0]}"
+    a = (
+        f"irees_from_bf16({names[0]})"
+        if isinstance(element(source), BFloat16Type)
+        else f"(double){names[0]}"
+    )
     if is_bool(out):
         return f"{a} != 0"
     return f"({scalar(out)}){function}({a})"
@@ -369,7 +448,10 @@ def _bitcast(e: Expressions, op: Operation, names: Names) -> str:
     source, target = op.operands[0].type, op.results[0].type
     if isinstance(target, VectorType):
         return f"({e.type(target)}){names[0]}"
-    return f"__extension__({{ {scalar(source)} a_ = {names[0]}; {scalar(target)} r_; memcpy(&r_, &a_, sizeof r_); r_; }})"
+    return (
+        f"__extension__({{ {scalar(source)} a_ = {names[0]}; {scalar(target)} r_; "
+        "memcpy(&r_, &a_, sizeof r_); r_; })"
+    )
 
 
 def _absi(e: Expressions, op: Operation, names: Names) -> str:
@@ -389,7 +471,9 @@ def _bit_count(function: str) -> Callable[[Expressions, Operation, Names], str]:
         if function == "ctpop":
             return f"({scalar(kind)})__builtin_popcountll({u})"
         if function == "ctlz":
-            return f"({scalar(kind)})({names[0]} == 0 ? {width} : __builtin_clzll({u}) - {64 - width})"
+            return (
+                f"({scalar(kind)})({names[0]} == 0 ? {width} : __builtin_clzll({u}) - {64 - width})"
+            )
         return f"({scalar(kind)})({names[0]} == 0 ? {width} : __builtin_ctzll({u}))"
 
     return build
@@ -398,7 +482,11 @@ def _bit_count(function: str) -> Callable[[Expressions, Operation, Names], str]:
 def _classify(template: str) -> Callable[[Expressions, Operation, Names], str]:
     def build(e: Expressions, op: Operation, names: Names) -> str:
         lane = op.operands[0].type
-        a = f"irees_from_bf16({names[0]})" if isinstance(lane, BFloat16Type) else f"(double){names[0]}"
+        a = (
+            f"irees_from_bf16({names[0]})"
+            if isinstance(lane, BFloat16Type)
+            else f"(double){names[0]}"
+        )
         return template.format(a=a)
 
     return build
@@ -407,11 +495,24 @@ def _classify(template: str) -> Callable[[Expressions, Operation, Names], str]:
 def _clampf(e: Expressions, op: Operation, names: Names) -> str:
     lane = op.results[0].type
     wide = "f64" if isinstance(lane, Float64Type) else "f32"
-    return e._float(lane, 0, lambda v, lo, hi: f"irees_minimum_{wide}(irees_maximum_{wide}({v}, {lo}), {hi})", names)
+    return e._float(
+        lane,
+        0,
+        lambda v, lo, hi: f"irees_minimum_{wide}(irees_maximum_{wide}({v}, {lo}), {hi})",
+        names,
+    )
 
 
 def _fpowi(e: Expressions, op: Operation, names: Names) -> str:
-    return e._float(op.results[0].type, 0, lambda a: f"({'double' if isinstance(op.results[0].type, Float64Type) else 'float'})irees_fpowi({a}, {names[1]})", names[:1])
+    wide = "double" if isinstance(op.results[0].type, Float64Type) else "float"
+    return e._float(
+        op.results[0].type,
+        0,
+        lambda a: (
+            f"({wide})irees_fpowi({a}, {names[1]})"
+        ),
+        names[:1],
+    )
 
 
 def _complex(template: str) -> Callable[[Expressions, Operation, Names], str]:
@@ -468,4 +569,3 @@ SPECIAL: dict[str, Callable[[Expressions, Operation, Names], str]] = {
     "math.ipowi": lambda e, op, n: f"({scalar(op.results[0].type)})irees_ipowi({n[0]}, {n[1]})",
     "math.clampf": _clampf,
 }
-

@@ -73,7 +73,11 @@ IREES_FROM_FLOAT(irees_fptoui_i16, uint16_t, 0, UINT16_MAX, 65535.0)
 IREES_FROM_FLOAT(irees_fptoui_i32, uint32_t, 0, UINT32_MAX, 4294967295.0)
 IREES_FROM_FLOAT(irees_fptoui_i64, uint64_t, 0, UINT64_MAX, 18446744073709551616.0)
 
-IREES_INLINE int64_t irees_clamp_index(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
+/* A size in bytes; what is negative or needs more than 60 bits becomes what no memory has room for. */
+IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
+  int64_t r;
+  return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
+}
 
 /* --- floats ----------------------------------------------------------------------- */
 

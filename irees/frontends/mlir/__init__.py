@@ -111,4 +111,12 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), text.strip())[:500]
 
 
-__all__ = ["ImportParser", "import_mlir", "import_opened", "open_source", "print_module", "verify_module", "write_module"]
+__all__ = [
+    "ImportParser",
+    "import_mlir",
+    "import_opened",
+    "open_source",
+    "print_module",
+    "verify_module",
+    "write_module",
+]

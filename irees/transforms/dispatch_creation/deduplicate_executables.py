@@ -63,9 +63,7 @@ class DeduplicateExecutablesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         first: dict[Hashable, str] = {}
         renamed: dict[str, str] = {}
-        executables = {
-            e.sym_name.data: e for e in op.body.block.ops if isinstance(e, ExecutableOp)
-        }
+        executables = {e.sym_name.data: e for e in op.body.block.ops if isinstance(e, ExecutableOp)}
         for name, executable in executables.items():
             function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
             kept = first.setdefault(fingerprint(function), name)

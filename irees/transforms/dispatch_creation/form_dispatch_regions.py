@@ -56,7 +56,7 @@ def is_cloneable(op: Operation) -> bool:
 
 
 def is_fill(op: Operation) -> bool:
-    """Whether an op writes one scalar everywhere: a generic without tensor inputs that copies it."""
+    """Whether an op writes one scalar everywhere: a generic that copies it, without inputs."""
     if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1:
         return False
     if any(isinstance(i.type, TensorType) for i in op.inputs):
@@ -164,9 +164,7 @@ def clone_producers(region: DispatchRegionOp) -> None:
     block = region.body.block
     while True:
         wanted = [
-            v
-            for v in captured_values(region)
-            if isinstance(v, OpResult) and is_cloneable(v.op)
+            v for v in captured_values(region) if isinstance(v, OpResult) and is_cloneable(v.op)
         ]
         if not wanted:
             return

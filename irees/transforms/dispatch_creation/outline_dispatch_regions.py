@@ -114,9 +114,7 @@ def outline(region: DispatchRegionOp, name: str) -> ExecutableOp:
     block.add_op(func.ReturnOp())
     function = func.FuncOp(name, FunctionType.from_lists(types, []), Region(block))
     entry = SymbolRefAttr(name, [name])
-    dispatch = DispatchOp(
-        entry, [*tensors, *scalars], result_dims, [r.type for r in region.res]
-    )
+    dispatch = DispatchOp(entry, [*tensors, *scalars], result_dims, [r.type for r in region.res])
     dispatch.location = region.location
     Rewriter.insert_op(dispatch, InsertPoint.before(region))
     Rewriter.replace_op(region, [], dispatch.res)
@@ -131,12 +129,12 @@ def summary(region: DispatchRegionOp) -> str:
     for op in region.body.block.ops:
         if isinstance(op, linalg.GenericOp):
             sizes = "x".join("?" if r < 0 else str(r) for r in static_ranges(op))
-            kind = (
-                "contract" if is_contraction(op) else "map" if is_parallel(op) else "reduce"
-            )
-            element = op.res[0].type.get_element_type()  # pyright: ignore
+            kind = "contract" if is_contraction(op) else "map" if is_parallel(op) else "reduce"
+            element = op.res[0].type.get_element_type()
             word = f"{kind} {sizes or 'scalar'} {element}"
-        elif op.results and isinstance(op.results[0].type, TensorType) and op.name != "tensor.empty":
+        elif (
+            op.results and isinstance(op.results[0].type, TensorType) and op.name != "tensor.empty"
+        ):
             shape = "x".join("?" if s < 0 else str(s) for s in op.results[0].type.get_shape())
             word = f"{op.name.rpartition('.')[2]} {shape}"
         else:

@@ -34,9 +34,7 @@ from irees.transforms.utils.structured import copy_region, generic
 
 def empty(kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
     """tensor.empty of a type whose dynamic dims are those of `sizes`"""
-    dynamic = [
-        builder.value(s) for s, n in zip(sizes, kind.get_shape(), strict=True) if n < 0
-    ]
+    dynamic = [builder.value(s) for s, n in zip(sizes, kind.get_shape(), strict=True) if n < 0]
     return builder.insert(tensor.EmptyOp(dynamic, kind)).results[0]
 
 
@@ -55,16 +53,18 @@ def fill(value: SSAValue, kind: TensorType, sizes: list[Size], builder: IndexBui
 
 
 def insert_slice(
-    source: SSAValue, target: SSAValue, offsets: list[Size], sizes: list[Size], builder: IndexBuilder
+    source: SSAValue,
+    target: SSAValue,
+    offsets: list[Size],
+    sizes: list[Size],
+    builder: IndexBuilder,
 ) -> SSAValue:
     """tensor.insert_slice with unit strides"""
     static_offsets, dynamic_offsets = split(offsets)
     # Sizes are static where the type of the source says so, and nowhere else.
     assert isinstance(source.type, TensorType)
     static_sizes = list(source.type.get_shape())
-    dynamic_sizes = [
-        builder.value(s) for s, n in zip(sizes, static_sizes, strict=True) if n < 0
-    ]
+    dynamic_sizes = [builder.value(s) for s, n in zip(sizes, static_sizes, strict=True) if n < 0]
     op = tensor.InsertSliceOp.build(
         operands=[source, target, dynamic_offsets, dynamic_sizes, []],
         properties=_slice(static_offsets, static_sizes, [1] * len(sizes)),

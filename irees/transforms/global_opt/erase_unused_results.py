@@ -37,7 +37,9 @@ def erase_dead_code(block: Block) -> None:
             Rewriter.erase_op(op)
 
 
-def only_feeds_itself(argument: SSAValue, yielded: SSAValue, position: int, terminator: Operation) -> bool:
+def only_feeds_itself(
+    argument: SSAValue, yielded: SSAValue, position: int, terminator: Operation
+) -> bool:
     """Whether an accumulator is read only on the way to its own yield."""
     reached: set[Operation] = set()
     stack = [argument]
@@ -113,9 +115,7 @@ def prune_sort(op: ext.SortOp) -> bool:
         body.block.erase_arg(body.block.args[2 * i + 1])
         body.block.erase_arg(body.block.args[2 * i])
     inputs = [op.inputs[i] for i in keep] if op.inputs else []
-    new = ext.SortOp.of(
-        inputs, [op.outputs[i] for i in keep], {"dimension": op.dimension}, body
-    )
+    new = ext.SortOp.of(inputs, [op.outputs[i] for i in keep], {"dimension": op.dimension}, body)
     new.location = op.location
     Rewriter.insert_op(new, InsertPoint.before(op))
     replacements: list[SSAValue | None] = [None] * len(op.results)

@@ -67,7 +67,9 @@ def foldable(op: Operation) -> bool:
     known = [v for v in operands if is_constant(v)]
     if any(v not in known and not isinstance(v.owner, tensor.EmptyOp) for v in operands):
         return False
-    if isinstance(op, linalg.GenericOp) and any(a.uses for a in op.body.block.args[len(op.inputs) :]):
+    if isinstance(op, linalg.GenericOp) and any(
+        a.uses for a in op.body.block.args[len(op.inputs) :]
+    ):
         return False
     if not any(isinstance(v.type, TensorType) for v in known):
         return False

@@ -43,7 +43,7 @@ RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 
 def groups_of_kept(rank: int, kept: Sequence[int]) -> list[list[int]]:
-    """Reassociation that keeps some dims: each takes the dropped ones after it, the first all before."""
+    """Reassociation that keeps some dims: each takes the dropped ones after it."""
     groups: list[list[int]] = []
     for position, dim in enumerate(kept):
         start = 0 if position == 0 else dim
@@ -73,7 +73,9 @@ def collapse(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSA
     return builder.insert(op).results[0]
 
 
-def expand(value: SSAValue, kind: Attribute, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
+def expand(
+    value: SSAValue, kind: Attribute, kept: Sequence[int], builder: IndexBuilder
+) -> SSAValue:
     """Adds unit dims to a value so that it has type `kind`; its own dims are at `kept`."""
     assert isinstance(kind, TensorType)
     shape = kind.get_shape()
@@ -191,7 +193,7 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
 
 def _reduced(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
     assert isinstance(value.type, TensorType)
-    if is_background(value.owner) and len(kept) < len(value.type.get_shape()):  # pyright: ignore
+    if is_background(value.owner) and len(kept) < len(value.type.get_shape()):
         return _reduced_fill(value, kept, builder)
     if not isinstance(value.owner, tensor.EmptyOp):
         return collapse(value, kept, builder)
@@ -204,7 +206,8 @@ def _reduced(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSA
 def _reduced_fill(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
     """collapse(fill(empty))  =>  fill(smaller empty)"""
     fill = value.owner
-    assert isinstance(fill, linalg.GenericOp) and isinstance(value, OpResult)
+    assert isinstance(fill, linalg.GenericOp)
+    assert isinstance(value, OpResult)
     empty = _reduced(fill.outputs[value.index], kept, builder)
     rank = len(kept)
     scalars = AffineMap(rank, 0, ())
@@ -225,7 +228,8 @@ def only_unit_dims(op: Operation) -> bool:
     if not isinstance(op, RESHAPES):
         return False
     source, result = op.operands[0].type, op.results[0].type
-    assert isinstance(source, TensorType) and isinstance(result, TensorType)
+    assert isinstance(source, TensorType)
+    assert isinstance(result, TensorType)
     return _without_ones(source) == _without_ones(result)
 
 
@@ -242,7 +246,8 @@ def merge_reshapes(op: Operation) -> bool:
         return False
     source = inner.op.operands[0]
     start, end = source.type, op.results[0].type
-    assert isinstance(start, TensorType) and isinstance(end, TensorType)
+    assert isinstance(start, TensorType)
+    assert isinstance(end, TensorType)
     if start == end:
         Rewriter.replace_op(op, [], [source])
         return True

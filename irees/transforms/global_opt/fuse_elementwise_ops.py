@@ -41,7 +41,9 @@ from irees.transforms.utils.structured import (
     maps,
 )
 
-MOVEMENT = frozenset(("arith.extf", "arith.extsi", "arith.extui", "linalg.yield", "arith.index_cast"))
+MOVEMENT = frozenset(
+    ("arith.extf", "arith.extsi", "arith.extui", "linalg.yield", "arith.index_cast")
+)
 """Ops of a body that only moves or widens data."""
 
 MAX_OPERANDS = 32
@@ -80,18 +82,24 @@ def cheap_to_repeat(producer: linalg.GenericOp) -> bool:
     assert isinstance(result, TensorType)
     identity = AffineMap.identity(len(result.get_shape()))
     return all(
-        not isinstance(i.type, TensorType) or m == identity or len(m.results) < len(identity.results)
+        not isinstance(i.type, TensorType)
+        or m == identity
+        or len(m.results) < len(identity.results)
         for i, m in zip(producer.inputs, maps(producer), strict=False)
     )
 
 
-def fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
+def fuse(
+    producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int
+) -> linalg.GenericOp | None:
     """consumer(producer(x), y)  =>  consumer'(x, y), or None when loops would lose their bounds"""
     consumer_maps, producer_maps = maps(consumer), maps(producer)
     inverse = producer_maps[len(producer.inputs)].inverse_permutation()
     assert inverse is not None
     loops = consumer_maps[position].num_dims
-    to_producer = inverse.compose(consumer_maps[position]) if inverse.results else AffineMap(loops, 0, ())
+    to_producer = (
+        inverse.compose(consumer_maps[position]) if inverse.results else AffineMap(loops, 0, ())
+    )
     reads_init = bool(producer.body.block.args[len(producer.inputs)].uses)
     taken = list(range(len(producer.operands) if reads_init else len(producer.inputs)))
     inputs: list[SSAValue] = []
@@ -114,11 +122,17 @@ def fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) 
     ]
     output_maps = consumer_maps[len(consumer.inputs) :]
     all_maps = [*indexing, *output_maps]
-    if AffineMap(loops, 0, tuple(e for m in all_maps for e in m.results)).inverse_permutation() is None:
+    if (
+        AffineMap(loops, 0, tuple(e for m in all_maps for e in m.results)).inverse_permutation()
+        is None
+    ):
         return None
     block = Block(
         arg_types=[
-            *(v.type.get_element_type() if isinstance(v.type, TensorType) else v.type for v in inputs),
+            *(
+                v.type.get_element_type() if isinstance(v.type, TensorType) else v.type
+                for v in inputs
+            ),
             *(a.type for a in consumer.body.block.args[len(consumer.inputs) :]),
         ]
     )
@@ -167,7 +181,9 @@ def inline_scalars(op: linalg.GenericOp) -> bool:
         argument = op.body.block.args[position]
         if not isinstance(value.owner, arith.ConstantOp) or not argument.uses:
             continue
-        scalar = splat_scalar(value.owner) if isinstance(value.type, TensorType) else value.owner.clone()
+        scalar = (
+            splat_scalar(value.owner) if isinstance(value.type, TensorType) else value.owner.clone()
+        )
         if scalar is None:
             continue
         first = op.body.block.first_op
@@ -186,10 +202,11 @@ def drop_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp:
     for position in range(len(op.inputs)):
         if op.body.block.args[position].uses:
             continue
-        rest = [
-            m for i, m in enumerate(indexing) if i != position and (i >= len(keep) or keep[i])
-        ]
-        if AffineMap(loops, 0, tuple(e for m in rest for e in m.results)).inverse_permutation() is not None:
+        rest = [m for i, m in enumerate(indexing) if i != position and (i >= len(keep) or keep[i])]
+        if (
+            AffineMap(loops, 0, tuple(e for m in rest for e in m.results)).inverse_permutation()
+            is not None
+        ):
             keep[position] = False
     if all(keep):
         return op
@@ -240,7 +257,11 @@ def forget_inits(op: linalg.GenericOp) -> None:
         return
     for position, init in enumerate(op.outputs):
         argument = op.body.block.args[len(op.inputs) + position]
-        if argument.uses or isinstance(init.owner, tensor.EmptyOp) or not isinstance(init.type, TensorType):
+        if (
+            argument.uses
+            or isinstance(init.owner, tensor.EmptyOp)
+            or not isinstance(init.type, TensorType)
+        ):
             continue
         builder = IndexBuilder(InsertPoint.before(op))
         empty = tensor.EmptyOp(dynamic_dims(init, builder), init.type)
@@ -261,4 +282,3 @@ class FuseElementwiseOpsPass(ModulePass):
                 if isinstance(inner, linalg.GenericOp) and inner.parent is not None:
                     forget_inits(inner)
                     fuse_into(inner)
-

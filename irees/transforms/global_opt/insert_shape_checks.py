@@ -33,18 +33,25 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from irees.errors import VerifyError
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims, kept_dims, mixed
-from irees.transforms.utils.structured import linear_form, maps
+from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, kept_dims, mixed
+from irees.transforms.utils.structured import linear_form, loop_sources, maps
+
+MAX_STRIDE = (1 << 31) - 1
+"""Of a slice, so that the stride times a number of elements is a number of 64 bits."""
 
 
-def require(lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b: IndexBuilder) -> None:
+def require(
+    lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b: IndexBuilder
+) -> None:
     """Asserts a relation of two sizes; raises VerifyError when it is known to be false."""
     if lhs is rhs:
         return
     if isinstance(lhs, int) and isinstance(rhs, int):
         if (lhs == rhs) if predicate == "eq" else (lhs <= rhs):
             return
-        raise VerifyError(f"{message}, but they are {lhs} and {rhs}", op=op.name, location=op.location)  # pyright: ignore
+        raise VerifyError(
+            f"{message}, but they are {lhs} and {rhs}", op=op.name, location=op.location
+        )
     condition = b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate)).results[0]
     check = cf.AssertOp(condition, StringAttr(message))
     check.location = op.location
@@ -54,7 +61,7 @@ def require(lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b
 def check_structured(op: linalg.GenericOp) -> None:
     """All sizes of one loop are equal, and windows stay inside their operand."""
     shaped = [v for v in op.operands if isinstance(v.type, TensorType)]
-    if all(min(v.type.get_shape(), default=0) >= 0 for v in shaped):  # pyright: ignore
+    if all(min(v.type.get_shape(), default=0) >= 0 for v in shaped):
         return
     b = IndexBuilder(InsertPoint.before(op))
     sizes: dict[int, tuple[Size, str]] = {}
@@ -66,7 +73,12 @@ def check_structured(op: linalg.GenericOp) -> None:
             here = f"dim {axis} of operand {position}"
             known = sizes.setdefault(expr.position, (shapes[position][axis], here))
             require(
-                shapes[position][axis], known[0], "eq", f"{here} must equal {known[1]} of {op.name}", op, b
+                shapes[position][axis],
+                known[0],
+                "eq",
+                f"{here} must equal {known[1]} of {op.name}",
+                op,
+                b,
             )
     for position, indexing in enumerate(maps(op)):
         for axis, expr in enumerate(indexing.results):
@@ -81,6 +93,21 @@ def check_structured(op: linalg.GenericOp) -> None:
                     reach = b.add(reach, b.mul(b.sub(sizes[loop][0], 1), factor))
             message = f"the window of {op.name} must lie inside dim {axis} of operand {position}"
             require(reach, shapes[position][axis], "sle", message, op, b)
+
+
+def check_extracts(op: linalg.GenericOp) -> None:
+    """A tensor that a body reads at a loop's own index has room for all of the loop."""
+    b = IndexBuilder(InsertPoint.before(op))
+    for inner in [o for o in op.body.block.ops if isinstance(o, tensor.ExtractOp)]:
+        for axis, index in enumerate(inner.indices):
+            if not isinstance(index.owner, linalg.IndexOp):
+                continue
+            source = loop_sources(op)[index.owner.dim.value.data]
+            if source is None or inner.tensor.owner is op.body.block:
+                continue
+            size, extent = dim(op.operands[source[0]], source[1], b), dim(inner.tensor, axis, b)
+            message = f"a loop of {op.name} runs past dim {axis} of what it reads"
+            require(size, extent, "sle", message, op, b)
 
 
 def check_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> None:
@@ -100,9 +127,14 @@ def check_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> None:
         end = b.add(offset, b.add(b.mul(b.sub(size, 1), stride), 1))
         message = f"the slice of {op.name} must lie inside dim {axis}"
         require(end, extent, "sle", message, op, b)
+        # Each alone too: a sum of numbers that large would wrap around.
         for value in (offset, size):
             if isinstance(value, SSAValue):
                 require(0, value, "sle", f"an offset or size of {op.name} is negative", op, b)
+                require(value, extent, "sle", f"an offset or size of {op.name} is too large", op, b)
+        if isinstance(stride, SSAValue):
+            require(1, stride, "sle", f"a stride of {op.name} is not positive", op, b)
+            require(stride, MAX_STRIDE, "sle", f"a stride of {op.name} is too large", op, b)
 
 
 def check_inserted(op: tensor.InsertSliceOp, sizes: Sequence[Size], b: IndexBuilder) -> None:
@@ -124,5 +156,6 @@ class InsertShapeChecksPass(ModulePass):
         for inner in list(op.walk()):
             if isinstance(inner, linalg.GenericOp) and inner.res:
                 check_structured(inner)
+                check_extracts(inner)
             elif isinstance(inner, tensor.ExtractSliceOp | tensor.InsertSliceOp):
                 check_slice(inner)

@@ -45,27 +45,38 @@ def first_k(op: ext.SortOp) -> int | None:
         shape = result.type.get_shape()
         for use in result.uses:
             slice_op = use.operation
-            if not isinstance(slice_op, tensor.ExtractSliceOp) or slice_op.offsets or slice_op.strides:
+            if (
+                not isinstance(slice_op, tensor.ExtractSliceOp)
+                or slice_op.offsets
+                or slice_op.strides
+            ):
                 return None
-            if any(slice_op.static_offsets.get_values()) or set(slice_op.static_strides.get_values()) - {1}:
+            if any(slice_op.static_offsets.get_values()) or set(
+                slice_op.static_strides.get_values()
+            ) - {1}:
                 return None
             sizes = slice_op.static_sizes.get_values()
-            if slice_op.result.type.get_num_dims() != len(shape) or sizes[dim] < 0:  # pyright: ignore
+            if slice_op.result.type.get_num_dims() != len(shape) or sizes[dim] < 0:
                 return None
-            if any(s != n and d != dim and n >= 0 for d, (s, n) in enumerate(zip(sizes, shape, strict=True))):
+            if any(
+                s != n and d != dim and n >= 0
+                for d, (s, n) in enumerate(zip(sizes, shape, strict=True))
+            ):
                 return None
             found.add(sizes[dim])
     if len(found) != 1:
         return None
     k = found.pop()
-    size = op.results[0].type.get_shape()[dim]  # pyright: ignore
+    size = op.results[0].type.get_shape()[dim]
     return k if 0 < k <= MAX_K and (size < 0 or 4 * k <= size) else None
 
 
 def counts_along(value: SSAValue, dim: int) -> bool:
     """Whether a tensor holds each element's own index along a dim."""
     op = value.owner
-    if not isinstance(op, linalg.GenericOp) or any(isinstance(i.type, TensorType) for i in op.inputs):
+    if not isinstance(op, linalg.GenericOp) or any(
+        isinstance(i.type, TensorType) for i in op.inputs
+    ):
         return False
     output = op.indexing_maps.data[-1].data
     terminator = op.body.block.last_op
@@ -96,7 +107,7 @@ def raise_topk(op: ext.SortOp) -> bool:
         assert isinstance(source.type, TensorType)
         shape = list(source.type.get_shape())
         sizes = dims(source, builder)
-        shape[dim] = sizes[dim] = k  # pyright: ignore
+        shape[dim] = sizes[dim] = k
         dynamic = [builder.value(s) for s, n in zip(sizes, shape, strict=True) if n < 0]
         kind = TensorType(source.type.get_element_type(), shape)
         outs.append(builder.insert(tensor.EmptyOp(dynamic, kind)).results[0])
@@ -115,7 +126,7 @@ def raise_topk(op: ext.SortOp) -> bool:
     return True
 
 
-def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:  # pyright: ignore
+def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:
     """The value as a tensor type that differs in what is static."""
     if value.type == kind:
         return value

@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -44,28 +44,19 @@ from irees.dialects.flow import DispatchOp
 from irees.dialects.stream import CmdDispatchOp
 from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
+from irees.transforms.stream._control_flow import ControlFlow, buffer_type, root
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, load_inside, split
 
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
 
 
-def buffer_type(kind: Attribute) -> Attribute:
-    """tensor<4xf32>  =>  memref<4xf32>; other types are left alone"""
-    if not isinstance(kind, TensorType):
-        return kind
-    return MemRefType(kind.get_element_type(), kind.get_shape())
-
-
 @dataclass
-class HostConversion:
+class HostConversion(ControlFlow):
     """The state of one function: which buffer holds each tensor value."""
 
     module: ModuleOp
     function: func.FuncOp
     globals: dict[Attribute, str] = field(default_factory=dict)
-    buffers: dict[SSAValue, SSAValue] = field(default_factory=dict)
-    renamed: dict[SSAValue, SSAValue] = field(default_factory=dict)
-    """Index values of the tensor program => their replacements."""
 
     def run(self) -> None:
         """Converts the function in place."""
@@ -82,7 +73,8 @@ class HostConversion:
         for op in list(self.function.walk()):
             for value in op.results:
                 if isinstance(value.type, TensorType) and isinstance(
-                    op, (*RESHAPES, DispatchOp, tensor.FromElementsOp, tensor.EmptyOp, tensor.SplatOp)
+                    op,
+                    (*RESHAPES, DispatchOp, tensor.FromElementsOp, tensor.EmptyOp, tensor.SplatOp),
                 ):
                     self.sizes[value] = dims(value, IndexBuilder(InsertPoint.before(op)))
 
@@ -113,19 +105,17 @@ class HostConversion:
     def _sizes(self, value: SSAValue) -> list[Size]:
         return [s if isinstance(s, int) else self.renamed.get(s, s) for s in self.sizes[value]]
 
-    def _alloc(self, kind: Attribute, sizes: Sequence[Size], builder: IndexBuilder) -> SSAValue:
-        result = buffer_type(kind)
-        assert isinstance(result, MemRefType)
-        shape = result.get_shape()
-        dynamic = [builder.value(s) for s, n in zip(sizes, shape, strict=True) if n == DYNAMIC_INDEX]
-        return builder.insert(memref.AllocOp(dynamic, [], result)).results[0]
-
     def _convert(self, op: Operation) -> None:
         builder = IndexBuilder(InsertPoint.before(op))
         match op:
             case arith.ConstantOp() if isinstance(op.result.type, TensorType):
                 self.buffers[op.result] = self._global(op, builder)
-            case tensor.ExpandShapeOp() | tensor.CollapseShapeOp() | tensor.CastOp() | tensor.ReshapeOp():
+            case (
+                tensor.ExpandShapeOp()
+                | tensor.CollapseShapeOp()
+                | tensor.CastOp()
+                | tensor.ReshapeOp()
+            ):
                 source = op.operands[0]
                 self.buffers[op.results[0]] = self._reshape(
                     self.buffers[source], op.results[0].type, self._sizes(op.results[0]), builder
@@ -138,14 +128,15 @@ class HostConversion:
                 op.result.replace_all_uses_with(dim.result)
                 self.renamed[op.result] = dim.result
             case tensor.ExtractOp():
-                load = memref.LoadOp.get(self.buffers[op.tensor], op.indices)
-                builder.insert(load)
-                op.result.replace_all_uses_with(load.res)
-                self.renamed[op.result] = load.res
+                load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
+                op.result.replace_all_uses_with(load)
+                self.renamed[op.result] = load
             case tensor.InsertOp():
                 self._insert(op, builder)
             case tensor.EmptyOp():
-                self.buffers[op.tensor] = self._alloc(op.tensor.type, self._sizes(op.tensor), builder)
+                self.buffers[op.tensor] = self._alloc(
+                    op.tensor.type, self._sizes(op.tensor), builder
+                )
             case tensor.FromElementsOp():
                 self._from_elements(op, builder)
             case func.ReturnOp():
@@ -179,7 +170,10 @@ class HostConversion:
             name = f"__constant_{len(self.globals)}"
             self.globals[op.value] = name
             glob = memref.GlobalOp.get(
-                StringAttr(name), kind, op.value, sym_visibility=StringAttr("private"),
+                StringAttr(name),
+                kind,
+                op.value,
+                sym_visibility=StringAttr("private"),
                 constant=UnitAttr(),
             )
             first = self.module.body.block.first_op
@@ -200,7 +194,9 @@ class HostConversion:
             strides.append(step)
             step = builder.mul(step, size)
         shape = result.get_shape()
-        static_sizes = [s if s != DYNAMIC_INDEX else builder.value(d) for s, d in zip(shape, sizes, strict=True)]
+        static_sizes = [
+            s if s != DYNAMIC_INDEX else builder.value(d) for s, d in zip(shape, sizes, strict=True)
+        ]
         return builder.insert(
             memref.ReinterpretCastOp.from_dynamic(source, [0], static_sizes, strides[::-1], result)
         ).results[0]
@@ -260,148 +256,6 @@ class HostConversion:
         else:
             builder.insert(memref.StoreOp.get(op.value, target, []))
 
-    # --- control flow: a tensor that a loop carries lives in one buffer -------------------
-
-    def _own_copy(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
-        """A fresh buffer with the contents of a tensor."""
-        source = self.buffers[value]
-        copy = self._like(source, builder)
-        builder.insert(memref.CopyOp(source, copy))
-        return copy
-
-    def _like(self, buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
-        """A fresh buffer of the same sizes."""
-        kind = buffer.type
-        assert isinstance(kind, MemRefType)
-        sizes = [
-            builder.insert(memref.DimOp(buffer, builder.value(i))).results[0]
-            for i, s in enumerate(kind.get_shape())
-            if s == DYNAMIC_INDEX
-        ]
-        return builder.insert(memref.AllocOp(sizes, [], MemRefType(kind.element_type, kind.get_shape()))).results[0]
-
-    def _update(self, values: Sequence[SSAValue], homes: Sequence[SSAValue], builder: IndexBuilder) -> None:
-        """homes = values, all at once: what another home still holds is saved first."""
-        sources = [self.buffers[v] for v in values]
-        roots = {root(h) for h in homes}
-        moved = [
-            self._own_copy(v, builder) if root(s) in roots and s is not h else s
-            for v, s, h in zip(values, sources, homes, strict=True)
-        ]
-        for source, home in zip(moved, homes, strict=True):
-            if source is not home:
-                builder.insert(memref.CopyOp(source, home))
-
-    def _enter(
-        self, block: Block, homes: dict[int, SSAValue], first: int, leave: Callable[[], None]
-    ) -> None:
-        """Converts a block whose tensor arguments are in these buffers, and drops the arguments."""
-        for position in sorted(homes, reverse=True):
-            argument = block.args[first + position]
-            self.buffers[argument] = homes[position]
-        self._block(block, leave)
-        for position in sorted(homes, reverse=True):
-            block.erase_arg(block.args[first + position], safe_erase=False)
-
-    def _for(self, op: scf.ForOp, builder: IndexBuilder) -> None:
-        homes = {
-            i: self._own_copy(v, builder)
-            for i, (v, r) in enumerate(zip(op.iter_args, op.results, strict=True))
-            if isinstance(r.type, TensorType)  # an operand may be on buffers by now
-        }
-        block = op.body.block
-        self._enter(block, homes, 1, lambda: self._leave(block, homes))
-        scalars = [v for i, v in enumerate(op.iter_args) if i not in homes]
-        new = scf.ForOp(op.lb, op.ub, op.step, scalars, op.detach_region(op.body))
-        self._finish(op, new, homes, builder)
-
-    def _leave(self, block: Block, homes: dict[int, SSAValue]) -> None:
-        """scf.yield of tensors  =>  copies into their buffers"""
-        terminator = block.last_op
-        assert terminator is not None
-        at = IndexBuilder(InsertPoint.before(terminator))
-        self._update([terminator.operands[i] for i in homes], list(homes.values()), at)
-        terminator.operands = [v for i, v in enumerate(terminator.operands) if i not in homes]
-
-    def _finish(
-        self, op: Operation, new: Operation, homes: dict[int, SSAValue], builder: IndexBuilder
-    ) -> None:
-        """Puts the op without tensors in the place of the old one."""
-        new.location = op.location
-        builder.insert(new)
-        scalars = iter(new.results)
-        for i, result in enumerate(op.results):
-            if i in homes:
-                self.buffers[result] = homes[i]
-            else:
-                scalar = next(scalars)
-                result.replace_all_uses_with(scalar)
-                self.renamed[result] = scalar
-        if not homes:
-            Rewriter.erase_op(op, safe_erase=False)
-
-    def _if(self, op: scf.IfOp, builder: IndexBuilder) -> None:
-        homes: dict[int, SSAValue] = {}
-        for i, result in enumerate(op.results):
-            if isinstance(result.type, TensorType):
-                if DYNAMIC_INDEX in result.type.get_shape():
-                    raise UnsupportedError(
-                        "a tensor of dynamic shape that leaves a branch", op=op,
-                        hint="compute its shape before the branch and cast it to a static one",
-                    )
-                homes[i] = self._alloc(result.type, list(result.type.get_shape()), builder)
-        for region in op.regions:
-            if region.blocks:
-                block = region.block
-                self._block(block, lambda block=block: self._leave(block, homes))
-        types = [r.type for i, r in enumerate(op.results) if i not in homes]
-        new = scf.IfOp(op.cond, types, *[op.detach_region(r) for r in list(op.regions)])
-        self._finish(op, new, homes, builder)
-
-    def _while(self, op: scf.WhileOp, builder: IndexBuilder) -> None:
-        before, after = op.before_region.block, op.after_region.block
-        homes = {
-            i: self._own_copy(v, builder)
-            for i, (v, a) in enumerate(zip(op.arguments, before.args, strict=True))
-            if isinstance(a.type, TensorType)
-        }
-        passed: dict[int, SSAValue] = {}
-        self._enter(before, homes, 0, lambda: self._pass_on(before, homes, passed, builder))
-        self._enter(after, passed, 0, lambda: self._leave(after, homes))
-        scalars = [v for i, v in enumerate(op.arguments) if i not in homes]
-        types = [r.type for i, r in enumerate(op.results) if i not in passed]
-        new = scf.WhileOp(scalars, types, *[op.detach_region(r) for r in list(op.regions)])
-        self._finish(op, new, passed, builder)
-
-    def _pass_on(
-        self, before: Block, homes: dict[int, SSAValue], passed: dict[int, SSAValue],
-        builder: IndexBuilder,
-    ) -> None:  # fmt: skip
-        """scf.condition of tensors  =>  their buffers, remembered in `passed`"""
-        condition = before.last_op
-        assert isinstance(condition, scf.ConditionOp)
-        at = IndexBuilder(InsertPoint.before(condition))
-        for i, value in enumerate(condition.operands[1:]):
-            buffer = self.buffers.get(value)
-            if buffer is None:
-                continue
-            if root(buffer) not in {root(h) for h in homes.values()}:
-                home = self._alloc(value.type, self._outer_sizes(value), builder)
-                at.insert(memref.CopyOp(buffer, home))
-                buffer = home
-            passed[i] = buffer
-        condition.operands = [
-            condition.operands[0],
-            *(v for i, v in enumerate(condition.operands[1:]) if i not in passed),
-        ]
-
-    def _outer_sizes(self, value: SSAValue) -> list[Size]:
-        assert isinstance(value.type, TensorType | MemRefType)
-        shape = value.type.get_shape()
-        if DYNAMIC_INDEX in shape:
-            raise UnsupportedError("a tensor of dynamic shape that a while loop makes", op="scf.while")
-        return list(shape)
-
     def _return(self, op: func.ReturnOp, builder: IndexBuilder) -> None:
         returned: list[SSAValue] = []
         roots: set[SSAValue] = set()
@@ -414,9 +268,7 @@ class HostConversion:
             if source in roots or not isinstance(source.owner, memref.AllocOp):
                 assert isinstance(buffer.type, MemRefType)
                 sizes = [
-                    builder.insert(
-                        memref.DimOp(buffer, builder.value(i))
-                    ).results[0]
+                    builder.insert(memref.DimOp(buffer, builder.value(i))).results[0]
                     if s == DYNAMIC_INDEX
                     else s
                     for i, s in enumerate(buffer.type.get_shape())
@@ -436,18 +288,11 @@ def convert_global(op: util.GlobalOp) -> None:
     value = op.initial_value
     if value is None or isinstance(value, IntegerAttr | FloatAttr):
         number = 0 if value is None else value.value.data
-        value = DenseIntOrFPElementsAttr.from_list(kind, [number])  # pyright: ignore
+        value = DenseIntOrFPElementsAttr.from_list(kind, [number])
     glob = memref.GlobalOp.get(
         StringAttr(op.sym_name.data), buffer_type(kind), value, sym_visibility=StringAttr("private")
     )
     Rewriter.replace_op(op, glob)
-
-
-def root(buffer: SSAValue) -> SSAValue:
-    """The buffer that a chain of reshapes views."""
-    while isinstance(buffer, OpResult) and isinstance(buffer.op, memref.ReinterpretCastOp):
-        buffer = buffer.op.source
-    return buffer
 
 
 @dataclass(frozen=True)
@@ -463,5 +308,3 @@ class ConvertToStreamPass(ModulePass):
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             if not function.is_declaration:
                 HostConversion(op, function, constants).run()
-
-

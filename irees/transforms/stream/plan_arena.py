@@ -21,8 +21,17 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, i8
+from xdsl.dialects import arith, cf, func, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FloatAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    f64,
+    i8,
+    i64,
+)
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -30,6 +39,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
 
 ALIGNMENT = 64
+MAX_BYTES = float(1 << 47)
 VIEWS = (memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.SubviewOp)
 
 
@@ -51,7 +61,6 @@ class Life:
 def aligned(size: int) -> int:
     """The size rounded up to the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT
-
 
 
 def last_use(value: SSAValue, block: Block, position: dict[Operation, int]) -> int | None:
@@ -82,9 +91,19 @@ def hoist(value: SSAValue, block: Block, point: InsertPoint) -> bool:
     op = value.owner
     assert isinstance(op, Operation)
     if op.parent_block() is not block or not isinstance(
-        op, memref.DimOp | arith.ConstantOp | arith.AddiOp | arith.SubiOp | arith.MuliOp
-        | arith.DivUIOp | arith.DivSIOp | arith.RemUIOp | arith.MaxSIOp | arith.MinSIOp
-        | arith.IndexCastOp | arith.FloorDivSIOp
+        op,
+        memref.DimOp
+        | arith.ConstantOp
+        | arith.AddiOp
+        | arith.SubiOp
+        | arith.MuliOp
+        | arith.DivUIOp
+        | arith.DivSIOp
+        | arith.RemUIOp
+        | arith.MaxSIOp
+        | arith.MinSIOp
+        | arith.IndexCastOp
+        | arith.FloorDivSIOp,
     ):
         return False
     if not all(hoist(operand, block, point) for operand in op.operands):
@@ -101,10 +120,10 @@ def place_static(lives: list[Life]) -> int:
     """Gives every static temporary its offset; returns the bytes of all."""
     total = 0
     placed: list[Life] = []
-    for life in sorted(lives, key=lambda x: (-x.size, x.start)):  # pyright: ignore
+    for life in sorted(lives, key=lambda x: (-x.size, x.start)):
         assert isinstance(life.size, int)
         busy = sorted(
-            (other.offset, other.offset + aligned(other.size))  # pyright: ignore
+            (other.offset, other.offset + aligned(other.size))
             for other in placed
             if life.meets(other)
         )
@@ -136,6 +155,30 @@ def place_dynamic(lives: list[Life], start: Size, builder: IndexBuilder) -> Size
     return start
 
 
+def assert_fits(lives: list[Life], builder: IndexBuilder) -> None:
+    """
+    Asserts that the dynamic temporaries together have a size that memory may have.
+
+    Products of sizes would wrap around, so they are checked as floats, where a negative
+    size is a large one.
+    """
+    total: SSAValue | None = None
+    for life in lives:
+        kind = life.op.memref.type
+        assert isinstance(kind, MemRefType)
+        static = prod(s for s in kind.get_shape() if s != DYNAMIC_INDEX) * element_bytes(kind)
+        size = builder.insert(arith.ConstantOp(FloatAttr(float(static), f64))).results[0]
+        for dim in life.op.dynamic_sizes:
+            number = builder.insert(arith.IndexCastOp(dim, i64)).results[0]
+            factor = builder.insert(arith.UIToFPOp(number, f64)).results[0]
+            size = builder.insert(arith.MulfOp(size, factor)).results[0]
+        total = size if total is None else builder.insert(arith.AddfOp(total, size)).results[0]
+    if total is not None:
+        limit = builder.insert(arith.ConstantOp(FloatAttr(MAX_BYTES, f64))).results[0]
+        fits = builder.insert(arith.CmpfOp(total, limit, "olt")).results[0]
+        builder.insert(cf.AssertOp(fits, StringAttr("the temporaries do not fit into memory")))
+
+
 def plan(function: func.FuncOp) -> None:
     """Replaces the temporaries of one function by views of an arena."""
     block = function.body.block
@@ -162,6 +205,7 @@ def plan(function: func.FuncOp) -> None:
         lives.append(Life(op, sizes[key], position[op], end))
     static_lives = [x for x in lives if isinstance(x.size, int)]
     dynamic_lives = [x for x in lives if not isinstance(x.size, int)]
+    assert_fits(dynamic_lives, builder)
     total = place_dynamic(dynamic_lives, place_static(static_lives), builder)
     if isinstance(total, int):
         arena = memref.AllocOp([], [], MemRefType(i8, [total]))

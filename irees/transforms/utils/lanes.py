@@ -38,7 +38,8 @@ ELEMENTWISE = frozenset(
     arith.muli arith.andi arith.ori arith.xori arith.maxsi arith.minsi arith.maxui
     arith.minui arith.extf arith.truncf arith.extsi arith.extui arith.trunci arith.sitofp
     arith.uitofp arith.index_cast arith.shli arith.shrsi arith.shrui arith.remf
-    math.exp math.exp2 math.expm1 math.log math.log2 math.log10 math.log1p math.sqrt math.rsqrt math.tanh
+    math.exp math.exp2 math.expm1 math.log math.log2 math.log10 math.log1p math.sqrt math.rsqrt
+    math.tanh
     math.erf math.sin math.cos math.tan math.atan math.absf math.floor math.ceil math.round
     math.roundeven math.trunc math.powf math.fma math.absi math.copysign math.sinh math.cosh
     math.asin math.acos math.atan2 math.cbrt math.erfc math.asinh math.acosh math.atanh
@@ -91,12 +92,15 @@ def materialize(lane: Lane, lanes: int, insert: Insert) -> SSAValue:
     splat = insert(vector.BroadcastOp(lane.value, kind)).results[0]
     if lane.kind is Kind.UNIFORM:
         return splat
-    counting = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes)))  # pyright: ignore
+    counting = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes)))
     steps = insert(arith.ConstantOp(counting)).results[0]
-    return insert(arith.AddiOp.create(
-        operands=[splat, steps], result_types=[kind],
-        properties=dict(arith.AddiOp(lane.value, lane.value).properties),
-    )).results[0]
+    return insert(
+        arith.AddiOp.create(
+            operands=[splat, steps],
+            result_types=[kind],
+            properties=dict(arith.AddiOp(lane.value, lane.value).properties),
+        )
+    ).results[0]
 
 
 def evaluate(
@@ -129,7 +133,8 @@ def evaluate(
             for old, new in zip(op.results, copy.results, strict=True):
                 known[old] = Lane(new, Kind.UNIFORM)
             continue
-        known[op.results[0] if op.results else op] = _vary(op, operands, lanes, insert)  # pyright: ignore
+        result = _vary(op, operands, lanes, insert)
+        known[op.results[0]] = result
     raise AssertionError("a structured body ends in linalg.yield")
 
 
@@ -138,11 +143,20 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
     kinds = [o.kind for o in operands]
     if isinstance(op, arith.IndexCastOp) and kinds == [Kind.IOTA]:
-        return Lane(insert(arith.IndexCastOp(operands[0].value, op.result.type)).results[0], Kind.IOTA)
-    if isinstance(op, arith.AddiOp) and kinds in ([Kind.IOTA, Kind.UNIFORM], [Kind.UNIFORM, Kind.IOTA]):
-        return Lane(insert(arith.AddiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA)
+        return Lane(
+            insert(arith.IndexCastOp(operands[0].value, op.result.type)).results[0], Kind.IOTA
+        )
+    if isinstance(op, arith.AddiOp) and kinds in (
+        [Kind.IOTA, Kind.UNIFORM],
+        [Kind.UNIFORM, Kind.IOTA],
+    ):
+        return Lane(
+            insert(arith.AddiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA
+        )
     if isinstance(op, arith.SubiOp) and kinds == [Kind.IOTA, Kind.UNIFORM]:
-        return Lane(insert(arith.SubiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA)
+        return Lane(
+            insert(arith.SubiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA
+        )
     if isinstance(op, memref.LoadOp):
         return _load(op, operands, lanes, insert)
     if op.name not in ELEMENTWISE:

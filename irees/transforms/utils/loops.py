@@ -45,7 +45,9 @@ def if_else(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], 
     return lambda: block.add_op(scf.YieldOp()), IndexBuilder(InsertPoint.at_end(block))
 
 
-def if_both(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], IndexBuilder, IndexBuilder]:
+def if_both(
+    at: IndexBuilder, condition: SSAValue
+) -> tuple[Callable[[], None], IndexBuilder, IndexBuilder]:
     """Opens an `scf.if` with both branches."""
     yes, no = Block(), Block()
     at.insert(scf.IfOp(condition, [], Region(yes), Region(no)))

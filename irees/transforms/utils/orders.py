@@ -40,12 +40,19 @@ class Order:
             compare = ops[0]
             names = FLOAT if isinstance(compare, arith.CmpfOp) else INTEGER
             predicate = names[compare.predicate.value.data]
-            pair = [a.index if a in block.args else -1 for a in compare.operands]  # pyright: ignore
-            if pair[0] >= 0 and pair[0] % 2 == 0 and pair[1] == pair[0] + 1 and predicate in DESCENDING | ASCENDING:
+            pair = [a.index if a in block.args else -1 for a in compare.operands]
+            if (
+                pair[0] >= 0
+                and pair[0] % 2 == 0
+                and pair[1] == pair[0] + 1
+                and predicate in DESCENDING | ASCENDING
+            ):
                 return Order(block, pair[0] // 2, predicate)
         return Order(block, None, "")
 
-    def first_stays(self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], b: IndexBuilder) -> SSAValue:
+    def first_stays(
+        self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], b: IndexBuilder
+    ) -> SSAValue:
         """i1: whether lhs may stand before rhs; true for equal elements."""
         if self.operand is None:
             either = self._call(lhs, rhs, b)
@@ -57,13 +64,17 @@ class Order:
         descending = self.predicate in DESCENDING
         if self.predicate[0] in "su" and not self._is_float(left):
             sign = self.predicate[0]
-            return b.insert(arith.CmpiOp(left, right, sign + ("ge" if descending else "le"))).results[0]
+            return b.insert(
+                arith.CmpiOp(left, right, sign + ("ge" if descending else "le"))
+            ).results[0]
         ordered = b.insert(arith.CmpfOp(left, right, "oge" if descending else "ole")).results[0]
         greatest = left if descending else right
         nan = b.insert(arith.CmpfOp(greatest, greatest, "uno")).results[0]
         return b.insert(arith.OrIOp(ordered, nan)).results[0]
 
-    def strictly_first(self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], b: IndexBuilder) -> SSAValue:
+    def strictly_first(
+        self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], b: IndexBuilder
+    ) -> SSAValue:
         """i1: whether lhs must stand before rhs."""
         back = self.first_stays(rhs, lhs, b)
         one = b.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]

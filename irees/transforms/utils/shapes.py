@@ -235,7 +235,7 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
         assert isinstance(value.type, TensorType)
         return mixed(value.type.get_shape(), list(op.operands))[index]
     if op.name == "iree_tensor_ext.dispatch.tensor.load":
-        return mixed(op.static_sizes.get_values(), op.sizes)[index]  # pyright: ignore
+        return mixed(op.static_sizes.get_values(), op.sizes)[index]
     if op.name in ("flow.dispatch", "flow.dispatch.region"):
         position = 0
         for result in op.results[: value.index]:
@@ -243,7 +243,7 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
             position += result.type.get_shape().count(DYNAMIC_INDEX)
         assert isinstance(value.type, TensorType)
         position += value.type.get_shape()[:index].count(DYNAMIC_INDEX)
-        return op.result_dims[position]  # pyright: ignore
+        return op.result_dims[position]
     return None
 
 
@@ -260,7 +260,7 @@ def _element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
 
 def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
     """The reassociation groups as lists of ints."""
-    return [[i.value.data for i in group.data] for group in op.reassociation.data]  # pyright: ignore
+    return [[i.value.data for i in group.data] for group in op.reassociation.data]
 
 
 def kept_dims(sizes: Sequence[Size], result_shape: Sequence[int]) -> list[int]:
@@ -276,7 +276,12 @@ def kept_dims(sizes: Sequence[Size], result_shape: Sequence[int]) -> list[int]:
         missing = len(result_shape) - len(kept)
         if missing == 0:
             break
-        if isinstance(size, int) and size == 1 and remaining > missing and result_shape[len(kept)] != 1:
+        if (
+            isinstance(size, int)
+            and size == 1
+            and remaining > missing
+            and result_shape[len(kept)] != 1
+        ):
             continue
         kept.append(position)
     return kept
@@ -300,6 +305,28 @@ def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
     if isinstance(op, memref.AllocOp):
         return mixed(buffer.type.get_shape(), op.dynamic_sizes)[axis]
     return builder.insert(memref.DimOp(buffer, builder.value(axis))).results[0]
+
+
+def load_inside(
+    buffer: SSAValue, indices: Sequence[SSAValue], here: IndexBuilder, outside: IndexBuilder
+) -> SSAValue:
+    """
+    buffer[indices], each index moved inside where it is not known to be.
+
+    The index of a loop is: that the loop fits was asserted (`irees-insert-shape-checks`), but
+    a branch may be there because it does not. Sizes are computed at `outside`.
+    """
+    inside: list[SSAValue] = []
+    block = here.point.block
+    for axis, index in enumerate(indices):
+        known, size = constant_value(index), buffer.type.get_shape()[axis]
+        counts = isinstance(index.owner, linalg.IndexOp) and index.owner.parent_block() is block
+        if counts or (known is not None and 0 <= known < size):
+            inside.append(index)
+            continue
+        last = outside.sub(buffer_dim(buffer, axis, outside), 1)
+        inside.append(here.value(here.maximum(here.minimum(index, last), 0)))
+    return here.insert(memref.LoadOp.get(buffer, inside)).results[0]
 
 
 def element_bytes(kind: TensorType | MemRefType) -> int:

@@ -103,9 +103,7 @@ def element_type(value: SSAValue) -> Attribute:
     return value.type
 
 
-def copy_region(
-    element_types: Sequence[Attribute], source: int, target_type: Attribute
-) -> Region:
+def copy_region(element_types: Sequence[Attribute], source: int, target_type: Attribute) -> Region:
     """A body that yields argument number `source` unchanged."""
     block = Block(arg_types=element_types)
     assert block.args[source].type == target_type
@@ -186,9 +184,7 @@ def linear_form(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
 
 def substitute(expr_map: AffineMap, values: Mapping[int, AffineExpr], num_dims: int) -> AffineMap:
     """The map with each dim replaced, over `num_dims` new dims."""
-    replacements = [
-        values.get(i, AffineExpr.dimension(i)) for i in range(expr_map.num_dims)
-    ]
+    replacements = [values.get(i, AffineExpr.dimension(i)) for i in range(expr_map.num_dims)]
     return AffineMap(
         num_dims,
         0,

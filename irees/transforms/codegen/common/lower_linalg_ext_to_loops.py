@@ -11,7 +11,8 @@ No buffer is on the stack here, so a row may be of any length, static or dynamic
 
     iree_linalg_ext.scan dimension(0) inclusive(true) ins(%x) outs(%y, %acc) {addf}
   =>
-    %r = scf.for %i = 0 to %n iter_args(%a = %acc[]) { %s = addf(%a, %x[%i]) ; store %s, %y[%i] ; yield %s }
+    %r = scf.for %i = 0 to %n iter_args(%a = %acc[]) {
+      %s = addf(%a, %x[%i]) ; store %s, %y[%i] ; yield %s }
 
 IREE: `LinalgExtToLoops` (its sort is a bubble sort).
 """
@@ -89,7 +90,7 @@ def outside(op: Operation) -> IndexBuilder:
     """In front of the tile loop around an op: sizes of scratch memory must be known there."""
     parent = op.parent_op()
     inside = parent is not None and parent.name == "scf.forall"
-    return IndexBuilder(InsertPoint.before(parent if inside else op))  # pyright: ignore
+    return IndexBuilder(InsertPoint.before(parent if inside else op))
 
 
 def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
@@ -100,7 +101,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
     size = buffer_dim(targets[0], dim, outside(op))
     order = Order.of(op.body.block)
     double = outside(op).mul(size, 2)
-    halves = [scratch(t.type.element_type, double, at) for t in targets]  # pyright: ignore
+    halves = [scratch(t.type.element_type, double, at) for t in targets]
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         close, i, c = for_loop(b, 0, size, 1)
@@ -161,7 +162,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
     source, best = op.values, op.output_values
     size, k = buffer_dim(source, dim, at), buffer_dim(best, dim, outside(op))
     order = Order.of(op.body.block)
-    kept = scratch(best.type.element_type, k, at)  # pyright: ignore
+    kept = scratch(best.type.element_type, k, at)
     wanted = op.output_indices
     numbers = scratch(IndexType(), k, at) if wanted is not None else None
     last = at.sub(k, 1)
@@ -187,7 +188,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
             if op.indices is not None:
                 value = load(op.indices, place(ivs, dim, number), c)
             else:
-                value = as_type(number, wanted.type.element_type, c)  # pyright: ignore
+                value = as_type(number, wanted.type.element_type, c)
             store(value, wanted, place(ivs, dim, i), c)
         close()
 
@@ -195,7 +196,12 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
 
 
 def insertion_point(
-    kept: SSAValue, numbers: SSAValue | None, value: SSAValue, end: Size, order: Order, at: IndexBuilder
+    kept: SSAValue,
+    numbers: SSAValue | None,
+    value: SSAValue,
+    end: Size,
+    order: Order,
+    at: IndexBuilder,
 ) -> SSAValue:
     """Moves what `value` beats one place back, from `end` on; returns the place that is free."""
 
@@ -217,7 +223,7 @@ def as_type(value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
     """An index as another integer type."""
     if isinstance(kind, IndexType):
         return value
-    return b.insert(arith.IndexCastOp(value, kind)).results[0]  # pyright: ignore
+    return b.insert(arith.IndexCastOp(value, kind)).results[0]
 
 
 def lower_scan(op: ext.ScanOp, at: IndexBuilder) -> None:
@@ -242,7 +248,8 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
     """scatter  =>  the updates one after another"""
     target, updates, indices = op.original, op.updates, op.indices
     dimension_map = list(op.dimension_map.get_values())
-    assert isinstance(indices.type, MemRefType) and isinstance(updates.type, MemRefType)
+    assert isinstance(indices.type, MemRefType)
+    assert isinstance(updates.type, MemRefType)
     assert isinstance(target.type, MemRefType)
     rank = updates.type.get_num_dims()
     indexed = len(dimension_map)
@@ -255,7 +262,11 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
         valid: SSAValue | None = None
         for position, dim in enumerate(dimension_map):
             raw = load(indices, [*lead, position] if has_depth else lead, b)
-            index = raw if isinstance(raw.type, IndexType) else b.insert(arith.IndexCastOp(raw, IndexType())).results[0]
+            index = (
+                raw
+                if isinstance(raw.type, IndexType)
+                else b.insert(arith.IndexCastOp(raw, IndexType())).results[0]
+            )
             inside = compare(index, buffer_dim(target, dim, b), "ult", b)
             valid = inside if valid is None else b.insert(arith.AndIOp(valid, inside)).results[0]
             found[dim] = index
@@ -263,11 +274,15 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
             allowed = load(op.mask, lead, b)
             valid = allowed if valid is None else b.insert(arith.AndIOp(valid, allowed)).results[0]
         rest = iter(range(batch, rank))
-        where = [found[d] if d in found else ivs[next(rest)] for d in range(target.type.get_num_dims())]  # pyright: ignore
+        where = [
+            found[d] if d in found else ivs[next(rest)] for d in range(target.type.get_num_dims())
+        ]
 
         def write(c: IndexBuilder) -> None:
             new = load(updates, [ivs[d] for d in range(rank)], c)
-            store(inline_region(op.body.block, [new, load(target, where, c)], c)[0], target, where, c)
+            store(
+                inline_region(op.body.block, [new, load(target, where, c)], c)[0], target, where, c
+            )
 
         if valid is None:
             write(b)

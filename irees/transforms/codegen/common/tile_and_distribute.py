@@ -33,9 +33,9 @@ from irees.analysis.distribution import Access, Loops, classes_of, loops_of
 from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.transforms.codegen.common.bufferize_dispatch import subview
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, element_bytes
 from irees.transforms.utils.structured import affine_value
+from irees.transforms.utils.views import subview
 
 STACK_BYTES = 16 << 10
 
@@ -63,9 +63,7 @@ class Distribution:
         self.outside = outside = IndexBuilder(InsertPoint.before(last))
         self._hoist(first, last)
         tiled = self._tiled_classes(outside)
-        counts = [
-            outside.ceildiv(extent, tile) for _, tile, extent in tiled
-        ] or [1]
+        counts = [outside.ceildiv(extent, tile) for _, tile, extent in tiled] or [1]
         static = [c if isinstance(c, int) else -1 for c in counts]
         dynamic = [c for c in counts if isinstance(c, SSAValue)]
         block = Block(arg_types=[outside.value(0).type for _ in counts])
@@ -114,7 +112,7 @@ class Distribution:
             extent: Size = max(self.members[m].sizes[loop] for m, loop in group_class.items())
             if extent < 0:
                 extent = self._dynamic_extent(group_class, builder)
-            found[tuple(group_class.items())] = (group_class, tile, extent)  # pyright: ignore
+            found[tuple(group_class.items())] = (group_class, tile, extent)
         return list(found.values())
 
     def _dynamic_extent(self, group_class: dict[int, int], builder: IndexBuilder) -> Size:
@@ -135,11 +133,20 @@ class Distribution:
                     continue
                 if any(use.operation not in ops for use in buffer.uses):
                     continue
-                self.locals[buffer] = self._private(buffer, access.map.results, tiles[number], inside)
+                self.locals[buffer] = self._private(
+                    buffer, access.map.results, tiles[number], inside
+                )
 
-    def _private(self, buffer: SSAValue, exprs: tuple[AffineExpr, ...], ranges: dict[int, Tile], inside: IndexBuilder) -> SSAValue:
+    def _private(
+        self,
+        buffer: SSAValue,
+        exprs: tuple[AffineExpr, ...],
+        ranges: dict[int, Tile],
+        inside: IndexBuilder,
+    ) -> SSAValue:
         kind = buffer.type
-        assert isinstance(kind, MemRefType) and isinstance(buffer.owner, memref.AllocOp)
+        assert isinstance(kind, MemRefType)
+        assert isinstance(buffer.owner, memref.AllocOp)
         dynamic = iter(buffer.owner.dynamic_sizes)
         shape: list[int] = []
         values: list[SSAValue] = []
@@ -200,7 +207,9 @@ class Distribution:
                 sizes.append(tile.size)
             elif expr.used_dims() & set(ranges):
                 # The other loops start at 0, so the slice starts where their terms vanish.
-                starts = [ranges[d].offset if d in ranges else 0 for d in range(access.map.num_dims)]
+                starts = [
+                    ranges[d].offset if d in ranges else 0 for d in range(access.map.num_dims)
+                ]
                 at = inside.sub(
                     affine_value(expr, starts, inside),
                     affine_value(expr, [0] * access.map.num_dims, inside),
@@ -213,7 +222,6 @@ class Distribution:
         if all(isinstance(o, int) and o == 0 for o in offsets) and tuple(sizes) == kind.get_shape():
             return buffer
         return inside.insert(subview(buffer, offsets, sizes, [1] * len(sizes))).results[0]
-
 
 
 def config_of(op: Operation) -> tuple[int, ...]:
@@ -270,4 +278,3 @@ class TileAndDistributePass(ModulePass):
                         groups.setdefault(config.int("group") or 0, []).append(loops)
                 for members in groups.values():
                     Distribution(members).run()
-

@@ -119,7 +119,7 @@ def _vector_side(op: linalg.GenericOp, m: tuple[int, ...], n: tuple[int, ...]) -
 
 
 def _column_tile(sizes: tuple[int, ...], loop: int, side: tuple[int, ...], wanted: int) -> int:
-    """About COLUMNS points over the loops of the side, in whole panels, or fewer for `wanted` tiles."""
+    """About COLUMNS points over the loops of the side in whole panels, fewer for `wanted` tiles."""
     inner = 1
     for other in side:
         if other > loop:

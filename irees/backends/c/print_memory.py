@@ -1,0 +1,224 @@
+"""C of memory: allocation, views, loads and stores, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr
+from xdsl.ir import Operation, SSAValue
+
+from irees.backends.c.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
+from irees.backends.c.types import scalar, size_of
+
+
+@handles("memref.load")
+def _load(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.LoadOp)
+    base = p.buffer(op.memref)
+    p.define(op.res, p.load_element(base, [p.name(i) for i in op.indices]))
+
+
+@handles("memref.store")
+def _store(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.StoreOp)
+    base = p.buffer(op.memref)
+    p.line(f"{p.load_element(base, [p.name(i) for i in op.indices])} = {p.name(op.value)};")
+
+
+@handles("memref.dim")
+def _dim(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.DimOp)
+    index = p.name(op.index)
+    p.names[op.result] = p.buffer(op.source).sizes[int(index)]
+
+
+def _sizes(p: Printer, kind: MemRefType, dynamic: Sequence[SSAValue]) -> list[str]:
+    values = iter(dynamic)
+    return [p.name(next(values)) if s == DYNAMIC_INDEX else str(s) for s in kind.get_shape()]
+
+
+def _bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:
+    literals = [s for s in sizes if is_literal(s)]
+    total = str(prod(map(int, literals)) * size_of(kind.element_type))
+    for size in sizes:
+        if not is_literal(size):
+            total = f"irees_bytes({total}, {size})"
+    return total
+
+
+@handles("memref.alloc")
+def _alloc(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.AllocOp)
+    kind = op.memref.type
+    assert isinstance(kind, MemRefType)
+    element_type = scalar(kind.element_type)
+    sizes = _sizes(p, kind, op.dynamic_sizes)
+    pointer = p.fresh("p")
+    if p.in_workgroup:
+        offset = p.fresh("s")
+        outer = p.outer
+        assert outer is not None
+        outside = [s if s == DYNAMIC_INDEX else str(s) for s in kind.get_shape()]
+        values = iter(op.dynamic_sizes)
+        outside = [outer.name(next(values)) if s == DYNAMIC_INDEX else s for s in outside]
+        p.scratch.append((offset, _bytes(outer, kind, outside)))
+        p.line(f"{element_type} *const {pointer} = ({element_type} *)((char *)scratch + {offset});")
+    else:
+        p.line(f"{element_type} *const {pointer} = rt->alloc({_bytes(p, kind, sizes)});")
+        p.line(f"if (!{pointer}) {{ status = {OK_OR_FAIL}; goto done; }}")
+        p.line(f"owned[{p.allocations}] = {pointer};")
+        p.scopes[-1].append((pointer, p.allocations))
+        p.allocations += 1
+    p.buffers[op.memref] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
+
+
+@handles("memref.alloca")
+def _alloca(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.AllocaOp)
+    kind = op.memref.type
+    assert isinstance(kind, MemRefType)
+    sizes = [str(s) for s in kind.get_shape()]
+    count = "1"
+    for size in sizes:
+        count = times(count, size)
+    pointer = p.fresh("p")
+    p.line(f"{scalar(kind.element_type)} {pointer}[{count}] __attribute__((aligned(64)));")
+    p.buffers[op.memref] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
+
+
+@handles("memref.dealloc")
+def _dealloc(p: Printer, op: Operation) -> None:
+    """Everything is freed when the function ends."""
+
+
+@handles("memref.get_global")
+def _get_global(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.GetGlobalOp)
+    kind = op.memref.type
+    assert isinstance(kind, MemRefType)
+    number = p.unit.constants[op.name_.string_value()]
+    pointer = p.fresh("p")
+    element_type = scalar(kind.element_type)
+    p.line(f"{element_type} *const {pointer} = ({element_type} *)call->constants[{number}];")
+    sizes = [str(s) for s in kind.get_shape()]
+    p.buffers[op.memref] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
+
+
+def mixed(p: Printer, static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[str]:
+    """Static sizes as numbers, each `?` as the C of the next dynamic value."""
+    values = iter(dynamic)
+    return [p.name(next(values)) if s == DYNAMIC_INDEX else str(s) for s in static]
+
+
+@handles("memref.subview")
+def _subview(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.SubviewOp)
+    base = p.buffer(op.source)
+    offsets = mixed(p, op.static_offsets.get_values(), op.offsets)
+    sizes = mixed(p, op.static_sizes.get_values(), op.sizes)
+    strides = mixed(p, op.static_strides.get_values(), op.strides)
+    kind = op.result.type
+    assert isinstance(kind, MemRefType)
+    kept = _kept(op, kind)
+    p.buffers[op.result] = Buffer(
+        _pointer(p, kind, p.address(base, offsets)),
+        [sizes[d] for d in kept],
+        [p.hold(times(base.strides[d], strides[d])) for d in kept],
+    )
+
+
+def _pointer(p: Printer, kind: MemRefType, text: str) -> str:
+    if text.isidentifier():
+        return text
+    pointer = p.fresh("p")
+    p.line(f"{scalar(kind.element_type)} *const {pointer} = {text};")
+    return pointer
+
+
+def _kept(op: memref.SubviewOp, kind: MemRefType) -> list[int]:
+    """Source dims that survive rank reduction: by strides where sizes leave a choice."""
+    sizes = list(op.static_sizes.get_values())
+    shape = list(kind.get_shape())
+    missing = len(sizes) - len(shape)
+    kept: list[int] = []
+    for position, size in enumerate(sizes):
+        wanted = shape[len(kept)] if len(kept) < len(shape) else None
+        if missing and size == 1 and (wanted != 1 or wanted is None):
+            missing -= 1
+            continue
+        if wanted is None:
+            missing -= 1
+            continue
+        if missing and size == 1 and len(sizes) - position > len(shape) - len(kept):
+            missing -= 1
+            continue
+        kept.append(position)
+    return kept
+
+
+@handles("memref.reinterpret_cast")
+def _reinterpret(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.ReinterpretCastOp)
+    base = p.buffer(op.source)
+    offsets = mixed(p, op.static_offsets.get_values(), op.offsets)
+    kind = op.result.type
+    assert isinstance(kind, MemRefType)
+    text = base.pointer if offsets[0] == "0" else f"{base.pointer} + {offsets[0]}"
+    p.buffers[op.result] = Buffer(
+        _pointer(p, kind, text),
+        mixed(p, op.static_sizes.get_values(), op.sizes),
+        mixed(p, op.static_strides.get_values(), op.strides),
+    )
+
+
+@handles("memref.extract_strided_metadata")
+def _metadata(p: Printer, op: Operation) -> None:
+    """A pointer in C already includes the offset, so the offset beside it is 0."""
+    base = p.buffer(op.operands[0])
+    rank = len(base.sizes)
+    p.buffers[op.results[0]] = Buffer(base.pointer, [], [])
+    p.names[op.results[1]] = "0"
+    for result, text in zip(op.results[2:], [*base.sizes, *base.strides], strict=True):
+        p.names[result] = text
+    assert rank == len(base.strides)
+
+
+@handles("memref.view")
+def _view(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.ViewOp)
+    base = p.buffer(op.operands[0])
+    kind = op.results[0].type
+    assert isinstance(kind, MemRefType)
+    element_type = scalar(kind.element_type)
+    pointer = p.fresh("p")
+    p.line(
+        f"{element_type} *const {pointer} = "
+        f"({element_type} *)({base.pointer} + {p.name(op.operands[1])});"
+    )
+    sizes = _sizes(p, kind, op.operands[2:])
+    p.buffers[op.results[0]] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
+
+
+@handles("memref.cast")
+def _cast(p: Printer, op: Operation) -> None:
+    p.buffers[op.results[0]] = p.buffer(op.operands[0])
+
+
+@handles("memref.copy")
+def _copy(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.CopyOp)
+    source, target = p.buffer(op.source), p.buffer(op.destination)
+    kind = op.source.type
+    assert isinstance(kind, MemRefType)
+    if isinstance(kind.layout, NoneAttr) and isinstance(op.destination.type.layout, NoneAttr):
+        p.line(
+            f"memcpy({target.pointer}, {source.pointer}, "
+            f"(size_t)({_bytes(p, kind, source.sizes)}));"
+        )
+        return
+    counters = [p.fresh("i") for _ in source.sizes]
+    for counter, size in zip(counters, source.sizes, strict=True):
+        p.line(f"for (int64_t {counter} = 0; {counter} < {size}; {counter}++)")
+    p.line(f"  {p.load_element(target, counters)} = {p.load_element(source, counters)};")

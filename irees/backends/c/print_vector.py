@@ -1,0 +1,108 @@
+"""C of vectors: loads, stores, broadcasts, lanes, reductions."""
+
+from __future__ import annotations
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation
+
+from irees.backends.c.emit_ops import element, lanes
+from irees.backends.c.print_memory import mixed
+from irees.backends.c.printer import Printer, handles
+from irees.backends.c.types import is_bool, is_float, scalar, short
+
+
+def _lane_name(p: Printer, kind: VectorType) -> str:
+    """The vector type as it lies in memory; masks are bytes there."""
+    if is_bool(kind.element_type):
+        return p.expressions.vector(f"v{lanes(kind)}i8")
+    return p.expressions.type(kind)
+
+
+@handles("vector.load")
+def _vector_load(p: Printer, op: Operation) -> None:
+    assert isinstance(op, vector.LoadOp)
+    kind = op.result.type
+    assert isinstance(kind, VectorType)
+    place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
+    text = f"{_lane_name(p, kind)}_load({place})"
+    if is_bool(kind.element_type):
+        text = f"-__builtin_convertvector({text}, {p.expressions.type(kind)})"
+    p.define(op.result, text)
+
+
+@handles("vector.store")
+def _vector_store(p: Printer, op: Operation) -> None:
+    assert isinstance(op, vector.StoreOp)
+    kind = op.vector.type
+    assert isinstance(kind, VectorType)
+    value = p.name(op.vector)
+    lane = _lane_name(p, kind)
+    if is_bool(kind.element_type):
+        value = f"__builtin_convertvector(-{value}, {lane})"
+    p.line(
+        f"{lane}_store({p.address(p.buffer(op.base), [p.name(i) for i in op.indices])}, {value});"
+    )
+
+
+@handles("vector.broadcast")
+def _broadcast(p: Printer, op: Operation) -> None:
+    assert isinstance(op, vector.BroadcastOp)
+    kind = op.results[0].type
+    source = p.name(op.operands[0])
+    if is_bool(element(kind)):
+        source = f"-(int32_t){source}"
+    p.define(op.results[0], f"{p.expressions.type(kind)}_splat({source})")
+
+
+@handles("vector.step")
+def _step(p: Printer, op: Operation) -> None:
+    p.define(op.results[0], f"{p.expressions.type(op.results[0].type)}_step()")
+
+
+@handles("vector.fma")
+def _fma(p: Printer, op: Operation) -> None:
+    a, b, c = (p.name(o) for o in op.operands)
+    p.define(op.results[0], f"{a} * {b} + {c}")
+
+
+@handles("vector.extract")
+def _extract(p: Printer, op: Operation) -> None:
+    assert isinstance(op, vector.ExtractOp)
+    position = mixed(p, op.static_position.get_values(), op.dynamic_position)
+    p.define(op.result, f"{p.name(op.vector)}[{position[0]}]")
+
+
+@handles("vector.insert")
+def _insert(p: Printer, op: Operation) -> None:
+    assert isinstance(op, vector.InsertOp)
+    position = mixed(p, op.static_position.get_values(), op.dynamic_position)
+    name = p.fresh()
+    p.line(f"{p.expressions.type(op.result.type)} {name} = {p.name(op.dest)};")
+    p.line(f"{name}[{position[0]}] = {p.name(op.source)};")
+    p.names[op.result] = name
+
+
+REDUCTIONS = {
+    "add": "add", "mul": "mul", "and": "and", "or": "or", "xor": "xor",
+    "maxsi": "max", "minsi": "min", "maxui": "max", "minui": "min",
+}  # fmt: skip
+
+
+@handles("vector.reduction")
+def _reduction(p: Printer, op: Operation) -> None:
+    kind = op.operands[0].type
+    assert isinstance(kind, VectorType)
+    flag = str(op.properties["kind"].data.value)
+    lane = kind.element_type
+    c_type = scalar(lane)
+    source = p.name(op.operands[0])
+    if is_float(lane) and flag in ("maximumf", "minimumf", "maxnumf", "minnumf"):
+        function = f"irees_{flag[:-1]}_{short(lane)}"
+    else:
+        function = f"IREES_OP_{REDUCTIONS[flag]}"
+        if flag in ("maxui", "minui"):
+            c_type = f"u{c_type}"
+    if is_bool(lane):
+        source, c_type = f"(-{source})", "int32_t"
+    p.define(op.results[0], f"IREES_TREE({c_type}, {lanes(kind)}, {function}, {source})")

@@ -1,0 +1,286 @@
+"""
+The state of printing one C function: names, buffers, captures, and the table of op printers.
+
+The printers themselves are in `print_control.py`, `print_memory.py`, `print_vector.py` and
+`print_dispatch.py`; expressions of values in `emit_ops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import cf
+from xdsl.dialects.builtin import (
+    MemRefType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from irees.backends.c.emit_ops import Expressions
+from irees.backends.c.types import scalar
+from irees.errors import UnsupportedError
+
+OK_OR_FAIL = "IREES_OUT_OF_MEMORY"
+
+
+@dataclass
+class Buffer:
+    """A memref in C: the pointer to its first element, its sizes and strides in elements."""
+
+    pointer: str
+    sizes: list[str]
+    strides: list[str]
+
+
+@dataclass
+class Trap:
+    """A failed `cf.assert`: what is said, and the op."""
+
+    message: str
+    op: Operation
+
+
+@dataclass
+class Unit:
+    """What all functions of a program share."""
+
+    traps: list[Trap] = field(default_factory=list)
+    constants: dict[str, int] = field(default_factory=dict)
+    kernels: dict[str, str] = field(default_factory=dict)
+    """Executable name => C name of its launcher."""
+
+    def trap(self, op: cf.AssertOp) -> int:
+        """The number (from 1) that a failure of this op returns."""
+        self.traps.append(Trap(op.msg.data, op))
+        return len(self.traps)
+
+
+def is_literal(text: str) -> bool:
+    """Whether a C expression is a number."""
+    return text.lstrip("-").isdigit()
+
+
+def times(a: str, b: str) -> str:
+    """C product, with literals folded."""
+    if is_literal(a) and is_literal(b):
+        return str(int(a) * int(b))
+    if a == "1":
+        return b
+    if b == "1":
+        return a
+    return "0" if "0" in (a, b) else f"({a} * {b})"
+
+
+def plus(terms: Sequence[str]) -> str:
+    """C sum, with literals folded."""
+    number = sum(int(t) for t in terms if is_literal(t))
+    rest = [t for t in terms if not is_literal(t)]
+    if number or not rest:
+        rest.append(str(number))
+    return " + ".join(rest)
+
+
+class Printer:
+    """Prints the ops of one C function; a nested workgroup function gets its own."""
+
+    def __init__(self, unit: Unit, expressions: Expressions, outer: Printer | None = None):
+        self.unit = unit
+        self.expressions = expressions
+        self.outer = outer
+        self.lines: list[str] = []
+        self.depth = 1
+        self.names: dict[SSAValue, str] = {}
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.counter = 0
+        self.captured_scalars: list[tuple[str, str, str]] = []
+        self.captured_pointers: list[tuple[str, str, str]] = []
+        self.functions: list[str] = outer.functions if outer else []
+        self.prefix = outer.prefix if outer else "k"
+        self.scratch: list[tuple[str, str]] = []
+        self.in_workgroup = outer is not None
+        self.allocations = 0
+        self.scopes: list[list[tuple[str, int]]] = [[]]
+        """Allocations of each open block, innermost last: freed where the block ends."""
+
+    # --- text --------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """One line of the body."""
+        self.lines.append("  " * self.depth + text)
+
+    def fresh(self, letter: str = "v") -> str:
+        """A new C name."""
+        self.counter += 1
+        return f"{letter}{self.counter}"
+
+    # --- values ------------------------------------------------------------------------
+
+    def name(self, value: SSAValue) -> str:
+        """The C expression of a scalar or vector value; captures what comes from outside."""
+        found = self.names.get(value)
+        if found is not None:
+            return found
+        if self.outer is None:
+            raise UnsupportedError(f"value of type {value.type} has no C name")
+        outside = self.outer.name(value)
+        if is_literal(outside):
+            return outside
+        inside = self.capture_scalar(outside, value.type)
+        self.names[value] = inside
+        return inside
+
+    def capture_scalar(self, outside: str, kind: Attribute | None) -> str:
+        """Passes a scalar of the launcher to the workgroup; returns its name there."""
+        if is_literal(outside):
+            return outside
+        for text, _c_type, inside in self.captured_scalars:
+            if text == outside:
+                return inside
+        inside = self.fresh("c")
+        self.captured_scalars.append((outside, "int64_t" if kind is None else scalar(kind), inside))
+        return inside
+
+    def buffer(self, value: SSAValue) -> Buffer:
+        """The C form of a memref value."""
+        found = self.buffers.get(value)
+        if found is not None:
+            return found
+        if self.outer is None:
+            raise UnsupportedError(f"memref {value.type} has no C name")
+        outside = self.outer.buffer(value)
+        assert isinstance(value.type, MemRefType)
+        pointer = self.fresh("p")
+        self.captured_pointers.append((outside.pointer, scalar(value.type.element_type), pointer))
+        result = Buffer(
+            pointer,
+            [self.capture_scalar(s, None) for s in outside.sizes],
+            [self.capture_scalar(s, None) for s in outside.strides],
+        )
+        self.buffers[value] = result
+        return result
+
+    def define(self, value: SSAValue, expression: str) -> None:
+        """const T vN = expression;"""
+        name = self.fresh()
+        self.line(f"const {self.expressions.type(value.type)} {name} = {expression};")
+        self.names[value] = name
+
+    def hold(self, text: str) -> str:
+        """A name for an int64_t expression, or the literal itself."""
+        if is_literal(text) or text.isidentifier():
+            return text
+        name = self.fresh("n")
+        self.line(f"const int64_t {name} = {text};")
+        return name
+
+    def address(self, base: Buffer, indices: Sequence[str]) -> str:
+        """&base[indices]"""
+        offset = plus([times(i, s) for i, s in zip(indices, base.strides, strict=True)] or ["0"])
+        return base.pointer if offset == "0" else f"{base.pointer} + {offset}"
+
+    # --- ops ---------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """All ops of a block but its terminator."""
+        for op in block.ops:
+            if op is block.last_op and op.name in (
+                "scf.yield",
+                "func.return",
+                "scf.forall.in_parallel",
+                "scf.reduce",
+                "scf.condition",
+            ):
+                return
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        """One op."""
+        handler = HANDLERS.get(op.name)
+        if handler is not None:
+            handler(self, op)
+            return
+        if len(op.results) == 1 and not op.regions:
+            text = self.expressions.print(op, [self.name(o) for o in op.operands])
+            if text is not None:
+                if is_literal(text):
+                    self.names[op.results[0]] = text
+                else:
+                    self.define(op.results[0], text)
+                return
+        raise UnsupportedError("no C for this op", op=op.name, location=str(op.location))
+
+    def load_element(self, base: Buffer, indices: Sequence[str]) -> str:
+        """base[indices]"""
+        offset = plus([times(i, s) for i, s in zip(indices, base.strides, strict=True)] or ["0"])
+        return f"{base.pointer}[{offset}]"
+
+    def carried(self, results: Sequence[SSAValue], inits: Sequence[SSAValue]) -> list[str]:
+        """Declares variables that hold loop-carried values, set to their start."""
+        names: list[str] = []
+        for result, init in zip(results, inits, strict=True):
+            name = self.fresh("x")
+            self.line(f"{self.expressions.type(result.type)} {name} = {self.name(init)};")
+            names.append(name)
+        return names
+
+    def assign(self, names: Sequence[str], values: Sequence[SSAValue]) -> None:
+        """names = values, all at once."""
+        texts = [self.name(v) for v in values]
+        pairs = [(n, t, v) for n, t, v in zip(names, texts, values, strict=True) if n != t]
+        if any(t in names for _, t, _ in pairs):
+            temps: list[str] = []
+            for _, text, value in pairs:
+                temp = self.fresh("t")
+                self.line(f"const {self.expressions.type(value.type)} {temp} = {text};")
+                temps.append(temp)
+            pairs = [(n, t, v) for (n, _, v), t in zip(pairs, temps, strict=True)]
+        for name, text, _ in pairs:
+            self.line(f"{name} = {text};")
+
+    def nested(self, region: Region, opening: str) -> None:
+        """{ block }"""
+        self.line(opening + " {")
+        self.depth += 1
+        self.scopes.append([])
+        self.block(region.block)
+
+    def close(self) -> None:
+        """}"""
+        self.depth -= 1
+        self.line("}")
+
+    def release(self) -> None:
+        """Frees what the innermost block allocated."""
+        for pointer, number in self.scopes.pop():
+            self.line(f"rt->free({pointer}); owned[{number}] = NULL;")
+
+    def contiguous_strides(self, sizes: Sequence[str]) -> list[str]:
+        """Row-major strides of sizes."""
+        strides: list[str] = []
+        step = "1"
+        for size in reversed(sizes):
+            strides.append(step)
+            step = self.hold(times(step, size))
+        return strides[::-1]
+
+    def fail(self, condition: str, number: int | str) -> None:
+        """Leaves with a trap when the condition holds (a workgroup only notes it)."""
+        if self.in_workgroup:
+            self.line(f"if ({condition}) *d->trap = {number};")
+        else:
+            self.line(f"if ({condition}) {{ status = {number}; goto done; }}")
+
+
+Handler = Callable[[Printer, Operation], None]
+HANDLERS: dict[str, Handler] = {}
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Registers the printer of ops by name."""
+
+    def register(function: Handler) -> Handler:
+        for name in names:
+            HANDLERS[name] = function
+        return function
+
+    return register

@@ -1,0 +1,307 @@
+"""
+The state of `irees-bufferize-dispatch` for one kernel: which buffer holds each tensor value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, func, memref, tensor
+from xdsl.dialects.builtin import (
+    FunctionType,
+    MemRefType,
+    TensorType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.iree_tensor_ext import (
+    DispatchTensorLoadOp,
+    DispatchTensorStoreOp,
+    DispatchTensorType,
+)
+from irees.errors import UnsupportedError
+from irees.transforms.utils.constants import splat_scalar
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    dynamic_dims,
+    kept_dims,
+    load_inside,
+    mixed,
+)
+from irees.transforms.utils.structured import copy_region, generic
+from irees.transforms.utils.views import subview
+
+
+def buffer_type(tensor_type: Attribute) -> MemRefType:
+    """The row-major memref type of a tensor type."""
+    assert isinstance(tensor_type, TensorType)
+    return MemRefType(tensor_type.get_element_type(), tensor_type.get_shape())
+
+
+def copy_op(source: SSAValue, target: SSAValue) -> linalg.GenericOp:
+    """An elementwise copy between buffers of one shape."""
+    assert isinstance(source.type, MemRefType)
+    rank = source.type.get_num_dims()
+    element = source.type.get_element_type()
+    identity = AffineMap.identity(rank)
+    return generic(
+        [source],
+        [target],
+        [identity, identity],
+        ["parallel"] * rank,
+        copy_region([element, element], 0, element),
+    )
+
+
+@dataclass
+class Bufferization:
+    """The state of one function: which buffer holds each tensor value."""
+
+    function: func.FuncOp
+    buffers: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    owned: set[SSAValue] = field(default_factory=set)
+    """Buffers that this kernel may write: its own allocations and its outputs."""
+    whole: set[Operation] = field(default_factory=set)
+    """Loads and stores of all of a dispatch tensor."""
+
+    def run(self) -> None:
+        """Bufferizes the function in place."""
+        block = self.function.body.block
+        self.whole = {
+            op
+            for op in block.ops
+            if isinstance(op, DispatchTensorLoadOp | DispatchTensorStoreOp) and op.full()
+        }
+        for argument in block.args:
+            if isinstance(argument.type, DispatchTensorType):
+                writable = argument.type.access.data != "readonly"
+                Rewriter.replace_value_with_new_type(
+                    argument, buffer_type(argument.type.bound_type)
+                )
+                argument = block.args[argument.index]
+                if writable:
+                    self.owned.add(argument)
+        self.function.function_type = FunctionType.from_lists([a.type for a in block.args], [])
+        old = list(block.ops)
+        for op in old:
+            self.convert(op)
+        for op in reversed(old):
+            if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(
+                op, DispatchTensorStoreOp
+            ):
+                Rewriter.erase_op(op, safe_erase=False)
+
+    def convert(self, op: Operation) -> None:
+        """Emits the buffer form of one op before it."""
+        builder = IndexBuilder(InsertPoint.before(op))
+        match op:
+            case DispatchTensorLoadOp():
+                self.buffers[op.result] = self._slice(op, op.source, builder)
+            case DispatchTensorStoreOp():
+                source = self.buffers[op.value]
+                if op in self.whole and source is op.target:
+                    return
+                target = self._slice(op, op.target, builder)
+                self._copy(source, target, builder)
+            case tensor.EmptyOp():
+                pass
+            case arith.ConstantOp() if isinstance(op.result.type, TensorType):
+                self._splat(op, builder)
+            case tensor.ExtractSliceOp():
+                sizes = mixed(op.static_sizes.get_values(), op.sizes)
+                assert isinstance(op.result.type, TensorType)
+                view = subview(
+                    self._read(op.source, builder),
+                    mixed(op.static_offsets.get_values(), op.offsets),
+                    sizes,
+                    mixed(op.static_strides.get_values(), op.strides),
+                    kept_dims(sizes, op.result.type.get_shape()),
+                )
+                self.buffers[op.result] = builder.insert(view).results[0]
+            case tensor.InsertSliceOp():
+                target = self._destination(op.result, op.dest, builder, reads_init=True)
+                sizes = mixed(op.static_sizes.get_values(), op.sizes)
+                assert isinstance(op.source.type, TensorType)
+                view = subview(
+                    target,
+                    mixed(op.static_offsets.get_values(), op.offsets),
+                    sizes,
+                    mixed(op.static_strides.get_values(), op.strides),
+                    kept_dims(sizes, op.source.type.get_shape()),
+                )
+                self._copy(self._read(op.source, builder), builder.insert(view).results[0], builder)
+                self.buffers[op.result] = target
+            case tensor.InsertOp():
+                target = self._destination(op.result, op.dest, builder, reads_init=True)
+                builder.insert(memref.StoreOp.get(op.scalar, target, op.indices))
+                self.buffers[op.result] = target
+            case tensor.ExtractOp():
+                load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
+                op.result.replace_all_uses_with(load)
+            case linalg.GenericOp():
+                self._destination_style(op, builder)
+            case _ if op.name.startswith("iree_linalg_ext."):
+                self._destination_style(op, builder)
+            case _ if any(isinstance(o.type, TensorType) for o in op.operands):
+                raise UnsupportedError(
+                    "a kernel cannot hold this op on tensors", op=op.name, location=str(op.location)
+                )
+            case _:
+                pass
+
+    def _slice(
+        self,
+        op: DispatchTensorLoadOp | DispatchTensorStoreOp,
+        bound: SSAValue,
+        builder: IndexBuilder,
+    ) -> SSAValue:
+        if op in self.whole:
+            return bound
+        view = subview(
+            bound,
+            mixed(op.static_offsets.get_values(), op.offsets),
+            mixed(op.static_sizes.get_values(), op.sizes),
+            mixed(op.static_strides.get_values(), op.strides),
+        )
+        return builder.insert(view).results[0]
+
+    def _splat(self, op: arith.ConstantOp, builder: IndexBuilder) -> None:
+        target = self._allocate(op.result, builder)
+        scalar = splat_scalar(op)
+        assert scalar is not None
+        value = builder.insert(scalar).results[0]
+        assert isinstance(target.type, MemRefType)
+        rank = target.type.get_num_dims()
+        body = copy_region([value.type, value.type], 0, value.type)
+        builder.insert(
+            generic(
+                [value],
+                [target],
+                [AffineMap(rank, 0, ()), AffineMap.identity(rank)],
+                ["parallel"] * rank,
+                body,
+            )
+        )
+        self.buffers[op.result] = target
+
+    def _copy(self, source: SSAValue, target: SSAValue, builder: IndexBuilder) -> None:
+        if source is not target:
+            builder.insert(copy_op(source, target))
+
+    def _allocate(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
+        """A new buffer for a value: where it will be stored if that is known."""
+        home = self._home(value)
+        if home is not None:
+            return home
+        sizes = dynamic_dims(value, builder)
+        alloc = memref.AllocOp(sizes, [], buffer_type(value.type))
+        buffer = builder.insert(alloc).results[0]
+        self.owned.add(buffer)
+        return buffer
+
+    def _home(self, value: SSAValue) -> SSAValue | None:
+        """The output that a value ends up in, when it can be computed right there."""
+        stores = [u.operation for u in value.uses if isinstance(u.operation, DispatchTensorStoreOp)]
+        if len(stores) == 1 and stores[0] in self.whole:
+            return stores[0].target
+        writers = [u for u in value.uses if self._overwrites(u.operation, u.index)]
+        if stores or len(writers) != 1 or len(list(value.uses)) != 1:
+            return None
+        op = writers[0].operation
+        if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+            return self._home(op.result)
+        outputs = list(op.outputs)
+        return self._home(op.results[outputs.index(value)])
+
+    @staticmethod
+    def _overwrites(op: Operation, index: int) -> bool:
+        if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+            return index == 1
+        outputs = getattr(op, "outputs", None)
+        if outputs is None:
+            return False
+        return index >= len(op.operands) - len(outputs)
+
+    def _destination(
+        self, result: SSAValue, init: SSAValue, builder: IndexBuilder, *, reads_init: bool
+    ) -> SSAValue:
+        """The buffer that will hold `result`, filled with `init` where that is read."""
+        held = self.buffers.get(init)
+        if held is None or not reads_init:
+            return self._allocate(result, builder)
+        op = result.owner
+        last_use = all(
+            u.operation is op
+            or (
+                self._before(u.operation, op) and not isinstance(u.operation, tensor.ExtractSliceOp)
+            )
+            for u in init.uses
+        )
+        if held in self.owned and last_use:
+            return held
+        target = self._allocate(result, builder)
+        self._copy(held, target, builder)
+        return target
+
+    @staticmethod
+    def _before(first: Operation, second: Operation) -> bool:
+        while first.parent_block() is not second.parent_block():
+            parent = first.parent_op()
+            if parent is None:
+                return False
+            first = parent
+        return first.is_before_in_block(second)
+
+    def _destination_style(self, op: Operation, builder: IndexBuilder) -> None:
+        inits = list(op.outputs)
+        count = len(op.operands) - len(inits)
+        taken: list[SSAValue] = []
+        for position, init in enumerate(inits):
+            reads = not isinstance(op, linalg.GenericOp) or bool(
+                op.body.block.args[count + position].uses
+            )
+            if inits.count(init) > 1 and init in self.buffers and reads:
+                target = self._allocate(op.results[position], builder)
+                self._copy(self.buffers[init], target, builder)
+            else:
+                target = self._destination(op.results[position], init, builder, reads_init=reads)
+            if target in taken:
+                fresh = memref.AllocOp(
+                    list(getattr(target.owner, "dynamic_sizes", [])), [], target.type
+                )
+                target = builder.insert(fresh).results[0]
+            taken.append(target)
+        operands = [self._read(o, builder) for o in list(op.operands)[:count]] + taken
+        copy = type(op).create(
+            operands=operands,
+            result_types=[],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+            regions=[r.clone() for r in op.regions],
+        )
+        copy.location = op.location
+        builder.insert(copy)
+        self._convert_body(copy)
+        for result, buffer in zip(op.results, taken, strict=True):
+            self.buffers[result] = buffer
+
+    def _read(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
+        """The buffer of an input; a `tensor.empty` there (a pooling window) is only a shape."""
+        if isinstance(value.type, TensorType) and value not in self.buffers:
+            self.buffers[value] = self._allocate(value, builder)
+        return self.buffers.get(value, value)
+
+    def _convert_body(self, op: Operation) -> None:
+        """tensor.extract %t[...] in a body  =>  memref.load of its buffer"""
+        outside = IndexBuilder(InsertPoint.before(op))
+        for inner in list(op.walk()):
+            if isinstance(inner, tensor.ExtractOp):
+                here = IndexBuilder(InsertPoint.before(inner))
+                load = load_inside(self.buffers[inner.tensor], inner.indices, here, outside)
+                Rewriter.replace_op(inner, [], [load])
+            elif isinstance(inner, tensor.DimOp):
+                dim = memref.DimOp(self.buffers[inner.source], inner.index)
+                Rewriter.replace_op(inner, dim)

@@ -1,0 +1,431 @@
+"""
+One structured op as a loop nest, vectorized along one loop. Part of
+`irees-vectorize-structured-ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.transforms.utils.lanes import (
+    Kind,
+    Lane,
+    NotVectorizableError,
+    evaluate,
+    has_lanes,
+    lane_bytes,
+    materialize,
+    unit_stride,
+    vector_of,
+)
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.structured import (
+    affine_value,
+    iterators,
+    linear_form,
+    loop_sources,
+    maps,
+)
+
+COMBINERS = {
+    "arith.addf": "add",
+    "arith.mulf": "mul",
+    "arith.maximumf": "maximumf",
+    "arith.minimumf": "minimumf",
+    "arith.maxnumf": "maxnumf",
+    "arith.minnumf": "minnumf",
+    "arith.addi": "add",
+    "arith.muli": "mul",
+    "arith.maxsi": "maxsi",
+    "arith.minsi": "minsi",
+    "arith.maxui": "maxui",
+    "arith.minui": "minui",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
+}
+"""Ops that may be applied in any order, with their `vector.reduction` kind."""
+
+ACCUMULATORS = 4
+
+
+@dataclass
+class Nest:
+    """One structured op being lowered."""
+
+    op: linalg.GenericOp
+    vector_bytes: int
+    reassociate: bool
+    lanes: int = 1
+    axis: int | None = None
+    sizes: list[Size] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.maps = maps(self.op)
+        self.kinds = iterators(self.op)
+        self.block = self.op.body.block
+        self.inputs = len(self.op.inputs)
+
+    # --- choosing the loop to vectorize ------------------------------------------------
+
+    def strides(self, axis: int) -> list[str]:
+        """How each operand moves along a loop: `uniform`, `unit` or `other`."""
+        found: list[str] = []
+        for operand, indexing in zip(self.op.operands, self.maps, strict=True):
+            state = "uniform"
+            for position, expr in enumerate(indexing.results):
+                if axis not in expr.used_dims():
+                    continue
+                form = linear_form(expr)
+                last = position == len(indexing.results) - 1
+                if form is None or form[0][axis] != 1 or not last or not unit_stride(operand.type):
+                    state = "other"
+                    break
+                state = "unit"
+            found.append(state)
+        return found
+
+    def choose(self) -> None:
+        """Picks the loop to vectorize and the number of lanes. Raises NotVectorizableError."""
+        elements = [a.type for a in self.block.args] + [
+            r.type for o in self.block.ops for r in o.results
+        ]
+        stored = [e for e in elements if has_lanes(e)]
+        if not all(has_lanes(a.type) for a in self.block.args) or not stored:
+            raise NotVectorizableError("an element type has no vectors")
+        used = [a.type for a in self.block.args] + [
+            r.type
+            for o in self.block.ops
+            if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
+            for r in o.results
+        ]
+        widest = max((lane_bytes(e) for e in used if has_lanes(e)), default=8)
+        self.lanes = max(2, self.vector_bytes // widest)
+        reasons: list[str] = []
+        for axis in self._candidates():
+            strides = self.strides(axis)
+            if "other" in strides:
+                reasons.append(f"loop {axis} is strided")
+                continue
+            outputs = strides[self.inputs :]
+            if self.kinds[axis] == "parallel" and all(s == "unit" for s in outputs):
+                self.axis = axis
+                return
+            if self.kinds[axis] == "reduction" and all(s == "uniform" for s in outputs):
+                if self.combiners() is None:
+                    reasons.append("the reduction has no known combiner")
+                    continue
+                if not self.reassociate:
+                    reasons.append("strict floating point keeps the order of a reduction")
+                    continue
+                self.axis = axis
+                return
+        raise NotVectorizableError("; ".join(reasons) or "no loop is contiguous")
+
+    def _candidates(self) -> list[int]:
+        parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
+        reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
+        return parallel[::-1] + reduction[::-1]
+
+    def combiners(self) -> list[Operation] | None:
+        """For each output, the op that folds a new point into its accumulator, or None."""
+        found: list[Operation] = []
+        terminator = self.block.last_op
+        assert terminator is not None
+        for argument, value in zip(
+            self.block.args[self.inputs :], terminator.operands, strict=True
+        ):
+            op = value.owner
+            if (
+                not isinstance(op, Operation)
+                or op.name not in COMBINERS
+                or len(list(argument.uses)) != 1
+                or argument not in op.operands
+                or len(list(value.uses)) != 1
+            ):
+                return None
+            found.append(op)
+        return found
+
+    # --- building the loops ------------------------------------------------------------
+
+    def build(self) -> None:
+        """Replaces the op by its loops."""
+        here = IndexBuilder(InsertPoint.before(self.op))
+        self.sizes = self._sizes(here)
+        parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
+        reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
+        if self.axis in parallel:
+            parallel.remove(self.axis)
+            parallel.append(self.axis)
+        if self.axis in reduction:
+            reduction.remove(self.axis)
+            reduction.append(self.axis)
+        self.reduction = reduction
+        self._parallel(parallel, {}, here)
+        Rewriter.erase_op(self.op)
+
+    def _sizes(self, builder: IndexBuilder) -> list[Size]:
+        sizes: list[Size] = []
+        for source in loop_sources(self.op):
+            assert source is not None
+            operand = self.op.operands[source[0]]
+            assert isinstance(operand.type, MemRefType)
+            size = operand.type.get_shape()[source[1]]
+            if size >= 0:
+                sizes.append(size)
+            else:
+                index = builder.value(source[1])
+                sizes.append(builder.insert(memref.DimOp(operand, index)).results[0])
+        return sizes
+
+    def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+        if not loops:
+            self._point(ivs, at, lanes=1)
+            return
+        loop, rest = loops[0], loops[1:]
+        size = self.sizes[loop]
+        if isinstance(size, int) and size == 1 and loop != self.axis:
+            self._parallel(rest, {**ivs, loop: 0}, at)
+            return
+        if loop != self.axis:
+            body, iv, inner = for_loop(at, 0, size, 1)
+            self._parallel(rest, {**ivs, loop: iv}, inner)
+            body()
+            return
+        main = at.mul(at.floordiv(size, self.lanes), self.lanes)
+        if not (isinstance(main, int) and main == 0):
+            body, iv, inner = for_loop(at, 0, main, self.lanes)
+            self._point({**ivs, loop: iv}, inner, lanes=self.lanes)
+            body()
+        if isinstance(main, int) and isinstance(size, int):
+            self._rest(loop, main, size, ivs, at)
+            return
+        body, iv, inner = for_loop(at, main, size, 1)
+        self._point({**ivs, loop: iv}, inner, lanes=1)
+        body()
+
+    def _rest(
+        self, loop: int, start: int, size: int, ivs: dict[int, Size], at: IndexBuilder
+    ) -> None:
+        """The points past the last whole vector, in vectors of half as many lanes each time."""
+        lanes = self.lanes // 2
+        while start < size:
+            if start + lanes <= size:
+                self._point({**ivs, loop: start}, at, lanes=lanes)
+                start += lanes
+            else:
+                lanes //= 2
+
+    def _access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
+        dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
+        return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
+
+    def _read(self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
+        operand = self.op.operands[position]
+        if not isinstance(operand.type, MemRefType):
+            return Lane(operand, Kind.UNIFORM)
+        indices = self._access(position, ivs, at)
+        if lanes > 1 and self.axis is not None and self._moves(position):
+            kind = vector_of(operand.type.get_element_type(), lanes)
+            return Lane(at.insert(vector.LoadOp(operand, indices, kind)).results[0], Kind.VECTOR)
+        return Lane(at.insert(memref.LoadOp.get(operand, indices)).results[0], Kind.UNIFORM)
+
+    def _moves(self, position: int) -> bool:
+        return any(self.axis in e.used_dims() for e in self.maps[position].results)
+
+    def _write(
+        self, position: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> None:
+        target = self.op.operands[self.inputs + position]
+        indices = self._access(self.inputs + position, ivs, at)
+        if lanes > 1:
+            at.insert(vector.StoreOp(value, target, indices))
+        else:
+            at.insert(memref.StoreOp.get(value, target, indices))
+
+    def _apply(
+        self, accs: Sequence[Lane], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> list[Lane]:
+        arguments = [
+            self._read(i, ivs, at, lanes)
+            if self.block.args[i].uses
+            else Lane(self.op.operands[i], Kind.UNIFORM)
+            for i in range(self.inputs)
+        ]
+
+        def index_of(loop: int) -> Lane:
+            value = at.value(ivs.get(loop, 0))
+            return Lane(value, Kind.IOTA if loop == self.axis and lanes > 1 else Kind.UNIFORM)
+
+        return evaluate(self.block, [*arguments, *accs], lanes, at.insert, index_of)
+
+    def _point(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
+        outputs = len(self.op.outputs)
+        if not self.reduction:
+            accs = [
+                self._read(self.inputs + i, ivs, at, lanes)
+                if self.block.args[self.inputs + i].uses
+                else Lane(self.op.outputs[i], Kind.UNIFORM)
+                for i in range(outputs)
+            ]
+            for i, result in enumerate(self._apply(accs, ivs, at, lanes)):
+                value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
+                self._write(i, value, ivs, at, lanes)
+            return
+        accs = [self._read(self.inputs + i, ivs, at, lanes) for i in range(outputs)]
+        if self.axis in self.reduction:
+            results = self._reduce_vector([a.value for a in accs], ivs, at)
+        else:
+            start = [materialize(a, lanes, at.insert) if lanes > 1 else a.value for a in accs]
+            results = self._reduce(self.reduction, start, ivs, at, lanes)
+        for i, value in enumerate(results):
+            self._write(i, value, ivs, at, lanes)
+
+    def _reduce(
+        self,
+        loops: Sequence[int],
+        accs: list[SSAValue],
+        ivs: dict[int, Size],
+        at: IndexBuilder,
+        lanes: int,
+    ) -> list[SSAValue]:
+        if not loops:
+            kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+            results = self._apply([Lane(a, kind) for a in accs], ivs, at, lanes)
+            return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
+        body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, accs)
+        carried = body.arguments
+        return body(self._reduce(loops[1:], carried, {**ivs, loops[0]: iv}, inner, lanes))
+
+    def _reduce_vector(
+        self, accs: list[SSAValue], ivs: dict[int, Size], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """Reduces along the vectorized loop: vector accumulators, then a scalar rest."""
+        combiners = self.combiners()
+        assert combiners is not None
+        assert self.axis is not None
+        lanes = self.lanes
+        neutral = [
+            at.insert(
+                vector.BroadcastOp(
+                    at.insert(neutral_element(c)).results[0], vector_of(c.results[0].type, lanes)
+                )
+            ).results[0]
+            for c in combiners
+        ]
+        outer = self.reduction[:-1]
+        carried = [*(neutral * ACCUMULATORS), *accs]
+        carried = self._reduce_rows(outer, carried, ivs, at)
+        vectors, scalars = carried[: -len(accs)], carried[-len(accs) :]
+        width = len(accs)
+        results: list[SSAValue] = []
+        for i, combiner in enumerate(combiners):
+            total = vectors[i]
+            for k in range(1, ACCUMULATORS):
+                total = at.insert(combine(combiner, total, vectors[k * width + i])).results[0]
+            element = combiner.results[0].type
+            kind = vector.CombiningKindAttr(vector.CombiningKindFlag(COMBINERS[combiner.name]))
+            folded = at.insert(
+                vector.ReductionOp.create(
+                    operands=[total], result_types=[element], properties={"kind": kind}
+                )
+            ).results[0]
+            results.append(at.insert(combine(combiner, folded, scalars[i])).results[0])
+        return results
+
+    def _reduce_rows(
+        self, loops: Sequence[int], carried: list[SSAValue], ivs: dict[int, Size], at: IndexBuilder
+    ) -> list[SSAValue]:
+        if loops:
+            body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, carried)
+            return body(self._reduce_rows(loops[1:], body.arguments, {**ivs, loops[0]: iv}, inner))
+        assert self.axis is not None
+        axis, lanes = self.axis, self.lanes
+        size = self.sizes[axis]
+        width = len(self.op.outputs)
+        vectors, scalars = carried[:-width], carried[-width:]
+        step = lanes * ACCUMULATORS
+        many = at.mul(at.floordiv(size, step), step)
+        if not (isinstance(many, int) and many == 0):
+            body, iv, inner = for_loop(at, 0, many, step, vectors)
+            out: list[SSAValue] = []
+            for k in range(ACCUMULATORS):
+                place = inner.add(iv, k * lanes)
+                mine = [Lane(a, Kind.VECTOR) for a in body.arguments[k * width : (k + 1) * width]]
+                out += [
+                    materialize(r, lanes, inner.insert)
+                    for r in self._apply(mine, {**ivs, axis: place}, inner, lanes)
+                ]
+            vectors = body(out)
+        main = at.mul(at.floordiv(size, lanes), lanes)
+        if not (isinstance(main, int) and main == many):
+            body, iv, inner = for_loop(at, many, main, lanes, vectors[:width])
+            mine = [Lane(a, Kind.VECTOR) for a in body.arguments]
+            out = [
+                materialize(r, lanes, inner.insert)
+                for r in self._apply(mine, {**ivs, axis: iv}, inner, lanes)
+            ]
+            vectors = [*body(out), *vectors[width:]]
+        if not (isinstance(main, int) and main == size):
+            body, iv, inner = for_loop(at, main, size, 1, scalars)
+            mine = [Lane(a, Kind.UNIFORM) for a in body.arguments]
+            scalars = body([r.value for r in self._apply(mine, {**ivs, axis: iv}, inner, 1)])
+        return [*vectors, *scalars]
+
+
+def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
+    """The combiner applied to two accumulators."""
+    return type(combiner).create(
+        operands=[lhs, rhs],
+        result_types=[lhs.type],
+        properties=dict(combiner.properties),
+        attributes=dict(combiner.attributes),
+    )
+
+
+def neutral_element(combiner: Operation) -> arith.ConstantOp:
+    """The constant that a combiner leaves every value unchanged by."""
+    element: Attribute = combiner.results[0].type
+    name = COMBINERS[combiner.name]
+    if isinstance(element, IntegerType | IndexType):
+        width = element.width.data if isinstance(element, IntegerType) else 64
+        values = {
+            "add": 0,
+            "mul": 1,
+            "or": 0,
+            "xor": 0,
+            "and": -1,
+            "maxui": 0,
+            "minui": -1,
+            "maxsi": -(1 << (width - 1)),
+            "minsi": (1 << (width - 1)) - 1,
+        }
+        value = values[name]
+        if width == 1:
+            value = value & 1
+        return arith.ConstantOp(IntegerAttr(value, element))
+    inf = float("inf")
+    floats = {
+        "add": -0.0,
+        "mul": 1.0,
+        "maximumf": -inf,
+        "minimumf": inf,
+        "maxnumf": float("nan"),
+        "minnumf": float("nan"),
+    }
+    return arith.ConstantOp(FloatAttr(floats[name], element))

@@ -1,0 +1,140 @@
+"""Formulas on f32 scalars or vectors, built as IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    VectorType,
+    f32,
+    i1,
+    i32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+
+class Formula:
+    """Builds arithmetic on f32 scalars or vectors in front of an op."""
+
+    def __init__(self, op: Operation):
+        self.point = InsertPoint.before(op)
+        kind = op.results[0].type
+        self.lanes = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
+
+    def kind(self, element: Attribute) -> Attribute:
+        """The type of values of this formula with that element type."""
+        return VectorType(element, [self.lanes]) if self.lanes else element
+
+    def _insert(self, op: Operation) -> SSAValue:
+        Rewriter.insert_op(op, self.point)
+        return op.results[0]
+
+    def number(self, value: float) -> SSAValue:
+        """A float constant."""
+        if not self.lanes:
+            return self._insert(arith.ConstantOp(FloatAttr(value, f32)))
+        data = DenseIntOrFPElementsAttr.from_list(self.kind(f32), [value])
+        return self._insert(arith.ConstantOp(data))
+
+    def integer(self, value: int) -> SSAValue:
+        """An i32 constant."""
+        if not self.lanes:
+            return self._insert(arith.ConstantOp(IntegerAttr(value, i32)))
+        data = DenseIntOrFPElementsAttr.from_list(self.kind(i32), [value])
+        return self._insert(arith.ConstantOp(data))
+
+    def _binary(self, op: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        properties = {}
+        if op in (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp):
+            properties = {"fastmath": arith.FastMathFlagsAttr("none")}
+        return self._insert(
+            op.create(operands=[a, b], result_types=[a.type], properties=properties)
+        )
+
+    def add(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
+        """a + b"""
+        return self._binary(arith.AddfOp, a, b if isinstance(b, SSAValue) else self.number(b))
+
+    def sub(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
+        """a - b"""
+        return self._binary(arith.SubfOp, a, b if isinstance(b, SSAValue) else self.number(b))
+
+    def mul(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
+        """a * b"""
+        return self._binary(arith.MulfOp, a, b if isinstance(b, SSAValue) else self.number(b))
+
+    def div(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """a / b"""
+        return self._binary(arith.DivfOp, a, b)
+
+    def int_op(self, op: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        """An op on i32."""
+        return self._binary(op, a, b)
+
+    def less(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
+        """a < b"""
+        rhs = b if isinstance(b, SSAValue) else self.number(b)
+        op = arith.CmpfOp.create(
+            operands=[a, rhs],
+            result_types=[self.kind(i1)],
+            properties={
+                "predicate": IntegerAttr(4, 64),
+                "fastmath": arith.FastMathFlagsAttr("none"),
+            },
+        )
+        return self._insert(op)
+
+    def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        """condition ? a : b"""
+        return self._insert(
+            arith.SelectOp.create(operands=[condition, a, b], result_types=[a.type])
+        )
+
+    def bits(self, a: SSAValue) -> SSAValue:
+        """The bits of a float."""
+        return self._insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(i32)]))
+
+    def from_bits(self, a: SSAValue) -> SSAValue:
+        """The float of some bits."""
+        return self._insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(f32)]))
+
+    def to_float(self, a: SSAValue) -> SSAValue:
+        """An i32 as a float."""
+        return self._insert(arith.SIToFPOp.create(operands=[a], result_types=[self.kind(f32)]))
+
+    def sqrt(self, a: SSAValue) -> SSAValue:
+        """sqrt(a)"""
+        return self._insert(
+            math.SqrtOp.create(
+                operands=[a],
+                result_types=[a.type],
+                properties={"fastmath": arith.FastMathFlagsAttr("none")},
+            )
+        )
+
+    def clamp(self, a: SSAValue, low: float, high: float) -> SSAValue:
+        """min(max(a, low), high), NaN kept"""
+        lowest, highest = self.number(low), self.number(high)
+        a = self.select(self.less(a, lowest), lowest, a)
+        return self.select(self.less(highest, a), highest, a)
+
+    def horner(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+        """The polynomial with these coefficients, highest power first."""
+        total = self.number(coefficients[0])
+        for coefficient in coefficients[1:]:
+            total = self.add(self.mul(total, x), coefficient)
+        return total
+
+    def absolute(self, a: SSAValue) -> SSAValue:
+        """|a|"""
+        return self.from_bits(self.int_op(arith.AndIOp, self.bits(a), self.integer(0x7FFFFFFF)))
+
+    def with_sign(self, a: SSAValue, sign: SSAValue) -> SSAValue:
+        """a >= 0 with the sign of another float"""
+        bit = self.int_op(arith.AndIOp, self.bits(sign), self.integer(-(1 << 31)))
+        return self.from_bits(self.int_op(arith.OrIOp, self.bits(a), bit))

@@ -1,0 +1,85 @@
+"""Views of buffers: their strides, and slices of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    i64,
+)
+from xdsl.ir import SSAValue
+
+from irees.transforms.utils.shapes import Size, split
+
+
+def strides_of(buffer: MemRefType) -> list[int]:
+    """Static strides of a memref type, DYNAMIC_INDEX where unknown."""
+    if isinstance(buffer.layout, StridedLayoutAttr):
+        return [DYNAMIC_INDEX if isinstance(s, NoneAttr) else s.data for s in buffer.layout.strides]
+    strides: list[int] = []
+    step = 1
+    for size in reversed(buffer.get_shape()):
+        strides.append(step)
+        step = DYNAMIC_INDEX if size == DYNAMIC_INDEX or step == DYNAMIC_INDEX else step * size
+    return strides[::-1]
+
+
+def subview(
+    source: SSAValue,
+    offsets: Sequence[Size],
+    sizes: Sequence[Size],
+    strides: Sequence[Size],
+    kept: Sequence[int] | None = None,
+) -> memref.SubviewOp:
+    """A strided view of part of a buffer; `kept` lists the dims that survive rank reduction."""
+    source_type = source.type
+    assert isinstance(source_type, MemRefType)
+    kept = range(len(sizes)) if kept is None else kept
+    static_offsets, dynamic_offsets = split(offsets)
+    static_sizes, dynamic_sizes = split(sizes)
+    static_strides, dynamic_strides = split(strides)
+    base = strides_of(source_type)
+
+    def times(a: int, b: int) -> int:
+        return DYNAMIC_INDEX if DYNAMIC_INDEX in (a, b) else a * b
+
+    result_strides = [times(base[d], static_strides[d]) for d in kept]
+    start = (
+        0
+        if not isinstance(source_type.layout, StridedLayoutAttr)
+        else (
+            DYNAMIC_INDEX
+            if source_type.layout.offset is None or isinstance(source_type.layout.offset, NoneAttr)
+            else source_type.layout.offset.data
+        )
+    )
+    for offset, stride in zip(static_offsets, base, strict=True):
+        if offset == 0:
+            continue
+        step = times(offset, stride)
+        start = DYNAMIC_INDEX if DYNAMIC_INDEX in (start, step) else start + step
+    result = MemRefType(
+        source_type.get_element_type(),
+        [static_sizes[d] for d in kept],
+        StridedLayoutAttr(
+            [None if s == DYNAMIC_INDEX else s for s in result_strides],
+            None if start == DYNAMIC_INDEX else start,
+        ),
+        source_type.memory_space,
+    )
+    return memref.SubviewOp(
+        source,
+        dynamic_offsets,
+        dynamic_sizes,
+        dynamic_strides,
+        DenseArrayBase.from_list(i64, static_offsets),
+        DenseArrayBase.from_list(i64, static_sizes),
+        DenseArrayBase.from_list(i64, static_strides),
+        result,
+    )
