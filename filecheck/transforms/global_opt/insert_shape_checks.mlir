@@ -56,6 +56,8 @@ func.func @window(%x: tensor<?xf32>, %w: tensor<3xf32>, %o: tensor<?xf32>) -> te
 // CHECK-NEXT:    cf.assert %[[INSIDE]], "the slice of tensor.extract_slice must lie inside dim 0"
 // CHECK:         %[[POSITIVE:.*]] = arith.cmpi sle, %{{.*}}, %at : index
 // CHECK-NEXT:    cf.assert %[[POSITIVE]], "an offset or size of tensor.extract_slice is negative"
+// CHECK:         %[[SMALL:.*]] = arith.cmpi sle, %at, %{{.*}} : index
+// CHECK-NEXT:    cf.assert %[[SMALL]], "an offset or size of tensor.extract_slice is too large"
 func.func @slice(%x: tensor<8xf32>, %at: index) -> tensor<4xf32> {
   %r = tensor.extract_slice %x[%at] [4] [1] : tensor<8xf32> to tensor<4xf32>
   return %r : tensor<4xf32>
@@ -72,6 +74,21 @@ func.func @slice(%x: tensor<8xf32>, %at: index) -> tensor<4xf32> {
 func.func @insertion(%x: tensor<?xf32>, %y: tensor<8xf32>, %n: index) -> tensor<8xf32> {
   %r = tensor.insert_slice %x into %y[2] [%n] [1] : tensor<?xf32> into tensor<8xf32>
   return %r : tensor<8xf32>
+}
+
+// What a body reads at the index of a loop must be as long as the loop.
+// CHECK-LABEL: func.func @extract
+// CHECK:         %[[T:.*]] = tensor.dim %t
+// CHECK:         %[[OK:.*]] = arith.cmpi sle, %{{.*}}, %[[T]] : index
+// CHECK-NEXT:    cf.assert %[[OK]], "a loop of linalg.generic runs past dim 0 of what it reads"
+func.func @extract(%t: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%o : tensor<?xf32>) {
+  ^bb0(%p: f32):
+    %i = linalg.index 0 : index
+    %v = tensor.extract %t[%i] : tensor<?xf32>
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
 }
 
 // Static shapes were checked when the program was verified.

@@ -55,9 +55,11 @@ func.func @constant(%x: tensor<2xf32>) -> tensor<2xf32> {
   return %r : tensor<2xf32>
 }
 
-// An element that the host needs is loaded.
+// An element that the host needs is loaded, from the nearest place inside.
 // CHECK-LABEL: func.func @extract
-// CHECK-NEXT:    memref.load %x[%i] : memref<4xi64>
+// CHECK:         %[[LOW:.*]] = arith.minsi %i, %{{.*}} : index
+// CHECK:         %[[AT:.*]] = arith.maxsi %[[LOW]], %{{.*}} : index
+// CHECK-NEXT:    memref.load %x[%[[AT]]] : memref<4xi64>
 func.func @extract(%x: tensor<4xi64>, %i: index) -> i64 {
   %v = tensor.extract %x[%i] : tensor<4xi64>
   return %v : i64

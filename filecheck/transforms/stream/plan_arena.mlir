@@ -52,10 +52,13 @@ func.func @no_reuse_of_viewed(%x: memref<16xf32>, %r: memref<16xf32>) {
   return
 }
 
-// Dynamic ones follow the static ones, with sizes that are known at the top.
+// Dynamic ones follow the static ones, with sizes that are known at the top and fit into memory.
 // CHECK-LABEL: func.func @dynamic
 // CHECK:         %[[N:.*]] = memref.dim %x
 // CHECK:         %[[BYTES:.*]] = arith.muli %[[N]], %{{.*}} : index
+// CHECK:         %[[WIDE:.*]] = arith.mulf %{{.*}} : f64
+// CHECK:         %[[FITS:.*]] = arith.cmpf olt, %[[WIDE]], %{{.*}} : f64
+// CHECK-NEXT:    cf.assert %[[FITS]], "the temporaries do not fit into memory"
 // CHECK:         arith.divui
 // CHECK:         %[[PADDED:.*]] = arith.muli
 // CHECK:         %[[STATIC:.*]] = arith.constant 64 : index

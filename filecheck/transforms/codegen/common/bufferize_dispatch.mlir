@@ -106,13 +106,38 @@ flow.executable @slices {
   }
 }
 
-// A tensor that a body reads anywhere becomes a memref there.
+// A tensor that a body reads anywhere becomes a memref there; the place is moved inside.
 // CHECK-LABEL: flow.executable @gather
-// CHECK:         %[[I:.*]] = linalg.index 0 : index
-// CHECK-NEXT:          memref.load %a[%[[I]]] : memref<8xf32>
+// CHECK:             %[[K:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK:             %[[LAST:.*]] = arith.constant 7 : index
+// CHECK-NEXT:        %[[LOW:.*]] = arith.minsi %[[K]], %[[LAST]] : index
+// CHECK:             %[[AT:.*]] = arith.maxsi %[[LOW]], %{{.*}} : index
+// CHECK-NEXT:        memref.load %a[%[[AT]]] : memref<8xf32>
 flow.executable @gather {
   builtin.module {
-    func.func @gather(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+    func.func @gather(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>>, %b: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xi64>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [8], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>> -> tensor<8xf32>
+      %i = iree_tensor_ext.dispatch.tensor.load %b, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xi64>> -> tensor<4xi64>
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%i : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+      ^bb0(%p: i64, %q: f32):
+        %k = arith.index_cast %p : i64 to index
+        %v = tensor.extract %x[%k] : tensor<8xf32>
+        linalg.yield %v : f32
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %y, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// The index of a loop is inside already: that was asserted on the host.
+// CHECK-LABEL: flow.executable @no_clamp
+// CHECK:             %[[I:.*]] = linalg.index 0 : index
+// CHECK-NEXT:        memref.load %a[%[[I]]] : memref<8xf32>
+flow.executable @no_clamp {
+  builtin.module {
+    func.func @no_clamp(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
       %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0], sizes = [8], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>> -> tensor<8xf32>
       %e = tensor.empty() : tensor<4xf32>
       %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%e : tensor<4xf32>) {
