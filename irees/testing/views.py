@@ -257,8 +257,8 @@ def topk(w: Writer) -> list[Value]:
     types = ", ".join(v.type for v in outs)
     w.line(
         f"{', '.join(r.name for r in results)} = iree_linalg_ext.topk_v2 "
-        f"dimension({dim}) is_sorted ins({a.name} : {a.type}) outs("
-        f"{', '.join(v.name for v in outs)} : {types}) {{"
+        f"dimension({dim}) is_sorted ins({a.name} : {a.type}) "
+        f"outs({', '.join(v.name for v in outs)} : {types}) {{"
     )
     w.line(f"^bb0({names[0]}: {a.element}, {names[1]}: {a.element}):")
     w.line(f"  {compare}")

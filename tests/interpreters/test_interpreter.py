@@ -126,7 +126,8 @@ def test_traps_and_unknown_ops_say_where():
 def test_constants_fold_at_numpy_speed():
     module = import_mlir(
         """
-        func.func @main(%a: tensor<3072x768xf32>, %e: tensor<768x3072xf32>) -> tensor<768x3072xf32> {
+        func.func @main(%a: tensor<3072x768xf32>, %e: tensor<768x3072xf32>)
+            -> tensor<768x3072xf32> {
           %0 = linalg.transpose ins(%a : tensor<3072x768xf32>) outs(%e : tensor<768x3072xf32>)
               permutation = [1, 0]
           return %0 : tensor<768x3072xf32>
