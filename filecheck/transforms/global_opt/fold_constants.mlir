@@ -38,6 +38,16 @@ func.func @chain() -> tensor<2xi32> {
   return %s : tensor<2xi32>
 }
 
+// A slice of a splat is a splat, wherever it starts and however large the splat is.
+// CHECK-LABEL: func.func @slice_of_splat
+// CHECK:         %[[S:.*]] = arith.constant dense<2.500000e+00> : tensor<2x3xf32>
+// CHECK-NEXT:    func.return %[[S]]
+func.func @slice_of_splat(%i: index) -> tensor<2x3xf32> {
+  %c = arith.constant dense<2.5> : tensor<1000x1000xf32>
+  %s = tensor.extract_slice %c[%i, 0] [2, 3] [1, 1] : tensor<1000x1000xf32> to tensor<2x3xf32>
+  return %s : tensor<2x3xf32>
+}
+
 // One operand is known only at run time.
 // CHECK-LABEL: func.func @no_argument
 // CHECK:         linalg.generic

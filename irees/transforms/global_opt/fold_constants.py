@@ -84,6 +84,8 @@ def fold_reshape(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> arith.Con
     kind = op.results[0].type
     if not isinstance(source, arith.ConstantOp) or not isinstance(kind, TensorType):
         return None
+    if not kind.has_static_shape():
+        return None
     if isinstance(source.value, DenseResourceAttr):
         return arith.ConstantOp(DenseResourceAttr(source.value.resource_handle, kind))
     if isinstance(source.value, DenseIntOrFPElementsAttr):
@@ -91,10 +93,24 @@ def fold_reshape(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> arith.Con
     return None
 
 
+def fold_slice_of_splat(op: tensor.ExtractSliceOp) -> arith.ConstantOp | None:
+    """slice(splat : A)[anywhere] : B  =>  splat : B"""
+    source = op.source.owner
+    kind = op.result.type
+    if not isinstance(source, arith.ConstantOp) or not isinstance(kind, TensorType):
+        return None
+    value = source.value
+    if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat():
+        return None
+    return arith.ConstantOp(DenseIntOrFPElementsAttr(kind, value.data)) if kind.has_static_shape() else None
+
+
 def fold(op: Operation) -> arith.ConstantOp | None:
     """op(constants)  =>  constant, or None when it stays"""
     if isinstance(op, RESHAPES):
         return fold_reshape(op)
+    if isinstance(op, tensor.ExtractSliceOp) and (new := fold_slice_of_splat(op)) is not None:
+        return new
     if not foldable(op):
         return None
     values = [
