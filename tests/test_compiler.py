@@ -1,0 +1,450 @@
+"""What a caller sees of a whole compilation: errors, traps, sizes, saved programs."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+import numpy as np
+import pytest
+
+import irees
+from irees.errors import ArgumentError, OutOfMemoryError, RuntimeTrap, VerifyError
+
+F32 = np.float32
+
+ADD = """
+func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.add ins(%a, %b : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+
+
+def compiled(text: str, **options):
+    return irees.compile(text, **options)
+
+
+# --- dims that must agree -----------------------------------------------------------------
+
+
+def test_dims_of_arguments_are_checked_before_anything_runs():
+    program = compiled(ADD)
+    with pytest.raises(ArgumentError, match="argument 1 dim 0 is 4, but must equal dim 0 of argument 0 = 3"):
+        program(np.zeros(3, F32), np.zeros(4, F32))
+    assert program(np.ones(3, F32), np.ones(3, F32)).tolist() == [2, 2, 2]
+
+
+def test_dims_that_are_computed_are_checked_by_the_program():
+    program = compiled(
+        """
+func.func @main(%a: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.negf ins(%a : tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+    )
+    assert program(np.ones(3, F32), 3).tolist() == [-1, -1, -1]
+    for wrong in (2, 4, -3, 1 << 62):
+        with pytest.raises(RuntimeTrap, match="dim 0 of operand 1 must equal dim 0 of operand 0"):
+            program(np.ones(3, F32), wrong)
+
+
+def test_static_dims_that_do_not_agree_are_an_error_of_the_program():
+    text = """
+func.func @main(%a: tensor<4xf32>, %b: tensor<5xf32>, %e: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.add ins(%a, %b : tensor<4xf32>, tensor<5xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+    with pytest.raises(VerifyError):
+        compiled(text)
+
+
+def test_a_window_must_lie_inside():
+    program = compiled(
+        """
+func.func @main(%x: tensor<?xf32>, %w: tensor<3xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i * 2 + j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<?xf32>, tensor<3xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+    )
+    weight = np.ones(3, F32)
+    assert program(np.ones(7, F32), weight, np.zeros(3, F32)).tolist() == [3, 3, 3]
+    with pytest.raises(RuntimeTrap, match="the window of linalg.generic must lie inside dim 0"):
+        program(np.ones(6, F32), weight, np.zeros(3, F32))
+
+
+SLICE = """
+func.func @main(%x: tensor<8xf32>, %i: index, %n: index, %s: index) -> tensor<?xf32> {
+  %r = tensor.extract_slice %x[%i] [%n] [%s] : tensor<8xf32> to tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+
+
+def test_a_slice_must_lie_inside():
+    program = compiled(SLICE)
+    x = np.arange(8, dtype=F32)
+    for i, n, s in ((1, 3, 2), (0, 8, 1), (7, 1, 100), (3, 0, 1), (8, 0, 1)):
+        assert np.array_equal(program(x, i, n, s), x[i : i + n * s : s][:n])
+    top = (1 << 63) - 1
+    for wrong in (
+        *((6, 3, 1), (-1, 3, 1), (0, -1, 1), (9, 0, 1), (6, 3, -2), (0, 2, 0)),
+        *((top, 3, 1), (top - 1, 2, 1), (0, (1 << 32) + 1, 1 << 32), (0, 3, 1 << 62), (0, top, 1)),
+    ):
+        with pytest.raises(RuntimeTrap):
+            program(x, *wrong)
+
+
+def test_what_is_inserted_has_the_size_of_its_slice():
+    program = compiled(
+        """
+func.func @main(%x: tensor<?xf32>, %y: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %r = tensor.insert_slice %x into %y[2] [%n] [1] : tensor<?xf32> into tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+"""
+    )
+    y = np.zeros(8, F32)
+    assert program(np.ones(3, F32), y, 3).tolist() == [0, 0, 1, 1, 1, 0, 0, 0]
+    for size, n in ((3, 2), (3, 6), (300, 3), (7, 7)):
+        with pytest.raises(RuntimeTrap):
+            program(np.ones(size, F32), y, n)
+
+
+# --- places that data chooses -------------------------------------------------------------
+
+GATHER = """
+func.func @main(%t: tensor<?xf32>, %i: tensor<?xi64>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %i, %c0 : tensor<?xi64>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%i : tensor<?xi64>) outs(%e : tensor<?xf32>) {
+  ^bb0(%a: i64, %o: f32):
+    %k = arith.index_cast %a : i64 to index
+    %v = tensor.extract %t[%k] : tensor<?xf32>
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @one(%t: tensor<?xf32>, %i: index) -> f32 {
+  %v = tensor.extract %t[%i] : tensor<?xf32>
+  return %v : f32
+}
+"""
+FAR = [0, 3, -1, 4, 10**10, -(10**10), (1 << 63) - 1, -(1 << 63)]
+
+
+def test_a_gather_out_of_range_reads_the_nearest_element():
+    functions = compiled(GATHER).functions
+    table = np.arange(4, dtype=F32)
+    want = np.clip(np.array(FAR), 0, 3).astype(F32)
+    assert np.array_equal(functions["main"](table, np.array(FAR)), want)
+    assert [functions["one"](table, i) for i in FAR] == want.tolist()
+
+
+def test_a_loop_does_not_run_past_what_it_reads():
+    program = compiled(
+        """
+func.func @main(%t: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32):
+    %i = linalg.index 0 : index
+    %v = tensor.extract %t[%i] : tensor<?xf32>
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+    )
+    table = np.arange(40, dtype=F32)
+    assert np.array_equal(program(table, np.zeros(33, F32)), table[:33])
+    with pytest.raises(RuntimeTrap, match="runs past dim 0"):
+        program(table, np.zeros(41, F32))
+
+
+def test_a_failed_assertion_is_a_trap_with_its_words():
+    program = compiled(
+        """
+func.func @main(%n: index) -> index {
+  %c3 = arith.constant 3 : index
+  %ok = arith.cmpi slt, %n, %c3 : index
+  cf.assert %ok, "n must be below three"
+  return %n : index
+}
+"""
+    )
+    assert program(2) == 2
+    with pytest.raises(RuntimeTrap, match="n must be below three"):
+        program(3)
+    assert program(1) == 1
+
+
+# --- sizes --------------------------------------------------------------------------------
+
+SIZED = """
+func.func @result(%n: index) -> tensor<?xf32> {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.fill ins(%one : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @temporary(%n: index) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %i = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%e : tensor<?xf32>) {
+  ^bb0(%o: f32):
+    %k = linalg.index 0 : index
+    %w = arith.index_cast %k : index to i32
+    %v = arith.sitofp %w : i32 to f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  %s = iree_linalg_ext.sort dimension(0) outs(%i : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %more = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<?xf32>
+  %t = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%zero : f32) outs(%t : tensor<f32>) -> tensor<f32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%s : tensor<?xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["result", "temporary"])
+def test_sizes_that_no_memory_has(name):
+    function = compiled(SIZED).functions[name]
+    for wrong in (-1, -(1 << 62), 1 << 40, (1 << 58) + 1, 1 << 61, (1 << 61) + 5, 1 << 62, (1 << 63) - 1):
+        with pytest.raises((RuntimeTrap, OutOfMemoryError)):
+            function(wrong)
+    assert float(np.sum(function(5))) == (5 if name == "result" else 10)
+    assert float(np.sum(function(0))) == 0
+
+
+def test_dims_of_zero():
+    program = compiled(
+        """
+func.func @main(%a: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %m = tensor.dim %a, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %x = linalg.exp ins(%a : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %p = tensor.empty(%m) : tensor<?xf32>
+  %q = tensor.empty(%n) : tensor<?xf32>
+  %f = linalg.fill ins(%one : f32) outs(%p : tensor<?xf32>) -> tensor<?xf32>
+  %g = linalg.fill ins(%one : f32) outs(%q : tensor<?xf32>) -> tensor<?xf32>
+  %r = linalg.reduce ins(%x : tensor<?x?xf32>) outs(%f : tensor<?xf32>) dimensions = [1]
+    (%in: f32, %init: f32) {
+      %s = arith.addf %in, %init : f32
+      linalg.yield %s : f32
+    }
+  %c = linalg.reduce ins(%x : tensor<?x?xf32>) outs(%g : tensor<?xf32>) dimensions = [0]
+    (%in: f32, %init: f32) {
+      %s = arith.addf %in, %init : f32
+      linalg.yield %s : f32
+    }
+  return %x, %r, %c : tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>
+}
+"""
+    )
+    for m, n in ((0, 0), (0, 5), (5, 0), (1, 1), (3, 70)):
+        whole, rows, columns = program(np.zeros((m, n), F32))
+        assert whole.shape == (m, n)
+        assert np.all(whole == 1)
+        assert rows.tolist() == [n + 1] * m
+        assert columns.tolist() == [m + 1] * n
+
+
+def test_one_program_for_every_size():
+    program = compiled(ADD)
+    random = np.random.default_rng(0)
+    for size in (0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 65, 1000, 16384, 16385, 100003):
+        a, b = random.standard_normal((2, size)).astype(F32)
+        assert np.array_equal(program(a, b), a + b)
+
+
+def test_a_huge_splat_is_one_number():
+    program = compiled(
+        """
+func.func @main(%i: index) -> f32 {
+  %c = arith.constant dense<2.5> : tensor<1000000x100000xf32>
+  %s = tensor.extract_slice %c[%i, 0] [1, 3] [1, 1] : tensor<1000000x100000xf32> to tensor<1x3xf32>
+  %c0 = arith.constant 0 : index
+  %v = tensor.extract %s[%c0, %c0] : tensor<1x3xf32>
+  return %v : f32
+}
+"""
+    )
+    assert program(999_999) == 2.5
+
+
+# --- control flow -------------------------------------------------------------------------
+
+
+def test_a_thousand_nested_regions():
+    depth = 1000
+    text = "func.func @main(%x: i32, %c: i1) -> i32 {\n"
+    text += "".join(f"  %r{i} = scf.if %c -> (i32) {{\n" for i in range(depth))
+    text += "  %one = arith.constant 1 : i32\n  %y = arith.addi %x, %one : i32\n"
+    inner = "%y"
+    for i in reversed(range(depth)):
+        text += f"  scf.yield {inner} : i32\n  }} else {{\n  scf.yield %x : i32\n  }}\n"
+        inner = f"%r{i}"
+    text += "  return %r0 : i32\n}\n"
+    try:
+        program = compiled(text)
+    except irees.errors.LimitExceededError:
+        return
+    assert program(41, True) == 42
+    assert program(41, False) == 41
+
+
+LOOPS = """
+func.func @repeat(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<4xf32>) {
+    %e = tensor.empty() : tensor<4xf32>
+    %b = linalg.add ins(%a, %x : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %b : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+func.func @fibonacci(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: index) -> (index, tensor<4xf32>, tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.while (%i = %c0, %a = %x, %b = %y) : (index, tensor<4xf32>, tensor<4xf32>) -> (index, tensor<4xf32>, tensor<4xf32>) {
+    %go = arith.cmpi slt, %i, %n : index
+    scf.condition(%go) %i, %b, %a : index, tensor<4xf32>, tensor<4xf32>
+  } do {
+  ^bb0(%i: index, %b: tensor<4xf32>, %a: tensor<4xf32>):
+    %e = tensor.empty() : tensor<4xf32>
+    %s = linalg.add ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    %j = arith.addi %i, %c1 : index
+    scf.yield %j, %b, %s : index, tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#0, %r#1, %r#2 : index, tensor<4xf32>, tensor<4xf32>
+}
+func.func @choose(%x: tensor<4xf32>, %c: i1) -> (tensor<4xf32>, i32) {
+  %r:2 = scf.if %c -> (tensor<4xf32>, i32) {
+    %e = tensor.empty() : tensor<4xf32>
+    %s = linalg.negf ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    %1 = arith.constant 1 : i32
+    scf.yield %s, %1 : tensor<4xf32>, i32
+  } else {
+    %2 = arith.constant 2 : i32
+    scf.yield %x, %2 : tensor<4xf32>, i32
+  }
+  return %r#0, %r#1 : tensor<4xf32>, i32
+}
+"""
+
+
+def test_loops_and_branches_carry_tensors():
+    functions = compiled(LOOPS).functions
+    x = np.ones(4, F32)
+    for n in (0, 1, 5):
+        assert functions["repeat"](x, n).tolist() == [n + 1] * 4
+    for n in range(6):
+        a, b = 1, 1
+        for _ in range(n):
+            a, b = b, a + b
+        i, second, first = functions["fibonacci"](x, x, n)
+        assert (i, first.tolist(), second.tolist()) == (n, [a] * 4, [b] * 4)
+    negative, one = functions["choose"](x, True)
+    same, two = functions["choose"](x, False)
+    assert (negative.tolist(), one, same.tolist(), two) == ([-1] * 4, 1, [1] * 4, 2)
+    assert not np.shares_memory(same, x)
+
+
+# --- programs that are kept ---------------------------------------------------------------
+
+
+def weights(key: str, values: list[float]) -> str:
+    data = "04000000" + np.array(values, F32).tobytes().hex()
+    return f"""
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {{
+  %w = arith.constant dense_resource<{key}> : tensor<3xf32>
+  %e = tensor.empty() : tensor<3xf32>
+  %r = linalg.mul ins(%x, %w : tensor<3xf32>, tensor<3xf32>) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}}
+{{-#
+  dialect_resources: {{
+    builtin: {{
+      {key}: "0x{data}"
+    }}
+  }}
+#-}}
+"""
+
+
+def test_two_modules_with_one_resource_key_keep_their_own_bytes():
+    first, second = compiled(weights("w", [1, 2, 3])), compiled(weights("w", [4, 5, 6]))
+    x = np.ones(3, F32)
+    assert first(x).tolist() == [1, 2, 3]
+    assert second(x).tolist() == [4, 5, 6]
+    gc.collect()
+    assert compiled(weights("w", [1, 2, 3]))(x).tolist() == [1, 2, 3]
+
+
+def test_a_saved_program_is_the_program(tmp_path):
+    path = tmp_path / "program.irees"
+    for text, arguments in (
+        (weights("w", [1, 2, 3]), [np.ones(3, F32)]),
+        (ADD, [np.ones(7, F32), np.ones(7, F32)]),
+    ):
+        program = compiled(text)
+        program.save(path)
+        again = irees.load(path)
+        assert np.array_equal(again(*arguments), program(*arguments))
+        with pytest.raises(ArgumentError):
+            again()
+
+
+def test_a_program_outlives_its_source_and_results_their_program():
+    program = compiled(ADD)
+    result = program(np.ones(1000, F32), np.ones(1000, F32))
+    del program
+    gc.collect()
+    ctypes.pythonapi.PyGC_Collect()
+    assert np.all(result == 2)
+
+
+def test_a_module_that_is_compiled_stays_as_it_is():
+    from irees.frontends.mlir import import_mlir
+
+    module = import_mlir(ADD)
+    before = str(module)
+    a = np.ones(5, F32)
+    assert np.array_equal(compiled(module)(a, a), a + a)
+    assert str(module) == before
+    assert np.array_equal(compiled(module)(a, a), a + a)
+
+
+@pytest.mark.parametrize("phase", ["input", "global-opt", "dispatch-creation", "stream", "codegen"])
+def test_every_phase_can_be_saved_and_taken_up_again(phase):
+    from irees.frontends.mlir import import_mlir
+
+    text = str(compiled(LOOPS, to=phase))
+    program = compiled(import_mlir(text), start=phase)
+    assert program.functions["repeat"](np.ones(4, F32), 2).tolist() == [3] * 4
