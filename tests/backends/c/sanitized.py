@@ -60,7 +60,15 @@ def matmul() -> None:
     functions = irees.compile(MATMUL, opt_level=0).functions
     a, b = floats(7, 13), floats(13, 49)
     assert np.array_equal(functions["static"](a, b), a @ b)
-    for m, n, k in ((1, 1, 1), (3, 17, 5), (13, 50, 33), (2, 129, 7), (0, 3, 4), (4, 0, 3), (4, 5, 0)):
+    for m, n, k in (
+        (1, 1, 1),
+        (3, 17, 5),
+        (13, 50, 33),
+        (2, 129, 7),
+        (0, 3, 4),
+        (4, 0, 3),
+        (4, 5, 0),
+    ):
         a, b = floats(m, k), floats(k, n)
         assert np.array_equal(functions["dynamic"](a, b), a @ b)
     a, b = floats(5, 300), floats(33, 300)
@@ -205,7 +213,9 @@ def sorting() -> None:
     best, at = functions["topk"](x, floats(3, 5), np.zeros((3, 5), np.int64))
     assert np.array_equal(best, -np.sort(-x)[:, :5])
     assert np.array_equal(np.take_along_axis(x, at, 1), best)
-    out = functions["scatter"](np.zeros(5, F32), np.ones(6, F32), np.array([[0], [4], [5], [-1], [1 << 40], [4]]))
+    out = functions["scatter"](
+        np.zeros(5, F32), np.ones(6, F32), np.array([[0], [4], [5], [-1], [1 << 40], [4]])
+    )
     assert out.tolist() == [1, 0, 0, 0, 2]
 
 

@@ -31,15 +31,13 @@ INT_BINARY = [
     )
 ]
 BOOL_BINARY = [
-    f"arith.{name}"
-    for name in "addi subi muli andi ori xori maxsi minsi maxui minui".split()
+    f"arith.{name}" for name in "addi subi muli andi ori xori maxsi minsi maxui minui".split()
 ]
 INT_UNARY = ["math.absi", "math.ctpop", "math.ctlz", "math.cttz"]
 CMPI = "eq ne slt sle sgt sge ult ule ugt uge".split()
 CMPF = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
 FLOAT_BINARY = [
-    f"arith.{name}"
-    for name in "addf subf mulf divf remf maximumf minimumf maxnumf minnumf".split()
+    f"arith.{name}" for name in "addf subf mulf divf remf maximumf minimumf maxnumf minnumf".split()
 ] + ["math.copysign"]
 FLOAT_UNARY = ["arith.negf"] + [
     f"math.{name}" for name in "absf ceil floor round roundeven trunc sqrt".split()
@@ -67,9 +65,7 @@ def function(name: str, inputs: list[str], bodies: list[tuple[str, str]]) -> str
     )
     results = tensors[len(inputs) :]
     arguments = ", ".join(f"%x{i}: {t}" for i, t in enumerate(tensors[: len(inputs)]))
-    empties = "\n".join(
-        f"  %e{i} = tensor.empty(%n) : {t}" for i, t in enumerate(results)
-    )
+    empties = "\n".join(f"  %e{i} = tensor.empty(%n) : {t}" for i, t in enumerate(results))
     body = "\n".join(f"    %r{i} = {text}" for i, (text, _) in enumerate(bodies))
     values = ", ".join(f"%r{i}" for i in range(len(bodies)))
     types = ", ".join(t for _, t in bodies)
@@ -98,7 +94,9 @@ def scalar_function(name: str, inputs: list[str], bodies: list[tuple[str, str]])
     body = "\n".join(f"  %r{i} = {text}" for i, (text, _) in enumerate(bodies))
     types = ", ".join(t for _, t in bodies)
     values = ", ".join(f"%r{i}" for i in range(len(bodies)))
-    return f"func.func @{name}({arguments}) -> ({types}) {{\n{body}\n  return {values} : {types}\n}}\n"
+    return (
+        f"func.func @{name}({arguments}) -> ({types}) {{\n{body}\n  return {values} : {types}\n}}\n"
+    )
 
 
 def chunks(bodies: list, size: int = 8) -> list[list]:
@@ -118,7 +116,9 @@ def specials(element: str) -> np.ndarray:
     finite = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.3, -0.3, 1e-3, 100.0, -129.0, 300.0]
     wide = [] if element == "f16" else [2.2e9, -2.2e9, 1e19, -1e19, 1e30]
     with np.errstate(all="ignore"):
-        return np.array([*finite, *wide, np.inf, -np.inf, np.nan], np.float64).astype(DTYPES[element])
+        return np.array([*finite, *wide, np.inf, -np.inf, np.nan], np.float64).astype(
+            DTYPES[element]
+        )
 
 
 def pairs(element: str) -> list[np.ndarray]:
@@ -168,11 +168,15 @@ def casts(element: str) -> list[tuple[str, str]]:
     if element in ("i1", *INTEGERS):
         for other in ("i1", *INTEGERS):
             if int(other[1:]) > width:
-                found += [(f"arith.{op} %a0 : {element} to {other}", other) for op in ("extsi", "extui")]
+                found += [
+                    (f"arith.{op} %a0 : {element} to {other}", other) for op in ("extsi", "extui")
+                ]
             if int(other[1:]) < width:
                 found.append((f"arith.trunci %a0 : {element} to {other}", other))
         for other in FLOATS:
-            found += [(f"arith.{op} %a0 : {element} to {other}", other) for op in ("sitofp", "uitofp")]
+            found += [
+                (f"arith.{op} %a0 : {element} to {other}", other) for op in ("sitofp", "uitofp")
+            ]
     else:
         for other in FLOATS:
             size = 16 if other == "bf16" else int(other[1:])
@@ -181,7 +185,9 @@ def casts(element: str) -> list[tuple[str, str]]:
             if size < width:
                 found.append((f"arith.truncf %a0 : {element} to {other}", other))
         for other in INTEGERS:
-            found += [(f"arith.{op} %a0 : {element} to {other}", other) for op in ("fptosi", "fptoui")]
+            found += [
+                (f"arith.{op} %a0 : {element} to {other}", other) for op in ("fptosi", "fptoui")
+            ]
     return found
 
 
@@ -320,13 +326,18 @@ def test_float_constants_keep_every_bit():
     }
     for element, values in numbers.items():
         digits = {"f32": 8, "f64": 16}.get(element, 4)
-        lines = [f"  %{i} = arith.constant 0x{v:0{digits}X} : {element}" for i, v in enumerate(values)]
+        lines = [
+            f"  %{i} = arith.constant 0x{v:0{digits}X} : {element}" for i, v in enumerate(values)
+        ]
         names = ", ".join(f"%{i}" for i in range(len(values)))
         types = ", ".join([element] * len(values))
         text = "func.func @main() -> ({}) {{\n{}\n  return {} : {}\n}}".format(
             types, "\n".join(lines), names, types
         )
-        got = [np.asarray(r, DTYPES[element]).view(f"u{digits // 2}").item() for r in irees.compile(text)()]
+        got = [
+            np.asarray(r, DTYPES[element]).view(f"u{digits // 2}").item()
+            for r in irees.compile(text)()
+        ]
         assert [hex(v) for v in got] == [hex(v) for v in values]
 
 
@@ -363,7 +374,9 @@ def c_of(text: str) -> dict[str, str]:
 @cache
 def plain() -> dict[str, str]:
     return c_of(
-        PLAIN.format(function="main", argument="%x", attribute="", message='"m"', doc='"d"', location='"f"')
+        PLAIN.format(
+            function="main", argument="%x", attribute="", message='"m"', doc='"d"', location='"f"'
+        )
     )
 
 
@@ -395,6 +408,8 @@ C_WORDS = set(
 
 def test_the_text_is_the_same_every_time():
     again = c_of(
-        PLAIN.format(function="main", argument="%x", attribute="", message='"m"', doc='"d"', location='"f"')
+        PLAIN.format(
+            function="main", argument="%x", attribute="", message='"m"', doc='"d"', location='"f"'
+        )
     )
     assert again == plain()

@@ -48,7 +48,9 @@ class Case:
     def mlir(self) -> str:
         """func.func @name(lhs, rhs, init) of one generic."""
         narrow, wide = self.types
-        kinds = [self.kind(e, t) for e, t in zip((self.lhs, self.rhs, self.out), (narrow, narrow, wide))]
+        kinds = [
+            self.kind(e, t) for e, t in zip((self.lhs, self.rhs, self.out), (narrow, narrow, wide))
+        ]
         dims = ", ".join(self.loops)
         maps = ", ".join(
             f"affine_map<({dims}) -> ({', '.join(e)})>" for e in (self.lhs, self.rhs, self.out)
@@ -93,7 +95,9 @@ func.func @{self.name}(%x: {kinds[0]}, %y: {kinds[1]}, %z: {kinds[2]}) -> {kinds
         def spread(array: np.ndarray, exprs: tuple[str, ...]) -> np.ndarray:
             return array[tuple(eval(e, {}, grid) for e in exprs)].astype(np.float64)
 
-        total = np.broadcast_to(spread(lhs, self.lhs) * spread(rhs, self.rhs), tuple(self.loops.values()))
+        total = np.broadcast_to(
+            spread(lhs, self.lhs) * spread(rhs, self.rhs), tuple(self.loops.values())
+        )
         total = total.sum(axis=tuple(i for i, loop in enumerate(loops) if loop in self.reduced))
         kept = [loop for loop in loops if loop not in self.reduced]
         total = total.transpose([kept.index(loop) for loop in self.out])
@@ -119,7 +123,9 @@ def types() -> list[Case]:
         ("i8", "i32"), ("i16", "i32"), ("i64", "i64"), ("i8", "i8"),
     ]  # fmt: skip
     return [
-        matmul(f"{a}_{b}_{m}", m, n, 33, types=(a, b)) for a, b in pairs for m, n in ((17, 49), (2, 65))
+        matmul(f"{a}_{b}_{m}", m, n, 33, types=(a, b))
+        for a, b in pairs
+        for m, n in ((17, 49), (2, 65))
     ]
 
 
@@ -218,7 +224,9 @@ def test_dynamic_compiled_once_for_all_sizes():
 
     def case(number: int, kind: dict, sizes: dict[str, int]) -> Case:
         used = {x for exprs in (kind["lhs"], kind["rhs"], kind["out"]) for x in exprs}
-        return Case(f"f{number}", {k: n for k, n in sizes.items() if k in used}, dynamic=True, **kind)
+        return Case(
+            f"f{number}", {k: n for k, n in sizes.items() if k in used}, dynamic=True, **kind
+        )
 
     any_size = {"b": 2, "m": 2, "n": 2, "k": 2}
     program = irees.compile("".join(case(i, kind, any_size).mlir() for i, kind in enumerate(kinds)))
