@@ -272,7 +272,8 @@ class Expressions:
 
     def _mapped(self, function: str, kind: Attribute, names: Names) -> str:
         if not isinstance(kind, VectorType):
-            return f"{function}({', '.join(names)})"
+            call = f"{function}({', '.join(names)})"
+            return f"{call} & 1" if is_bool(kind) else call
         macro = f"IREES_MAP{len(names)}"
         return f"{macro}({self.type(kind)}, {lanes(kind)}, {function}, {', '.join(names)})"
 
@@ -440,7 +441,8 @@ def _from_float(e: Expressions, op: Operation, names: Names) -> str:
         else f"(double){names[0]}"
     )
     if is_bool(out):
-        return f"{a} != 0"
+        # One bit holds -1 and 0, or 0 and 1; what is beyond saturates, NaN gives 0.
+        return f"{a} <= -1.0" if op.name == "arith.fptosi" else f"{a} >= 1.0"
     return f"({scalar(out)}){function}({a})"
 
 

@@ -256,7 +256,11 @@ def test_interrupt_kills_the_compilers(tmp_path):
     code = "from irees.backends.c.toolchain import *; compile_library({'k': 'int f;'})"
     environment = {**os.environ, "IREES_CC": str(script), "TMPDIR": str(tmp_path / "tmp")}
     process = subprocess.Popen(
-        [sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", code],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+        # A shell starts background jobs with the signal ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         time.sleep(0.01)
