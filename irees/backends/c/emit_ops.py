@@ -510,9 +510,7 @@ def _fpowi(e: Expressions, op: Operation, names: Names) -> str:
     return e._float(
         op.results[0].type,
         0,
-        lambda a: (
-            f"({wide})irees_fpowi({a}, {names[1]})"
-        ),
+        lambda a: f"({wide})irees_fpowi({a}, {names[1]})",
         names[:1],
     )
 

@@ -71,12 +71,8 @@ def _forall(p: Printer, op: Operation) -> None:
     p.depth += 1
     pointers = ", ".join(f"(void *){o}" for o, _, _ in inner.captured_pointers)
     numbers = ", ".join(_pack_scalar(t, o) for o, t, _ in inner.captured_scalars)
-    p.line(
-        f"void *buffers_[] = {{{pointers or 'NULL'}}};"
-    )
-    p.line(
-        f"int64_t scalars_[] = {{{numbers or '0'}}};"
-    )
+    p.line(f"void *buffers_[] = {{{pointers or 'NULL'}}};")
+    p.line(f"int64_t scalars_[] = {{{numbers or '0'}}};")
     p.line("const irees_dispatch d_ = {buffers_, scalars_, trap};")
     count = "1"
     for upper in uppers:

@@ -102,7 +102,11 @@ def fold_slice_of_splat(op: tensor.ExtractSliceOp) -> arith.ConstantOp | None:
     value = source.value
     if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat():
         return None
-    return arith.ConstantOp(DenseIntOrFPElementsAttr(kind, value.data)) if kind.has_static_shape() else None
+    return (
+        arith.ConstantOp(DenseIntOrFPElementsAttr(kind, value.data))
+        if kind.has_static_shape()
+        else None
+    )
 
 
 def fold(op: Operation) -> arith.ConstantOp | None:
