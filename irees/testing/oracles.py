@@ -65,6 +65,8 @@ def differences(actual: Results, expected: Results, cases: Sequence[Case]) -> li
             continue
         for number, (a, e) in enumerate(zip(got, wanted, strict=True)):
             tolerance = case.tolerances[number] if case.tolerances else EXACT
+            if isinstance(a, int | float):  # how a program hands over a scalar
+                a = np.asarray(a, np.asarray(e).dtype)
             if (wrong := mismatch(a, e, tolerance)) is not None:
                 found.append(f"@{case.name}, result {number}: {wrong}")
     return found
@@ -101,9 +103,7 @@ def compiled_results(module: ModuleOp, cases: Sequence[Case], **options: Any) ->
     results: Results = {}
     for case in cases:
         out = program.functions[case.name](*(a.copy() for a in case.inputs))  # pyright: ignore
-        results[case.name] = tuple(
-            np.asarray(o) for o in (out if isinstance(out, tuple) else (out,))
-        )
+        results[case.name] = out if isinstance(out, tuple) else (out,)
     return results
 
 
