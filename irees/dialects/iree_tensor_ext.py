@@ -73,6 +73,10 @@ def _print_mixed(printer: Printer, static: Sequence[int], dynamic: Sequence[SSAV
                 printer.print_string(str(size))
 
 
+def _parse_index(parser: Parser) -> SSAValue:
+    return parser.resolve_operand(parser.parse_unresolved_operand(), IndexType())
+
+
 def _parse_mixed(parser: Parser) -> tuple[list[int], list[SSAValue]]:
     static: list[int] = []
     dynamic: list[SSAValue] = []
@@ -83,7 +87,7 @@ def _parse_mixed(parser: Parser) -> tuple[list[int], list[SSAValue]]:
             static.append(number)
             return
         static.append(DYNAMIC_INDEX)
-        dynamic.append(parser.parse_operand())
+        dynamic.append(_parse_index(parser))
 
     parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, one)
     return static, dynamic
@@ -97,7 +101,9 @@ def _print_dims(printer: Printer, dims: Sequence[SSAValue]) -> None:
 
 def _parse_dims(parser: Parser) -> list[SSAValue]:
     return (
-        parser.parse_optional_comma_separated_list(Parser.Delimiter.BRACES, parser.parse_operand)
+        parser.parse_optional_comma_separated_list(
+            Parser.Delimiter.BRACES, lambda: _parse_index(parser)
+        )
         or []
     )
 
