@@ -3,7 +3,7 @@ The compiler, as a list of phases.
 
 Each phase is a tuple of passes and the dialects that it may leave. `xdsl-opt -p
 irees-pipeline` runs all of it, `irees-pipeline{to=stream}` up to and with a phase,
-`irees-pipeline{from=stream}` from the one after it; every pass can be run alone by its name.
+`irees-pipeline{start=stream}` from the one after it; every pass can be run alone by its name.
 """
 
 from __future__ import annotations
