@@ -165,7 +165,6 @@ def test_scalar_ops(name: str):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.xfail(reason="the sum of a vector of i1 is not taken modulo 2", strict=True)
 def test_the_sum_of_bits_is_a_bit():
     module = import_mlir(
         """

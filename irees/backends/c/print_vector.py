@@ -105,4 +105,5 @@ def _reduction(p: Printer, op: Operation) -> None:
             c_type = f"u{c_type}"
     if is_bool(lane):
         source, c_type = f"(-{source})", "int32_t"
-    p.define(op.results[0], f"IREES_TREE({c_type}, {lanes(kind)}, {function}, {source})")
+    text = f"IREES_TREE({c_type}, {lanes(kind)}, {function}, {source})"
+    p.define(op.results[0], f"{text} & 1" if is_bool(lane) else text)
