@@ -28,14 +28,9 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, mixed, split
+from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, mixed
 from irees.transforms.utils.structured import copy_region, generic
-
-
-def empty(kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
-    """tensor.empty of a type whose dynamic dims are those of `sizes`"""
-    dynamic = [builder.value(s) for s, n in zip(sizes, kind.get_shape(), strict=True) if n < 0]
-    return builder.insert(tensor.EmptyOp(dynamic, kind)).results[0]
+from irees.transforms.utils.tensors import empty, insert_slice
 
 
 def fill(value: SSAValue, kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
@@ -50,37 +45,6 @@ def fill(value: SSAValue, kind: TensorType, sizes: list[Size], builder: IndexBui
         copy_region([value.type, value.type], 0, value.type),
     )
     return builder.insert(op).results[0]
-
-
-def insert_slice(
-    source: SSAValue,
-    target: SSAValue,
-    offsets: list[Size],
-    sizes: list[Size],
-    builder: IndexBuilder,
-) -> SSAValue:
-    """tensor.insert_slice with unit strides"""
-    static_offsets, dynamic_offsets = split(offsets)
-    # Sizes are static where the type of the source says so, and nowhere else.
-    assert isinstance(source.type, TensorType)
-    static_sizes = list(source.type.get_shape())
-    dynamic_sizes = [builder.value(s) for s, n in zip(sizes, static_sizes, strict=True) if n < 0]
-    op = tensor.InsertSliceOp.build(
-        operands=[source, target, dynamic_offsets, dynamic_sizes, []],
-        properties=_slice(static_offsets, static_sizes, [1] * len(sizes)),
-        result_types=[target.type],
-    )
-    return builder.insert(op).results[0]
-
-
-def _slice(offsets: list[int], sizes: list[int], strides: list[int]):
-    from xdsl.dialects.builtin import DenseArrayBase, i64
-
-    return {
-        "static_offsets": DenseArrayBase.from_list(i64, offsets),
-        "static_sizes": DenseArrayBase.from_list(i64, sizes),
-        "static_strides": DenseArrayBase.from_list(i64, strides),
-    }
 
 
 def generate(kind: TensorType, sizes: list[Size], body: Region, builder: IndexBuilder) -> SSAValue:

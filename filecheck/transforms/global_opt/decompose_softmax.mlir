@@ -1,0 +1,40 @@
+// RUN: xdsl-opt %s -p irees-decompose-softmax | filecheck %s
+
+// The largest of each row, the powers, their sum, the quotient.
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT:     linalg.softmax
+// CHECK:         %[[M:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%{{.*}} : tensor<4xf32>)
+// CHECK:           arith.maximumf
+// CHECK:         %[[E:.*]] = linalg.generic {{.*}} ins(%x, %[[M]] : tensor<4x8xf32>, tensor<4xf32>) outs(%{{.*}} : tensor<4x8xf32>)
+// CHECK:           arith.subf
+// CHECK-NEXT:      math.exp
+// CHECK:         %[[S:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[E]] : tensor<4x8xf32>) outs(%{{.*}} : tensor<4xf32>)
+// CHECK:           arith.addf
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%[[E]], %[[S]] : tensor<4x8xf32>, tensor<4xf32>) outs(%o : tensor<4x8xf32>)
+// CHECK:           arith.divf
+// CHECK:         func.return %[[R]]
+func.func @rows(%x: tensor<4x8xf32>, %o: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %r = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+
+// Half floats are computed in f32; dynamic sizes are those of the input.
+// CHECK-LABEL: func.func @columns_of_f16
+// CHECK:         %[[N:.*]] = tensor.dim %x, %{{.*}} : tensor<?x?xf16>
+// CHECK:         tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK:         linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins(%x : tensor<?x?xf16>) outs(%{{.*}} : tensor<?xf32>)
+// CHECK:           arith.extf
+// CHECK:           arith.divf
+// CHECK-NEXT:      arith.truncf
+func.func @columns_of_f16(%x: tensor<?x?xf16>, %o: tensor<?x?xf16>) -> tensor<?x?xf16> {
+  %r = linalg.softmax dimension(0) ins(%x : tensor<?x?xf16>) outs(%o : tensor<?x?xf16>) -> tensor<?x?xf16>
+  return %r : tensor<?x?xf16>
+}
+
+// In memory there is nothing to replace it by.
+// CHECK-LABEL: func.func @no_memref
+// CHECK:         linalg.softmax
+func.func @no_memref(%x: memref<4x8xf32>, %o: memref<4x8xf32>) {
+  linalg.softmax dimension(1) ins(%x : memref<4x8xf32>) outs(%o : memref<4x8xf32>)
+  return
+}

@@ -1,0 +1,51 @@
+"""Softmax in structured ops, which `decompose_softmax` and `decompose_attention` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
+from irees.transforms.utils.shapes import Size
+from irees.transforms.utils.structured import element_type
+from irees.transforms.utils.tensors import TensorBuilder, accumulator_type, select_dims
+
+
+def softmax(
+    source: SSAValue, over: Sequence[int], sizes: Sequence[Size], out: SSAValue, b: TensorBuilder
+) -> SSAValue:
+    """out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over some dims"""
+    rank = len(sizes)
+    kept = [d for d in range(rank) if d not in over]
+    whole, rows = AffineMap.identity(rank), select_dims(rank, kept)
+    row_sizes = [sizes[d] for d in kept]
+    # f16 and bf16 would lose in the sum what they can hold.
+    wide, target = accumulator_type(element_type(source)), element_type(out)
+    lowest = b.filled(float("-inf"), wide, row_sizes)
+    (largest,) = b.compute(
+        [source],
+        [lowest],
+        [whole, rows],
+        lambda s, v: [s.op(arith.MaximumfOp, s.cast(v[0], wide), v[1])],
+    )
+    (powers,) = b.compute(
+        [source, largest],
+        [b.empty(wide, sizes)],
+        [whole, rows, whole],
+        lambda s, v: [s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))],
+    )
+    (total,) = b.compute(
+        [powers],
+        [b.filled(0, wide, row_sizes)],
+        [whole, rows],
+        lambda s, v: [s.op(arith.AddfOp, v[0], v[1])],
+    )
+    (result,) = b.compute(
+        [powers, total],
+        [out],
+        [whole, rows, whole],
+        lambda s, v: [s.cast(s.op(arith.DivfOp, v[0], v[1]), target)],
+    )
+    return result

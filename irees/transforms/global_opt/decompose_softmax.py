@@ -1,0 +1,63 @@
+"""
+Expresses `linalg.softmax` in reductions and elementwise ops.
+
+The four ops are over the same rows, so `irees-form-dispatch-regions` puts them into one
+kernel again, and fuses it with what stands before and behind; a softmax that a model writes
+out and one that it names are the same program.
+
+    %r = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>)
+  =>
+    %m = linalg.generic {maximumf over d1} ins(%x) outs(-inf : tensor<4xf32>)
+    %e = linalg.generic {exp(x - m)} ins(%x, %m) outs(tensor<4x8xf32>)
+    %s = linalg.generic {addf over d1} ins(%e) outs(0 : tensor<4xf32>)
+    %r = linalg.generic {e / s} ins(%e, %s) outs(%o)
+
+f16 and bf16 are computed in f32 and rounded once. A softmax of memrefs is left alone.
+MLIR: `linalg::SoftmaxOp::decomposeOperation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, TensorType
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.utils.hints import isa
+
+from irees.dialects.upstream.linalg.packing import SoftmaxOp
+from irees.transforms.global_opt._softmax import softmax
+from irees.transforms.utils.shapes import dims
+from irees.transforms.utils.structured import element_type
+from irees.transforms.utils.tensors import TensorBuilder
+
+
+class DecomposeSoftmax(RewritePattern):
+    """softmax(x)  =>  exp(x - max(x)) / sum(exp(x - max(x)))"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SoftmaxOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(op.output.type, TensorType):
+            return
+        if not (isa(element_type(op.input), AnyFloat) and isa(element_type(op.output), AnyFloat)):
+            return
+        builder = TensorBuilder(op)
+        sizes = dims(op.input, builder)
+        result = softmax(op.input, [op.dimension.value.data], sizes, op.output, builder)
+        rewriter.replace(op, [], [result])
+
+
+@dataclass(frozen=True)
+class DecomposeSoftmaxPass(ModulePass):
+    """`linalg.softmax` becomes two reductions and two elementwise ops."""
+
+    name = "irees-decompose-softmax"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        PatternRewriteWalker(DecomposeSoftmax(), apply_recursively=False).rewrite_module(op)

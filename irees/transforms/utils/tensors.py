@@ -1,0 +1,209 @@
+"""
+Ops on whole tensors, written as an equation of scalars.
+
+A decomposition is `builder.compute(inputs, inits, maps, body)`: one `linalg.generic` whose
+loops are read off the maps (what no output is indexed by is reduced), and whose body is a
+Python function of scalars. The builder puts ops in front of the op that they replace, and
+gives them its location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    f32,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.hints import isa
+
+from irees.transforms.utils.shapes import IndexBuilder, Size, split
+from irees.transforms.utils.structured import element_type, generic
+
+
+class ScalarBuilder(IndexBuilder):
+    """Builds the body of a structured op."""
+
+    def __init__(self, block: Block):
+        super().__init__(InsertPoint.at_end(block))
+
+    def op(self, kind: type[Operation], *operands: SSAValue, **options: Any) -> SSAValue:
+        """The result of an op."""
+        return self.insert(kind(*operands, **options)).results[0]
+
+    def index(self, loop: int) -> SSAValue:
+        """The index of a loop."""
+        return self.insert(linalg.IndexOp(loop)).results[0]
+
+    def number(self, value: float, kind: Attribute) -> SSAValue:
+        """A constant of a scalar type."""
+        return self.insert(constant(value, kind)).results[0]
+
+    def extract(self, source: SSAValue, indices: Sequence[Size]) -> SSAValue:
+        """source[indices]; an index outside is moved inside."""
+        return self.op(tensor.ExtractOp, source, [self.value(i) for i in indices])
+
+    def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
+        """condition ? yes : no"""
+        return self.op(arith.SelectOp, condition, yes, no)
+
+    def compare(self, lhs: Size, rhs: Size, predicate: str) -> SSAValue:
+        """A comparison of indices."""
+        return self.insert(arith.CmpiOp(self.value(lhs), self.value(rhs), predicate)).results[0]
+
+    def all(self, conditions: Sequence[SSAValue]) -> SSAValue | None:
+        """Whether all hold; None when there are none."""
+        result: SSAValue | None = None
+        for condition in conditions:
+            result = condition if result is None else self.op(arith.AndIOp, result, condition)
+        return result
+
+    def inside(self, indices: Sequence[Size], sizes: Sequence[Size]) -> SSAValue | None:
+        """Whether every index is one of a dim of that size."""
+        # One unsigned comparison: a negative index is a very large one.
+        return self.all([self.compare(i, n, "ult") for i, n in zip(indices, sizes, strict=True)])
+
+    def cast(self, value: SSAValue, kind: Attribute) -> SSAValue:
+        """A number as another type: floats are rounded, integers wrap, i1 is 0 or 1."""
+        source = value.type
+        if source == kind:
+            return value
+        if isa(source, AnyFloat) and isa(kind, AnyFloat):
+            return self.op(arith.ExtFOp if wider(kind, source) else arith.TruncFOp, value, kind)
+        if isinstance(source, IndexType) or isinstance(kind, IndexType):
+            return self.op(arith.IndexCastOp, value, kind)
+        assert isinstance(source, IntegerType)
+        if isa(kind, AnyFloat):
+            unsigned = source.width.data == 1
+            return self.op(arith.UIToFPOp if unsigned else arith.SIToFPOp, value, kind)
+        assert isinstance(kind, IntegerType)
+        if kind.width.data < source.width.data:
+            return self.op(arith.TruncIOp, value, kind)
+        return self.op(arith.ExtUIOp if source.width.data == 1 else arith.ExtSIOp, value, kind)
+
+
+Body = Callable[[ScalarBuilder, list[SSAValue]], Sequence[SSAValue]]
+"""Makes the yielded scalars of a structured op from its block arguments."""
+
+
+class TensorBuilder(IndexBuilder):
+    """Builds ops in front of the op that they replace."""
+
+    def __init__(self, op: Operation):
+        super().__init__(InsertPoint.before(op))
+        self.location = op.location
+
+    def insert(self, op: Operation) -> Operation:
+        """Inserts any op here."""
+        op.location = self.location
+        return super().insert(op)
+
+    def empty(self, element: Attribute, sizes: Sequence[Size]) -> SSAValue:
+        """A tensor of these sizes that holds nothing yet."""
+        static, dynamic = split(sizes)
+        return self.insert(tensor.EmptyOp(dynamic, TensorType(element, static))).results[0]
+
+    def filled(self, number: float, element: Attribute, sizes: Sequence[Size]) -> SSAValue:
+        """A tensor of these sizes with one number everywhere."""
+        init = self.empty(element, sizes)
+        identity = AffineMap.identity(len(sizes))
+        return self.compute([], [init], [identity], lambda b, _: [b.number(number, element)])[0]
+
+    def compute(
+        self,
+        inputs: Sequence[SSAValue],
+        inits: Sequence[SSAValue],
+        maps: Sequence[AffineMap],
+        body: Body,
+    ) -> list[SSAValue]:
+        """linalg.generic over all loops of the maps; those that no init has are reduced."""
+        block = Block(arg_types=[element_type(v) for v in (*inputs, *inits)])
+        inside = ScalarBuilder(block)
+        block.add_op(linalg.YieldOp(*body(inside, list(block.args))))
+        written = {d for m in maps[len(inputs) :] for e in m.results for d in e.used_dims()}
+        kinds = ["parallel" if d in written else "reduction" for d in range(maps[0].num_dims)]
+        return list(self.insert(generic(inputs, inits, maps, kinds, Region(block))).results)
+
+    def cast_tensor(self, value: SSAValue, kind: Attribute) -> SSAValue:
+        """The value as a tensor type that differs in what is static."""
+        if value.type == kind:
+            return value
+        assert isinstance(kind, TensorType)
+        return self.insert(tensor.CastOp(value, kind)).results[0]
+
+    def insert_slice(
+        self, source: SSAValue, target: SSAValue, offsets: Sequence[Size], sizes: Sequence[Size]
+    ) -> SSAValue:
+        """tensor.insert_slice with unit strides."""
+        return insert_slice(source, target, list(offsets), list(sizes), self)
+
+
+def constant(value: float, kind: Attribute) -> arith.ConstantOp:
+    """A scalar constant."""
+    if isa(kind, AnyFloat):
+        return arith.ConstantOp(FloatAttr(float(value), kind))
+    assert isinstance(kind, IntegerType | IndexType)
+    return arith.ConstantOp(IntegerAttr(int(value), kind))
+
+
+def wider(kind: Attribute, other: Attribute) -> bool:
+    """Whether a float type has more bits than another."""
+    return kind.bitwidth > other.bitwidth  # pyright: ignore
+
+
+def accumulator_type(*kinds: Attribute) -> Attribute:
+    """What sums of floats of these types are computed in: f32, or f64 where one is."""
+    widest: Attribute = f32
+    for kind in kinds:
+        if isa(kind, AnyFloat) and wider(kind, widest):
+            widest = kind
+    return widest
+
+
+def select_dims(loops: int, dims: Sequence[int]) -> AffineMap:
+    """(d0, ...) -> (dims)"""
+    return AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in dims))
+
+
+def empty(kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
+    """tensor.empty of a type whose dynamic dims are those of `sizes`"""
+    dynamic = [builder.value(s) for s, n in zip(sizes, kind.get_shape(), strict=True) if n < 0]
+    return builder.insert(tensor.EmptyOp(dynamic, kind)).results[0]
+
+
+def insert_slice(
+    source: SSAValue,
+    target: SSAValue,
+    offsets: list[Size],
+    sizes: list[Size],
+    builder: IndexBuilder,
+) -> SSAValue:
+    """tensor.insert_slice with unit strides"""
+    static_offsets, dynamic_offsets = split(offsets)
+    # Sizes are static where the type of the source says so, and nowhere else.
+    assert isinstance(source.type, TensorType)
+    static_sizes = list(source.type.get_shape())
+    dynamic_sizes = [builder.value(s) for s, n in zip(sizes, static_sizes, strict=True) if n < 0]
+    op = tensor.InsertSliceOp.build(
+        operands=[source, target, dynamic_offsets, dynamic_sizes, []],
+        properties={
+            "static_offsets": DenseArrayBase.from_list(i64, static_offsets),
+            "static_sizes": DenseArrayBase.from_list(i64, static_sizes),
+            "static_strides": DenseArrayBase.from_list(i64, [1] * len(sizes)),
+        },
+        result_types=[target.type],
+    )
+    return builder.insert(op).results[0]
