@@ -156,24 +156,50 @@ def test_a_gather_out_of_range_reads_the_nearest_element():
     assert [functions["one"](table, i) for i in FAR] == want.tolist()
 
 
-def test_a_loop_does_not_run_past_what_it_reads():
-    program = compiled(
-        """
-func.func @main(%t: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+def test_a_table_without_elements_reads_as_zero():
+    functions = compiled(GATHER).functions
+    nothing = np.zeros(0, F32)
+    assert functions["main"](nothing, np.array(FAR)).tolist() == [0] * len(FAR)
+    assert [functions["one"](nothing, i) for i in FAR] == [0] * len(FAR)
+
+
+@pytest.mark.parametrize("kind", ["?x1xf32", "40x1xf32", "?x?xf32"])
+def test_a_loop_that_runs_past_what_it_reads_stays_at_the_end(kind):
+    text = """
+func.func @main(%t: tensor<KIND>, %o: tensor<?xf32>) -> tensor<?xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%o : tensor<?xf32>) {
   ^bb0(%a: f32):
     %i = linalg.index 0 : index
-    %v = tensor.extract %t[%i] : tensor<?xf32>
+    %v = tensor.extract %t[%i, %i] : tensor<KIND>
     linalg.yield %v : f32
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
 """
-    )
+    program = compiled(text.replace("KIND", kind))
     table = np.arange(40, dtype=F32)
-    assert np.array_equal(program(table, np.zeros(33, F32)), table[:33])
-    with pytest.raises(RuntimeTrap, match="runs past dim 0"):
-        program(table, np.zeros(41, F32))
+    for size in (0, 33, 41, 100):
+        want = table[np.minimum(np.arange(size), 39)]
+        assert np.array_equal(program(table[:, None], np.zeros(size, F32)), want)
+    if kind.startswith("?"):
+        assert program(np.zeros((0, 1), F32), np.ones(9, F32)).tolist() == [0] * 9
+
+
+def test_an_insertion_out_of_range_does_nothing():
+    program = compiled(
+        """
+func.func @main(%t: tensor<?x3xf32>, %v: f32, %i: index, %j: index) -> tensor<?x3xf32> {
+  %r = tensor.insert %v into %t[%i, %j] : tensor<?x3xf32>
+  return %r : tensor<?x3xf32>
+}
+"""
+    )
+    for i in (*FAR, 1):
+        for j in (0, 2, 3, -1):
+            want = np.zeros((2, 3), F32)
+            if 0 <= i < 2 and 0 <= j < 3:
+                want[i, j] = 7
+            assert np.array_equal(program(np.zeros((2, 3), F32), 7.0, i, j), want)
 
 
 def test_a_failed_assertion_is_a_trap_with_its_words():

@@ -65,6 +65,16 @@ func.func @extract(%x: tensor<4xi64>, %i: index) -> i64 {
   return %v : i64
 }
 
+// One that is put outside is dropped.
+// CHECK-LABEL: func.func @insert
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %i, %{{.*}} : index
+// CHECK-NEXT:    scf.if %[[INSIDE]] {
+// CHECK-NEXT:      memref.store %v, %{{.*}}[%i] : memref<4xi64>
+func.func @insert(%x: tensor<4xi64>, %v: i64, %i: index) -> tensor<4xi64> {
+  %r = tensor.insert %v into %x[%i] : tensor<4xi64>
+  return %r : tensor<4xi64>
+}
+
 // A loop carries its tensors in buffers that the host owns.
 // CHECK-LABEL: func.func @loop
 // CHECK:         %[[HOME:.*]] = memref.alloc() : memref<4xf32>

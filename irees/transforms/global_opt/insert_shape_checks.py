@@ -8,6 +8,10 @@ kernel runs; likewise that windows and slices lie inside what they index. A chec
 two function arguments is also written into the manifest and then reported as an
 ArgumentError that names both.
 
+What a body reads by `tensor.extract` at the index of a loop is no window: an index outside is
+moved inside, like one that depends on data. Where the loop is not known to fit, that is made
+visible here, while sizes are still values that can be compared; a bare index fits.
+
     %r = linalg.generic ins(%a, %b : tensor<?xf32>, tensor<?xf32>) ...
   =>
     %0 = arith.cmpi eq, dim %a, dim %b
@@ -27,10 +31,11 @@ from xdsl.context import Context
 from xdsl.dialects import arith, cf, tensor
 from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
 
 from irees.errors import VerifyError
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, kept_dims, mixed
@@ -95,19 +100,43 @@ def check_structured(op: linalg.GenericOp) -> None:
             require(reach, shapes[position][axis], "sle", message, op, b)
 
 
-def check_extracts(op: linalg.GenericOp) -> None:
-    """A tensor that a body reads at a loop's own index has room for all of the loop."""
-    b = IndexBuilder(InsertPoint.before(op))
+def clamp_extracts(op: linalg.GenericOp) -> None:
+    """tensor.extract %t[%i] in a loop that may be longer than %t  =>  %t[min(%i, last)]"""
     for inner in [o for o in op.body.block.ops if isinstance(o, tensor.ExtractOp)]:
+        here = IndexBuilder(InsertPoint.before(inner))
         for axis, index in enumerate(inner.indices):
             if not isinstance(index.owner, linalg.IndexOp):
                 continue
             source = loop_sources(op)[index.owner.dim.value.data]
-            if source is None or inner.tensor.owner is op.body.block:
+            made_here = isinstance(inner.tensor.owner, Operation) and op.is_ancestor(
+                inner.tensor.owner
+            )
+            outside = here if made_here else IndexBuilder(InsertPoint.before(op))
+            extent = dim(inner.tensor, axis, outside)
+            if source is not None and fits(dim(op.operands[source[0]], source[1], outside), extent):
                 continue
-            size, extent = dim(op.operands[source[0]], source[1], b), dim(inner.tensor, axis, b)
-            message = f"a loop of {op.name} runs past dim {axis} of what it reads"
-            require(size, extent, "sle", message, op, b)
+            last = here.minimum(index, outside.sub(extent, 1))
+            inner.operands[1 + axis] = here.value(last)
+
+
+def fits(size: Size, extent: Size) -> bool:
+    """Whether size <= extent is known."""
+    if isinstance(size, int) and isinstance(extent, int):
+        return size <= extent
+    return equal(size, extent)
+
+
+def equal(a: Size, b: Size) -> bool:
+    """Whether two sizes are known to be one: CSE has not run yet."""
+    if isinstance(a, int) or isinstance(b, int):
+        return isinstance(a, int) and isinstance(b, int) and a == b
+    if a is b or not isinstance(a, OpResult) or not isinstance(b, OpResult):
+        return a is b
+    x, y = a.op, b.op
+    if type(x) is not type(y) or x.properties != y.properties or not is_side_effect_free(x):
+        return False
+    same = len(x.operands) == len(y.operands) and a.index == b.index and not x.regions
+    return same and all(map(equal, x.operands, y.operands))
 
 
 def check_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> None:
@@ -156,6 +185,6 @@ class InsertShapeChecksPass(ModulePass):
         for inner in list(op.walk()):
             if isinstance(inner, linalg.GenericOp) and inner.res:
                 check_structured(inner)
-                check_extracts(inner)
+                clamp_extracts(inner)
             elif isinstance(inner, tensor.ExtractSliceOp | tensor.InsertSliceOp):
                 check_slice(inner)

@@ -45,7 +45,8 @@ from irees.dialects.stream import CmdDispatchOp
 from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
 from irees.transforms.stream._control_flow import ControlFlow, buffer_type, root
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims, load_inside, split
+from irees.transforms.utils.accesses import load_inside, store_inside
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
 
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
 
@@ -110,12 +111,7 @@ class HostConversion(ControlFlow):
         match op:
             case arith.ConstantOp() if isinstance(op.result.type, TensorType):
                 self.buffers[op.result] = self._global(op, builder)
-            case (
-                tensor.ExpandShapeOp()
-                | tensor.CollapseShapeOp()
-                | tensor.CastOp()
-                | tensor.ReshapeOp()
-            ):
+            case _ if isinstance(op, RESHAPES):
                 source = op.operands[0]
                 self.buffers[op.results[0]] = self._reshape(
                     self.buffers[source], op.results[0].type, self._sizes(op.results[0]), builder
@@ -216,7 +212,7 @@ class HostConversion(ControlFlow):
         mine = isinstance(buffer.owner, memref.AllocOp) and not isinstance(op.dest.owner, RESHAPES)
         if not mine or len(list(op.dest.uses)) > 1:
             buffer = self._own_copy(op.dest, builder)
-        builder.insert(memref.StoreOp.get(op.scalar, buffer, op.indices))
+        store_inside(op.scalar, buffer, op.indices, builder)
         self.buffers[op.result] = buffer
 
     def _from_elements(self, op: tensor.FromElementsOp, builder: IndexBuilder) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from xdsl.dialects import arith, memref, vector
+from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     Float32Type,
@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 Insert = Callable[[Operation], Operation]
 
@@ -116,26 +116,68 @@ def evaluate(
     Raises NotVectorizableError when an op that varies per lane has no vector form.
     """
     known: dict[SSAValue, Lane] = dict(zip(block.args, arguments, strict=True))
+    return _block(block, known, lanes, insert, index_of)
+
+
+def _block(
+    block: Block,
+    known: dict[SSAValue, Lane],
+    lanes: int,
+    insert: Insert,
+    index_of: Callable[[int], Lane],
+) -> list[Lane]:
+    """Emits the ops of a block and returns what it yields."""
 
     def lane(value: SSAValue) -> Lane:
         return known.get(value, Lane(value, Kind.UNIFORM))
 
     for op in block.ops:
         operands = [lane(o) for o in op.operands]
-        if isinstance(op, linalg.YieldOp):
+        if isinstance(op, linalg.YieldOp | scf.YieldOp):
             return operands
         if isinstance(op, linalg.IndexOp):
             known[op.result] = index_of(op.dim.value.data)
             continue
-        if all(o.kind is Kind.UNIFORM for o in operands):
+        captured = [lane(o) for r in op.regions for inner in r.walk() for o in inner.operands]
+        if all(o.kind is Kind.UNIFORM for o in (*operands, *captured)):
             copy = op.clone(value_mapper={k: v.value for k, v in known.items()})
             insert(copy)
             for old, new in zip(op.results, copy.results, strict=True):
                 known[old] = Lane(new, Kind.UNIFORM)
             continue
-        result = _vary(op, operands, lanes, insert)
-        known[op.results[0]] = result
+        if isinstance(op, scf.IfOp) and operands[0].kind is Kind.UNIFORM:
+            results = _branch(op, operands[0].value, known, lanes, insert, index_of)
+        else:
+            results = [_vary(op, operands, lanes, insert)]
+        known.update(zip(op.results, results, strict=True))
     raise AssertionError("a structured body ends in linalg.yield")
+
+
+def _branch(
+    op: scf.IfOp,
+    condition: SSAValue,
+    known: dict[SSAValue, Lane],
+    lanes: int,
+    insert: Insert,
+    index_of: Callable[[int], Lane],
+) -> list[Lane]:
+    """scf.if of a condition that all lanes share  =>  scf.if with vectors for results"""
+    if any(not _has_lanes(r.type) for r in op.results) or not op.results:
+        raise NotVectorizableError("a branch has a result that has no vectors")
+    regions: list[Region] = []
+    for region in op.regions:
+        block = Block()
+
+        def here(inner: Operation, block: Block = block) -> Operation:
+            block.add_op(inner)
+            return inner
+
+        results = _block(region.block, dict(known), lanes, here, index_of)
+        here(scf.YieldOp(*[materialize(r, lanes, here) for r in results]))
+        regions.append(Region(block))
+    kinds = [vector_of(r.type, lanes) for r in op.results]
+    branch = insert(scf.IfOp(condition, kinds, *regions))
+    return [Lane(r, Kind.VECTOR) for r in branch.results]
 
 
 def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> Lane:

@@ -307,28 +307,6 @@ def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
     return builder.insert(memref.DimOp(buffer, builder.value(axis))).results[0]
 
 
-def load_inside(
-    buffer: SSAValue, indices: Sequence[SSAValue], here: IndexBuilder, outside: IndexBuilder
-) -> SSAValue:
-    """
-    buffer[indices], each index moved inside where it is not known to be.
-
-    The index of a loop is: that the loop fits was asserted (`irees-insert-shape-checks`), but
-    a branch may be there because it does not. Sizes are computed at `outside`.
-    """
-    inside: list[SSAValue] = []
-    block = here.point.block
-    for axis, index in enumerate(indices):
-        known, size = constant_value(index), buffer.type.get_shape()[axis]
-        counts = isinstance(index.owner, linalg.IndexOp) and index.owner.parent_block() is block
-        if counts or (known is not None and 0 <= known < size):
-            inside.append(index)
-            continue
-        last = outside.sub(buffer_dim(buffer, axis, outside), 1)
-        inside.append(here.value(here.maximum(here.minimum(index, last), 0)))
-    return here.insert(memref.LoadOp.get(buffer, inside)).results[0]
-
-
 def element_bytes(kind: TensorType | MemRefType) -> int:
     """Bytes of one element in memory: i1 takes one, a complex number two parts."""
     element = kind.element_type

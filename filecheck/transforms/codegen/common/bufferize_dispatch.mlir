@@ -131,7 +131,33 @@ flow.executable @gather {
   }
 }
 
-// The index of a loop is inside already: that was asserted on the host.
+// A table that may be empty has no nearest element: then it is 0.
+// CHECK-LABEL: flow.executable @maybe_empty
+// CHECK:             %[[SOME:.*]] = arith.cmpi sgt, %n, %{{.*}} : index
+// CHECK:             scf.if %[[SOME]] -> (f32) {
+// CHECK-NEXT:          memref.load %{{.*}}[%{{.*}}, %j] : memref<?x8xf32, strided<[8, 1]>>
+// CHECK:             } else {
+// CHECK-NEXT:          arith.constant 0.000000e+00 : f32
+flow.executable @maybe_empty {
+  builtin.module {
+    func.func @maybe_empty(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<?x8xf32>>, %n: index, %b: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xi64>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0, 0], sizes = [%n, 8], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<?x8xf32>> -> tensor<?x8xf32>
+      %i = iree_tensor_ext.dispatch.tensor.load %b, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xi64>> -> tensor<4xi64>
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%i : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+      ^bb0(%p: i64, %q: f32):
+        %j = linalg.index 0 : index
+        %k = arith.index_cast %p : i64 to index
+        %v = tensor.extract %x[%k, %j] : tensor<?x8xf32>
+        linalg.yield %v : f32
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %y, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// The index of a loop is inside already: where it may not be, the host program has it moved.
 // CHECK-LABEL: flow.executable @no_clamp
 // CHECK:             %[[I:.*]] = linalg.index 0 : index
 // CHECK-NEXT:        memref.load %a[%[[I]]] : memref<8xf32>

@@ -70,6 +70,50 @@ func.func @columns(%x: memref<64x16xf32>, %y: memref<16xf32>) {
   return
 }
 
+// A branch that all lanes take together yields vectors.
+// CHECK-LABEL: func.func @branch
+// CHECK:         %[[V:.*]] = scf.if %c -> (vector<8xf32>) {
+// CHECK-NEXT:      %[[A:.*]] = arith.negf %{{.*}} : vector<8xf32>
+// CHECK-NEXT:      scf.yield %[[A]] : vector<8xf32>
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[W:.*]] = vector.load %t
+// CHECK-NEXT:      scf.yield %[[W]] : vector<8xf32>
+// CHECK:         vector.store %[[V]], %y
+func.func @branch(%x: memref<16xf32>, %t: memref<16xf32>, %c: i1, %y: memref<16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<16xf32>) outs(%y : memref<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %r = scf.if %c -> (f32) {
+      %n = arith.negf %a : f32
+      scf.yield %n : f32
+    } else {
+      %v = memref.load %t[%i] : memref<16xf32>
+      scf.yield %v : f32
+    }
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// The lanes part ways.
+// CHECK-LABEL: func.func @no_branch
+// CHECK-NOT:     vector
+// CHECK:         func.return
+func.func @no_branch(%x: memref<16xi1>, %y: memref<16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<16xi1>) outs(%y : memref<16xf32>) {
+  ^bb0(%a: i1, %o: f32):
+    %r = scf.if %a -> (f32) {
+      %n = arith.constant 1.0 : f32
+      scf.yield %n : f32
+    } else {
+      %v = arith.constant 2.0 : f32
+      scf.yield %v : f32
+    }
+    linalg.yield %r : f32
+  }
+  return
+}
+
 // Neighbouring points are two elements apart.
 // CHECK-LABEL: func.func @no_stride
 // CHECK-NOT:     vector

@@ -23,14 +23,9 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorType,
 )
 from irees.errors import UnsupportedError
+from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.constants import splat_scalar
-from irees.transforms.utils.shapes import (
-    IndexBuilder,
-    dynamic_dims,
-    kept_dims,
-    load_inside,
-    mixed,
-)
+from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, kept_dims, mixed
 from irees.transforms.utils.structured import copy_region, generic
 from irees.transforms.utils.views import subview
 
@@ -136,7 +131,7 @@ class Bufferization:
                 self.buffers[op.result] = target
             case tensor.InsertOp():
                 target = self._destination(op.result, op.dest, builder, reads_init=True)
-                builder.insert(memref.StoreOp.get(op.scalar, target, op.indices))
+                store_inside(op.scalar, target, op.indices, builder)
                 self.buffers[op.result] = target
             case tensor.ExtractOp():
                 load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
