@@ -154,8 +154,6 @@ def reduction(w: Writer) -> list[Value]:
         body.step(rank)
     scalar = body.scalars[-1]
     names = REDUCERS["float" if scalar.element in FLOATS else "integer"]
-    if scalar.element == "i1":
-        names = ("and", "or", "xor")  # sums of i1: tests/properties/test_scalars.py
     if w.special and scalar.element in FLOATS:
         names = names[1:]
     op = w.pick(names)

@@ -12,6 +12,7 @@ from irees.testing.oracles import Case, compiled_agrees, interpret, phases_agree
 from irees.testing.strategies import DTYPES
 from irees.testing.tolerances import EXACT, Tolerance, ulps
 
+BIT_REDUCERS = "addi muli andi ori xori maxsi minsi maxui minui".split()
 INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 FLOATS = ("f16", "bf16", "f32", "f64")
 BITS = {
@@ -165,15 +166,21 @@ def test_scalar_ops(name: str):
     assert not found, "\n".join(found)
 
 
-def test_the_sum_of_bits_is_a_bit():
+@pytest.mark.parametrize("op", BIT_REDUCERS)
+def test_bits_reduce_to_a_bit(op):
     module = import_mlir(
-        """
-        func.func @main(%a: tensor<64xi1>, %o: tensor<i1>) -> tensor<i1> {
-          %r = linalg.reduce { arith.addi } ins(%a : tensor<64xi1>) outs(%o : tensor<i1>)
-              dimensions = [0]
-          return %r : tensor<i1>
-        }"""
+        f"""
+        func.func @main(%a: tensor<4x77xi1>, %o: tensor<4xi1>) -> tensor<4xi1> {{
+          %r = linalg.reduce {{ arith.{op} }} ins(%a : tensor<4x77xi1>) outs(%o : tensor<4xi1>)
+              dimensions = [1]
+          return %r : tensor<4xi1>
+        }}"""
     )
-    cases = [Case("main", (np.arange(64) % 3 == 0, np.zeros((), bool)))]
+    rare = np.arange(4 * 77).reshape(4, 77) % 76 == 75
+    cases = [
+        Case("main", (bits, np.full(4, start)))
+        for bits in (rare, ~rare, rare & ~rare, rare | ~rare)
+        for start in (False, True)
+    ]
     expected = interpret(module, cases)
     assert not compiled_agrees(module, cases, expected)

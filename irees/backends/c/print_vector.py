@@ -104,6 +104,7 @@ def _reduction(p: Printer, op: Operation) -> None:
         if flag in ("maxui", "minui"):
             c_type = f"u{c_type}"
     if is_bool(lane):
-        source, c_type = f"(-{source})", "int32_t"
+        # A set lane is -1, which is what it is to signed kinds; to the others it is 1.
+        source, c_type = source if flag in ("maxsi", "minsi") else f"(-{source})", "int32_t"
     text = f"IREES_TREE({c_type}, {lanes(kind)}, {function}, {source})"
     p.define(op.results[0], f"{text} & 1" if is_bool(lane) else text)
