@@ -55,6 +55,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "global-opt",
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
+                a("decompose-attention"),
                 a("decompose-softmax"),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),

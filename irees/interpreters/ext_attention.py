@@ -18,7 +18,7 @@ from irees.errors import RuntimeTrap
 from irees.interpreters.ext_sorting import finish
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
-from irees.interpreters.structured import is_vectorizable, ranges, spread
+from irees.interpreters.structured import is_vectorizable, mesh, ranges, spread
 from irees.interpreters.tensor import mixed, numbers
 from irees.interpreters.values import array_of, dtype_of
 
@@ -49,8 +49,13 @@ class _Attention:
         self.machine, self.op, self.operands = machine, op, Operands(op)
         self.maps = [m.data for m in op.properties["indexing_maps"]]  # pyright: ignore
         query, key, value = (set(_dims(m)) for m in self.maps[:3])
-        self.keys = sorted((query & key) - value)
-        self.positions = sorted((key & value) - query)
+        results = len(op.results) or (3 if op.name.endswith("online_attention") else 1)
+        output = set(_dims(self.maps[-results]))
+        self.keys = sorted((query & key) - value - output)
+        self.positions = sorted((key & value) - query - output)
+        rows = (query | key) - {*self.keys, *self.positions}
+        order = sorted(rows, key=lambda d: ((d in query) + (d in key) < 2, d))
+        self.score_loops = [*order, *self.positions]
         self.body = op.regions[0].block
 
     def scores(self, b: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -64,14 +69,21 @@ class _Attention:
         if b["mask"] is not None:
             mask = spread(array_of(b["mask"]), self.maps[4], sizes)
             scores = scores + (
-                np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask.astype(np.float64)
+                np.where(mask & 1, 0.0, -np.inf)
+                if mask.dtype.kind in "biu"
+                else mask.astype(np.float64)
             )
         return scores, v
 
     def _region(self, scores: np.ndarray) -> np.ndarray:
         if not is_vectorizable(self.body):
             raise RuntimeTrap("a region with control flow", op=self.op)
-        return np.broadcast_to(self.machine.run_block(self.body, [scores])[0], scores.shape)
+        indices = mesh(scores.shape)
+        self.machine.loop_indices.append([indices[loop] for loop in self.score_loops])
+        try:
+            return np.broadcast_to(self.machine.run_block(self.body, [scores])[0], scores.shape)
+        finally:
+            self.machine.loop_indices.pop()
 
     def place(self, value: np.ndarray, indexing: AffineMap) -> np.ndarray:
         """An array with one axis per loop as one with the dims of an operand."""
