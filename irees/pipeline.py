@@ -55,6 +55,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "global-opt",
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
+                a("decompose-moves"),
+                a("decompose-packs"),
                 a("decompose-attention"),
                 a("decompose-softmax"),
                 a("decompose-tensor-ops"),

@@ -141,7 +141,10 @@ def _map_store(machine: Machine, op: Operation) -> Prepared:
             inside = wanted.astype(bool)
             for place, n in zip(places, result.shape, strict=True):
                 inside = inside & (place >= 0) & (place < n)
-            result[tuple(p[inside] for p in places)] = data[inside]
+            if places:
+                result[tuple(p[inside] for p in places)] = data[inside]
+            elif inside.any():
+                result[...] = data[inside][-1]
         return finish([output], [result])
 
     return run

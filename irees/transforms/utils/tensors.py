@@ -54,7 +54,9 @@ class ScalarBuilder(IndexBuilder):
 
     def extract(self, source: SSAValue, indices: Sequence[Size]) -> SSAValue:
         """source[indices]; an index outside is moved inside."""
-        return self.op(tensor.ExtractOp, source, [self.value(i) for i in indices])
+        values = [self.value(i) for i in indices]
+        op = tensor.ExtractOp(source, values, element_type(source))
+        return self.insert(op).results[0]
 
     def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
         """condition ? yes : no"""
@@ -83,6 +85,8 @@ class ScalarBuilder(IndexBuilder):
             return value
         if isa(source, AnyFloat) and isa(kind, AnyFloat):
             return self.op(arith.ExtFOp if wider(kind, source) else arith.TruncFOp, value, kind)
+        if source == IntegerType(1) and isinstance(kind, IndexType):
+            return self.cast(self.cast(value, i64), kind)
         if isinstance(source, IndexType) or isinstance(kind, IndexType):
             return self.op(arith.IndexCastOp, value, kind)
         assert isinstance(source, IntegerType)
@@ -176,6 +180,18 @@ def accumulator_type(*kinds: Attribute) -> Attribute:
 def select_dims(loops: int, dims: Sequence[int]) -> AffineMap:
     """(d0, ...) -> (dims)"""
     return AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in dims))
+
+
+def rank_of(value: SSAValue) -> int:
+    """The number of dims of a tensor."""
+    assert isinstance(value.type, TensorType)
+    return value.type.get_num_dims()
+
+
+def is_static(value: SSAValue) -> bool:
+    """Whether every dim of a tensor is known."""
+    assert isinstance(value.type, TensorType)
+    return min(value.type.get_shape(), default=0) >= 0
 
 
 def empty(kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:

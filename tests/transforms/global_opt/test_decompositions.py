@@ -174,3 +174,111 @@ def test_attention(layout, element, mask, region, dynamic):
 def test_online_attention(element, mask, dynamic):
     text, inputs = attention(PLAIN, element, mask, TANH, dynamic, online=True)
     agree(text, *inputs, tolerance=reassociated(64))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("source", "indices", "out", "dimension_map", "index", "mask"),
+    [
+        ((8, 4), (3, 1), (3, 4), [0], "i32", None), ((8, 4), (3,), (3, 4), [0], "i64", None),
+        ((8, 4), (3, 1), (3, 4), [0], "index", "i1"), ((8, 4), (3, 1), (3, 4), [0], "i8", "i8"),
+        ((6, 7), (3, 5, 2), (3, 5), [1, 0], "i32", None),
+        ((3, 4, 5), (2, 2), (2, 5), [0, 1], "i64", "i1"),
+        ((3, 4, 5), (2,), (4, 5), [0, 1], "i64", None), ((9,), (2, 3), (2, 3), [0], "i64", "i1"),
+    ],
+)  # fmt: skip
+def test_gather(source, indices, out, dimension_map, index, mask, dynamic):
+    if indices == (2,) and len(dimension_map) == 2:
+        out = (5,)  # one index, no batch
+    kinds = [tensor(source, "f32", dynamic), tensor(indices, index, dynamic)]
+    batch = out[: len(out) - (len(source) - len(dimension_map))]
+    if mask is not None:
+        kinds.append(tensor(batch, mask, dynamic))
+    o = tensor(out, "f32", dynamic)
+    ins = ", ".join(f"%x{i}" for i in range(len(kinds)))
+    arguments = ", ".join(f"%x{i}: {k}" for i, k in enumerate(kinds))
+    text = f"""
+func.func @main({arguments}, %o: {o}) -> {o} {{
+  %r = iree_linalg_ext.gather dimension_map = {dimension_map}
+      ins({ins} : {", ".join(kinds)}) outs(%o : {o}) -> {o}
+  return %r : {o}
+}}
+"""
+    random = np.random.default_rng(0)
+    # Some of them outside.
+    inputs = [normal(source), random.integers(-3, 9, indices).astype(DTYPES[index])]
+    if mask is not None:
+        inputs.append(random.integers(0, 2, batch).astype(DTYPES[mask]))
+    agree(text, *inputs, normal(out))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_map_load_and_map_store(dynamic):
+    x, y, z = (tensor(s, "f32", dynamic) for s in ((5, 7), (9, 6), (35,)))
+    text = f"""
+func.func @main(%x: {x}, %y: {y}, %z: {z}) -> ({y}, {y}, {z}) {{
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %pad = arith.constant -7.0 : f32
+  %a = iree_linalg_ext.map_load %x into %y {{
+  ^bb0(%i: index, %j: index):
+    %r = arith.subi %j, %one : index
+    %c = arith.muli %i, %two : index
+    iree_linalg_ext.yield %r, %c, %pad : index, index, f32
+  }} : {x} into {y} -> {y}
+  %b = iree_linalg_ext.map_store %x into %y {{
+  ^bb0(%i: index, %j: index):
+    %r = arith.muli %j, %two : index
+    %c = arith.subi %i, %one : index
+    %s = arith.addi %i, %j : index
+    %odd = arith.remui %s, %two : index
+    %w = arith.cmpi eq, %odd, %one : index
+    iree_linalg_ext.yield %r, %c, %w : index, index, i1
+  }} : {x} into {y} -> {y}
+  %c = iree_linalg_ext.map_store %x into %z {{
+  ^bb0(%i: index, %j: index):
+    %t = arith.constant true
+    %r = arith.addi %i, %j : index
+    iree_linalg_ext.yield %r, %t : index, i1
+  }} : {x} into {z} -> {z}
+  return %a, %b, %c : {y}, {y}, {z}
+}}
+"""
+    agree(text, normal((5, 7)), normal((9, 6)), normal((35,)))
+
+
+@pytest.mark.parametrize("dynamic", ["", "shape", "tiles"])
+@pytest.mark.parametrize(
+    ("shape", "positions", "tiles", "order", "pad"),
+    [
+        ((8, 12), [0, 1], [4, 3], None, False), ((8, 12), [1, 0], [3, 4], [1, 0], False),
+        ((9, 13), [0, 1], [4, 8], None, True), ((9, 13), [1, 0], [5, 2], [1, 0], True),
+        ((5, 7, 9), [1], [4], [2, 0, 1], True), ((16,), [0], [1], None, False),
+    ],
+)  # fmt: skip
+def test_pack_and_unpack(shape, positions, tiles, order, pad, dynamic):
+    outer = [-(-n // dict(zip(positions, tiles)).get(d, 1)) for d, n in enumerate(shape)]
+    packed = (*(outer[d] for d in order or range(len(shape))), *tiles)
+    x = tensor(shape, "f32", bool(dynamic))
+    sizes = ["?" if dynamic and i < len(shape) else str(n) for i, n in enumerate(packed)]
+    given = [str(t) for t in tiles]
+    if dynamic == "tiles":
+        sizes = ["?"] * len(packed)
+        given = [f"%t{i}" for i in range(len(tiles))]
+    p = f"tensor<{'x'.join(sizes)}xf32>"
+    constants = "".join(f"  %t{i} = tensor.dim %p, %d{i} : {p}\n" for i in range(len(tiles)))
+    constants = "".join(
+        f"  %d{i} = arith.constant {len(shape) + i} : index\n" for i in range(len(tiles))
+    ) + constants  # fmt: skip
+    padding = " padding_value(%pad : f32)" if pad else ""
+    how = f"{f'outer_dims_perm = {order} ' if order else ''}inner_dims_pos = {positions} inner_tiles = [{', '.join(given)}]"
+    text = f"""
+func.func @main(%x: {x}, %p: {p}, %o: {x}) -> ({p}, {x}) {{
+  %pad = arith.constant 3.0 : f32
+{constants}
+  %a = linalg.pack %x{padding} {how} into %p : {x} -> {p}
+  %b = linalg.unpack %p {how} into %o : {p} -> {x}
+  return %a, %b : {p}, {x}
+}}
+"""
+    agree(text, normal(shape), normal(packed, seed=1), normal(shape, seed=2))

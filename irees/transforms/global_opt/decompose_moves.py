@@ -1,0 +1,162 @@
+"""
+Expresses gather, map_load and map_store in loops over what they read or write.
+
+Each of them says, for each element of the one tensor, where it is in the other. What computes the
+place of what it reads is a `linalg.generic` that extracts from there; what computes the place
+of what it writes is a scatter, whose indices a generic computes first.
+
+    %r = iree_linalg_ext.gather dimension_map = [0]
+        ins(%x, %i : tensor<8x4xf32>, tensor<3x1xi32>) outs(%o : tensor<3x4xf32>)
+  =>
+    %r = linalg.generic {(d0, d1) -> (d0, 0), (d0, d1) -> (d0, d1)} ins(%i) outs(%o) {
+    ^bb0(%at: i32, %old: f32):
+      %row = arith.index_cast %at : i32 to index
+      %column = linalg.index 1
+      %v = tensor.extract %x[%row, %column]
+      linalg.yield %v }
+
+An index outside is moved inside by a gather, reads the padding in a map_load, and is skipped by
+a map_store. Left alone: memrefs, and a map_store into a tensor of rank 0, for which there is no
+scatter. IREE: `DecomposeMapStore`, and loops for the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.shapes import dims
+from irees.transforms.utils.structured import element_type
+from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
+
+
+class DecomposeGather(RewritePattern):
+    """gather(x, i)  =>  generic {x[i]}"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ext.GatherOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(op.output.type, TensorType):
+            return
+        b = TensorBuilder(op)
+        rank, batch = rank_of(op.output), op.batch_rank
+        named = list(op.dimension_map.get_values())
+        lead = tuple(AffineExpr.dimension(d) for d in range(batch))
+        inputs, maps = [op.indices] * len(named), []
+        for position in range(len(named)):
+            last = (AffineExpr.constant(position),) if rank_of(op.indices) > batch else ()
+            maps.append(AffineMap(rank, 0, (*lead, *last)))
+        if op.mask is not None:
+            inputs.append(op.mask)
+            maps.append(AffineMap(rank, 0, lead))
+
+        def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+            found = {d: s.cast(v[p], IndexType()) for p, d in enumerate(named)}
+            inside = [s.index(d) for d in range(batch, rank)]
+            new = s.extract(op.source, [*(found[d] for d in range(len(named))), *inside])
+            if op.mask is None:
+                return [new]
+            return [s.select(truth(v[len(named)], s), new, v[-1])]
+
+        (result,) = b.compute(inputs, [op.output], [*maps, AffineMap.identity(rank)], body)
+        rewriter.replace(op, [], [result])
+
+
+def truth(value: SSAValue, s: ScalarBuilder) -> SSAValue:
+    """Whether an integer is not 0."""
+    if value.type == IntegerType(1):
+        return value
+    return s.op(arith.CmpiOp, value, s.number(0, value.type), "ne")  # pyright: ignore
+
+
+class DecomposeMapLoad(RewritePattern):
+    """map_load(x) {i, pad}  =>  generic {x[i] or pad}"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ext.MapLoadOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(op.output.type, TensorType):
+            return
+        b = TensorBuilder(op)
+        rank, sizes = rank_of(op.output), dims(op.source, b)
+
+        def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+            at = [s.index(d) for d in range(rank)]
+            *places, padding = inline_region(op.body.block, at, s)
+            inside, read = s.inside(places, sizes), s.extract(op.source, places)
+            return [read if inside is None else s.select(inside, read, padding)]
+
+        (result,) = b.compute([], [op.output], [AffineMap.identity(rank)], body)
+        rewriter.replace(op, [], [result])
+
+
+class DecomposeMapStore(RewritePattern):
+    """map_store(x, o) {i, wanted}  =>  scatter(x, generic {i where wanted, else -1}, o)"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ext.MapStoreOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(op.output.type, TensorType) or not rank_of(op.output):
+            return
+        b = TensorBuilder(op)
+        rank, depth = rank_of(op.input), rank_of(op.output)
+
+        def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+            at = [s.index(d) for d in range(rank)]
+            *places, wanted = inline_region(op.body.block, at, s)
+            chosen = places[-1]
+            for number, place in list(enumerate(places))[-2::-1]:
+                this = s.compare(s.index(rank), number, "eq")
+                chosen = s.select(this, place, chosen)
+            # A scatter skips what is outside.
+            return [s.cast(s.select(wanted, chosen, s.number(-1, IndexType())), i64)]
+
+        init = b.empty(i64, [*dims(op.input, b), depth])
+        (indices,) = b.compute([], [init], [AffineMap.identity(rank + 1)], body)
+        element = element_type(op.output)
+        block = Block(arg_types=[element, element])
+        block.add_op(ext.YieldOp(block.args[0]))
+        properties = {
+            "dimension_map": DenseArrayBase.from_list(i64, list(range(depth))),
+            "unique_indices": BoolAttr.from_bool(False),
+        }
+        scatter = ext.ScatterOp.of([op.input, indices], [op.output], properties, block)
+        b.insert(scatter)
+        rewriter.replace(op, [], scatter.results)
+
+
+@dataclass(frozen=True)
+class DecomposeMovesPass(ModulePass):
+    """Gathers, mapped loads and mapped stores become generics and scatters."""
+
+    name = "irees-decompose-moves"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        patterns = [
+            DecomposeGather(),
+            DecomposeMapLoad(),
+            DecomposeMapStore(),
+        ]
+        PatternRewriteWalker(
+            GreedyRewritePatternApplier(patterns, dce_enabled=False), apply_recursively=False
+        ).rewrite_module(op)
