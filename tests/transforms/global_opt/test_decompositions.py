@@ -282,3 +282,75 @@ func.func @main(%x: {x}, %p: {p}, %o: {x}) -> ({p}, {x}) {{
 }}
 """
     agree(text, normal(shape), normal(packed, seed=1), normal(shape, seed=2))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "dim", "predicate", "index", "how"),
+    [
+        ((4, 9), 1, "ogt", "i32", "counted"), ((4, 9), 0, "ole", "i64", "counted"),
+        ((3, 4, 5), 1, "ogt", "index", "based"), ((3, 4, 5), 2, "olt", "i32", "given"),
+        ((17,), 0, "oge", "i64", "counted"),
+    ],
+)  # fmt: skip
+def test_arg_compare(shape, dim, predicate, index, how, dynamic):
+    rest = shape[:dim] + shape[dim + 1 :]
+    x, y, i, n = (
+        tensor(s, e, dynamic)
+        for s, e in ((shape, "f32"), (rest, "f32"), (rest, index), (shape, index))
+    )
+    ins = f"%x, %n : {x}, {n}" if how == "given" else f"%x : {x}"
+    base = " index_base(%b : index)" if how == "based" else ""
+    text = f"""
+func.func @main(%x: {x}, %n: {n}, %v: {y}, %i: {i}) -> ({y}, {i}) {{
+  %b = arith.constant 100 : index
+  %r:2 = iree_linalg_ext.arg_compare dimension({dim}) ins({ins}) outs(%v, %i : {y}, {i}){base} {{
+  ^bb0(%l: f32, %m: f32):
+    %c = arith.cmpf {predicate}, %l, %m : f32
+    iree_linalg_ext.yield %c : i1
+  }} -> {y}, {i}
+  return %r#0, %r#1 : {y}, {i}
+}}
+"""
+    random = np.random.default_rng(1)
+    values = random.integers(-3, 4, shape).astype(np.float32)  # with equal ones
+    numbers = random.integers(0, 99, shape).astype(DTYPES[index])
+    agree(text, values, numbers, np.zeros(rest, np.float32), np.full(rest, -1, DTYPES[index]))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "dim", "k", "given", "body"),
+    [
+        ((4, 30), 1, 3, False, "%c = arith.cmpf ogt, %l, %m : f32"),
+        ((30, 4), 0, 5, True, "%c = arith.cmpf ole, %l, %m : f32"),
+        # More than there are.
+        ((2, 4), 1, 6, False, "%c = arith.cmpf ogt, %l, %m : f32"),
+        ((2, 3, 9), 2, 2, False, """
+    %a = math.absf %l : f32
+    %b = math.absf %m : f32
+    %c = arith.cmpf ogt, %a, %b : f32"""),
+    ],
+)  # fmt: skip
+def test_topk(shape, dim, k, given, body, dynamic):
+    best = tuple(k if d == dim else n for d, n in enumerate(shape))
+    x, n, v, i = (
+        tensor(s, e, dynamic)
+        for s, e in ((shape, "f32"), (shape, "i32"), (best, "f32"), (best, "i32"))
+    )
+    ins = f"%x, %n : {x}, {n}" if given else f"%x : {x}"
+    text = f"""
+func.func @main(%x: {x}, %n: {n}, %v: {v}, %i: {i}) -> ({v}, {i}) {{
+  %r:2 = iree_linalg_ext.topk dimension({dim}) ins({ins}) outs(%v, %i : {v}, {i}) {{
+  ^bb0(%l: f32, %m: f32):
+    {body}
+    iree_linalg_ext.yield %c : i1
+  }} -> {v}, {i}
+  return %r#0, %r#1 : {v}, {i}
+}}
+"""
+    random = np.random.default_rng(1)
+    values = random.integers(-9, 9, shape).astype(np.float32)
+    held = random.integers(-9, 9, best).astype(np.float32)
+    numbers = random.integers(0, 99, shape).astype(np.int32)
+    agree(text, values, numbers, held, np.full(best, -1, np.int32))
