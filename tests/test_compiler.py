@@ -413,6 +413,99 @@ def test_loops_and_branches_carry_tensors():
     assert not np.shares_memory(same, x)
 
 
+RESIZED = """
+func.func @choose(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>, %c: i1) -> (tensor<?x2xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  %r:2 = scf.if %c -> (tensor<?x2xf32>, index) {
+    %n = tensor.dim %x, %c0 : tensor<?x2xf32>
+    %e = tensor.empty(%n) : tensor<?x2xf32>
+    %s = linalg.negf ins(%x : tensor<?x2xf32>) outs(%e : tensor<?x2xf32>) -> tensor<?x2xf32>
+    scf.yield %s, %c7 : tensor<?x2xf32>, index
+  } else {
+    scf.yield %y, %c0 : tensor<?x2xf32>, index
+  }
+  %m = tensor.dim %r#0, %c0 : tensor<?x2xf32>
+  %k = arith.addi %m, %r#1 : index
+  %e2 = tensor.empty(%m) : tensor<?x2xf32>
+  %z = linalg.exp ins(%r#0 : tensor<?x2xf32>) outs(%e2 : tensor<?x2xf32>) -> tensor<?x2xf32>
+  return %z, %k : tensor<?x2xf32>, index
+}
+func.func @grow(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<?xf32>) {
+    %b = tensor.concat dim(0) %a, %a : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %b : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+func.func @swap(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: index) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %y, %c = %y) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+    %d = tensor.concat dim(0) %a, %b : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %b, %d, %d : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+  }
+  return %r#0, %r#1, %r#2 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}
+func.func @until(%x: tensor<?xf32>, %n: index) -> (tensor<?xf32>, tensor<?xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %r:3 = scf.while (%a = %x) : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>, index) {
+    %m = tensor.dim %a, %c0 : tensor<?xf32>
+    %go = arith.cmpi slt, %m, %n : index
+    %s = tensor.concat dim(0) %a, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.condition(%go) %a, %s, %m : tensor<?xf32>, tensor<?xf32>, index
+  } do {
+  ^bb0(%p: tensor<?xf32>, %q: tensor<?xf32>, %k: index):
+    scf.yield %q : tensor<?xf32>
+  }
+  return %r#0, %r#1, %r#2 : tensor<?xf32>, tensor<?xf32>, index
+}
+func.func @nested(%x: tensor<?xf32>, %n: index, %c: i1) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<?xf32>) {
+    %b = scf.if %c -> (tensor<?xf32>) {
+      %d = scf.for %j = %c0 to %i step %c1 iter_args(%e = %a) -> (tensor<?xf32>) {
+        %f = tensor.concat dim(0) %e, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+        scf.yield %f : tensor<?xf32>
+      }
+      scf.yield %d : tensor<?xf32>
+    } else {
+      scf.yield %a : tensor<?xf32>
+    }
+    scf.yield %b : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+"""
+
+
+def test_loops_and_branches_carry_tensors_that_change_their_size():
+    fast, slow = compiled(RESIZED).functions, compiled(RESIZED, target="reference").functions
+
+    def check(name, *arguments):
+        found = fast[name](*arguments)
+        want = slow[name](*arguments)
+        if not isinstance(want, tuple):
+            found, want = (found,), (want,)
+        for a, b in zip(found, want, strict=True):
+            assert np.shape(a) == np.shape(b)
+            assert np.allclose(a, b, rtol=1e-6)
+
+    x, y = np.arange(6, dtype=F32).reshape(3, 2), np.arange(10, dtype=F32).reshape(5, 2) - 9
+    for choice in (True, False):
+        check("choose", x, y, choice)
+        for n in (0, 1, 4):
+            check("nested", x[0], n, choice)
+    for n in (0, 1, 5):
+        check("grow", x.ravel(), n)
+        check("swap", x[0], y.ravel(), n)
+    for n in (0, 3, 20):
+        check("until", x[0], n)
+
+
 # --- programs that are kept ---------------------------------------------------------------
 
 

@@ -43,3 +43,24 @@ func.func @scalar(%a: i64, %b: f64) -> (i64, f64) {
   %f = arith.mulf %b, %e : f64
   return %d, %f : i64, f64
 }
+
+// A buffer that a region has allocated and yields belongs to the result, and is freed with it.
+// CHECK:         irees_entry_3(const irees_call *call) {
+// CHECK:         float *[[R:x[0-9]+]];
+// CHECK-NEXT:    int64_t [[N:n[0-9]+]];
+// CHECK-NEXT:    if ({{a[0-9]+}}) {
+// CHECK:           float *const [[X:p[0-9]+]] = rt->alloc(
+// CHECK:           owned[1] = [[X]];
+// CHECK:           rt->free(owned[0]);
+// CHECK-NEXT:      owned[0] = [[X]]; owned[1] = NULL;
+// CHECK-NEXT:      [[R]] = [[X]];
+// CHECK-NEXT:      [[N]] = {{n[0-9]+}};
+// CHECK-NEXT:    }
+func.func @branch(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: i1) -> tensor<?xf32> {
+  %r = scf.if %c -> (tensor<?xf32>) {
+    scf.yield %x : tensor<?xf32>
+  } else {
+    scf.yield %y : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}

@@ -121,6 +121,45 @@ func.func @while(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 
+// A tensor that may change its size is carried itself; each iteration allocates the next one.
+// CHECK-LABEL: func.func @resized_loop
+// CHECK:         memref.copy %x, %[[FIRST:.*]] : memref<?xf32>
+// CHECK-NEXT:    %[[R:.*]] = scf.for %{{.*}} iter_args(%[[A:.*]] = %[[FIRST]]) -> (memref<?xf32>) {
+// CHECK:           %[[N:.*]] = memref.dim %[[A]]
+// CHECK:           %[[NEXT:.*]] = memref.alloc(%{{.*}}) : memref<?xf32>
+// CHECK-NEXT:      stream.cmd.dispatch @k::@k(%[[A]], %[[NEXT]])
+// CHECK-NEXT:      scf.yield %[[NEXT]] : memref<?xf32>
+// CHECK:         memref.copy %[[R]], %[[RESULT:.*]] : memref<?xf32>
+// CHECK:         func.return %[[RESULT]]
+func.func @resized_loop(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<?xf32>) {
+    %d = tensor.dim %a, %c0 : tensor<?xf32>
+    %m = arith.addi %d, %c1 : index
+    %b = flow.dispatch @k::@k(%a) {%m} : (tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %b : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+
+// Each region of a branch allocates what it yields.
+// CHECK-LABEL: func.func @resized_branch
+// CHECK-NEXT:    %[[R:.*]] = scf.if %c -> (memref<?xf32>) {
+// CHECK:           memref.copy %x, %[[X:.*]] : memref<?xf32>
+// CHECK-NEXT:      scf.yield %[[X]] : memref<?xf32>
+// CHECK-NEXT:    } else {
+// CHECK:           memref.copy %y, %[[Y:.*]] : memref<?xf32>
+// CHECK-NEXT:      scf.yield %[[Y]] : memref<?xf32>
+func.func @resized_branch(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: i1) -> tensor<?xf32> {
+  %r = scf.if %c -> (tensor<?xf32>) {
+    scf.yield %x : tensor<?xf32>
+  } else {
+    scf.yield %y : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+
 // The caller must not receive its own argument, nor one buffer twice.
 // CHECK-LABEL: func.func @no_alias
 // CHECK-NEXT:    %[[R:.*]] = memref.alloc() : memref<4xf32>

@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import cf
-from xdsl.dialects.builtin import (
-    MemRefType,
-)
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import scalar
@@ -30,6 +28,19 @@ class Buffer:
     pointer: str
     sizes: list[str]
     strides: list[str]
+
+
+@dataclass
+class Place:
+    """
+    The C variables of a value that regions yield: one of a scalar, pointer and `?`s of a buffer.
+
+    A buffer that has been yielded belongs to the place, in `owned[slot]`.
+    """
+
+    variables: list[tuple[str, str]]
+    """Name of each, and the C type as it stands before it."""
+    slot: int | None = None
 
 
 @dataclass
@@ -214,35 +225,73 @@ class Printer:
         offset = plus([times(i, s) for i, s in zip(indices, base.strides, strict=True)] or ["0"])
         return f"{base.pointer}[{offset}]"
 
-    def carried(self, results: Sequence[SSAValue], inits: Sequence[SSAValue]) -> list[str]:
-        """Declares variables that hold loop-carried values, set to their start."""
-        names: list[str] = []
-        for result, init in zip(results, inits, strict=True):
-            name = self.fresh("x")
-            self.line(f"{self.expressions.type(result.type)} {name} = {self.name(init)};")
-            names.append(name)
-        return names
+    def place(self, kind: Attribute, init: SSAValue | None = None) -> Place:
+        """Declares the variables of a value that regions yield; set to `init` if there is one."""
+        if not isinstance(kind, MemRefType):
+            place = Place([(self.fresh("x"), self.expressions.type(kind) + " ")])
+        else:
+            sizes = kind.get_shape().count(DYNAMIC_INDEX)
+            pointer = (self.fresh("x"), f"{scalar(kind.element_type)} *")
+            place = Place(
+                [pointer, *((self.fresh("n"), "int64_t ") for _ in range(sizes))], self.allocations
+            )
+            self.scopes[-1].append((f"owned[{self.allocations}]", self.allocations))
+            self.allocations += 1
+        texts = self.texts(init) if init is not None else [""] * len(place.variables)
+        for (name, c_type), text in zip(place.variables, texts, strict=True):
+            self.line(f"{c_type}{name} = {text};" if text else f"{c_type}{name};")
+        return place
 
-    def assign(self, names: Sequence[str], values: Sequence[SSAValue]) -> None:
-        """names = values, all at once."""
-        texts = [self.name(v) for v in values]
-        pairs = [(n, t, v) for n, t, v in zip(names, texts, values, strict=True) if n != t]
-        if any(t in names for _, t, _ in pairs):
+    def texts(self, value: SSAValue) -> list[str]:
+        """The C expressions for the variables of a place."""
+        if not isinstance(value.type, MemRefType):
+            return [self.name(value)]
+        base = self.buffer(value)
+        shape = value.type.get_shape()
+        sizes = [t for t, n in zip(base.sizes, shape, strict=True) if n == DYNAMIC_INDEX]
+        return [base.pointer, *sizes]
+
+    def bind(self, value: SSAValue, place: Place) -> None:
+        """From here on the value is what is in the place."""
+        names = [name for name, _ in place.variables]
+        if not isinstance(value.type, MemRefType):
+            self.names[value] = names[0]
+            return
+        dynamic = iter(names[1:])
+        sizes = [next(dynamic) if n == DYNAMIC_INDEX else str(n) for n in value.type.get_shape()]
+        self.buffers[value] = Buffer(names[0], sizes, self.contiguous_strides(sizes))
+
+    def assign(self, places: Sequence[Place], values: Sequence[SSAValue]) -> None:
+        """
+        places = values, all at once.
+
+        A buffer that the innermost block has allocated is the place's from now on, and what
+        the place had before is freed.
+        """
+        for place, value in zip(places, values, strict=True):
+            pointer = self.texts(value)[0]
+            mine = [entry for entry in self.scopes[-1] if entry[0] == pointer]
+            if place.slot is not None and mine:
+                self.scopes[-1].remove(mine[0])
+                self.line(f"rt->free(owned[{place.slot}]);")
+                self.line(f"owned[{place.slot}] = {pointer}; owned[{mine[0][1]}] = NULL;")
+        targets = [variable for place in places for variable in place.variables]
+        texts = [text for value in values for text in self.texts(value)]
+        pairs = [(t, text) for t, text in zip(targets, texts, strict=True) if t[0] != text]
+        if {text for _, text in pairs} & {name for name, _ in targets}:
             temps: list[str] = []
-            for _, text, value in pairs:
-                temp = self.fresh("t")
-                self.line(f"const {self.expressions.type(value.type)} {temp} = {text};")
-                temps.append(temp)
-            pairs = [(n, t, v) for (n, _, v), t in zip(pairs, temps, strict=True)]
-        for name, text, _ in pairs:
+            for (_, c_type), text in pairs:
+                temps.append(self.fresh("t"))
+                self.line(f"{c_type}{temps[-1]} = {text};")
+            pairs = [(target, temp) for (target, _), temp in zip(pairs, temps, strict=True)]
+        for (name, _), text in pairs:
             self.line(f"{name} = {text};")
 
-    def nested(self, region: Region, opening: str) -> None:
-        """{ block }"""
+    def open(self, opening: str) -> None:
+        """{"""
         self.line(opening + " {")
         self.depth += 1
         self.scopes.append([])
-        self.block(region.block)
 
     def close(self) -> None:
         """}"""

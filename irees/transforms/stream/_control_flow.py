@@ -1,9 +1,21 @@
 """
 Loops and branches that carry tensors, on buffers.
 
-A tensor that a loop carries lives in one buffer: it is copied in before the loop and after
-each iteration, unless the iteration worked on that buffer already. Part of
-`irees-convert-to-stream`.
+A tensor of static shape that a loop carries lives in one buffer: it is copied in before the
+loop and after each iteration, unless the iteration worked on that buffer already. The results of
+a branch are buffers that both regions write.
+
+A tensor of dynamic shape may have another size each time, so its buffer itself is carried or
+yielded. What a region yields is memory that the region has allocated, for this alone: so it is
+clear to whom it belongs, and the backend hands it over instead of freeing it.
+
+    %r = scf.if %c -> (tensor<?xf32>) {          %r = scf.if %c -> (memref<?xf32>) {
+      scf.yield %x : tensor<?xf32>                 %a = memref.alloc(%n) : memref<?xf32>
+    } else ...                              =>     memref.copy %x, %a
+                                                   scf.yield %a : memref<?xf32>
+                                                 } else ...
+
+Part of `irees-convert-to-stream`.
 """
 
 from __future__ import annotations
@@ -16,7 +28,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.errors import UnsupportedError
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 
@@ -25,6 +36,16 @@ def buffer_type(kind: Attribute) -> Attribute:
     if not isinstance(kind, TensorType):
         return kind
     return MemRefType(kind.get_element_type(), kind.get_shape())
+
+
+def resized(kind: Attribute) -> bool:
+    """Whether values of a type may differ in size."""
+    return isinstance(kind, TensorType) and DYNAMIC_INDEX in kind.get_shape()
+
+
+def homed(kind: Attribute) -> bool:
+    """Whether all values of a type fit into one buffer."""
+    return isinstance(kind, TensorType) and not resized(kind)
 
 
 def root(buffer: SSAValue) -> SSAValue:
@@ -88,36 +109,74 @@ class ControlFlow:
             if source is not home:
                 builder.insert(memref.CopyOp(source, home))
 
+    def _fresh(self, values: Sequence[SSAValue], at: IndexBuilder) -> list[SSAValue]:
+        """The values in buffers that this block has allocated, each in one of its own."""
+        block = at.point.block
+        found: list[SSAValue] = []
+        taken: set[SSAValue] = set()
+        for value in values:
+            buffer = self.buffers[value]
+            made = root(buffer).owner
+            here = isinstance(made, memref.AllocOp) and made.parent_block() is block
+            if not here or root(buffer) in taken:
+                buffer = self._own_copy(value, at)
+            taken.add(root(buffer))
+            found.append(buffer)
+        return found
+
     def _enter(
         self, block: Block, homes: dict[int, SSAValue], first: int, leave: Callable[[], None]
     ) -> None:
         """Converts a block whose tensor arguments are in these buffers, and drops the arguments."""
-        for position in sorted(homes, reverse=True):
-            argument = block.args[first + position]
-            self.buffers[argument] = homes[position]
+        for argument in list(block.args):
+            if argument.index - first in homes:
+                self.buffers[argument] = homes[argument.index - first]
+            elif isinstance(argument.type, TensorType):
+                Rewriter.replace_value_with_new_type(argument, buffer_type(argument.type))
+                argument = block.args[argument.index]
+                self.buffers[argument] = argument
         self._block(block, leave)
         for position in sorted(homes, reverse=True):
             block.erase_arg(block.args[first + position], safe_erase=False)
 
+    def _inits(
+        self, inits: Sequence[SSAValue], kinds: Sequence[Attribute], builder: IndexBuilder
+    ) -> tuple[dict[int, SSAValue], list[SSAValue]]:
+        """Where a loop's tensors start: homes by position, and what stays an operand."""
+        homes: dict[int, SSAValue] = {}
+        operands: list[SSAValue] = []
+        # An operand may be on buffers by now, so `kinds` says what it was.
+        for i, (value, kind) in enumerate(zip(inits, kinds, strict=True)):
+            if homed(kind):
+                homes[i] = self._own_copy(value, builder)
+            else:
+                operands.append(self._own_copy(value, builder) if resized(kind) else value)
+        return homes, operands
+
     def _for(self, op: scf.ForOp, builder: IndexBuilder) -> None:
-        homes = {
-            i: self._own_copy(v, builder)
-            for i, (v, r) in enumerate(zip(op.iter_args, op.results, strict=True))
-            if isinstance(r.type, TensorType)  # an operand may be on buffers by now
-        }
+        homes, operands = self._inits(op.iter_args, [r.type for r in op.results], builder)
         block = op.body.block
         self._enter(block, homes, 1, lambda: self._leave(block, homes))
-        scalars = [v for i, v in enumerate(op.iter_args) if i not in homes]
-        new = scf.ForOp(op.lb, op.ub, op.step, scalars, op.detach_region(op.body))
+        new = scf.ForOp(op.lb, op.ub, op.step, operands, op.detach_region(op.body))
         self._finish(op, new, homes, builder)
 
     def _leave(self, block: Block, homes: dict[int, SSAValue]) -> None:
-        """scf.yield of tensors  =>  copies into their buffers"""
+        """scf.yield of tensors  =>  copies into their homes, and buffers of this block"""
         terminator = block.last_op
         assert terminator is not None
         at = IndexBuilder(InsertPoint.before(terminator))
+        self._yield(terminator, homes, at)
         self._update([terminator.operands[i] for i in homes], list(homes.values()), at)
         terminator.operands = [v for i, v in enumerate(terminator.operands) if i not in homes]
+
+    def _yield(self, terminator: Operation, homes: dict[int, SSAValue], at: IndexBuilder) -> None:
+        """Yields buffers for tensors that have no home."""
+        places = [
+            i for i, v in enumerate(terminator.operands) if i not in homes and v in self.buffers
+        ]
+        fresh = self._fresh([terminator.operands[i] for i in places], at)
+        for i, buffer in zip(places, fresh, strict=True):
+            terminator.operands[i] = buffer
 
     def _finish(
         self, op: Operation, new: Operation, homes: dict[int, SSAValue], builder: IndexBuilder
@@ -125,78 +184,69 @@ class ControlFlow:
         """Puts the op without tensors in the place of the old one."""
         new.location = op.location
         builder.insert(new)
-        scalars = iter(new.results)
+        rest = iter(new.results)
         for i, result in enumerate(op.results):
             if i in homes:
                 self.buffers[result] = homes[i]
+            elif isinstance(result.type, TensorType):
+                self.buffers[result] = next(rest)
             else:
-                scalar = next(scalars)
+                scalar = next(rest)
                 result.replace_all_uses_with(scalar)
                 self.renamed[result] = scalar
-        if not homes:
+        if not any(isinstance(r.type, TensorType) for r in op.results):
             Rewriter.erase_op(op, safe_erase=False)
 
     def _if(self, op: scf.IfOp, builder: IndexBuilder) -> None:
         homes: dict[int, SSAValue] = {}
         for i, result in enumerate(op.results):
-            if isinstance(result.type, TensorType):
-                if DYNAMIC_INDEX in result.type.get_shape():
-                    raise UnsupportedError(
-                        "a tensor of dynamic shape that leaves a branch",
-                        op=op,
-                        hint="compute its shape before the branch and cast it to a static one",
-                    )
+            if homed(result.type):
+                assert isinstance(result.type, TensorType)
                 homes[i] = self._alloc(result.type, list(result.type.get_shape()), builder)
         for region in op.regions:
             if region.blocks:
                 block = region.block
                 self._block(block, lambda block=block: self._leave(block, homes))
-        types = [r.type for i, r in enumerate(op.results) if i not in homes]
+        types = [buffer_type(r.type) for i, r in enumerate(op.results) if i not in homes]
         new = scf.IfOp(op.cond, types, *[op.detach_region(r) for r in list(op.regions)])
         self._finish(op, new, homes, builder)
 
     def _while(self, op: scf.WhileOp, builder: IndexBuilder) -> None:
         before, after = op.before_region.block, op.after_region.block
-        homes = {
-            i: self._own_copy(v, builder)
-            for i, (v, a) in enumerate(zip(op.arguments, before.args, strict=True))
-            if isinstance(a.type, TensorType)
-        }
+        homes, operands = self._inits(op.arguments, [a.type for a in before.args], builder)
         passed: dict[int, SSAValue] = {}
         self._enter(before, homes, 0, lambda: self._pass_on(before, homes, passed, builder))
         self._enter(after, passed, 0, lambda: self._leave(after, homes))
-        scalars = [v for i, v in enumerate(op.arguments) if i not in homes]
-        types = [r.type for i, r in enumerate(op.results) if i not in passed]
-        new = scf.WhileOp(scalars, types, *[op.detach_region(r) for r in list(op.regions)])
+        types = [buffer_type(r.type) for i, r in enumerate(op.results) if i not in passed]
+        new = scf.WhileOp(operands, types, *[op.detach_region(r) for r in list(op.regions)])
         self._finish(op, new, passed, builder)
 
     def _pass_on(
         self, before: Block, homes: dict[int, SSAValue], passed: dict[int, SSAValue],
         builder: IndexBuilder,
     ) -> None:  # fmt: skip
-        """scf.condition of tensors  =>  their buffers, remembered in `passed`"""
+        """scf.condition of tensors  =>  their buffers; those with a home are put into `passed`"""
         condition = before.last_op
         assert isinstance(condition, scf.ConditionOp)
         at = IndexBuilder(InsertPoint.before(condition))
-        for i, value in enumerate(condition.operands[1:]):
+        operands = list(condition.operands[1:])
+        for i, value in enumerate(operands):
             buffer = self.buffers.get(value)
-            if buffer is None:
+            if buffer is None or not homed(value.type):
                 continue
             if root(buffer) not in {root(h) for h in homes.values()}:
-                home = self._alloc(value.type, self._outer_sizes(value), builder)
+                assert isinstance(value.type, TensorType)
+                home = self._alloc(value.type, list(value.type.get_shape()), builder)
                 at.insert(memref.CopyOp(buffer, home))
                 buffer = home
             passed[i] = buffer
+        # What came in may be passed on as it is: it stays until the next value comes in.
+        moving = [i for i, v in enumerate(operands) if i not in passed and v in self.buffers]
+        moving = [i for i in moving if operands[i] not in before.args]
+        fresh = self._fresh([operands[i] for i in moving], at)
+        for i, buffer in zip(moving, fresh, strict=True):
+            operands[i] = buffer
         condition.operands = [
             condition.operands[0],
-            *(v for i, v in enumerate(condition.operands[1:]) if i not in passed),
+            *(v for i, v in enumerate(operands) if i not in passed),
         ]
-
-    def _outer_sizes(self, value: SSAValue) -> list[Size]:
-        assert isinstance(value.type, TensorType | MemRefType)
-        shape = value.type.get_shape()
-        if DYNAMIC_INDEX in shape:
-            raise UnsupportedError(
-                "a tensor of dynamic shape that a while loop makes", op="scf.while"
-            )
-        return list(shape)

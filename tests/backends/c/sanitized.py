@@ -7,6 +7,7 @@ must be, so that one element too far is seen. Run alone: `python sanitized.py <p
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
 
@@ -219,6 +220,67 @@ def sorting() -> None:
     assert out.tolist() == [1, 0, 0, 0, 2]
 
 
+REGIONS = """
+func.func @until(%x: tensor<?xf32>, %n: index) -> (tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %r:2 = scf.while (%a = %x) : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+    %m = tensor.dim %a, %c0 : tensor<?xf32>
+    %go = arith.cmpi slt, %m, %n : index
+    %s = tensor.concat dim(0) %a, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.condition(%go) %a, %s : tensor<?xf32>, tensor<?xf32>
+  } do {
+  ^bb0(%p: tensor<?xf32>, %q: tensor<?xf32>):
+    scf.yield %q : tensor<?xf32>
+  }
+  return %r#0, %r#1 : tensor<?xf32>, tensor<?xf32>
+}
+func.func @swap(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: index, %c: i1) -> (tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %y) -> (tensor<?xf32>, tensor<?xf32>) {
+    %d = scf.if %c -> (tensor<?xf32>) {
+      %e = tensor.concat dim(0) %a, %b : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+      scf.yield %e : tensor<?xf32>
+    } else {
+      scf.yield %a : tensor<?xf32>
+    }
+    %k = tensor.dim %d, %c0 : tensor<?xf32>
+    %few = arith.cmpi slt, %k, %n : index
+    cf.assert %few, "too many"
+    scf.yield %b, %d : tensor<?xf32>, tensor<?xf32>
+  }
+  return %r#0, %r#1 : tensor<?xf32>, tensor<?xf32>
+}
+func.func @gather(%t: tensor<?x4xf32>, %i: index) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(j) -> (j)>], iterator_types = ["parallel"]} outs(%e : tensor<4xf32>) {
+  ^bb0(%o: f32):
+    %j = linalg.index 0 : index
+    %v = tensor.extract %t[%i, %j] : tensor<?x4xf32>
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+
+
+def regions() -> None:
+    functions = irees.compile(REGIONS, opt_level=0).functions
+    x, y = floats(3), floats(2)
+    for n in (0, 3, 20):
+        last, more = functions["until"](x, n)
+        assert len(more) == len(last) + 3
+        assert len(last) >= n
+    for choice in (True, False):
+        for n in (0, 1, 2, 9):
+            # Whether it ends or traps: all memory is freed, once.
+            with contextlib.suppress(irees.errors.RuntimeTrap):
+                functions["swap"](x, y, n, choice)
+    for rows in (0, 1):
+        table = floats(rows, 4)
+        assert np.array_equal(functions["gather"](table, 7), table.sum(0))
+
+
 def fault() -> None:
     """An argument that reaches past the end of its memory: proof that a fault is seen."""
     x = floats(5, 37)
@@ -227,7 +289,7 @@ def fault() -> None:
     program(np.frombuffer(beyond, F32).reshape(5, 37))
 
 
-PROGRAMS = {f.__name__: f for f in (matmul, convolution, normalize, moves, sorting, fault)}
+PROGRAMS = {f.__name__: f for f in (matmul, convolution, normalize, moves, sorting, regions, fault)}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]]()

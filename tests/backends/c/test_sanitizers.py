@@ -52,7 +52,9 @@ def run(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("program", ["matmul", "convolution", "normalize", "moves", "sorting"])
+@pytest.mark.parametrize(
+    "program", ["matmul", "convolution", "normalize", "moves", "sorting", "regions"]
+)
 def test_no_report(program, tmp_path):
     answer = run(program, tmp_path)
     assert answer.returncode == 0, answer.stderr[-4000:]
