@@ -58,6 +58,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-selections"),
                 a("decompose-moves"),
                 a("decompose-packs"),
+                a("decompose-im2col"),
                 a("decompose-attention"),
                 a("decompose-softmax"),
                 a("decompose-tensor-ops"),

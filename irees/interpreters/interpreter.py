@@ -14,6 +14,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     arith,
     complex,
     ext_attention,
+    ext_convolution,
     ext_indexing,
     ext_sorting,
     host,

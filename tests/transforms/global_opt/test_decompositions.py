@@ -354,3 +354,47 @@ func.func @main(%x: {x}, %n: {n}, %v: {v}, %i: {i}) -> ({v}, {i}) {{
     held = random.integers(-9, 9, best).astype(np.float32)
     numbers = random.integers(0, 99, shape).astype(np.int32)
     agree(text, values, numbers, held, np.full(best, -1, np.int32))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("padded", ["", "input", "output"])
+@pytest.mark.parametrize("order", ["bmk", "kbm"])
+def test_im2col(order, padded, dynamic):
+    n, h, w, c, kh, kw = 2, 9, 8, 3, 3, 2
+    oh, ow = (h - 2 * (kh - 1) - 1) // 2 + 1, w - kw + 1  # stride 2 and dilation 2 along h
+    if padded == "input":
+        oh, ow = oh + 1, ow + 1
+    m, k = oh * ow, kh * kw * c
+    extra = 5 if padded == "output" else 0
+    shape = {"b": n, "m": m, "k": k + extra}
+    perm = ["bmk".index(d) for d in order]
+    out = tuple(shape[d] for d in order)
+    pads = {
+        "": "",
+        "input": "input_pad_low = [0, 1, 0, 0] input_pad_high = [0, 1, 1, 0] pad_value(%pad : f32)",
+        "output": f"output_pad_low = [0, 0, 0] output_pad_high = {[extra if d == 'k' else 0 for d in order]} pad_value(%pad : f32)",
+    }[padded]
+    x, o = tensor((n, h, w, c), "f32", dynamic), tensor(out, "f32", dynamic)
+    channels = "%c" if dynamic else str(c)
+    text = f"""
+func.func @main(%x: {x}, %o: {o}) -> {o} {{
+  %pad = arith.constant -5.0 : f32
+  %three = arith.constant 3 : index
+  %c = tensor.dim %x, %three : {x}
+  %r = iree_linalg_ext.im2col strides = [2, 1] dilations = [2, 1] kernel_size = [{kh}, {kw}]
+      offsets = [0, 0, 0] output_sizes = [[{n}], [{oh}, {ow}], [{channels}, {kh}, {kw}]]
+      batch_pos = [0] m_pos = [1, 2] k_pos = [3] input_k_perm = [2, 0, 1] output_perm = {perm}
+      {pads} ins(%x : {x}) outs(%o : {o}) -> {o}
+  return %r : {o}
+}}
+"""
+    image = normal((n, h, w, c))
+    (result,) = agree(text, image, np.zeros(out, np.float32))
+    matrix = result.transpose([order.index(d) for d in "bmk"])
+    low = (1, 0) if padded == "input" else (0, 0)
+    whole = np.pad(image, [(0, 0), (low[0], 1), (0, 1), (0, 0)], constant_values=-5)
+    for row, column in ((0, 0), (m - 1, k - 1), (ow + 1, 7)):
+        y, z = divmod(row, ow)
+        i, p, q = np.unravel_index(column, (c, kh, kw))
+        assert matrix[1, row, column] == whole[1, 2 * y + 2 * p, z + q, i]
+    assert (matrix[:, :, k:] == -5).all()

@@ -1,0 +1,87 @@
+"""
+iree_linalg_ext: im2col, and the Winograd transforms of linalg and iree_linalg_ext.
+
+The transforms are sums of few terms in no order that one would have to keep, so they are computed
+in f64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from irees.dialects.iree_linalg_ext.convolution import Im2colOp
+from irees.errors import RuntimeTrap
+from irees.interpreters.ext_sorting import finish
+from irees.interpreters.machine import Machine
+from irees.interpreters.registry import Operands, Prepared, implements
+from irees.interpreters.structured import mesh
+from irees.interpreters.tensor import mixed, numbers
+from irees.interpreters.values import array_of
+
+
+def _digits(number: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+    """A linear index as one per size; the first is not bounded."""
+    found: list[np.ndarray] = []
+    for position in range(len(sizes)):
+        digit = number // prod(sizes[position + 1 :])
+        found.append(digit % sizes[position] if position else digit)
+    return found
+
+
+@implements("iree_linalg_ext.im2col")
+def _im2col(machine: Machine, op: Operation) -> Prepared:
+    """The element of the image that each place of the matrix shows"""
+    assert isinstance(op, Im2colOp)
+    operands = Operands(op)
+    names = ("strides", "dilations", "batch_pos", "m_pos", "k_pos", "input_k_perm", "output_perm")
+    strides, dilations, batch, m_pos, k_pos, k_perm, perm = (list(numbers(op, n)) for n in names)
+
+    def run(*args: Any):
+        b = operands.bind(args)
+        source, shape = array_of(b["input"]), array_of(b["output"]).shape
+
+        def sizes(name: str, otherwise: int) -> list[int]:
+            given = mixed(numbers(op, f"static_{name}"), iter(b[name]))
+            return given or [0] * otherwise
+
+        rest = iter(b["output_sizes"])
+        static = [[i.value.data for i in group] for group in op.static_output_sizes]  # pyright: ignore
+        groups = [mixed(group, rest) for group in static]
+        at = mesh(shape)
+        coordinates: list[np.ndarray] = []
+        for canonical, (offset, group) in enumerate(
+            zip(sizes("offsets", len(shape)), groups, strict=True)
+        ):
+            coordinates += _digits(at[perm.index(canonical)] + offset, group)
+        lead, rows = coordinates[: len(batch)], coordinates[len(batch) :][: len(m_pos)]
+        columns = coordinates[len(batch) + len(m_pos) :]
+        columns = [columns[k_perm.index(i)] for i in range(len(columns))]
+        inner = [d for d in range(source.ndim) if d not in batch]
+        window = iter([c for d, c in zip(inner, columns, strict=True) if d in m_pos])
+        channel = iter([c for d, c in zip(inner, columns, strict=True) if d not in m_pos])
+        places: dict[int, np.ndarray] = dict(zip(batch, lead, strict=True))
+        for d, row, stride, dilation in zip(m_pos, rows, strides, dilations, strict=True):
+            places[d] = row * stride + next(window) * dilation
+        for d in k_pos:
+            places[d] = next(channel)
+        low = sizes("input_pad_low", source.ndim)
+        inside = np.ones(shape, bool)
+        for d, n in enumerate(source.shape):
+            places[d] = places[d] - low[d]
+            inside &= (places[d] >= 0) & (places[d] < n)
+        ends = zip(sizes("output_pad_low", len(shape)), sizes("output_pad_high", len(shape)))
+        for axis, (before, after) in enumerate(ends):
+            inside &= (at[axis] >= before) & (at[axis] < shape[axis] - after)
+        if b["pad_value"] is None and not inside.all():
+            raise RuntimeTrap("a place outside the image, and no pad_value", op=op)
+        result = np.full(shape, 0 if b["pad_value"] is None else b["pad_value"], source.dtype)
+        wanted = [np.broadcast_to(places[d], shape)[inside] for d in range(source.ndim)]
+        result[inside] = source[tuple(wanted)]
+        return finish([b["output"]], [result])
+
+    return run
