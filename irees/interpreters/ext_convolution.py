@@ -50,7 +50,8 @@ def _im2col(machine: Machine, op: Operation) -> Prepared:
             return given or [0] * otherwise
 
         rest = iter(b["output_sizes"])
-        static = [[i.value.data for i in group] for group in op.static_output_sizes]  # pyright: ignore
+        nested = op.static_output_sizes.data
+        static = [[i.value.data for i in group] for group in nested]  # pyright: ignore
         groups = [mixed(group, rest) for group in static]
         at = mesh(shape)
         coordinates: list[np.ndarray] = []
