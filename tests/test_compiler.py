@@ -334,6 +334,41 @@ func.func @main(%i: index) -> f32 {
     assert program(999_999) == 2.5
 
 
+def test_a_huge_splat_that_is_needed_is_written_when_it_is():
+    program = compiled(
+        """
+func.func @main(%c: i1) -> tensor<?xf32> {
+  %r = scf.if %c -> (tensor<?xf32>) {
+    %all = arith.constant dense<2.5> : tensor<100000000000000xf32>
+    %some = tensor.cast %all : tensor<100000000000000xf32> to tensor<?xf32>
+    scf.yield %some : tensor<?xf32>
+  } else {
+    %few = arith.constant dense<1.5> : tensor<3xf32>
+    %some = tensor.cast %few : tensor<3xf32> to tensor<?xf32>
+    scf.yield %some : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+"""
+    )
+    assert program(False).tolist() == [1.5] * 3
+    with pytest.raises(OutOfMemoryError):
+        program(True)
+
+
+def test_a_huge_global_is_an_error_of_the_program():
+    with pytest.raises(OutOfMemoryError, match=r"<text>:2:3: error: util.global: .* bytes.*;"):
+        compiled(
+            """
+  util.global private mutable @g = dense<2.5> : tensor<100000000000000xf32>
+  func.func @main() -> tensor<100000000000000xf32> {
+    %v = util.global.load @g : tensor<100000000000000xf32>
+    return %v : tensor<100000000000000xf32>
+  }
+"""
+        )
+
+
 # --- control flow -------------------------------------------------------------------------
 
 

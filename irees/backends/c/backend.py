@@ -30,7 +30,7 @@ from irees.backends.c.types import vector_typedef
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.resources import constant_array
 from irees.dialects.stream import CmdDispatchOp
-from irees.errors import describe_location
+from irees.errors import OutOfMemoryError, describe_location
 from irees.transforms.utils.shapes import constant_value
 
 HERE = Path(__file__).parent
@@ -114,10 +114,22 @@ def emit_program(module: ModuleOp) -> Sources:
 
 
 def _held(op: memref.GlobalOp) -> np.ndarray:
-    """The data of a global: shared with the source when it is constant, its own when it is not."""
+    """
+    The data of a global: shared with the source when it is constant, its own when it is not.
+
+    Raises OutOfMemoryError.
+    """
     assert op.initial_value is not None
     data = constant_array(op.initial_value)
-    return np.ascontiguousarray(data) if op.constant is not None else np.array(data)
+    try:
+        return np.ascontiguousarray(data) if op.constant is not None else np.array(data)
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"the value takes {data.nbytes} bytes, which are not to be had",
+            op="util.global" if op.constant is None else "arith.constant",
+            location=op.location,
+            hint="begin with less and write the rest in a function",
+        ) from None
 
 
 def _kernel_record(

@@ -14,13 +14,15 @@ softmax or a norm becomes one kernel over rows, and a contraction takes its epil
 A group holds one contraction at most, and keeps all of its parallel loops. Joining must
 not make the group wait for itself: no path may leave it and come back. What costs nothing
 (empty tensors, fills) is copied into each kernel that wants it. Values used outside are
-returned; a kernel may return several. IREE: `FormDispatchRegions`,
+returned; a kernel may return several. A splat constant of more than 256 MiB is written by a
+kernel of its own instead of being a constant of the program. IREE: `FormDispatchRegions`,
 `CloneProducersIntoDispatchRegions`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
@@ -33,7 +35,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.contractions import is_contraction
 from irees.analysis.distribution import Group, Loops, classes_of, loops_of
 from irees.dialects.flow import DispatchRegionOp, ReturnOp
-from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
+from irees.transforms.utils.constants import splat_scalar
+from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, element_bytes
 from irees.transforms.utils.structured import captured_values
 
 DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
@@ -41,6 +44,8 @@ DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
 MAX_MEMBERS = 12
 ENOUGH_TILES = 16
 """Independent tiles below which a group must not fall by fusion."""
+LARGE_SPLAT = 1 << 28
+"""Bytes above which a splat constant is written by a kernel when it is needed."""
 
 
 def is_dispatched(op: Operation) -> bool:
@@ -65,6 +70,15 @@ def is_fill(op: Operation) -> bool:
         return False
     *body, _ = op.body.block.ops
     return all(isinstance(o, arith.ConstantOp) for o in body)
+
+
+def is_large_splat(op: Operation) -> bool:
+    """Whether an op is a constant of one number that is too large to be kept beside the program."""
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.result.type, TensorType):
+        return False
+    kind = op.result.type
+    size = prod(kind.get_shape()) * element_bytes(kind)
+    return size > LARGE_SPLAT and splat_scalar(op) is not None
 
 
 @dataclass
@@ -276,3 +290,6 @@ def form_regions(function: func.FuncOp) -> None:
                 Rewriter.erase_op(left)
             elif is_fill(left):
                 clone_producers(make_region([left]))
+    for constant in [o for o in function.walk() if is_large_splat(o)]:
+        if not isinstance(constant.parent_op(), DispatchRegionOp):
+            make_region([constant])

@@ -172,9 +172,8 @@ class HostConversion(ControlFlow):
                 sym_visibility=StringAttr("private"),
                 constant=UnitAttr(),
             )
-            first = self.module.body.block.first_op
-            assert first is not None
-            Rewriter.insert_op(glob, InsertPoint.before(first))
+            glob.location = op.location
+            Rewriter.insert_op(glob, InsertPoint.at_start(self.module.body.block))
         return builder.insert(memref.GetGlobalOp(name, kind)).results[0]
 
     def _reshape(
@@ -288,6 +287,7 @@ def convert_global(op: util.GlobalOp) -> None:
     glob = memref.GlobalOp.get(
         StringAttr(op.sym_name.data), buffer_type(kind), value, sym_visibility=StringAttr("private")
     )
+    glob.location = op.location
     Rewriter.replace_op(op, glob)
 
 
