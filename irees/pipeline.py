@@ -60,6 +60,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-packs"),
                 a("decompose-im2col"),
                 a("decompose-attention"),
+                a("decompose-exp-reduction"),
                 a("decompose-softmax"),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),

@@ -18,7 +18,7 @@ from irees.errors import RuntimeTrap
 from irees.interpreters.ext_sorting import finish
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
-from irees.interpreters.structured import is_vectorizable, mesh, ranges, spread
+from irees.interpreters.structured import Loops, is_vectorizable, mesh, ranges, spread
 from irees.interpreters.tensor import mixed, numbers
 from irees.interpreters.values import array_of, dtype_of
 
@@ -135,6 +135,58 @@ def _online_attention(machine: Machine, op: Operation) -> Prepared:
         return finish([b["output"], b["max"], b["sum"]], placed)
 
     return run
+
+
+class _AsGeneric:
+    """An exp_reduction as `Loops` looks at a structured op."""
+
+    def __init__(self, op: Operation):
+        self.op, self.operands, self.inputs = op, op.operands, op.inputs  # pyright: ignore
+
+    def get_indexing_maps(self) -> Any:
+        """One map per operand."""
+        return self.op.properties["indexing_maps"].data  # pyright: ignore
+
+    def get_iterator_types(self) -> Any:
+        """One kind per loop."""
+        return self.op.properties["iterator_types"].data  # pyright: ignore
+
+
+@implements("iree_linalg_ext.exp_reduction")
+def _exp_reduction(machine: Machine, op: Operation) -> Prepared:
+    """The generic of its body over 2^(x - max), with outs that were scaled by 2^(old max - max)"""
+    loops = Loops(machine, _AsGeneric(op), op.regions[0].block)  # pyright: ignore
+    maps = [m.data for m in op.properties["indexing_maps"]]  # pyright: ignore
+    scaled = numbers(op, "exp_reduced_operands")
+    count = len(op.inputs)  # pyright: ignore
+    rank = maps[0].num_dims
+
+    def run(*args: Any):
+        arrays = [array_of(a) for a in args]
+        sizes = ranges(maps, [a.shape for a in arrays], rank)
+        x = spread(arrays[0].astype(np.float64), maps[0], sizes)
+        old = spread(arrays[count].astype(np.float64), maps[count], sizes)
+        over = tuple(d for d in _dims(maps[0]) if d not in _dims(maps[count]))
+        new = np.maximum(old, x.max(axis=over, keepdims=True)) if x.size else old
+        factor = np.where(old == new, 1.0, np.exp2(old - new))
+        operands = [*arrays]
+        operands[0] = _placed(np.exp2(x - new), maps[0], arrays[0])
+        operands[count] = _placed(new, maps[count], arrays[count])
+        for number in scaled:
+            at = count + number
+            value = spread(arrays[at].astype(np.float64), maps[at], sizes) * factor
+            operands[at] = _placed(value, maps[at], arrays[at])
+        return finish(args[count:], loops.run(*operands))
+
+    return run
+
+
+def _placed(value: np.ndarray, indexing: AffineMap, like: np.ndarray) -> np.ndarray:
+    """An array with one axis per loop in the layout, and the type, of an operand."""
+    dims = _dims(indexing)
+    rest = tuple(a for a in range(value.ndim) if a not in dims)
+    order = sorted(dims)
+    return value.squeeze(rest).transpose([order.index(d) for d in dims]).astype(like.dtype)
 
 
 @implements("iree_linalg_ext.fft")

@@ -39,6 +39,7 @@ ROUNDED = {
     "expand_math": Tolerance("U", 8),
     "decompose_softmax": Tolerance("U", 16),
     "decompose_attention": Tolerance("R", 32),
+    "decompose_exp_reduction": Tolerance("R", 32),
 }
 """Passes that change the last bits."""
 

@@ -1,16 +1,21 @@
-"""Softmax in structured ops, which `decompose_softmax` and `decompose_attention` share."""
+"""Softmax in structured ops, which the passes that decompose attention and the like share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from irees.transforms.utils.shapes import Size
 from irees.transforms.utils.structured import element_type
-from irees.transforms.utils.tensors import TensorBuilder, accumulator_type, select_dims
+from irees.transforms.utils.tensors import (
+    ScalarBuilder,
+    TensorBuilder,
+    accumulator_type,
+    select_dims,
+)
 
 
 def softmax(
@@ -49,3 +54,12 @@ def softmax(
         lambda s, v: [s.cast(s.op(arith.DivfOp, v[0], v[1]), target)],
     )
     return result
+
+
+def rescaling(
+    old: SSAValue, new: SSAValue, s: ScalarBuilder, power: type[Operation] = math.ExpOp
+) -> SSAValue:
+    """exp(old - new), and 1 where both are the same infinity"""
+    same = s.insert(arith.CmpfOp(old, new, "oeq")).results[0]
+    factor = s.op(power, s.op(arith.SubfOp, old, new))
+    return s.select(same, s.number(1, factor.type), factor)

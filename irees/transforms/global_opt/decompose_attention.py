@@ -46,7 +46,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.global_opt._softmax import softmax
+from irees.transforms.global_opt._softmax import rescaling, softmax
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.shapes import Size, dim
 from irees.transforms.utils.structured import element_type
@@ -265,13 +265,6 @@ def widen(value: SSAValue, wide: Attribute, b: TensorBuilder) -> SSAValue:
     assert isinstance(value.type, TensorType)
     sizes = [dim(value, i, b) for i in range(value.type.get_num_dims())]
     return elementwise(b, value, b.empty(wide, sizes))
-
-
-def rescaling(old: SSAValue, new: SSAValue, s: ScalarBuilder) -> SSAValue:
-    """exp(old - new), and 1 where both are the same infinity"""
-    same = s.op(arith.CmpfOp, old, new, "oeq")  # pyright: ignore
-    power = s.op(math.ExpOp, s.op(arith.SubfOp, old, new))
-    return s.select(same, s.number(1, power.type), power)
 
 
 def rescaled(

@@ -398,3 +398,44 @@ func.func @main(%x: {x}, %o: {o}) -> {o} {{
         i, p, q = np.unravel_index(column, (c, kh, kw))
         assert matrix[1, row, column] == whole[1, 2 * y + 2 * p, z + q, i]
     assert (matrix[:, :, k:] == -5).all()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("element", ["f32", "f16"])
+def test_exp_reduction(element, dynamic):
+    x, w, m, s, o = (
+        tensor(shape, element, dynamic) for shape in ((4, 9), (9, 5), (4,), (4,), (4, 5))
+    )
+    text = f"""
+func.func @main(%x: {x}, %w: {w}, %m: {m}, %s: {s}, %o: {o}) -> ({m}, {s}, {m}, {o}) {{
+  %a:2 = iree_linalg_ext.exp_reduction {{
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = [#iree_linalg_ext.iterator_type<parallel>, #iree_linalg_ext.iterator_type<reduction>],
+      exp_reduced_operands = [1]}} ins(%x : {x}) outs(%m, %s : {m}, {s}) {{
+  ^bb0(%p: {element}, %max: {element}, %sum: {element}):
+    %add = arith.addf %p, %sum : {element}
+    iree_linalg_ext.yield %max, %add : {element}, {element}
+  }} -> {m}, {s}
+  %b:2 = iree_linalg_ext.exp_reduction {{
+      indexing_maps = [affine_map<(i, k, j) -> (i, j)>, affine_map<(i, k, j) -> (j, k)>,
+                       affine_map<(i, k, j) -> (i)>, affine_map<(i, k, j) -> (i, k)>],
+      iterator_types = [#iree_linalg_ext.iterator_type<parallel>, #iree_linalg_ext.iterator_type<parallel>,
+                        #iree_linalg_ext.iterator_type<reduction>],
+      exp_reduced_operands = [1]}} ins(%x, %w : {x}, {w}) outs(%m, %o : {m}, {o}) {{
+  ^bb0(%p: {element}, %v: {element}, %max: {element}, %sum: {element}):
+    %q = arith.mulf %p, %v : {element}
+    %add = arith.addf %sum, %q : {element}
+    iree_linalg_ext.yield %max, %add : {element}, {element}
+  }} -> {m}, {o}
+  return %a#0, %a#1, %b#0, %b#1 : {m}, {s}, {m}, {o}
+}}
+"""
+    values = [normal(n, element) for n in ((4, 9), (9, 5), (4,), (4,), (4, 5))]
+    values[2][1] = -np.inf
+    result = agree(text, *values, tolerance=reassociated(32))
+    x, w, m, s, o = (v.astype(np.float64) for v in values)
+    new = np.maximum(m, x.max(axis=1))
+    p, f = np.exp2(x - new[:, None]), np.exp2(m - new)
+    close = {"rtol": 1e-2, "atol": 1e-2} if element == "f16" else {"rtol": 1e-5, "atol": 1e-5}
+    assert np.allclose(result[1], s * f + p.sum(axis=1), **close)
+    assert np.allclose(result[3], o * f[:, None] + p @ w, **close)

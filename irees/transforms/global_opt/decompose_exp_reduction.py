@@ -1,0 +1,132 @@
+"""
+Expresses exp_reduction as a maximum, two powers and a generic.
+
+    %m, %s = iree_linalg_ext.exp_reduction {exp_reduced_operands = [1]} ins(%x) outs(%m0, %s0) {
+    ^bb0(%p: f32, %max: f32, %sum: f32):
+      %add = arith.addf %p, %sum
+      iree_linalg_ext.yield %max, %add }
+  =>
+    %m = linalg.generic {maximumf} ins(%x) outs(%m0)
+    %p = linalg.generic {exp2(x - m)} ins(%x, %m)
+    %f = linalg.generic {exp2(m0 - m)} ins(%m0, %m)
+    %t = linalg.generic {s0 * f} ins(%s0, %f)
+    %s = linalg.generic {addf} ins(%p) outs(%t)
+
+The first input is a score and the first out its maximum so far; the outs that are named are
+sums of powers of two of the score less the maximum, and shrink as it grows. Where the body
+yields the maximum as it is, which is what it is for, the last generic does not carry it along.
+Left alone: an op whose first out has loops that the score or a named out has not, and a body
+that asks for a loop's index. IREE: `ExpReductionOp::decomposeOperation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.utils.hints import isa
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.global_opt._softmax import rescaling
+from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.shapes import dims
+from irees.transforms.utils.structured import element_type
+from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, select_dims
+
+
+def within(own: AffineMap, loops: Sequence[int]) -> AffineMap:
+    """The map over some of the loops only."""
+    return select_dims(len(loops), [loops.index(d) for d in loops_of(own)])
+
+
+def loops_of(indexing: AffineMap) -> list[int]:
+    """The loops of a projected permutation."""
+    return [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
+
+
+def applied(
+    first: SSAValue, second: SSAValue, maps: tuple[AffineMap, AffineMap], kind: str,
+    b: TensorBuilder,
+) -> SSAValue:  # fmt: skip
+    """A tensor like the first: its elements with those of the second at the same loops."""
+
+    def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+        second = s.cast(v[1], v[0].type)
+        match kind:
+            case "power":
+                return [s.op(math.Exp2Op, s.op(arith.SubfOp, v[0], second))]
+            case "factor":
+                return [rescaling(v[0], second, s, math.Exp2Op)]
+            case _:
+                return [s.op(arith.MulfOp, v[0], second)]
+
+    loops = loops_of(maps[0])
+    own, other = (within(m, loops) for m in maps)
+    init = b.empty(element_type(first), dims(first, b))
+    return b.compute([first, second], [init], [own, other, own], body)[0]
+
+
+class DecomposeExpReduction(RewritePattern):
+    """exp_reduction(x, m, s)  =>  generic(exp2(x - M), s * exp2(m - M)), M = max(m, max(x))"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ext.ExpReductionOp, rewriter: PatternRewriter) -> None:
+        count = len(op.inputs)
+        maps = [m.data for m in op.indexing_maps]
+        scaled = list(op.exp_reduced_operands.get_values())
+        floats = [op.inputs[0], op.outputs[0], *(op.outputs[i] for i in scaled)]
+        if not all(isa(element_type(v), AnyFloat) for v in floats):
+            return
+        score, most = maps[0], maps[count]
+        wanted = {*loops_of(most)}
+        if not all(wanted <= {*loops_of(m)} for m in (score, *(maps[count + i] for i in scaled))):
+            return
+        if any(isinstance(o, ext.IndexOp) for o in op.walk()):
+            return
+        b, loops, wide = TensorBuilder(op), loops_of(score), element_type(op.outputs[0])
+        (largest,) = b.compute(
+            [op.inputs[0]],
+            [op.outputs[0]],
+            [within(score, loops), within(most, loops)],
+            lambda s, v: [s.op(arith.MaximumfOp, s.cast(v[0], wide), v[1])],
+        )
+        powers = applied(op.inputs[0], largest, (score, most), "power", b)
+        factor = applied(op.outputs[0], largest, (most, most), "factor", b)
+        outs = [largest, *op.outputs[1:]]
+        for number in scaled:
+            pair = maps[count + number], most
+            outs[number] = applied(op.outputs[number], factor, pair, "product", b)
+        block = op.body.block
+        last = block.last_op
+        assert last is not None
+        passes = last.operands[0] is block.args[count] and len(outs) > 1
+
+        def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+            values = inline_region(block, v, s)
+            return values[1:] if passes else values
+
+        inputs = [powers, *op.inputs[1:], *(outs[:1] if passes else [])]
+        results = b.compute(inputs, outs[1:] if passes else outs, maps, body)
+        rewriter.replace(op, [], [*([largest] if passes else []), *results])
+
+
+@dataclass(frozen=True)
+class DecomposeExpReductionPass(ModulePass):
+    """exp_reduction becomes generics."""
+
+    name = "irees-decompose-exp-reduction"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        PatternRewriteWalker(DecomposeExpReduction(), apply_recursively=False).rewrite_module(op)
