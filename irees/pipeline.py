@@ -74,7 +74,11 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("fold-constants"),
                 a("fuse-elementwise-ops"),
                 a("fold-constants"),
-                a("pack-constant-operands", columns=3 * target.vector_bytes // 4),
+                a(
+                    "pack-constant-operands",
+                    vector_bytes=target.vector_bytes,
+                    registers=target.vector_registers,
+                ),
                 CanonicalizePass(),
             ),
             TENSORS,
@@ -104,7 +108,12 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "each executable becomes loops over vectors and scalars",
             (
                 a("bufferize-dispatch"),
-                a("select-strategy", threads=target.threads),
+                a(
+                    "select-strategy",
+                    threads=target.threads,
+                    vector_bytes=target.vector_bytes,
+                    registers=target.vector_registers,
+                ),
                 a("tile-and-distribute"),
                 a("lower-linalg-ext-to-loops"),
                 a(

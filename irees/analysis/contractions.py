@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineMap,
+)
 
 WIDENING = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
 MULTIPLY = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
@@ -98,6 +103,33 @@ def roles(op: linalg.GenericOp, parts: MultiplyAdd) -> Roles:
         else:
             found["n"].append(loop)
     return Roles(*(tuple(found[r]) for r in ("batch", "m", "n", "k")))
+
+
+def packed_columns(indexing: AffineMap) -> int | None:
+    """NR of an operand that `irees-pack-constant-operands` laid out in panels, or None."""
+    for expr in indexing.results:
+        if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.Mod:
+            return expr.rhs.value if isinstance(expr.rhs, AffineConstantExpr) else None
+    return None
+
+
+def vector_side(op: linalg.GenericOp, parts: MultiplyAdd) -> int | None:
+    """
+    The operand that is read by vectors, the other being broadcast.
+
+    It is the one that lies in panels, else the one that moves along the output's last dim;
+    None when neither does.
+    """
+    indexing = [m.data for m in op.indexing_maps]
+    for position in (parts.lhs, parts.rhs):
+        if packed_columns(indexing[position]) is not None:
+            return position
+    found = roles(op, parts)
+    output = indexing[-1].results
+    last = output[-1].used_dims() if output else set[int]()
+    if last & set(found.n):
+        return parts.rhs
+    return parts.lhs if last & set(found.m) else None
 
 
 def is_contraction(op: linalg.GenericOp) -> bool:

@@ -76,9 +76,7 @@ class ExecutableOp(IRDLOperation):
     traits = traits_def(SymbolOpInterface(), SymbolTable(), NoTerminator())
 
     def __init__(self, name: str, ops: Sequence[Operation]):
-        super().__init__(
-            properties={"sym_name": StringAttr(name)}, regions=[Region(Block(ops))]
-        )
+        super().__init__(properties={"sym_name": StringAttr(name)}, regions=[Region(Block(ops))])
 
 
 @irdl_op_definition

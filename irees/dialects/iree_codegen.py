@@ -1,7 +1,7 @@
 """
 The `iree_codegen` dialect: decisions about a kernel, written on its ops.
 
-`#iree_codegen.lowering_config<{tile = [64, 0]}>` says how one op is tiled,
+`#iree_codegen.lowering_config<{workgroup = [64, 0]}>` says how one op is tiled,
 `#iree_codegen.translation_info<strategy>` which strategy its function follows. Names are
 IREE's (`compiler/src/iree/compiler/Codegen/Dialect/Codegen/IR`); keys are irees' own.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -35,6 +35,12 @@ class LoweringConfigAttr(ParametrizedAttribute):
             return ArrayAttr(IntegerAttr(v, i64) for v in value)
 
         return LoweringConfigAttr(DictionaryAttr({k: attr(v) for k, v in entries.items()}))
+
+    @staticmethod
+    def on(op: Operation) -> LoweringConfigAttr:
+        """The config of an op, empty when it has none."""
+        found = op.attributes.get("lowering_config")
+        return found if isinstance(found, LoweringConfigAttr) else LoweringConfigAttr.of()
 
     def ints(self, key: str) -> tuple[int, ...] | None:
         """The list stored under `key`, or None."""

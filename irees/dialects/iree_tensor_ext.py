@@ -244,9 +244,7 @@ class DispatchTensorStoreOp(_SliceOp):
         return self.target_dims
 
     @staticmethod
-    def whole(
-        value: SSAValue, target: SSAValue, dims: Sequence[SSAValue]
-    ) -> DispatchTensorStoreOp:
+    def whole(value: SSAValue, target: SSAValue, dims: Sequence[SSAValue]) -> DispatchTensorStoreOp:
         """A store of `value` over all of `target`, whose dynamic dims are `dims`."""
         assert isinstance(target.type, DispatchTensorType)
         shape = target.type.bound_type.get_shape()

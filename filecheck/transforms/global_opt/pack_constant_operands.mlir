@@ -1,8 +1,8 @@
-// RUN: xdsl-opt %s -p "irees-pack-constant-operands{columns=4}" | filecheck %s
+// RUN: xdsl-opt %s -p "irees-pack-constant-operands{vector_bytes=16 registers=4}" | filecheck %s
 
 // The columns of the weight are cut into panels of 4, and the map says where they are.
 // CHECK-LABEL: func.func @matmul
-// CHECK:         %[[W:.*]] = arith.constant dense_resource<w_packed4> : tensor<2x2x4xf32>
+// CHECK:         %[[W:.*]] = arith.constant dense_resource<w_packed4_0> : tensor<2x2x4xf32>
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> ((d1 floordiv 4), d2, (d1 mod 4))>, affine_map<(d0, d1, d2) -> (d0, d1)>]
 // CHECK-SAME:    ins(%x, %[[W]] : tensor<8x2xf32>, tensor<2x2x4xf32>)
 func.func @matmul(%x: tensor<8x2xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32> {
@@ -18,7 +18,7 @@ func.func @matmul(%x: tensor<8x2xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // The rows may be any number.
 // CHECK-LABEL: func.func @dynamic_rows
-// CHECK:         dense_resource<w_packed4> : tensor<2x2x4xf32>
+// CHECK:         dense_resource<w_packed4_0> : tensor<2x2x4xf32>
 // CHECK:         ins(%x, %{{.*}} : tensor<?x2xf32>, tensor<2x2x4xf32>)
 func.func @dynamic_rows(%x: tensor<?x2xf32>, %o: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %w = arith.constant dense_resource<w> : tensor<2x8xf32>
@@ -33,7 +33,7 @@ func.func @dynamic_rows(%x: tensor<?x2xf32>, %o: tensor<?x8xf32>) -> tensor<?x8x
 
 // The last panel is filled up: 8 columns of 5 are two panels.
 // CHECK-LABEL: func.func @last_panel
-// CHECK:         dense_resource<v_packed4> : tensor<2x3x4xf32>
+// CHECK:         dense_resource<v_packed4_0> : tensor<2x3x4xf32>
 func.func @last_panel(%x: tensor<8x3xf32>, %o: tensor<8x5xf32>) -> tensor<8x5xf32> {
   %w = arith.constant dense_resource<v> : tensor<3x5xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x3xf32>, tensor<3x5xf32>) outs(%o : tensor<8x5xf32>) {
@@ -101,10 +101,42 @@ func.func @no_splat(%x: tensor<8x2xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32>
   return %r : tensor<8x8xf32>
 }
 
+// The filter of a convolution: panels of output channels, the window outside the input channels.
+// CHECK-LABEL: func.func @filter
+// CHECK:         %[[W:.*]] = arith.constant dense_resource<f_packed4_231> : tensor<1x1x2x4x4xf32>
+// CHECK:         affine_map<(d0, d1, d2, d3, d4, d5) -> ((d0 floordiv 4), d4, d5, d3, (d0 mod 4))>
+// CHECK-SAME:    ins(%x, %[[W]] :
+func.func @filter(%x: tensor<4x5x6xf32>, %o: tensor<4x5x5xf32>) -> tensor<4x5x5xf32> {
+  %w = arith.constant dense_resource<f> : tensor<4x4x1x2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(f, h, w, c, i, j) -> (c, h + i, w + j)>, affine_map<(f, h, w, c, i, j) -> (f, c, i, j)>, affine_map<(f, h, w, c, i, j) -> (f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<4x5x6xf32>, tensor<4x4x1x2xf32>) outs(%o : tensor<4x5x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x5x5xf32>
+  return %r : tensor<4x5x5xf32>
+}
+
+// With so few terms in each sum, writing the output apart would cost more than it saves.
+// CHECK-LABEL: func.func @no_small_filter
+// CHECK:         ins(%x, %w : tensor<1x5x5xf32>, tensor<8x1x1x1xf32>)
+func.func @no_small_filter(%x: tensor<1x5x5xf32>, %o: tensor<8x5x5xf32>) -> tensor<8x5x5xf32> {
+  %w = arith.constant dense_resource<g> : tensor<8x1x1x1xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(f, h, w, c, i, j) -> (c, h + i, w + j)>, affine_map<(f, h, w, c, i, j) -> (f, c, i, j)>, affine_map<(f, h, w, c, i, j) -> (f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<1x5x5xf32>, tensor<8x1x1x1xf32>) outs(%o : tensor<8x5x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x5x5xf32>
+  return %r : tensor<8x5x5xf32>
+}
+
 {-#
   dialect_resources: {
     builtin: {
       w: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e0400000004100001041000020410000304100004041000050410000604100007041",
+      f: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e0400000004100001041000020410000304100004041000050410000604100007041000080410000884100009041000098410000a0410000a8410000b0410000b8410000c0410000c8410000d0410000d8410000e0410000e8410000f0410000f841",
+      g: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e040",
       v: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e04000000041000010410000204100003041000040410000504100006041"
     }
   }

@@ -27,6 +27,12 @@
 #define IREES_VECTOR_HALF(V, T, N) IREES_VECTOR_OF(V, T, N, IREES_LANES(V, T, N, x))
 
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (m)) | ((M)(b) & ~(m))))
+/* Lanes of a and b by number; M is the vector of integers as wide as their lanes. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define IREES_SHUFFLE(M, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define IREES_SHUFFLE(M, a, b, ...) __builtin_shuffle(a, b, (M){__VA_ARGS__})
+#endif
 #define IREES_MAP1(V, N, f, a) __extension__({ V a_ = (a), r_; for (int i_ = 0; i_ < N; i_++) r_[i_] = f(a_[i_]); r_; })
 #define IREES_MAP2(V, N, f, a, b) __extension__({ V a_ = (a), b_ = (b), r_; for (int i_ = 0; i_ < N; i_++) r_[i_] = f(a_[i_], b_[i_]); r_; })
 #define IREES_FOLD(T, N, f, a) __extension__({ __auto_type a_ = (a); T r_ = a_[0]; for (int i_ = 1; i_ < N; i_++) r_ = f(r_, a_[i_]); r_; })

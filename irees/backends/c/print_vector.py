@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from irees.backends.c.emit_ops import element, lanes
 from irees.backends.c.print_memory import mixed
 from irees.backends.c.printer import Printer, handles
-from irees.backends.c.types import is_bool, is_float, scalar, short
+from irees.backends.c.types import is_bool, is_float, scalar, short, size_of, vector_name
 
 
 def _lane_name(p: Printer, kind: VectorType) -> str:
@@ -81,6 +81,22 @@ def _insert(p: Printer, op: Operation) -> None:
     p.line(f"{p.expressions.type(op.result.type)} {name} = {p.name(op.dest)};")
     p.line(f"{name}[{position[0]}] = {p.name(op.source)};")
     p.names[op.result] = name
+
+
+@handles("vector.shuffle")
+def _shuffle(p: Printer, op: Operation) -> None:
+    assert isinstance(op, vector.ShuffleOp)
+    kind = op.result.type
+    assert isinstance(kind, VectorType)
+    a, b, mask = p.name(op.v1), p.name(op.v2), op.mask.get_values()
+    count = lanes(op.v1.type)
+    if not count == lanes(op.v2.type) == len(mask):
+        parts = ", ".join(f"{a}[{m}]" if m < count else f"{b}[{m - count}]" for m in mask)
+        p.define(op.result, f"({p.expressions.type(kind)}){{{parts}}}")
+        return
+    bits = 32 if is_bool(kind.element_type) else 8 * size_of(kind.element_type)
+    indices = p.expressions.vector(vector_name(f"i{bits}", count))
+    p.define(op.result, f"IREES_SHUFFLE({indices}, {a}, {b}, {', '.join(map(str, mask))})")
 
 
 REDUCTIONS = {

@@ -16,6 +16,7 @@ from enum import Enum
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     Float32Type,
     Float64Type,
@@ -25,9 +26,12 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StridedLayoutAttr,
     VectorType,
+    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from irees.transforms.utils.shapes import IndexBuilder
 
 Insert = Callable[[Operation], Operation]
 
@@ -82,6 +86,37 @@ def unit_stride(kind: Attribute) -> bool:
         return False
     last = kind.layout.strides.data[-1] if kind.layout.strides.data else None
     return last is not None and not isinstance(last, NoneAttr) and last.data == 1
+
+
+def load_steps(
+    buffer: SSAValue, indices: Sequence[SSAValue], step: int, lanes: int, at: IndexBuilder
+) -> SSAValue:
+    """
+    buffer[..., last + step * lane] for every lane.
+
+    For a step over 1 these are whole vectors that lie side by side, the last one ending with
+    the last lane so that nothing past it is read, and shuffles that keep what is asked for.
+    """
+    kind = vector_of(buffer.type.element_type, lanes)
+    first = at.insert(vector.LoadOp(buffer, indices, kind)).results[0]
+    if step == 1:
+        return first
+    result, end = first, step * (lanes - 1) + 1
+    for number in range(1, step):
+        start = min(number * lanes, end - lanes)
+        place = [*indices[:-1], at.value(at.add(indices[-1], start))]
+        part = at.insert(vector.LoadOp(buffer, place, kind)).results[0]
+        known = -(-number * lanes // step)
+        mask = [
+            # Lanes found so far stay, in the first round they are picked from the first vector.
+            (step * i if number == 1 else i) if i < known else lanes + step * i - start
+            for i in range(lanes)
+        ]
+        mask = [m if m < 2 * lanes else 0 for m in mask]
+        result = at.insert(
+            vector.ShuffleOp(result, part, DenseArrayBase.from_list(i64, mask), result_type=kind)
+        ).results[0]
+    return result
 
 
 def materialize(lane: Lane, lanes: int, insert: Insert) -> SSAValue:

@@ -135,6 +135,20 @@ def inline_body(
     raise AssertionError("a structured body ends in linalg.yield")
 
 
+def is_zero_fill(op: linalg.GenericOp) -> bool:
+    """Whether an op only writes +0 to every element of its one output."""
+    if op.inputs or len(op.outputs) != 1 or not is_parallel(op):
+        return False
+    value = op.body.block.last_op.operands[0].owner
+    if maps(op) != [AffineMap.identity(len(op.iterator_types))]:
+        return False
+    if not isinstance(value, arith.ConstantOp):
+        return False
+    number = getattr(value.value, "value", None)
+    data = getattr(number, "data", None)
+    return data == 0 and str(data) != "-0.0"
+
+
 def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) -> Size:
     """An affine expression computed from the values of its dims (all non-negative)."""
     if isinstance(expr, AffineConstantExpr):

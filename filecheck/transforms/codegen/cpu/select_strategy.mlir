@@ -38,13 +38,30 @@ flow.executable @dynamic {
   }
 }
 
-// A contraction is cut into whole panels of 48 columns, and into rows while threads have nothing to do.
+// A contraction is cut into rows while threads have nothing to do, and gets a register block.
 // CHECK-LABEL: flow.executable @matmul
-// CHECK:         workgroup = [{{[0-9]+}} : i64, {{48|96|144|240}} : i64, 0 : i64]
+// CHECK:         workgroup = [128 : i64, 0 : i64, 0 : i64], block = [14 : i64, 32 : i64]
 flow.executable @matmul {
   builtin.module {
     func.func @matmul(%a: memref<512x64xf32>, %b: memref<64x480xf32>, %c: memref<512x480xf32>) {
       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<512x64xf32>, memref<64x480xf32>) outs(%c : memref<512x480xf32>) {
+      ^bb0(%x: f32, %y: f32, %z: f32):
+        %p = arith.mulf %x, %y : f32
+        %q = arith.addf %z, %p : f32
+        linalg.yield %q : f32
+      }
+      return
+    }
+  }
+}
+
+// Columns are cut into whole panels of the block.
+// CHECK-LABEL: flow.executable @columns
+// CHECK:         workgroup = [0 : i64, 480 : i64, 0 : i64], block = [13 : i64, 32 : i64]
+flow.executable @columns {
+  builtin.module {
+    func.func @columns(%a: memref<64x64xf32>, %b: memref<64x1920xf32>, %c: memref<64x1920xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<64x64xf32>, memref<64x1920xf32>) outs(%c : memref<64x1920xf32>) {
       ^bb0(%x: f32, %y: f32, %z: f32):
         %p = arith.mulf %x, %y : f32
         %q = arith.addf %z, %p : f32

@@ -155,3 +155,18 @@ func.func @no_tensor(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> {
   } -> tensor<16xf32>
   return %r : tensor<16xf32>
 }
+
+// Every second element: two vectors that lie side by side, the second ending with the last lane.
+// CHECK-LABEL: func.func @short_steps
+// CHECK:         %[[A:.*]] = vector.load %x[%[[I:.*]]] : memref<15xf32>, vector<8xf32>
+// CHECK:         %[[J:.*]] = arith.addi %[[I]], %{{.*}} : index
+// CHECK-NEXT:    %[[B:.*]] = vector.load %x[%[[J]]] : memref<15xf32>, vector<8xf32>
+// CHECK-NEXT:    vector.shuffle %[[A]], %[[B]] [0, 2, 4, 6, 9, 11, 13, 15] : vector<8xf32>, vector<8xf32>
+func.func @short_steps(%x: memref<15xf32>, %y: memref<8xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (2 * i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<15xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}

@@ -180,10 +180,14 @@ class Distribution:
         copy = type(member.op).create(
             operands=operands,
             properties=dict(member.op.properties),
-            attributes={k: v for k, v in member.op.attributes.items() if k != "lowering_config"},
+            attributes=dict(member.op.attributes),
             regions=[r.clone() for r in member.op.regions],
         )
         copy.location = member.op.location
+        block = LoweringConfigAttr.on(copy).ints("block")
+        del copy.attributes["lowering_config"]
+        if block is not None:
+            copy.attributes["lowering_config"] = LoweringConfigAttr.of(block=block)
         inside.insert(copy)
         shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})
 
@@ -226,9 +230,7 @@ class Distribution:
 
 def config_of(op: Operation) -> tuple[int, ...]:
     """The workgroup tile of each loop."""
-    config = op.attributes["lowering_config"]
-    assert isinstance(config, LoweringConfigAttr)
-    return config.ints("workgroup") or ()
+    return LoweringConfigAttr.on(op).ints("workgroup") or ()
 
 
 def shift_indices(op: Operation, offsets: dict[int, Size]) -> None:

@@ -27,6 +27,7 @@ from irees.transforms.utils.lanes import (
     evaluate,
     has_lanes,
     lane_bytes,
+    load_steps,
     materialize,
     unit_stride,
     vector_of,
@@ -62,6 +63,9 @@ COMBINERS = {
 
 ACCUMULATORS = 4
 
+LONGEST_STEP = 4
+"""Lanes further apart than this are not worth loading together with what is between them."""
+
 
 @dataclass
 class Nest:
@@ -83,19 +87,23 @@ class Nest:
     # --- choosing the loop to vectorize ------------------------------------------------
 
     def strides(self, axis: int) -> list[str]:
-        """How each operand moves along a loop: `uniform`, `unit` or `other`."""
+        """How each operand moves along a loop: `uniform`, `unit`, `short` steps or `other`."""
         found: list[str] = []
-        for operand, indexing in zip(self.op.operands, self.maps, strict=True):
+        for number, (operand, indexing) in enumerate(zip(self.op.operands, self.maps, strict=True)):
             state = "uniform"
             for position, expr in enumerate(indexing.results):
                 if axis not in expr.used_dims():
                     continue
                 form = linear_form(expr)
                 last = position == len(indexing.results) - 1
-                if form is None or form[0][axis] != 1 or not last or not unit_stride(operand.type):
+                if form is None or not last or not unit_stride(operand.type):
                     state = "other"
                     break
-                state = "unit"
+                step = form[0][axis]
+                if step != 1 and (number >= self.inputs or not 1 < step <= LONGEST_STEP):
+                    state = "other"
+                    break
+                state = "unit" if step == 1 else "short"
             found.append(state)
         return found
 
@@ -241,8 +249,10 @@ class Nest:
             return Lane(operand, Kind.UNIFORM)
         indices = self._access(position, ivs, at)
         if lanes > 1 and self.axis is not None and self._moves(position):
-            kind = vector_of(operand.type.get_element_type(), lanes)
-            return Lane(at.insert(vector.LoadOp(operand, indices, kind)).results[0], Kind.VECTOR)
+            form = linear_form(self.maps[position].results[-1])
+            assert form is not None
+            step = form[0][self.axis]
+            return Lane(load_steps(operand, indices, step, lanes, at), Kind.VECTOR)
         return Lane(at.insert(memref.LoadOp.get(operand, indices)).results[0], Kind.UNIFORM)
 
     def _moves(self, position: int) -> bool:

@@ -3,18 +3,23 @@ Lowers contractions to packed panels and a register-blocked micro-kernel.
 
     C[m, n] += A[m, k] * B[k, n]
 
-N is the side along which the output is contiguous; its operand B is copied, NR columns
-and KC rows at a time, into a panel that the micro-kernel streams through. The
+B is the operand that lies in panels, else the one along which the output is contiguous; it
+is copied, NR columns and KC rows at a time, into a panel that the micro-kernel streams
+through. The
 micro-kernel holds MR x NR of C in registers and does one outer product per k: MR scalars
 of A, broadcast, times NR/lanes vectors of the panel.
 
-    for j in N by NR:
-      for k0 in K by KC:
+    for k0 in K by KC:
+      for j in N by NR:
         pack B[k0:k0+KC, j:j+NR]
         for i in M by MR:
           acc = C[i:i+MR, j:j+NR]
           for k in KC: acc += A[i:i+MR, k] (x) panel[k]
           C[i:i+MR, j:j+NR] = acc
+
+Rows of A that would crowd into a few sets of the cache are packed as well, once per k0. A B
+that `irees-pack-constant-operands` laid out in panels is read where it is, all of K at
+once, from registers that start at zero when C was only just filled with zeros.
 
 Every operand is addressed linearly (a sum of loop index times step), so a convolution is
 the same nest: its image is packed as if it had been unfolded (implicit GEMM), where
@@ -38,7 +43,8 @@ from xdsl.passes import ModulePass
 
 from irees.analysis.contractions import is_contraction, multiply_add
 from irees.remarks import remark
-from irees.transforms.codegen.cpu._contraction_nest import Lowering, Unsuitable
+from irees.transforms.codegen.cpu._contraction_nest import lower_contraction
+from irees.transforms.codegen.cpu._contraction_plan import Unsuitable
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ class LowerContractionsPass(ModulePass):
         assert parts is not None
         before = op.prev_op
         try:
-            Lowering(op, parts, self.vector_bytes, self.registers).build()
+            lower_contraction(op, parts, self.vector_bytes, self.registers)
         except Unsuitable as reason:
             remark("missed", self.name, op, str(reason))
             while (partial := op.prev_op) is not before:

@@ -4,8 +4,9 @@ Chooses how each kernel runs: which ops share a tile loop, and the tiles.
 The ops of a kernel are cut into groups (`analysis/distribution.py`); each op gets a
 `#iree_codegen.lowering_config` with the number of its group and a tile size for each of
 its loops, 0 for a loop that is not tiled. A group with a contraction is tiled for its
-packed panels; any other is cut into chunks of rows that are worth a thread's while. A
-group without a tileable loop keeps zeros and runs as it is: that is the total fallback.
+packed panels, and the contraction gets its register block, MR x NR; any other is cut into
+chunks of rows that are worth a thread's while. A group without a tileable loop keeps zeros
+and runs as it is: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
                                     #iree_codegen.lowering_config<{group = 0, workgroup = [1, 0]}>}
@@ -15,16 +16,26 @@ IREE: `KernelDispatch.cpp`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 
-from irees.analysis.contractions import is_contraction, multiply_add, roles
+from irees.analysis.contractions import (
+    is_contraction,
+    multiply_add,
+    packed_columns,
+    roles,
+    vector_side,
+)
 from irees.analysis.distribution import Group, groups_of, loops_of
+from irees.analysis.register_blocking import choose_blocking
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 
@@ -32,9 +43,11 @@ CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
 
 ROWS = 256
-COLUMNS = 480
-PANEL = 48
-"""Largest tile of a contraction, and the columns of a packed panel, which tiles do not cut."""
+COLUMNS = 512
+"""Largest tile of a contraction: with a slice of K, it stays in the L2 cache."""
+
+FEW_ROWS = 64
+"""Packing a vector of B costs as much as multiplying it by a row or two; more rows hide that."""
 
 DYNAMIC_GUESS = 256
 """What a dynamic trip count is taken for when tiles are chosen."""
@@ -74,51 +87,85 @@ def even(extent: int, tile: int) -> int:
     return tile
 
 
-def contraction_tiles(group: Group, number: int, threads: int) -> list[int]:
-    """
-    Tiles of a contraction's loops: whole batches, panels of columns, blocks of rows.
+@dataclass(frozen=True)
+class Machine:
+    """What a choice depends on: threads to feed, vector registers and their bytes."""
 
-    Columns are cut first, because each block of rows packs the columns again; rows are cut
-    to 256, and further while there are too few workgroups for the threads.
+    threads: int
+    vector_bytes: int
+    registers: int
+
+
+def contraction_config(
+    group: Group, number: int, machine: Machine
+) -> tuple[list[int], tuple[int, int] | None]:
+    """
+    Tiles of a contraction's loops, one per class of the group, and its register block.
+
+    Whole batches first. Then rows and columns are cut until there are enough workgroups: the
+    columns first where packing them again for each block of rows would be dear (an image
+    that is unfolded) or where they lie in panels, else the rows.
     """
     member = group.members[number]
     op = member.op
     assert isinstance(op, linalg.GenericOp)
     parts = multiply_add(op)
     assert parts is not None
-    found = roles(op, parts)
+    found, side = roles(op, parts), vector_side(op, parts)
+    rows, columns = (found.n, found.m) if side == parts.lhs else (found.m, found.n)
     loops = [c[number] for c in group.classes]
-    columns = _vector_side(op, found.m, found.n)
+    packed = None if side is None else packed_columns(op.indexing_maps.data[side].data)
+    lanes = machine.vector_bytes // 4
+    block = choose_blocking(
+        min(ROWS, _extent(member.sizes, rows[-1:])),
+        _extent(member.sizes, columns),
+        lanes,
+        machine.registers,
+        None if packed is None or packed % lanes else packed // lanes,
+    )
+    panel = packed or block.vectors * lanes
     tiles = {loop: 1 if loop in found.batch else 0 for loop in loops}
-    wanted = 2 * threads
     count = 1
     for loop in found.batch:
         count *= DYNAMIC_GUESS if member.sizes[loop] < 0 else max(1, member.sizes[loop])
-    for loop in loops:
-        if loop in columns:
-            tiles[loop] = _column_tile(member.sizes, loop, columns, -(-wanted // count))
+    unfolds = any(
+        not isinstance(expr, AffineDimExpr) and expr.used_dims() & set(columns)
+        for indexing in op.indexing_maps
+        for expr in indexing.data.results
+    )
+    order = (columns, rows) if unfolds else (rows, columns)
+    for part in order:
+        for loop in (x for x in loops if x in part):
+            missing = -(-2 * machine.threads // count)
+            if part is columns:
+                tiles[loop] = _column_tile(member.sizes, loop, columns, panel, missing)
+            else:
+                tiles[loop] = _row_tile(member.sizes[loop], missing, last=part is order[1])
             count *= _tiles_in(member.sizes[loop], tiles[loop])
-    for loop in loops:
-        if loop not in columns and loop not in found.batch:
-            size = member.sizes[loop]
-            limit = ROWS if count >= wanted else max(16, min(ROWS, -(-size * count // wanted)))
-            tiles[loop] = limit if size < 0 else 0 if size <= limit else even(size, limit)
-            count *= _tiles_in(size, tiles[loop])
-    return [tiles[loop] for loop in loops]
+    return [tiles[loop] for loop in loops], None if side is None else (block.rows, panel)
+
+
+def _extent(sizes: tuple[int, ...], loops: tuple[int, ...]) -> int:
+    """Points of some loops together; a dynamic one counts as many."""
+    return prod(DYNAMIC_GUESS if sizes[x] < 0 else sizes[x] for x in loops)
 
 
 def _tiles_in(size: int, tile: int) -> int:
     return 1 if tile == 0 else DYNAMIC_GUESS if size < 0 else -(-size // tile)
 
 
-def _vector_side(op: linalg.GenericOp, m: tuple[int, ...], n: tuple[int, ...]) -> tuple[int, ...]:
-    """The loops of the operand that moves along the output's last dim."""
-    output = op.indexing_maps.data[-1].data
-    last = output.results[-1].used_dims() if output.results else set()
-    return m if last & set(m) else n
+def _row_tile(size: int, wanted: int, *, last: bool) -> int:
+    """Up to ROWS rows; for `wanted` tiles fewer, but a number that is worth packing columns for."""
+    least = 16 if last else FEW_ROWS
+    limit = max(least, min(ROWS, -(-size // wanted)))
+    if size < 0:
+        return ROWS if wanted == 1 else FEW_ROWS
+    return 0 if size <= limit else even(size, limit)
 
 
-def _column_tile(sizes: tuple[int, ...], loop: int, side: tuple[int, ...], wanted: int) -> int:
+def _column_tile(
+    sizes: tuple[int, ...], loop: int, side: tuple[int, ...], panel: int, wanted: int
+) -> int:
     """About COLUMNS points over the loops of the side in whole panels, fewer for `wanted` tiles."""
     inner = 1
     for other in side:
@@ -127,18 +174,18 @@ def _column_tile(sizes: tuple[int, ...], loop: int, side: tuple[int, ...], wante
     size = sizes[loop]
     tile = max(1, COLUMNS // inner)
     if size < 0:
-        return tile
-    pieces = max(-(-size // tile), min(wanted, -(-size * inner // (2 * PANEL))))
+        return -(-tile // panel) * panel if inner == 1 else tile
+    pieces = max(-(-size // tile), min(wanted, -(-size * inner // (2 * panel))))
     tile = -(-size // pieces)
     if inner == 1:
-        tile = -(-tile // PANEL) * PANEL
+        tile = -(-tile // panel) * panel
     return 0 if tile >= size else tile
 
 
-def configure(function: func.FuncOp, threads: int) -> None:
+def configure(function: func.FuncOp, machine: Machine) -> None:
     """Writes the config of every op of one kernel."""
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
-    for number, group in enumerate(groups_of(ops, enough=4 * threads)):
+    for number, group in enumerate(groups_of(ops, enough=4 * machine.threads)):
         heavy = next(
             (
                 i
@@ -147,14 +194,19 @@ def configure(function: func.FuncOp, threads: int) -> None:
             ),
             None,
         )
-        tiles = chunk_tiles(group) if heavy is None else contraction_tiles(group, heavy, threads)
+        block = None
+        if heavy is None:
+            tiles = chunk_tiles(group)
+        else:
+            tiles, block = contraction_config(group, heavy, machine)
         for position, member in enumerate(group.members):
             workgroup = [0] * len(member.kinds)
             for group_class, tile in zip(group.classes, tiles, strict=True):
                 workgroup[group_class[position]] = tile
-            member.op.attributes["lowering_config"] = LoweringConfigAttr.of(
-                group=number, workgroup=workgroup
-            )
+            entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
+            if position == heavy and block is not None:
+                entries["block"] = block
+            member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
 
 
 @dataclass(frozen=True)
@@ -164,8 +216,11 @@ class SelectStrategyPass(ModulePass):
     name = "irees-select-strategy"
 
     threads: int = 2
+    vector_bytes: int = 64
+    registers: int = 32
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        machine = Machine(self.threads, self.vector_bytes, self.registers)
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
-                configure(function, self.threads)
+                configure(function, machine)

@@ -1,0 +1,73 @@
+"""
+How many rows and columns of a contraction's output to hold in vector registers at once.
+
+A micro-kernel keeps MR x NR of C in registers and does one outer product per step of K:
+NR / lanes loads of B, MR broadcasts of A, MR x NR / lanes multiply-adds. The estimate
+here picks the block that takes the fewest cycles for a given M and N, edges included.
+After Van Zee and van de Geijn, "BLIS" (2015), and Low et al., "Analytical Modeling Is
+Enough for High-Performance BLIS" (2016).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DYNAMIC_GUESS = 1 << 10
+"""What a dynamic extent is taken for."""
+
+MAX_ROWS = 14
+LATENCY = 4.0
+"""Cycles until the result of a multiply-add can be added to."""
+
+OVERHEAD = 0.3
+"""Cycles of a step of K that are neither loads nor multiply-adds."""
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """Register block of a micro-kernel: MR rows by `vectors` vectors."""
+
+    rows: int
+    vectors: int
+
+
+def step_cycles(rows: int, vectors: int) -> float:
+    """Cycles of one step of K: its multiply-adds, its loads or its latency, whichever are more."""
+    latency = LATENCY * 2 if rows * vectors < 8 else 0.0
+    return max(rows * vectors, rows + vectors, latency) + OVERHEAD
+
+
+def block_cycles(rows: int, columns: int, lanes: int, block: Blocking) -> float:
+    """Cycles of one step of K over a whole M x N output; edge blocks are narrower, not cheaper."""
+    full, rest = divmod(columns, block.vectors * lanes)
+    edge = -(-rest // lanes)
+    total = 0.0
+    for height, count in ((block.rows, rows // block.rows), (rows % block.rows, 1)):
+        if height and count:
+            total += count * full * step_cycles(height, block.vectors)
+            total += count * (step_cycles(height, edge) if edge else 0)
+    return total
+
+
+def choose_blocking(
+    rows: int, columns: int, lanes: int, registers: int, vectors: int | None = None
+) -> Blocking:
+    """
+    The register block with the least estimated time for M rows and N columns, -1 where dynamic.
+
+    `vectors` fixes the width, for an operand that is already laid out for it.
+    """
+    rows = DYNAMIC_GUESS if rows < 0 else rows
+    columns = DYNAMIC_GUESS if columns < 0 else columns
+    best, best_cycles = Blocking(1, 1), float("inf")
+    for width in (4, 3, 2, 1) if vectors is None else (vectors,):
+        if vectors is None and width > 1 and columns <= (width - 1) * lanes:
+            continue
+        for height in range(1, MAX_ROWS + 1):
+            # One register holds the broadcast, unless the multiply-add reads it from memory.
+            if height * width + width > registers or height > rows:
+                continue
+            cycles = block_cycles(rows, columns, lanes, Blocking(height, width))
+            if cycles < best_cycles:
+                best, best_cycles = Blocking(height, width), cycles
+    return best

@@ -1,0 +1,196 @@
+"""
+The micro-kernel of a contraction: MR x NR of C in registers. Part of `irees-lower-contractions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import memref, vector
+from xdsl.ir import Operation, SSAValue
+
+from irees.transforms.codegen.cpu._contraction_packing import KC, Columns, Panels
+from irees.transforms.codegen.cpu._contraction_plan import Plan, widened
+from irees.transforms.utils.lanes import vector_of
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+
+@dataclass
+class Kernel:
+    """The micro-kernel for one panel of columns and one slice of K."""
+
+    plan: Plan
+    panels: Panels | None
+    """None when B is read where it lies."""
+    columns: Columns
+    zero: SSAValue
+    from_zero: bool
+    """C holds zeros that need not be read."""
+    base_b: Size
+    base_a: Callable[[Size, IndexBuilder], Size]
+    """Where a row starts in A, or in its panel."""
+    base_c: Callable[[Size, IndexBuilder], Size]
+    staging: SSAValue | None
+    """MR x NR elements, for columns of C that are no vectors in memory."""
+    depth: Size
+
+    @property
+    def kind(self):
+        """One vector of C."""
+        return vector_of(self.plan.element, self.plan.lanes)
+
+    def emit(self, i: Size, rows: int, at: IndexBuilder) -> None:
+        """C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]"""
+        base_c = self.base_c(i, at)
+        accs = self._start(base_c, rows, at)
+        plan = self.plan
+        packed_rows = self.panels is not None and self.panels.a is not None
+        step_m = 1 if packed_rows else plan.step_m
+        base_a = self.base_a(i, at)
+        starts = [at.add(base_a, at.mul(step_m, r)) for r in range(rows)]
+        results = self._reduce(0, starts, self._first_column(at), accs, at)
+        self._finish(base_c, rows, results, at)
+
+    def _first_column(self, at: IndexBuilder) -> Size:
+        if self.panels is not None:
+            return 0
+        column = self.columns.start if self.plan.packed is None else 0
+        return at.add(self.base_b, column)
+
+    def _reduce(
+        self, level: int, rows: list[Size], column: Size, accs: list[SSAValue], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """The loops of K from `level` on, C carried through them in registers."""
+        plan = self.plan
+        if level == len(plan.k):
+            return self._step(rows, column, accs, at)
+        last = plan.k[level][-1]
+        step_a, step_b = plan.a.steps[last], plan.b.steps[last]
+        size = at.product([plan.sizes[x] for x in plan.k[level]])
+        if self.panels is not None:
+            size, step_b = self.depth, self.columns.vectors * plan.lanes
+            step_a = plan.block.rows if self.panels.a is not None else step_a
+        close, k, b = for_loop(at, 0, size, 1, accs)
+        ahead = b.mul(k, step_a)
+        moved = [b.add(row, ahead) for row in rows]
+        carried = list(close.arguments)
+        return close(self._reduce(level + 1, moved, b.add(column, b.mul(k, step_b)), carried, b))
+
+    def _step(
+        self, rows: list[Size], column: Size, accs: list[SSAValue], b: IndexBuilder
+    ) -> list[SSAValue]:
+        """One outer product: acc[r, v] + broadcast(A[r]) * B[v]"""
+        plan, vectors = self.plan, self.columns.vectors
+        columns = [self._column(b.add(column, v * plan.lanes), v, b) for v in range(vectors)]
+        packed_rows = self.panels.a if self.panels is not None else None
+        source = plan.a.flat if packed_rows is None else packed_rows
+        out: list[SSAValue] = []
+        for r, row in enumerate(rows):
+            scalar = b.insert(memref.LoadOp.get(source, [b.value(row)])).results[0]
+            if packed_rows is None:
+                scalar = widened(scalar, plan.widen_a, plan.lanes, b)
+            splat = b.insert(vector.BroadcastOp(scalar, self.kind)).results[0]
+            for v in range(vectors):
+                product = b.insert(same(plan.parts.multiply, splat, columns[v])).results[0]
+                acc = accs[r * vectors + v]
+                out.append(b.insert(same(plan.parts.add, acc, product)).results[0])
+        return out
+
+    def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
+        plan = self.plan
+        if self.panels is not None:
+            return b.insert(vector.LoadOp(self.panels.b, [b.value(start)], self.kind)).results[0]
+        source = plan.b.flat
+        if self._whole(v) or plan.packed is not None:
+            value = vector.LoadOp(source, [b.value(start)], self._kind_of_b())
+            return widened(b.insert(value).results[0], plan.widen_b, plan.lanes, b)
+        # Unpacked columns past the end are not ours to read.
+        close, lane, c = for_loop(b, 0, self._count(v, b), 1, [self.zero])
+        value = c.insert(memref.LoadOp.get(source, [c.value(c.add(start, lane))])).results[0]
+        return close([c.insert(vector.InsertOp(value, close.arguments[0], [lane])).results[0]])[0]
+
+    def _kind_of_b(self):
+        return vector_of(self.plan.b.flat.type.element_type, self.plan.lanes)
+
+    # --- C --------------------------------------------------------------------------------
+
+    def _whole(self, v: int) -> bool:
+        """Whether every lane of vector `v` is a column of the output."""
+        valid = self.columns.valid
+        return valid is None or (isinstance(valid, int) and (v + 1) * self.plan.lanes <= valid)
+
+    def _staged(self, v: int) -> bool:
+        """Whether vector `v` of C goes through the staging block: it is no vector in memory."""
+        return self.plan.scattered or not self._whole(v)
+
+    def _count(self, v: int, b: IndexBuilder) -> Size:
+        """How many lanes of vector `v` are columns of the output."""
+        valid = self.columns.valid
+        assert valid is not None
+        return b.maximum(b.minimum(b.sub(valid, v * self.plan.lanes), self.plan.lanes), 0)
+
+    def _place(self, base: Size, r: int, v: int, b: IndexBuilder) -> tuple[SSAValue, SSAValue]:
+        """Where vector `v` of row `r` of C is: in C, or in the staging block."""
+        if self._staged(v):
+            assert self.staging is not None
+            number = (r * self.columns.vectors + v) * self.plan.lanes
+            return self.staging, b.value(number)
+        step = b.add(b.mul(self.plan.step_c, r), v * self.plan.lanes)
+        return self.plan.c.flat, b.value(b.add(base, step))
+
+    def _start(self, base: Size, rows: int, at: IndexBuilder) -> list[SSAValue]:
+        """What C holds."""
+        every = [(r, v) for r in range(rows) for v in range(self.columns.vectors)]
+        if self.from_zero:
+            return [self.zero for _ in every]
+        staged = [(r, v) for r, v in every if self._staged(v)]
+        for r, v in staged:
+            buffer, place = self._place(base, r, v, at)
+            at.insert(vector.StoreOp(self.zero, buffer, [place]))
+        if staged:
+            self._move(base, rows, at, out=False)
+        places = [self._place(base, r, v, at) for r, v in every]
+        return [
+            at.insert(vector.LoadOp(buffer, [place], self.kind)).results[0]
+            for buffer, place in places
+        ]
+
+    def _finish(self, base: Size, rows: int, values: list[SSAValue], at: IndexBuilder) -> None:
+        """C = the registers."""
+        vectors = self.columns.vectors
+        for number, value in enumerate(values):
+            buffer, place = self._place(base, number // vectors, number % vectors, at)
+            at.insert(vector.StoreOp(value, buffer, [place]))
+        if any(self._staged(v) for v in range(vectors)):
+            self._move(base, rows, at, out=True)
+
+    def _move(self, base: Size, rows: int, at: IndexBuilder, *, out: bool) -> None:
+        """The staged columns of C, between the staging block and C."""
+        plan, valid, width = self.plan, self.columns.valid, self.columns.vectors * self.plan.lanes
+        assert self.staging is not None
+        first = next(v for v in range(self.columns.vectors) if self._staged(v)) * plan.lanes
+        close, j, b = for_loop(at, first, width if valid is None else valid, 1)
+        column = b.add(base, b.mul(j, plan.step_n))
+        for r in range(rows):
+            staged = self.staging, b.value(b.add(j, r * width))
+            there = plan.c.flat, b.value(b.add(column, b.mul(plan.step_c, r)))
+            source, target = (staged, there) if out else (there, staged)
+            part = b.insert(memref.LoadOp.get(source[0], [source[1]])).results[0]
+            b.insert(memref.StoreOp.get(part, target[0], [target[1]]))
+        close()
+
+
+def same(op: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
+    """The op on other operands, scalars or vectors."""
+    return type(op).create(
+        operands=[lhs, rhs], result_types=[lhs.type], properties=dict(op.properties)
+    )
+
+
+def panel_row(plan: Plan, i: Size, at: IndexBuilder) -> Size:
+    """Where row `i` of the slice starts in the panel of A."""
+    block = plan.block.rows
+    start = at.mul(at.floordiv(i, block), block * KC)
+    return at.add(start, at.rem(i, block))

@@ -1,0 +1,179 @@
+"""
+Copies slices of a contraction's operands into panels. Part of `irees-lower-contractions`.
+
+B goes to [KC, NR], so that the micro-kernel streams through it; A to [M/MR, KC, MR], so that
+the rows of a block, which may be a multiple of the cache's size apart, become neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import SSAValue
+
+from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, upper_bound, widened
+from irees.transforms.utils.lanes import vector_of
+from irees.transforms.utils.loops import for_loop, if_both
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+KC = 256
+"""Rows of a panel: 256 x 48 floats are 48 KiB, which stays in the L2 cache."""
+
+
+@dataclass
+class Columns:
+    """One panel of columns: its start, its vectors, and how many of its columns are valid."""
+
+    start: Size
+    vectors: int
+    valid: Size | None
+    """None when all are."""
+
+
+@dataclass
+class Panels:
+    """The memory that slices are packed into."""
+
+    plan: Plan
+    b: SSAValue
+    a: SSAValue | None
+    offsets: SSAValue
+
+
+def allocate(plan: Plan, at: IndexBuilder) -> Panels:
+    """Room for one panel of B and, if rows of A collide, for a slice of A."""
+    b = at.insert(memref.AllocOp([], [], MemRefType(plan.element, [KC * plan.columns])))
+    offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.columns]))
+    a = None
+    if plan.crowded:
+        # Scratch is laid out before the kernel runs, so its size is a bound known now.
+        most = upper_bound(plan.size_m)
+        assert most is not None
+        size = -(-most // plan.block.rows) * plan.block.rows * KC
+        a = at.insert(memref.AllocOp([], [], MemRefType(plan.element, [size]))).results[0]
+    return Panels(plan, b.results[0], a, offsets.results[0])
+
+
+def pack_rows(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> None:
+    """panel[i / MR, k, i mod MR] = A[i, k] for one slice of K"""
+    plan, block = panels.plan, panels.plan.block.rows
+    main = at.mul(at.floordiv(plan.size_m, block), block)
+
+    def pack(i: Size, rows: int, row: Size, b: IndexBuilder) -> None:
+        from_row = b.add(base, b.mul(i, plan.step_m))
+        close, k, inner = for_loop(b, 0, depth, 1)
+        source = inner.add(from_row, inner.mul(k, plan.a.steps[plan.k[-1][-1]]))
+        place = inner.add(row, inner.mul(k, block))
+        for r in range(rows):
+            where = inner.value(inner.add(source, inner.mul(plan.step_m, r)))
+            value = inner.insert(memref.LoadOp.get(plan.a.flat, [where])).results[0]
+            value = widened(value, plan.widen_a, plan.lanes, inner)
+            store = memref.StoreOp.get(value, panels.a, [inner.value(inner.add(place, r))])
+            inner.insert(store)
+        close()
+
+    if main != 0 or not isinstance(main, int):
+        close, i, b = for_loop(at, 0, main, block)
+        pack(i, block, b.mul(i, KC), b)
+        close()
+    if main == plan.size_m and isinstance(main, int):
+        return
+    close, i, b = for_loop(at, main, plan.size_m, 1)
+    pack(i, 1, b.add(b.mul(main, KC), b.sub(i, main)), b)
+    close()
+
+
+def spread(
+    loops: Sequence[int], index: Size, operand: Operand, sizes: Sequence[Size], b: IndexBuilder
+) -> Size:
+    """The address of point `index` of flattened loops: digits of the index times steps."""
+    total: Size = 0
+    rest = index
+    for position, loop in enumerate(reversed(loops)):
+        digit = rest if position == len(loops) - 1 else b.rem(rest, sizes[loop])
+        total = b.add(total, b.mul(digit, operand.steps[loop]))
+        if position < len(loops) - 1:
+            rest = b.floordiv(rest, sizes[loop])
+    return total
+
+
+def pack_columns(
+    panels: Panels, columns: Columns, linear: bool, base: Size, k0: Size, depth: Size,
+    at: IndexBuilder,
+) -> None:  # fmt: skip
+    """
+    panel[k, j] = B[k0 + k, start + j]; columns past the last valid one repeat it.
+
+    `linear` says that neighbouring columns are neighbours in B everywhere.
+    """
+    plan, lanes = panels.plan, panels.plan.lanes
+    simple = linear and columns.valid is None
+    if not simple:
+        _write_offsets(panels, columns, at)
+    together = [None if simple else _neighbours(panels, v, at) for v in range(columns.vectors)]
+    close, kk, b = for_loop(at, 0, depth, 1)
+    from_k = b.add(base, spread(plan.k[-1], b.add(k0, kk), plan.b, plan.sizes, b))
+    row = b.mul(kk, columns.vectors * lanes)
+    for v, condition in enumerate(together):
+        place = b.value(b.add(row, v * lanes))
+        if simple:
+            _copy_vector(panels, b.add(from_k, b.add(columns.start, v * lanes)), place, b)
+            continue
+        if condition is None:
+            _copy_lanes(panels, from_k, v, place, b)
+            continue
+        end, yes, no = if_both(b, condition)
+        first = yes.insert(memref.LoadOp.get(panels.offsets, [yes.value(v * lanes)])).results[0]
+        _copy_vector(panels, yes.add(from_k, first), place, yes)
+        _copy_lanes(panels, from_k, v, place, no)
+        end()
+    close()
+
+
+def _write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
+    """Writes down where in B each column lies."""
+    plan = panels.plan
+    close, lane, b = for_loop(at, 0, columns.vectors * plan.lanes, 1)
+    column = b.add(columns.start, lane)
+    if columns.valid is not None:
+        column = b.minimum(column, b.sub(plan.size_n, 1))
+    offset = spread(plan.n, column, plan.b, plan.sizes, b)
+    b.insert(memref.StoreOp.get(b.value(offset), panels.offsets, [lane]))
+    close()
+
+
+def _neighbours(panels: Panels, v: int, at: IndexBuilder) -> SSAValue | None:
+    """Whether the columns of vector `v` are neighbours in B; None when they never are."""
+    plan, lanes = panels.plan, panels.plan.lanes
+    if plan.b.steps[plan.n[-1]] != 1:
+        return None
+    ends = [v * lanes, v * lanes + lanes - 1]
+    first, final = (
+        at.insert(memref.LoadOp.get(panels.offsets, [at.value(e)])).results[0] for e in ends
+    )
+    span = at.value(at.sub(final, first))
+    return at.insert(arith.CmpiOp(span, at.value(lanes - 1), "eq")).results[0]
+
+
+def _copy_vector(panels: Panels, source: Size, place: SSAValue, b: IndexBuilder) -> None:
+    plan = panels.plan
+    assert isinstance(plan.b.flat.type, MemRefType)
+    kind = vector_of(plan.b.flat.type.element_type, plan.lanes)
+    value = b.insert(vector.LoadOp(plan.b.flat, [b.value(source)], kind)).results[0]
+    value = widened(value, plan.widen_b, plan.lanes, b)
+    b.insert(vector.StoreOp(value, panels.b, [place]))
+
+
+def _copy_lanes(panels: Panels, from_k: Size, v: int, place: SSAValue, b: IndexBuilder) -> None:
+    plan = panels.plan
+    close, lane, c = for_loop(b, 0, plan.lanes, 1)
+    number = c.value(c.add(lane, v * plan.lanes))
+    offset = c.insert(memref.LoadOp.get(panels.offsets, [number])).results[0]
+    source = c.value(c.add(from_k, offset))
+    value = c.insert(memref.LoadOp.get(plan.b.flat, [source])).results[0]
+    value = widened(value, plan.widen_b, plan.lanes, c)
+    c.insert(memref.StoreOp.get(value, panels.b, [c.value(c.add(place, lane))]))
+    close()

@@ -1,0 +1,342 @@
+"""
+What the loops of one contraction will be: roles, steps, sizes. Part of `irees-lower-contractions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    StridedLayoutAttr,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind
+
+from irees.analysis.contractions import MultiplyAdd, packed_columns, roles, vector_side
+from irees.analysis.register_blocking import Blocking, choose_blocking
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, constant_value
+from irees.transforms.utils.structured import linear_form, loop_sources, maps
+
+FEW_ROWS = 4
+"""With no more rows, packing B would cost as much as multiplying by it."""
+
+WAY = 4096
+"""Bytes of one way of the L1 cache: addresses that far apart share a set."""
+
+SHARE = 3
+"""Rows of A that one set, of eight ways, is trusted to hold beside B and C."""
+
+
+class Unsuitable(Exception):
+    """Why a contraction is left to the vectorizer; a reason for a remark."""
+
+
+@dataclass
+class Operand:
+    """A buffer as a flat array: the step of each loop, in elements."""
+
+    flat: SSAValue
+    steps: list[Size]
+
+    def at(self, ivs: dict[int, Size], builder: IndexBuilder) -> Size:
+        """The address of a point; loops without a value count as 0."""
+        total: Size = 0
+        for loop, value in ivs.items():
+            total = builder.add(total, builder.mul(value, self.steps[loop]))
+        return total
+
+
+@dataclass
+class Plan:
+    """
+    One contraction, ready to be written as loops: C[m, n] += A[m, k] * B[k, n].
+
+    `batch`, `outer_n` and `outer_m` are loops around the blocks; `n`, `m` and the groups of
+    `k` each run through their operands as one loop does.
+    """
+
+    op: linalg.GenericOp
+    parts: MultiplyAdd
+    element: Attribute
+    lanes: int
+    sizes: list[Size]
+    a: Operand
+    b: Operand
+    c: Operand
+    widen_a: tuple[Operation, ...]
+    widen_b: tuple[Operation, ...]
+    batch: list[int]
+    outer_n: list[int]
+    n: list[int]
+    outer_m: list[int]
+    m: list[int]
+    outer_k: list[int]
+    k: list[list[int]]
+    size_m: Size
+    size_n: Size
+    block: Blocking
+    packed: int | None
+    """Columns of the panels in which B lies already, or None."""
+    panel_step: Size
+    direct: bool
+    """B is read where it lies, all of K at once; else it is packed, a slice of K at a time."""
+    scattered: bool
+    """Neighbouring columns are not neighbours in C."""
+    crowded: bool
+    """Rows of A collide in the cache, and are packed too."""
+
+    @property
+    def columns(self) -> int:
+        """NR"""
+        return self.block.vectors * self.lanes
+
+    @property
+    def step_m(self) -> Size:
+        """From one row of A to the next."""
+        return self.a.steps[self.m[-1]] if self.m else 0
+
+    @property
+    def step_c(self) -> Size:
+        """From one row of C to the next."""
+        return self.c.steps[self.m[-1]] if self.m else 0
+
+    @property
+    def step_n(self) -> Size:
+        """From one column of C to the next."""
+        return self.c.steps[self.n[-1]]
+
+
+def strides(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
+    """The strides of a buffer in elements."""
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    if isinstance(kind.layout, StridedLayoutAttr):
+        known = [getattr(s, "data", None) for s in kind.layout.strides]
+    else:
+        known = []
+        step: int | None = 1
+        for size in reversed(kind.get_shape()):
+            known.append(step)
+            step = None if step is None or size < 0 else step * size
+        known.reverse()
+    if all(isinstance(s, int) for s in known):
+        return list(known)
+    metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
+    rank = len(known)
+    return [
+        s if isinstance(s, int) else metadata.results[2 + rank + i] for i, s in enumerate(known)
+    ]
+
+
+def flatten(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
+    """The buffer as memref<?xT>, from its first element on."""
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
+    flat = MemRefType(
+        kind.element_type, [DYNAMIC_INDEX], StridedLayoutAttr([1], None), kind.memory_space
+    )
+    size = builder.value((1 << 62) - 1)
+    return builder.insert(
+        memref.ReinterpretCastOp.from_dynamic(
+            metadata.results[0], [metadata.results[1]], [size], [1], flat
+        )
+    ).results[0]
+
+
+def suffix(loops: Sequence[int], operands: Sequence[Operand], sizes: Sequence[Size]) -> list[int]:
+    """The longest suffix of loops that runs through each operand as one loop would."""
+    found = list(loops[-1:])
+    for outer in reversed(loops[:-1]):
+        inner = found[0]
+        size = sizes[inner]
+        for operand in operands:
+            step, jump = operand.steps[inner], operand.steps[outer]
+            if not (isinstance(size, int) and isinstance(step, int) and jump == step * size):
+                return found
+        found.insert(0, outer)
+    return found
+
+
+def grouped(loops: list[int], operands: list[Operand], sizes: list[Size]) -> list[list[int]]:
+    """Loops, outermost first, joined to as few as run through every operand as one."""
+    groups: list[list[int]] = []
+    rest = list(loops)
+    while rest:
+        found = suffix(rest, operands, sizes)
+        groups.insert(0, found)
+        rest = rest[: -len(found)]
+    return groups
+
+
+def sort_by_steps(loops: list[int], operand: Operand) -> None:
+    """Sorts loops by falling step, so that neighbours may flatten."""
+    steps = {x: operand.steps[x] for x in loops}
+    if all(isinstance(s, int) for s in steps.values()):
+        loops.sort(key=lambda x: -steps[x])
+
+
+def make_plan(
+    op: linalg.GenericOp, parts: MultiplyAdd, vector_bytes: int, registers: int, at: IndexBuilder
+) -> Plan:
+    """The plan of a contraction; sizes and steps are computed at `at`. Raises Unsuitable."""
+    output = op.outputs[0].type
+    assert isinstance(output, MemRefType)
+    element = output.element_type
+    if not has_lanes(element) or lane_bytes(element) < 4:
+        raise Unsuitable(f"no vectors of {element}")
+    lanes = vector_bytes // lane_bytes(element)
+    indexing = maps(op)
+    found = roles(op, parts)
+    side = vector_side(op, parts)
+    if side is None:
+        raise Unsuitable("the output is not contiguous along M or N")
+    swapped = side == parts.lhs
+    m, n = (found.n, found.m) if swapped else (found.m, found.n)
+    first, second = (parts.rhs, parts.lhs) if swapped else (parts.lhs, parts.rhs)
+    m, n, k = list(m), list(n), list(found.k)
+    if not k:
+        raise Unsuitable("no reduction")
+    packed = packed_columns(indexing[second])
+    for position in (first, second, len(op.operands) - 1):
+        if not isinstance(op.operands[position].type, MemRefType):
+            raise Unsuitable("an operand is a scalar")
+        if position == second and packed is not None:
+            continue
+        if any(linear_form(e) is None for e in indexing[position].results):
+            raise Unsuitable("an operand is not indexed linearly")
+    sizes = _sizes(op, at)
+    a, _ = _operand(op, first, sizes, at)
+    b, panel_step = _operand(op, second, sizes, at)
+    c, _ = _operand(op, len(op.operands) - 1, sizes, at)
+    sort_by_steps(m, c)
+    flat_n, outer_n, scattered = n, [], True
+    if packed is None or c.steps[n[-1]] == 1:
+        sort_by_steps(n, c)
+        if c.steps[n[-1]] != 1:
+            raise Unsuitable("the output is not contiguous")
+        flat_n, scattered = suffix(n, [c], sizes), False
+        outer_n = n[: -len(flat_n)]
+    if packed is not None and (len(flat_n) != 1 or outer_n or packed % lanes):
+        raise Unsuitable("packed for another vector width")
+    flat_m = suffix(m, [a, c], sizes)
+    outer_m = m[: -len(flat_m)] if m else []
+    size_n = at.product([sizes[x] for x in flat_n])
+    size_m = at.product([sizes[x] for x in flat_m])
+    if isinstance(size_n, int) and size_n < lanes // 2:
+        raise Unsuitable("too few columns for a vector")
+    widen_a, widen_b = (
+        (parts.widen_rhs, parts.widen_lhs) if swapped else (parts.widen_lhs, parts.widen_rhs)
+    )
+    few_rows = isinstance(size_m, int) and size_m <= FEW_ROWS and not outer_m
+    contiguous = len(flat_n) == 1 and b.steps[flat_n[0]] == 1 and not widen_b
+    if few_rows and packed is None and not contiguous:
+        raise Unsuitable("too few rows to pack for")
+    direct = few_rows or packed is not None
+    sort_by_steps(k, b if packed is not None else a)
+    outer_k: list[int] = []
+    if direct:
+        groups = grouped(k, [a, b], sizes)
+    else:
+        groups = [suffix(k, [a], sizes)]
+        outer_k = k[: -len(groups[0])]
+    step_m = a.steps[flat_m[-1]] if flat_m else 0
+    apart = step_m * lane_bytes(element) if isinstance(step_m, int) else 0
+    rows, width = (s if isinstance(s, int) else -1 for s in (size_m, size_n))
+    chosen = LoweringConfigAttr.on(op).ints("block")
+    given = chosen[1] if chosen else packed
+    block = choose_blocking(
+        rows, width, lanes, registers, None if given is None or given % lanes else given // lanes
+    )
+    return Plan(
+        op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
+        list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
+        block, packed, panel_step, direct, scattered,
+        crowded=not direct
+        and not outer_m
+        and upper_bound(size_m) is not None
+        and crowds(apart, block.rows),
+    )  # fmt: skip
+
+
+def crowds(apart: int, rows: int) -> bool:
+    """Whether rows this many bytes apart (0 where unknown) meet in few sets of the L1 cache."""
+    places = WAY // gcd(WAY, apart)
+    return rows / places > SHARE
+
+
+def _sizes(op: linalg.GenericOp, at: IndexBuilder) -> list[Size]:
+    sizes: list[Size] = []
+    for source in loop_sources(op):
+        if source is None:
+            raise Unsuitable("a loop has no bound")
+        operand = op.operands[source[0]]
+        sizes.append(buffer_dim(operand, source[1], at))
+    return sizes
+
+
+def upper_bound(size: Size) -> int | None:
+    """A number that a size never exceeds, where one is in sight."""
+    if isinstance(size, int):
+        return size
+    if not isinstance(size.owner, arith.MinSIOp):
+        return None
+    known = [b for b in map(constant_value, size.owner.operands) if b is not None]
+    return min(known, default=None)
+
+
+def _operand(
+    op: linalg.GenericOp, position: int, sizes: list[Size], at: IndexBuilder
+) -> tuple[Operand, Size]:
+    """An operand with the steps of its loops, and the step of its panels if it has any."""
+    buffer = op.operands[position]
+    steps: list[Size] = [0] * len(sizes)
+    panel_step: Size = 0
+    for expr, stride in zip(maps(op)[position].results, strides(buffer, at), strict=True):
+        form = linear_form(expr)
+        if form is None:
+            # A packed operand: `n floordiv NR` selects the panel, `n mod NR` the column in it.
+            if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.FloorDiv:
+                panel_step = stride
+            continue
+        if form[1]:
+            raise Unsuitable("an operand starts at an offset")
+        for loop, factor in form[0].items():
+            steps[loop] = at.add(steps[loop], at.mul(stride, factor))
+    return Operand(flatten(buffer, at), steps), panel_step
+
+
+def widened(value: SSAValue, casts: tuple[Operation, ...], lanes: int, b: IndexBuilder) -> SSAValue:
+    """A scalar or vector of an operand, in the type of the product."""
+    for cast in reversed(casts):
+        target = cast.results[0].type
+        if hasattr(value.type, "get_shape"):
+            target = vector_of(target, lanes)
+        value = b.insert(
+            type(cast).create(
+                operands=[value], result_types=[target], properties=dict(cast.properties)
+            )
+        ).results[0]
+    return value
+
+
+def zero_vector(plan: Plan, at: IndexBuilder) -> SSAValue:
+    """Zeros in every lane."""
+    kind = plan.element
+    attr = (
+        IntegerAttr(0, kind) if isinstance(kind, IntegerType | IndexType) else FloatAttr(0.0, kind)
+    )
+    scalar = at.insert(arith.ConstantOp(attr)).results[0]
+    return at.insert(vector.BroadcastOp(scalar, vector_of(kind, plan.lanes))).results[0]
