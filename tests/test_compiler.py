@@ -125,6 +125,63 @@ func.func @main(%x: tensor<?xf32>, %y: tensor<8xf32>, %n: index) -> tensor<8xf32
             program(np.ones(size, F32), y, n)
 
 
+ROWS = """
+func.func @topk(%x: tensor<?x?xf32>, %n: tensor<?x?xi64>, %v: tensor<?x?xf32>, %i: tensor<?x?xi64>) -> (tensor<?x?xf32>, tensor<?x?xi64>) {
+  %s:2 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x, %n : tensor<?x?xf32>, tensor<?x?xi64>) outs(%v, %i : tensor<?x?xf32>, tensor<?x?xi64>) {
+  ^bb0(%a: f32, %b: f32):
+    %more = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<?x?xf32>, tensor<?x?xi64>
+  return %s#0, %s#1 : tensor<?x?xf32>, tensor<?x?xi64>
+}
+func.func @sort(%x: tensor<?xf32>, %y: tensor<?xi32>) -> (tensor<?xf32>, tensor<?xi32>) {
+  %s:2 = iree_linalg_ext.sort dimension(0) outs(%x, %y : tensor<?xf32>, tensor<?xi32>) {
+  ^bb0(%a: f32, %b: f32, %c: i32, %d: i32):
+    %less = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  } -> tensor<?xf32>, tensor<?xi32>
+  return %s#0, %s#1 : tensor<?xf32>, tensor<?xi32>
+}
+func.func @scatter(%o: tensor<?x?xf32>, %u: tensor<?x?xf32>, %i: tensor<?x1xi64>) -> tensor<?x?xf32> {
+  %s = iree_linalg_ext.scatter dimension_map = [0] unique_indices(false) ins(%u, %i : tensor<?x?xf32>, tensor<?x1xi64>) outs(%o : tensor<?x?xf32>) {
+  ^bb0(%new: f32, %old: f32):
+    iree_linalg_ext.yield %new : f32
+  } -> tensor<?x?xf32>
+  return %s : tensor<?x?xf32>
+}
+"""
+
+
+def test_the_first_none_of_a_row():
+    topk = compiled(ROWS).functions["topk"]
+    x, n = np.ones((3, 5), F32), np.ones((3, 5), np.int64)
+    for k in (0, 1, 5):
+        best, places = topk(x, n, np.zeros((3, k), F32), np.zeros((3, k), np.int64))
+        assert (best.shape, places.shape) == ((3, k), (3, k))
+        assert np.all(best == 1)
+        assert np.all(places == 1)
+
+
+def test_what_a_row_is_read_from_and_written_to_is_as_long():
+    functions = compiled(ROWS).functions
+    wrong = [
+        ("topk", [(3, 5), (3, 5), (3, 6), (3, 6)]),
+        ("topk", [(3, 5), (3, 4), (3, 2), (3, 2)]),
+        ("topk", [(3, 5), (3, 5), (2, 2), (2, 2)]),
+        ("topk", [(3, 5), (3, 5), (3, 2), (3, 1)]),
+        ("sort", [(5,), (4,)]),
+        ("scatter", [(5, 4), (3, 5), (3, 1)]),
+        ("scatter", [(5, 4), (3, 4), (2, 1)]),
+    ]
+    for name, shapes in wrong:
+        kinds = [spec.dtype for spec in functions[name].arguments]
+        with pytest.raises((ArgumentError, RuntimeTrap), match="must"):
+            functions[name](*(np.zeros(s, k) for s, k in zip(shapes, kinds, strict=True)))
+    assert functions["scatter"](
+        np.zeros((2, 4), F32), np.ones((1, 3), F32), np.array([[1]])
+    ).tolist() == [[0] * 4, [1, 1, 1, 0]]
+
+
 # --- places that data chooses -------------------------------------------------------------
 
 GATHER = """

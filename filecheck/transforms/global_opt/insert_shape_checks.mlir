@@ -117,6 +117,32 @@ func.func @no_extract(%t: tensor<?x4xf32>, %u: tensor<5xf32>) -> tensor<?x4xf32>
   return %r : tensor<?x4xf32>
 }
 
+// The first K of a row are no more than there are; the other dims agree.
+// CHECK-LABEL: func.func @topk
+// CHECK:         %[[FITS:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:    cf.assert %[[FITS]], "dim 0 of operand 1 must be at most dim 0 of operand 0 of iree_linalg_ext.topk_v2"
+// CHECK-NEXT:    iree_linalg_ext.topk_v2
+func.func @topk(%x: tensor<?xf32>, %v: tensor<?xf32>) -> tensor<?xf32> {
+  %s = iree_linalg_ext.topk_v2 dimension(0) ins(%x : tensor<?xf32>) outs(%v : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %more = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<?xf32>
+  return %s : tensor<?xf32>
+}
+
+// All operands of a sort have one shape.
+// CHECK-LABEL: func.func @sort
+// CHECK:         cf.assert %{{.*}}, "dim 0 of operand 1 must equal dim 0 of operand 0 of iree_linalg_ext.sort"
+func.func @sort(%x: tensor<?xf32>, %y: tensor<?xi32>) -> (tensor<?xf32>, tensor<?xi32>) {
+  %s:2 = iree_linalg_ext.sort dimension(0) outs(%x, %y : tensor<?xf32>, tensor<?xi32>) {
+  ^bb0(%a: f32, %b: f32, %c: i32, %d: i32):
+    %less = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  } -> tensor<?xf32>, tensor<?xi32>
+  return %s#0, %s#1 : tensor<?xf32>, tensor<?xi32>
+}
+
 // Static shapes were checked when the program was verified.
 // CHECK-LABEL: func.func @no_static
 // CHECK-NOT:     cf.assert

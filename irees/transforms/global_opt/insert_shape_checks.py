@@ -4,7 +4,8 @@ Checks, on the host, that dims agree which must.
 `linalg` says nothing about a `?` that is 3 in one operand and 1 in another: it is
 undefined behaviour there, and a read outside the array here. So for every loop of a
 structured op whose bounds come from several dynamic dims, equality is asserted before any
-kernel runs; likewise that windows and slices lie inside what they index. A check between
+kernel runs; likewise that windows and slices lie inside what they index, and that the operands
+of a sort, a topk, a scan or a scatter fit together. A check between
 two function arguments is also written into the manifest and then reported as an
 ArgumentError that names both.
 
@@ -24,7 +25,7 @@ whose shapes follow from one another pays nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -37,6 +38,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
+from irees.dialects import iree_linalg_ext as ext
 from irees.errors import VerifyError
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, kept_dims, mixed
 from irees.transforms.utils.structured import linear_form, loop_sources, maps
@@ -175,6 +177,80 @@ def check_inserted(op: tensor.InsertSliceOp, sizes: Sequence[Size], b: IndexBuil
         require(extent, sizes[position], "eq", message, op, b)
 
 
+def check_ext(op: Operation) -> None:
+    """What rows are read from, and written to, is as large as the op's loops."""
+    relations = list(RELATIONS[type(op)](op))
+    b = IndexBuilder(InsertPoint.before(op))
+    for (lhs, axis), (rhs, other), predicate in relations:
+        left, right = dim(lhs, axis, b), dim(rhs, other, b)
+        verb = "equal" if predicate == "eq" else "be at most"
+        where = [list(op.operands).index(v) for v in (lhs, rhs)]
+        message = f"dim {axis} of operand {where[0]} must {verb} dim {other} of operand {where[1]}"
+        require(left, right, predicate, f"{message} of {op.name}", op, b)
+
+
+Place = tuple[SSAValue, int]
+"""A dim of an operand."""
+
+
+def like(values: Sequence[SSAValue], whole: SSAValue) -> Iterator[tuple[Place, Place, str]]:
+    """All dims are equal."""
+    for value in values:
+        for axis in range(rank(whole)):
+            yield (value, axis), (whole, axis), "eq"
+
+
+def rank(value: SSAValue) -> int:
+    """The number of dims of a tensor."""
+    assert isinstance(value.type, TensorType)
+    return value.type.get_num_dims()
+
+
+def sort_relations(op: ext.SortOp) -> Iterator[tuple[Place, Place, str]]:
+    """All operands have one shape."""
+    first, *rest = (*op.outputs, *op.inputs)
+    yield from like(rest, first)
+
+
+def topk_relations(op: ext.TopkV2Op) -> Iterator[tuple[Place, Place, str]]:
+    """The results are as long as the values but for K, which is no more."""
+    yield from like([op.indices] if op.indices is not None else [], op.values)
+    for output in op.outputs:
+        for axis in range(rank(output)):
+            chosen = axis == op.dimension.value.data
+            yield (output, axis), (op.values, axis), "sle" if chosen else "eq"
+    yield from like(op.outputs[1:], op.outputs[0])
+
+
+def scan_relations(op: ext.ScanOp) -> Iterator[tuple[Place, Place, str]]:
+    """The accumulator lacks one dim."""
+    yield from like([op.output], op.input)
+    kept = [axis for axis in range(rank(op.input)) if axis != op.dimension.value.data]
+    for axis, source in enumerate(kept):
+        yield (op.accumulator, axis), (op.input, source), "eq"
+
+
+def scatter_relations(op: ext.ScatterOp) -> Iterator[tuple[Place, Place, str]]:
+    """Updates are a batch like the indices, of slices that the original has room for."""
+    indexed = list(op.dimension_map.get_values())
+    kept = [d for d in range(rank(op.original)) if d not in indexed]
+    batch = rank(op.updates) - len(kept)
+    for beside in (op.indices, op.mask):
+        if beside is not None:
+            for axis in range(batch):
+                yield (beside, axis), (op.updates, axis), "eq"
+    for axis, target in enumerate(kept):
+        yield (op.updates, batch + axis), (op.original, target), "sle"
+
+
+RELATIONS: dict[type[Operation], Callable[..., Iterator[tuple[Place, Place, str]]]] = {
+    ext.SortOp: sort_relations,
+    ext.TopkV2Op: topk_relations,
+    ext.ScanOp: scan_relations,
+    ext.ScatterOp: scatter_relations,
+}
+
+
 @dataclass(frozen=True)
 class InsertShapeChecksPass(ModulePass):
     """Dims that must agree are asserted on the host."""
@@ -188,3 +264,5 @@ class InsertShapeChecksPass(ModulePass):
                 clamp_extracts(inner)
             elif isinstance(inner, tensor.ExtractSliceOp | tensor.InsertSliceOp):
                 check_slice(inner)
+            elif type(inner) in RELATIONS and inner.results:
+                check_ext(inner)

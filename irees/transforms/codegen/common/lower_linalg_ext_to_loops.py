@@ -166,9 +166,11 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
     wanted = op.output_indices
     numbers = scratch(IndexType(), k, at) if wanted is not None else None
     last = at.sub(k, 1)
+    # Where nothing is kept there is no worst to beat.
+    seen = size if isinstance(k, int) else select(compare(k, 0, "sgt", at), size, 0, at)
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
-        close, i, c = for_loop(b, 0, size, 1)
+        close, i, c = for_loop(b, 0, seen, 1)
         value = load(source, place(ivs, dim, i), c)
         filling = compare(i, k, "slt", c)
         worst = load(kept, [c.minimum(c.value(i), last)], c)
@@ -220,8 +222,8 @@ def insertion_point(
 
 
 def as_type(value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
-    """An index as another integer type."""
-    if isinstance(kind, IndexType):
+    """An index as another integer type, or the reverse."""
+    if value.type == kind:
         return value
     return b.insert(arith.IndexCastOp(value, kind)).results[0]
 
@@ -262,11 +264,7 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
         valid: SSAValue | None = None
         for position, dim in enumerate(dimension_map):
             raw = load(indices, [*lead, position] if has_depth else lead, b)
-            index = (
-                raw
-                if isinstance(raw.type, IndexType)
-                else b.insert(arith.IndexCastOp(raw, IndexType())).results[0]
-            )
+            index = as_type(raw, IndexType(), b)
             inside = compare(index, buffer_dim(target, dim, b), "ult", b)
             valid = inside if valid is None else b.insert(arith.AndIOp(valid, inside)).results[0]
             found[dim] = index
