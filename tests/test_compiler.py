@@ -95,6 +95,26 @@ func.func @main(%x: tensor<8xf32>, %i: index, %n: index, %s: index) -> tensor<?x
 """
 
 
+def test_nothing_must_lie_inside_where_there_are_no_windows():
+    program = compiled(
+        """
+func.func @main(%x: tensor<?xf32>, %w: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i * 2 + j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<?xf32>, tensor<?xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+    )
+    for x, w, o in ((0, 3, 0), (1, 3, 0), (0, 0, 5), (5, 0, 4), (9, 0, 4)):
+        assert program(np.ones(x, F32), np.ones(w, F32), np.ones(o, F32)).tolist() == [1.0] * o
+    with pytest.raises(RuntimeTrap, match="window"):
+        program(np.ones(2, F32), np.ones(3, F32), np.ones(1, F32))
+
+
 def test_a_slice_must_lie_inside():
     program = compiled(SLICE)
     x = np.arange(8, dtype=F32)

@@ -48,10 +48,15 @@ MAX_STRIDE = (1 << 31) - 1
 
 
 def require(
-    lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b: IndexBuilder
-) -> None:
-    """Asserts a relation of two sizes; raises VerifyError when it is known to be false."""
-    if lhs is rhs:
+    lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b: IndexBuilder,
+    unless: Sequence[Size] = (),
+) -> None:  # fmt: skip
+    """
+    Asserts a relation of two sizes, unless one of the others is 0.
+
+    Raises VerifyError when the relation is known to be false.
+    """
+    if lhs is rhs or any(isinstance(size, int) and size == 0 for size in unless):
         return
     if isinstance(lhs, int) and isinstance(rhs, int):
         if (lhs == rhs) if predicate == "eq" else (lhs <= rhs):
@@ -60,6 +65,10 @@ def require(
             f"{message}, but they are {lhs} and {rhs}", op=op.name, location=op.location
         )
     condition = b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate)).results[0]
+    for size in unless:
+        if isinstance(size, SSAValue):
+            empty = b.insert(arith.CmpiOp(size, b.value(0), "eq")).results[0]
+            condition = b.insert(arith.OrIOp(condition, empty)).results[0]
     check = cf.AssertOp(condition, StringAttr(message))
     check.location = op.location
     b.insert(check)
@@ -99,7 +108,8 @@ def check_structured(op: linalg.GenericOp) -> None:
                 if factor > 0:
                     reach = b.add(reach, b.mul(b.sub(sizes[loop][0], 1), factor))
             message = f"the window of {op.name} must lie inside dim {axis} of operand {position}"
-            require(reach, shapes[position][axis], "sle", message, op, b)
+            extent = shapes[position][axis]
+            require(reach, extent, "sle", message, op, b, unless=[s for s, _ in sizes.values()])
 
 
 def clamp_extracts(op: linalg.GenericOp) -> None:
