@@ -20,14 +20,12 @@ class Options:
     What may be chosen about a compilation.
 
     `fp="strict"` forbids contraction and reassociation of float arithmetic: results are then
-    bit-identical to the interpreter's. `aggressive_fusion` also fuses producers with several
-    users; None leaves it to `opt_level`.
+    bit-identical to the interpreter's.
     """
 
     target: str | Target = "cpu"
     opt_level: int = 2
     fp: FloatMode = "default"
-    aggressive_fusion: bool | None = None
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -36,10 +34,6 @@ class Options:
             raise ArgumentError(f"opt_level is {self.opt_level!r}, but must be 0, 1, 2 or 3")
         if self.fp not in get_args(FloatMode):
             raise ArgumentError(f"fp is {self.fp!r}, but must be default or strict")
-        if self.aggressive_fusion not in (None, True, False):
-            raise ArgumentError(
-                f"aggressive_fusion is {self.aggressive_fusion!r}, but must be a bool or None"
-            )
 
     @staticmethod
     def make(**options: Any) -> Options:
