@@ -16,7 +16,7 @@ from irees.backends.reference.backend import ReferenceProgram
 from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.options import Options
-from irees.phase import Listener
+from irees.phase import Announcement, Listener
 from irees.pipeline import run_phases
 from irees.program_cache import (
     Built,
@@ -90,6 +90,7 @@ def compile(
     *,
     to: str | None = None,
     start: str | None = None,
+    before: Announcement | None = None,
     listener: Listener | None = None,
     after: Listener | None = None,
     **options: Any,
@@ -98,20 +99,19 @@ def compile(
     Compiles a program; with `to`, returns the module as it is after that phase.
 
     `inputs` are example inputs, needed for a torch module. `start` names the phase after
-    which the source was saved. `listener` hears of every pass and `after` of every phase,
-    unless the program comes from the cache. Other keywords are fields of
-    `irees.options.Options`; `target="reference"` interprets the source. Raises an
-    `irees.errors.IreesError`.
+    which the source was saved. `before` hears of every pass that begins, `listener` of every one
+    that has ended and `after` of every phase, unless the program comes from the cache. Other
+    keywords are fields of `irees.options.Options`; `target="reference"` interprets the source.
+    Raises an `irees.errors.IreesError`.
     """
     chosen = Options.make(**options)
+    listeners: dict[str, Any] = {"before": before, "listener": listener, "after": after}
     if chosen.target == "reference":
         return ReferenceProgram(import_source(source, inputs))
     if isinstance(source, str | Path) and to is None and start is None:
-        return compile_text(source, chosen, listener=listener, after=after)
+        return compile_text(source, chosen, **listeners)
     module = import_source(source, inputs)
     if to is not None:
-        run_phases(
-            get_context(), module, chosen, start=start, to=to, listener=listener, after=after
-        )
+        run_phases(get_context(), module, chosen, start=start, to=to, **listeners)
         return module
-    return program_of(build(module, chosen, start=start, listener=listener, after=after))
+    return program_of(build(module, chosen, start=start, **listeners))

@@ -17,6 +17,8 @@ from irees.errors import InternalError, IreesError
 
 Listener = Callable[[str, ModuleOp, float], None]
 """Called after each pass with its name, the module and the seconds that it took."""
+Announcement = Callable[[str, ModuleOp], None]
+"""Called before each pass with its name and the module."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,21 @@ class Phase:
     fault: type[IreesError] = InternalError
     """Whose fault an op outside `leaves` is: ours, but the user's in the first phase."""
 
-    def run(self, ctx: Context, module: ModuleOp, listener: Listener | None = None) -> None:
+    def run(
+        self,
+        ctx: Context,
+        module: ModuleOp,
+        listener: Listener | None = None,
+        before: Announcement | None = None,
+    ) -> None:
         """
         Runs the passes on the module in place and checks what they leave.
 
         Raises InternalError when a pass breaks the IR or raises what is not an IreesError.
         """
         for each in self.passes:
+            if before is not None:
+                before(each.name, module)
             start = time.perf_counter()
             try:
                 each.apply(ctx, module)

@@ -20,7 +20,7 @@ from xdsl.transforms.lower_affine import LowerAffinePass
 from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, UnsupportedError
 from irees.options import Options
-from irees.phase import Listener, Phase
+from irees.phase import Announcement, Listener, Phase
 from irees.target import Target
 from irees.transforms import load_pass
 
@@ -144,14 +144,15 @@ def run_phases(
     *,
     start: str | None = None,
     to: str | None = None,
+    before: Announcement | None = None,
     listener: Listener | None = None,
     after: Listener | None = None,
 ) -> None:
     """
     Runs the pipeline on a module in place, after phase `start` and up to and with phase `to`.
 
-    `listener` hears of every pass, `after` of every phase. Raises ArgumentError when there
-    is no phase of a name.
+    `before` and `listener` hear of every pass, `after` of every phase. Raises ArgumentError when
+    there is no phase of a name.
     """
     todo = phases(options)
     names = [p.name for p in todo]
@@ -161,7 +162,7 @@ def run_phases(
     first = 0 if start is None else names.index(start) + 1
     last = len(todo) if to is None else names.index(to) + 1
     for phase in todo[first:last]:
-        phase.run(ctx, module, listener)
+        phase.run(ctx, module, listener, before)
         if after is not None:
             after(phase.name, module, 0.0)
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -140,40 +141,75 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @dataclass
 class Dumps:
-    """What `--mlir-print-ir-*` and `--mlir-timing` ask for; `heard` listens to the passes."""
+    """What `--mlir-print-ir-*` and `--mlir-timing` ask for: told before and after each pass."""
 
     before_all: bool = False
     after_all: bool = False
+    before_passes: frozenset[str] = frozenset()
+    after_passes: frozenset[str] = frozenset()
+    after_change: bool = False
+    after_failure: bool = False
     timing: bool = False
     times: list[tuple[str, float]] = field(default_factory=list)
+    running: tuple[str, Any] | None = None
+    """The pass that has begun, and its module."""
+    unchanged: str = ""
+    """The IR before that pass, where only changes are printed."""
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """The flags, as MLIR spells them."""
         group = parser.add_argument_group("IR printing (to standard error)")
+        names: dict[str, Any] = {"action": "append", "default": [], "metavar": "PASS,..."}
         group.add_argument("--mlir-print-ir-before-all", action="store_true")
+        group.add_argument("--mlir-print-ir-before", **names)
         group.add_argument("--mlir-print-ir-after-all", action="store_true")
+        group.add_argument("--mlir-print-ir-after", **names)
+        group.add_argument(
+            "--mlir-print-ir-after-change", action="store_true", help="not where it is the same"
+        )
+        group.add_argument("--mlir-print-ir-after-failure", action="store_true")
         group.add_argument("--mlir-timing", action="store_true")
+        for always in ("--mlir-print-ir-module-scope", "--mlir-disable-threading"):
+            group.add_argument(always, action="store_true", help="always so; for scripts of MLIR's")
 
     @staticmethod
     def of(arguments: argparse.Namespace) -> Dumps:
-        """What a command line asks for."""
+        """What a command line asks for. Raises UsageError for a pass that there is not."""
         return Dumps(
             arguments.mlir_print_ir_before_all,
             arguments.mlir_print_ir_after_all,
+            _pass_names(arguments.mlir_print_ir_before),
+            _pass_names(arguments.mlir_print_ir_after),
+            arguments.mlir_print_ir_after_change,
+            arguments.mlir_print_ir_after_failure,
             arguments.mlir_timing,
         )
 
     def before(self, name: str, module: Any) -> None:
         """Called before a pass."""
-        if self.before_all:
+        self.running = (name, module)
+        if self.before_all or _plain(name) in self.before_passes:
             self._dump("Before", name, module)
+        if self.after_change:
+            self.unchanged = _text(module)
 
     def after(self, name: str, module: Any, seconds: float) -> None:
         """Called after a pass."""
+        self.running = None
         self.times.append((name, seconds))
-        if self.after_all:
+        # Alone, MLIR's flag for changes prints nothing; here it means all passes.
+        everything = self.after_all or (self.after_change and not self.after_passes)
+        if not everything and _plain(name) not in self.after_passes:
+            return
+        if not self.after_change or _text(module) != self.unchanged:
             self._dump("After", name, module)
+
+    def failed(self) -> None:
+        """Called when an error ends the work."""
+        if self.after_failure and self.running is not None:
+            name, module = self.running
+            self._dump("After", name, module, " Failed")
 
     def finish(self) -> None:
         """Prints the times, if asked for."""
@@ -186,16 +222,37 @@ class Dumps:
             lines.append(f"  {seconds:8.4f} ({share:5.1f}%)  {name}")
         print("\n".join(lines), file=sys.stderr)
 
-    def _dump(self, when: str, name: str, module: Any) -> None:
-        from irees.frontends.mlir import print_module
+    def _dump(self, when: str, name: str, module: Any, how: str = "") -> None:
+        what = f"{when} {_class_name(name)}{how}: {name}"
+        print(f"// -----// IR Dump {what} //----- //", file=sys.stderr)
+        print(_text(module), file=sys.stderr)
 
-        print(f"// -----// IR Dump {when} {_class_name(name)}: {name} //----- //", file=sys.stderr)
-        print(print_module(module), file=sys.stderr)
+
+def _text(module: Any) -> str:
+    from irees.frontends.mlir import print_module
+
+    return print_module(module)
+
+
+def _plain(name: str) -> str:
+    return name.split("{")[0]
 
 
 def _class_name(name: str) -> str:
-    words = name.removeprefix("irees-").split("{")[0].split("-")
+    words = _plain(name).removeprefix("irees-").split("-")
     return "".join(word.capitalize() for word in words) + "Pass"
+
+
+def _pass_names(given: list[str]) -> frozenset[str]:
+    names = frozenset(name.strip() for text in given for name in text.split(",") if name.strip())
+    if names:
+        from xdsl.universe import Universe
+
+        known = Universe.get_multiverse().all_passes
+        for name in names - known.keys():
+            near = get_close_matches(name, known, 3) or ["irees opt --list-passes"]
+            raise UsageError(f"pass {name!r} is unknown", hint=f"try {', '.join(near)}")
+    return names
 
 
 @contextlib.contextmanager

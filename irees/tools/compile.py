@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, IreesError
 from irees.tools.common import (
     Dumps,
     UsageError,
@@ -49,14 +49,19 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.dump_compilation_phases_to
     with printed_remarks(arguments.remarks), progress(dumps.after) as listener:
         module = import_source(path)
-        made = compile(
-            module,
-            to=arguments.compile_to,
-            start=arguments.compile_from,
-            listener=listener,
-            after=_phase_writer(Path(folder), module) if folder else None,
-            **options_of(arguments),
-        )
+        try:
+            made = compile(
+                module,
+                to=arguments.compile_to,
+                start=arguments.compile_from,
+                before=dumps.before,
+                listener=listener,
+                after=_phase_writer(Path(folder), module) if folder else None,
+                **options_of(arguments),
+            )
+        except IreesError:
+            dumps.failed()
+            raise
     dumps.finish()
     _write(made, output)
     return 0

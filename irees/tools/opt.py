@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", "--passes", "--pass-pipeline", help="a,b{x=1} or builtin.module(func.func(a),b)"
     )
+    parser.add_argument("--dump-pass-pipeline", action="store_true", help="to standard error")
     parser.add_argument("--list-passes", action="store_true")
     parser.add_argument("--show-dialects", action="store_true")
     parser.add_argument(
@@ -54,6 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(sorted(table)))
         return 0
     passes = parse_passes(arguments.passes or "", available.all_passes)
+    if arguments.dump_pass_pipeline:
+        line = ",".join(str(each.pipeline_pass_spec()) for each in passes)
+        print(f"builtin.module({line})", file=sys.stderr)
     path = arguments.source if arguments.source == "-" else source_of(arguments)
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     name = "<stdin>" if path == "-" else path
@@ -66,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
                 printed.append(_one(text, name, passes, dumps, arguments))
                 error = None
             except IreesError as caught:
+                dumps.failed()
                 if not arguments.verify_diagnostics:
                     raise
                 error = caught

@@ -95,6 +95,9 @@ def test_compile_to_a_phase_and_dumps(add, capsys):
     assert "Execution time report" in captured.err
     assert sorted(os.listdir("dumps"))[0] == "00-start.mlir"
     assert "irees_entry_0" in open("add.c").read()
+    flags = ["--mlir-print-ir-before=irees-plan-arena", "--compile-to=stream"]
+    assert main(["compile", "add.mlir", *flags]) == 0
+    assert "// -----// IR Dump Before PlanArenaPass" in capsys.readouterr().err
 
 
 def test_standard_input(add, monkeypatch, capsys):

@@ -51,7 +51,10 @@ def test_brackets_that_do_not_match(text):
 
 def test_passes_run(opt):
     assert "arith.constant" in opt(DEAD)[1]
-    for words in (["-p", "canonicalize"], ["--pass-pipeline=builtin.module(func.func(canonicalize))"]):
+    for words in (
+        ["-p", "canonicalize"],
+        ["--pass-pipeline=builtin.module(func.func(canonicalize))"],
+    ):
         status, out, _ = opt(DEAD, *words)
         assert status == 0
         assert "arith.constant" not in out
@@ -64,6 +67,41 @@ def test_printing(opt):
     assert "// -----// IR Dump Before CsePass: cse //----- //" in err
     assert "// -----// IR Dump Before CanonicalizePass: canonicalize //----- //" in err
     assert "Total" in err
+
+
+def dumped(err: str) -> list[str]:
+    return [
+        line.split("IR Dump ")[1].split(" //")[0] for line in err.splitlines() if "Dump" in line
+    ]
+
+
+def test_printing_of_some_passes(opt):
+    flags = ("-p", "cse,canonicalize,cse")
+    after = [f"After {name}" for name in ("CsePass: cse", "CanonicalizePass: canonicalize")]
+    assert dumped(opt(DEAD, *flags, "--mlir-print-ir-after=canonicalize")[2]) == after[1:]
+    assert dumped(opt(DEAD, *flags, "--mlir-print-ir-before=cse,canonicalize")[2]) == [
+        "Before CsePass: cse", "Before CanonicalizePass: canonicalize", "Before CsePass: cse",
+    ]  # fmt: skip
+    changed = dumped(
+        opt(DEAD, *flags, "--mlir-print-ir-after-all", "--mlir-print-ir-after-change")[2]
+    )
+    assert len(changed) == 1
+    assert dumped(opt(DEAD, *flags, "--mlir-print-ir-after-change")[2]) == changed
+    assert opt(DEAD, *flags, "--dump-pass-pipeline")[2] == "builtin.module(cse,canonicalize,cse)\n"
+    status, _, err = opt(DEAD, "--mlir-print-ir-after=canonicalise")
+    assert status == 2
+    assert "pass 'canonicalise' is unknown; try canonicalize" in err
+
+
+def test_printing_of_a_failure(opt):
+    text = """func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %r = linalg.negf ins(%x : tensor<2xf32>) outs(%x : tensor<2xf32>) -> tensor<2xf32>
+      return %r : tensor<2xf32>
+    }"""
+    flags = ("-p", "cse,irees-convert-to-stream", "--mlir-print-ir-after-failure")
+    status, _, err = opt(text, *flags)
+    assert status == 3
+    assert dumped(err) == ["After ConvertToStreamPass Failed: irees-convert-to-stream"]
 
 
 def test_lists(opt):
