@@ -21,9 +21,9 @@ func.func @elementwise(%x: memref<1005xf32>, %y: memref<1005xf32>) {
 // A broadcast operand is loaded once per row and splat; rows may be any number.
 // CHECK-LABEL: func.func @broadcast
 // CHECK:         scf.for %[[I:.*]] =
+// CHECK:         %[[M:.*]] = memref.load %m[%[[I]]] : memref<?xf32>
 // CHECK:         scf.for %[[J:.*]] =
 // CHECK-NEXT:        vector.load %x[%[[I]], %[[J]]] : memref<?x16xf32>, vector<8xf32>
-// CHECK-NEXT:        %[[M:.*]] = memref.load %m[%[[I]]] : memref<?xf32>
 // CHECK-NEXT:        vector.broadcast %[[M]] : f32 to vector<8xf32>
 func.func @broadcast(%x: memref<?x16xf32>, %m: memref<?xf32>, %y: memref<?x16xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %m : memref<?x16xf32>, memref<?xf32>) outs(%y : memref<?x16xf32>) {
@@ -166,6 +166,28 @@ func.func @short_steps(%x: memref<15xf32>, %y: memref<8xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i) -> (2 * i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<15xf32>) outs(%y : memref<8xf32>) {
   ^bb0(%a: f32, %o: f32):
     %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// Integers that only find the scale do not make the vectors of floats shorter, nor run at every point.
+// CHECK-LABEL: func.func @table
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK:         %[[K:.*]] = memref.load %k[%[[I]]] : memref<4xi64>
+// CHECK:         %[[T:.*]] = memref.load %t[%{{.*}}] : memref<3xf32>
+// CHECK:         scf.for
+// CHECK-NOT:     memref.load %t
+// CHECK:         vector.load %x[%[[I]], %{{.*}}] : memref<4x16xf32>, vector<8xf32>
+// CHECK-NEXT:        vector.broadcast %[[T]] : f32 to vector<8xf32>
+func.func @table(%k: memref<4xi64>, %t: memref<3xf32>, %x: memref<4x16xf32>, %y: memref<4x16xf32>) {
+  %two = arith.constant 2 : i64
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%k, %x : memref<4xi64>, memref<4x16xf32>) outs(%y : memref<4x16xf32>) {
+  ^bb0(%n: i64, %a: f32, %o: f32):
+    %low = arith.minui %n, %two : i64
+    %i = arith.index_cast %low : i64 to index
+    %s = memref.load %t[%i] : memref<3xf32>
+    %c = arith.mulf %a, %s : f32
     linalg.yield %c : f32
   }
   return

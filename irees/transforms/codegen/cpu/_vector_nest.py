@@ -20,6 +20,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.transforms.codegen.cpu._invariants import invariants
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -77,6 +78,8 @@ class Nest:
     lanes: int = 1
     axis: int | None = None
     sizes: list[Size] = field(default_factory=list)
+    computed: dict[SSAValue, Lane] = field(default_factory=dict)
+    """Values of the body that are the same at every point of the inner loops."""
 
     def __post_init__(self) -> None:
         self.maps = maps(self.op)
@@ -115,14 +118,6 @@ class Nest:
         stored = [e for e in elements if has_lanes(e)]
         if not all(has_lanes(a.type) for a in self.block.args) or not stored:
             raise NotVectorizableError("an element type has no vectors")
-        used = [a.type for a in self.block.args] + [
-            r.type
-            for o in self.block.ops
-            if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
-            for r in o.results
-        ]
-        widest = max((lane_bytes(e) for e in used if has_lanes(e)), default=8)
-        self.lanes = max(2, self.vector_bytes // widest)
         reasons: list[str] = []
         for axis in self._candidates():
             strides = self.strides(axis)
@@ -131,7 +126,7 @@ class Nest:
                 continue
             outputs = strides[self.inputs :]
             if self.kinds[axis] == "parallel" and all(s == "unit" for s in outputs):
-                self.axis = axis
+                self._take(axis)
                 return
             if self.kinds[axis] == "reduction" and all(s == "uniform" for s in outputs):
                 if self.combiners() is None:
@@ -140,9 +135,28 @@ class Nest:
                 if not self.reassociate:
                     reasons.append("strict floating point keeps the order of a reduction")
                     continue
-                self.axis = axis
+                self._take(axis)
                 return
         raise NotVectorizableError("; ".join(reasons) or "no loop is contiguous")
+
+    def _take(self, axis: int) -> None:
+        """Vectorizes along a loop, by as many lanes as the widest value that varies allows."""
+        self.axis = axis
+        inputs, fixed = invariants(self.op, self._moving())
+        same = {self.block.args[i] for i in inputs} | {r for o in fixed for r in o.results}
+        used = [*self.block.args] + [
+            r
+            for o in self.block.ops
+            if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
+            for r in o.results
+        ]
+        widths = [lane_bytes(v.type) for v in used if v not in same and has_lanes(v.type)]
+        self.lanes = max(2, self.vector_bytes // max(widths, default=8))
+
+    def _moving(self) -> set[int]:
+        """The loops inside of which a point is computed: reductions and the vectorized one."""
+        reductions = {i for i, k in enumerate(self.kinds) if k != "parallel"}
+        return reductions if self.axis is None else reductions | {self.axis}
 
     def _candidates(self) -> list[int]:
         parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
@@ -203,6 +217,7 @@ class Nest:
 
     def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
         if not loops:
+            self._hoist(ivs, at)
             self._point(ivs, at, lanes=1)
             return
         loop, rest = loops[0], loops[1:]
@@ -215,6 +230,7 @@ class Nest:
             self._parallel(rest, {**ivs, loop: iv}, inner)
             body()
             return
+        self._hoist(ivs, at)
         main = at.mul(at.floordiv(size, self.lanes), self.lanes)
         if not (isinstance(main, int) and main == 0):
             body, iv, inner = for_loop(at, 0, main, self.lanes)
@@ -238,6 +254,23 @@ class Nest:
                 start += lanes
             else:
                 lanes //= 2
+
+    def _hoist(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Computes in front of the inner loops what is the same at all of their points."""
+        self.computed = {}
+        if not self._moving():
+            return
+        inputs, ops = invariants(self.op, self._moving())
+        for position in inputs:
+            if self.block.args[position].uses:
+                self.computed[self.block.args[position]] = self._read(position, ivs, at, 1)
+        for op in ops:
+            if isinstance(op, linalg.IndexOp):
+                value = at.value(ivs.get(op.dim.value.data, 0))
+            else:
+                values = {k: v.value for k, v in self.computed.items()}
+                value = at.insert(op.clone(value_mapper=values)).results[0]
+            self.computed[op.results[0]] = Lane(value, Kind.UNIFORM)
 
     def _access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
         dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
@@ -273,7 +306,7 @@ class Nest:
     ) -> list[Lane]:
         arguments = [
             self._read(i, ivs, at, lanes)
-            if self.block.args[i].uses
+            if self.block.args[i].uses and self.block.args[i] not in self.computed
             else Lane(self.op.operands[i], Kind.UNIFORM)
             for i in range(self.inputs)
         ]
@@ -282,7 +315,7 @@ class Nest:
             value = at.value(ivs.get(loop, 0))
             return Lane(value, Kind.IOTA if loop == self.axis and lanes > 1 else Kind.UNIFORM)
 
-        return evaluate(self.block, [*arguments, *accs], lanes, at.insert, index_of)
+        return evaluate(self.block, [*arguments, *accs], lanes, at.insert, index_of, self.computed)
 
     def _point(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
         outputs = len(self.op.outputs)

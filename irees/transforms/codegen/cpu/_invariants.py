@@ -1,0 +1,67 @@
+"""
+What the body of a structured op computes again at every point of some loops, though it need not.
+Part of `irees-vectorize-structured-ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.traits import is_side_effect_free
+
+from irees.analysis.distribution import root
+from irees.transforms.utils.structured import maps
+
+
+def invariants(op: linalg.GenericOp, moving: Collection[int]) -> tuple[list[int], list[Operation]]:
+    """
+    The inputs that stay where they are while the loops `moving` run, and the ops that need no more.
+
+    All of them may be read and computed in front of those loops, even when those run no
+    time: an op that might then touch memory that is not there is left out.
+    """
+    written = {root(o) for o in op.outputs}
+    loops = set(moving)
+    inputs = [
+        position
+        for position, (operand, indexing) in enumerate(zip(op.inputs, maps(op), strict=False))
+        if not indexing.used_dims() & loops
+        and root(operand) not in written
+        and _exists(operand, indexing.results)
+    ]
+    block = op.body.block
+    fixed: set[SSAValue] = {block.args[i] for i in inputs}
+    found: list[Operation] = []
+    for inner in block.ops:
+        if isinstance(inner, linalg.YieldOp) or inner.regions:
+            continue
+        if isinstance(inner, linalg.IndexOp):
+            stays = inner.dim.value.data not in loops
+        elif isinstance(inner, memref.LoadOp):
+            stays = root(inner.memref) not in written
+        else:
+            stays = is_side_effect_free(inner)
+        outside = (o for o in inner.operands if o.owner is block or _parent(o) is block)
+        if stays and all(o in fixed for o in outside):
+            fixed |= set(inner.results)
+            found.append(inner)
+    return inputs, found
+
+
+def _parent(value: SSAValue):
+    return value.owner.parent_block() if isinstance(value.owner, Operation) else value.owner
+
+
+def _exists(operand: SSAValue, exprs: Collection[AffineExpr]) -> bool:
+    """Whether an input has the point that outer loops are at; of a constant no loop says so."""
+    if not isinstance(operand.type, MemRefType):
+        return True
+    return all(
+        isinstance(e, AffineDimExpr) or (isinstance(e, AffineConstantExpr) and 0 <= e.value < size)
+        for e, size in zip(exprs, operand.type.get_shape(), strict=True)
+    )
