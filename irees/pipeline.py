@@ -59,6 +59,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-moves"),
                 a("decompose-packs"),
                 a("decompose-im2col"),
+                a("decompose-winograd"),
+                a("decompose-fft"),
                 a("decompose-attention"),
                 a("decompose-exp-reduction"),
                 a("decompose-softmax"),

@@ -200,12 +200,14 @@ def _fft(machine: Machine, op: Operation) -> Prepared:
         dtype = re.dtype
         m = 1 << int(b["stage"])
         half = m // 2
+        if half < 1 or re.shape[-1] % m:
+            raise RuntimeTrap(f"a stage of blocks of {m} of {re.shape[-1]} elements", op=op)
         if b["real_coeff"] is not None:
             wr, wi = array_of(b["real_coeff"]), array_of(b["imag_coeff"])
         else:
             angle = -2.0 * np.pi * np.arange(half) / m
             wr, wi = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
-        shape = (*re.shape[:-1], -1, 2, half)
+        shape = (*re.shape[:-1], re.shape[-1] // m, 2, half)
         r, i = re.reshape(shape), im.reshape(shape)
         tr = wr * r[..., 1, :] - wi * i[..., 1, :]
         ti = wr * i[..., 1, :] + wi * r[..., 1, :]

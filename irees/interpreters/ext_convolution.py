@@ -15,7 +15,8 @@ import numpy as np
 from xdsl.ir import Operation
 
 from irees.dialects.iree_linalg_ext.convolution import Im2colOp
-from irees.errors import RuntimeTrap
+from irees.dialects.upstream.linalg.winograd import transform_of
+from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters.ext_sorting import finish
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
@@ -84,5 +85,53 @@ def _im2col(machine: Machine, op: Operation) -> Prepared:
         wanted = [np.broadcast_to(places[d], shape)[inside] for d in range(source.ndim)]
         result[inside] = source[tuple(wanted)]
         return finish([b["output"]], [result])
+
+    return run
+
+
+@implements(
+    *(f"linalg.winograd_{kind}_transform" for kind in ("input", "filter", "output")),
+    *(f"iree_linalg_ext.winograd.{kind}_transform" for kind in ("input", "filter", "output")),
+)
+def _winograd(machine: Machine, op: Operation) -> Prepared:
+    """M tile M^T for every tile, with the matrix M of the transform"""
+    t = transform_of(op)
+    if t is None:
+        raise UnsupportedError("a Winograd transform of this size or layout", op=op)
+    left, right = (np.array(t.matrix(axis), np.float32).astype(np.float64) for axis in (0, 1))
+    flat_rest, tile_rest = ([pair[i] for pair in t.rest] for i in (0, 1))
+
+    def input_transform(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+        window = left.shape[1], right.shape[1]
+        x = x.transpose([*t.image, *flat_rest])
+        counts = (1, 1) if t.counts is None else tuple(shape[d] for d in t.counts)
+        steps = t.outputs(0), t.outputs(1)
+        ends = [(n - 1) * s + w for n, s, w in zip(counts, steps, window, strict=True)]
+        missing = [max(0, e - n) for e, n in zip(ends, x.shape)]
+        x = np.pad(x, [(0, missing[0]), (0, missing[1]), (0, 0), (0, 0)])
+        tiles = np.lib.stride_tricks.sliding_window_view(x, window, (0, 1))
+        tiles = tiles[: ends[0] : steps[0], : ends[1] : steps[1]][: counts[0], : counts[1]]
+        result = np.einsum("ia,jb,hwcdab->ijhwcd", left, right, tiles)
+        if t.counts is None:
+            result = result[:, :, 0, 0]
+        now = [0, 1, *(t.counts or ()), *tile_rest]
+        return result.transpose(np.argsort(now))
+
+    def output_transform(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+        assert t.counts is not None
+        x = x.transpose([0, 1, *t.counts, *tile_rest])
+        result = np.einsum("ia,jb,abhwcd->hiwjcd", left, right, x)
+        h, i, w, j, *rest = result.shape
+        result = result.reshape(h * i, w * j, *rest)
+        result = result[: shape[t.image[0]], : shape[t.image[1]]]
+        return result.transpose(np.argsort([*t.image, *flat_rest]))
+
+    def run(source: Any, output: Any):
+        x, target = array_of(source).astype(np.float64), array_of(output)
+        transform = output_transform if t.kind == "output" else input_transform
+        result = transform(x, target.shape)
+        if t.accumulates:
+            result = result + target.astype(np.float64)
+        return finish([output], [result.astype(target.dtype)])
 
     return run

@@ -40,6 +40,8 @@ ROUNDED = {
     "decompose_softmax": Tolerance("U", 16),
     "decompose_attention": Tolerance("R", 32),
     "decompose_exp_reduction": Tolerance("R", 32),
+    "decompose_winograd": Tolerance("R", 64),
+    "decompose_fft": Tolerance("R", 16),
 }
 """Passes that change the last bits."""
 

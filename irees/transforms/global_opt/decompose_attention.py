@@ -175,15 +175,6 @@ def contract(
     return result
 
 
-def elementwise(b: TensorBuilder, source: SSAValue, out: SSAValue) -> SSAValue:
-    """The source in the type, and the place, of `out`."""
-    identity = AffineMap.identity(source.type.get_num_dims())  # pyright: ignore
-    if source.type == out.type:
-        return source
-    kind = element_type(out)
-    return b.compute([source], [out], [identity] * 2, lambda s, v: [s.cast(v[0], kind)])[0]
-
-
 def scores_of(op: Attention) -> Scores | None:
     """What to decompose, or None when the op is left alone."""
     values = (op.query, op.key, op.value, *op.outputs)
@@ -207,7 +198,7 @@ class DecomposeAttention(RewritePattern):
         output, value = _dims(op.output_map.data), _dims(op.indexing_maps.data[2].data)
         init = b.filled(0, wide, scores.sizes(output, b))
         result = contract(parts, scores.loops, op.value, value, init, output, b)
-        rewriter.replace(op, [], [elementwise(b, result, op.output)])
+        rewriter.replace(op, [], [b.stored(result, op.output)])
 
 
 class DecomposeOnlineAttention(RewritePattern):
@@ -255,7 +246,7 @@ class DecomposeOnlineAttention(RewritePattern):
         init = rescaled(start[0], out, factor, most, scores, b)
         result = contract(powers, scores.loops, op.value, value, init, out, b)
         found = zip((result, largest, sums), op.outputs, strict=True)
-        rewriter.replace(op, [], [elementwise(b, new, old) for new, old in found])
+        rewriter.replace(op, [], [b.stored(new, old) for new, old in found])
 
 
 def widen(value: SSAValue, wide: Attribute, b: TensorBuilder) -> SSAValue:
@@ -264,7 +255,7 @@ def widen(value: SSAValue, wide: Attribute, b: TensorBuilder) -> SSAValue:
         return value
     assert isinstance(value.type, TensorType)
     sizes = [dim(value, i, b) for i in range(value.type.get_num_dims())]
-    return elementwise(b, value, b.empty(wide, sizes))
+    return b.stored(value, b.empty(wide, sizes))
 
 
 def rescaled(

@@ -141,6 +141,13 @@ class TensorBuilder(IndexBuilder):
         kinds = ["parallel" if d in written else "reduction" for d in range(maps[0].num_dims)]
         return list(self.insert(generic(inputs, inits, maps, kinds, Region(block))).results)
 
+    def stored(self, value: SSAValue, out: SSAValue) -> SSAValue:
+        """The value in the type, and then in the place, of `out`."""
+        if value.type == out.type:
+            return value
+        kind, identity = element_type(out), AffineMap.identity(rank_of(value))
+        return self.compute([value], [out], [identity] * 2, lambda s, v: [s.cast(v[0], kind)])[0]
+
     def cast_tensor(self, value: SSAValue, kind: Attribute) -> SSAValue:
         """The value as a tensor type that differs in what is static."""
         if value.type == kind:
