@@ -10,7 +10,7 @@ vector form. MLIR's linalg vectorizer makes the same three-way split for `tensor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -144,13 +144,16 @@ def evaluate(
     lanes: int,
     insert: Insert,
     index_of: Callable[[int], Lane],
+    computed: Mapping[SSAValue, Lane],
 ) -> list[Lane]:
     """
     Emits the body for `lanes` neighbouring points and returns what it yields.
 
-    Raises NotVectorizableError when an op that varies per lane has no vector form.
+    What is `computed` already is not emitted again. Raises NotVectorizableError when an op
+    that varies per lane has no vector form.
     """
     known: dict[SSAValue, Lane] = dict(zip(block.args, arguments, strict=True))
+    known.update(computed)
     return _block(block, known, lanes, insert, index_of)
 
 
@@ -170,6 +173,8 @@ def _block(
         operands = [lane(o) for o in op.operands]
         if isinstance(op, linalg.YieldOp | scf.YieldOp):
             return operands
+        if op.results and all(r in known for r in op.results):
+            continue
         if isinstance(op, linalg.IndexOp):
             known[op.result] = index_of(op.dim.value.data)
             continue
