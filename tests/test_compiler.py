@@ -649,6 +649,29 @@ def test_two_modules_with_one_resource_key_keep_their_own_bytes():
     assert compiled(weights("w", [1, 2, 3]))(x).tolist() == [1, 2, 3]
 
 
+def test_a_result_may_be_marked_as_unsigned():
+    text = """
+func.func @main(%x: tensor<3xi64>, %n: i16) -> (tensor<3xi8> {irees.unsigned}, tensor<3xi8>, i16 {irees.unsigned}) {
+  %e = tensor.empty() : tensor<3xi8>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<3xi64>) outs(%e : tensor<3xi8>) {
+  ^bb0(%a: i64, %o: i8):
+    %b = arith.trunci %a : i64 to i8
+    linalg.yield %b : i8
+  } -> tensor<3xi8>
+  return %r, %r, %n : tensor<3xi8>, tensor<3xi8>, i16
+}
+"""
+    x = np.array([200, 3, -1])
+    late = compiled(str(compiled(text, to="stream")), start="stream")
+    for program in (compiled(text), late, compiled(text, target="reference")):
+        unsigned, plain, number = program(x, np.int16(-2))
+        assert (unsigned.tolist(), plain.tolist(), int(number)) == (
+            [200, 3, 255],
+            [-56, 3, -1],
+            65534,
+        )
+
+
 def test_a_saved_program_is_the_program(tmp_path):
     path = tmp_path / "program.irees"
     for text, arguments in (

@@ -9,7 +9,7 @@ torch-mlir is told to take every tensor of the program as a resource with the te
 and here the names are bound to the tensors again. So a model of a gigabyte costs its text, and a
 weight that is changed in place in PyTorch before the program is built is changed here too.
 
-Ops know the line of Python that they come from.
+Ops know the line of Python that they come from, and results whether they are unsigned.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import ml_dtypes
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from irees.dialects.resources import Blob
+from irees.dialects.signature import mark_unsigned
 from irees.errors import ArgumentError, IreesError, UnsupportedError
 
 from .mlir import import_mlir
@@ -73,7 +75,20 @@ def import_torch(
                 f"torch-mlir cannot lower the program: {_reason(error)}"
             ) from error
     text = lowered.operation.get_asm(large_resource_limit=0, enable_debug_info=True)
-    return import_mlir(text.encode(), ctx, name=_name_of(program), blobs=weights.blobs)
+    module = import_mlir(text.encode(), ctx, name=_name_of(program), blobs=weights.blobs)
+    _mark_unsigned(module, exported, function)
+    return module
+
+
+def _mark_unsigned(module: ModuleOp, exported: Any, name: str) -> None:
+    """Results whose dtype is unsigned: torch-mlir's integers have no sign."""
+    found = [o for o in module.body.block.ops if isinstance(o, FuncOp) and o.sym_name.data == name]
+    outputs = next(node for node in exported.graph.nodes if node.op == "output").args[0]
+    if not found or len(outputs) != len(found[0].function_type.outputs.data):
+        return
+    dtypes = [str(getattr(getattr(o, "meta", {}).get("val"), "dtype", "")) for o in outputs]
+    unsigned = [i for i, dtype in enumerate(dtypes) if dtype.startswith("torch.uint")]
+    mark_unsigned(found[0], unsigned)
 
 
 def _export(torch: Any, program: Any, inputs: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:

@@ -12,6 +12,7 @@ from irees.errors import ArgumentError, UnsupportedError
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_mlir")
 
+import irees  # noqa: E402
 from irees.frontends.torch import import_torch  # noqa: E402
 
 
@@ -57,6 +58,23 @@ def test_dynamic_shapes_and_exported_programs():
     func = next(op for op in again.walk() if op.name == "func.func")
     assert func.sym_name.data == "f"
     assert func.function_type.inputs.data[0].get_shape() == (DYNAMIC_INDEX, 16)
+
+
+def test_unsigned_results_stay_unsigned():
+    class Image(torch.nn.Module):
+        def forward(self, x):
+            return x.to(torch.uint8), x.to(torch.int8), x.max().to(torch.uint8), x > 0
+
+    x = torch.tensor([200, 3, -1])
+    for target in ("cpu", "reference"):
+        program = irees.compile(Image(), (x,), target=target)
+        found = [np.asarray(r) for r in program(x.numpy())]
+        assert [r.dtype.name for r in found] == ["uint8", "int8", "uint8", "bool"]
+        assert [r.tolist() for r in found] == [
+            [200, 3, 255], [-56, 3, -1], 200, [True, True, False]
+        ]  # fmt: skip
+    found = irees.compile(Image(), (x,))(x)
+    assert [r.dtype for r in found] == [torch.uint8, torch.int8, torch.uint8, torch.bool]
 
 
 def test_ops_know_their_line_of_python():

@@ -29,6 +29,7 @@ from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import vector_typedef
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.resources import constant_array
+from irees.dialects.signature import unsigned_results
 from irees.dialects.stream import CmdDispatchOp
 from irees.errors import OutOfMemoryError, describe_location
 from irees.transforms.utils.shapes import constant_value
@@ -159,14 +160,17 @@ def arena_bytes(function: func.FuncOp) -> int | None:
 
 
 def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
-    record: dict[str, Any] = {
+    results = [_spec(t) for t in function.function_type.outputs]
+    for number in unsigned_results(function):
+        if (dtype := results[number]["dtype"]).startswith("i") and dtype != "i1":
+            results[number]["dtype"] = f"u{dtype}"
+    return {
         "name": function.sym_name.data,
         "entry": entry,
         "args": [_spec(t) for t in function.function_type.inputs],
-        "results": [_spec(t) for t in function.function_type.outputs],
+        "results": results,
         "equal_dims": equal_dims(function),
     }
-    return record
 
 
 def equal_dims(function: func.FuncOp) -> list[dict[str, Any]]:

@@ -6,12 +6,14 @@ Nothing is generated. It needs no compiler and no hardware, every value is exact
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from irees.dialects.signature import unsigned_results
 from irees.dialects.util import FuncOp as UtilFuncOp
 from irees.errors import ArgumentError
 from irees.interpreters import Interpreter
@@ -20,14 +22,19 @@ from irees.interpreters import Interpreter
 class ReferenceFunction:
     """A public function; takes numpy arrays, or what becomes one."""
 
-    def __init__(self, interpreter: Interpreter, name: str):
+    def __init__(self, interpreter: Interpreter, name: str, unsigned: Collection[int] = ()):
         self.interpreter = interpreter
         self.name = name
+        self.unsigned = unsigned
 
     def __call__(self, *arguments: Any) -> Any:
         """The result, or a tuple when there are several. Raises ArgumentError and RuntimeTrap."""
-        results = self.interpreter.call(self.name, *(np.asarray(a) for a in arguments))
-        return results[0] if len(results) == 1 else results
+        results = list(self.interpreter.call(self.name, *(np.asarray(a) for a in arguments)))
+        for number in self.unsigned:
+            dtype = results[number].dtype
+            if dtype.kind == "i":
+                results[number] = results[number].view(f"u{dtype.name}")
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 class ReferenceProgram:
@@ -40,7 +47,8 @@ class ReferenceProgram:
         self.module = module
         interpreter = Interpreter(module)
         self.functions = {
-            name: ReferenceFunction(interpreter, name) for name in public_functions(module)
+            op.sym_name.data: ReferenceFunction(interpreter, op.sym_name.data, unsigned_results(op))
+            for op in public_functions(module)
         }
         self._main = self.functions.get("main")
         if self._main is None and len(self.functions) == 1:
@@ -60,10 +68,10 @@ class ReferenceProgram:
         return f"<irees reference program with {', '.join(self.functions) or 'no functions'}>"
 
 
-def public_functions(module: ModuleOp) -> list[str]:
-    """Names of the functions that can be called from outside."""
+def public_functions(module: ModuleOp) -> list[func.FuncOp | UtilFuncOp]:
+    """The functions that can be called from outside."""
     return [
-        op.sym_name.data
+        op
         for op in module.body.block.ops
         if isinstance(op, func.FuncOp | UtilFuncOp)
         and op.regions[0].blocks
