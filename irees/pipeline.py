@@ -55,6 +55,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "global-opt",
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
+                a("inline-custom-ops"),
                 a("decompose-selections"),
                 a("decompose-moves"),
                 a("decompose-packs"),

@@ -1,5 +1,5 @@
 """
-iree_linalg_ext: im2col, and the Winograd transforms of linalg and iree_linalg_ext.
+iree_linalg_ext: im2col, custom_op, and the Winograd transforms, of linalg too.
 
 The transforms are sums of few terms in no order that one would have to keep, so they are computed
 in f64 and rounded once.
@@ -133,5 +133,21 @@ def _winograd(machine: Machine, op: Operation) -> Prepared:
         if t.accumulates:
             result = result + target.astype(np.float64)
         return finish([output], [result.astype(target.dtype)])
+
+    return run
+
+
+@implements("iree_linalg_ext.custom_op")
+def _custom_op(machine: Machine, op: Operation) -> Prepared:
+    """The region on one tile, which is the whole of each operand"""
+    block = op.regions[0].block
+    loops = len(op.properties["iterator_types"])  # pyright: ignore
+
+    def run(*args: Any):
+        machine.loop_indices.append([np.int64(0)] * loops)
+        try:
+            return machine.run_block(block, args)
+        finally:
+            machine.loop_indices.pop()
 
     return run

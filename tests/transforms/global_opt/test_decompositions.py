@@ -563,3 +563,33 @@ func.func @main(%x: {X}, %g: {G}, %t: {T}, %u: {U}, %v: {V}, %y: {Y}) -> ({U}, {
         else:
             kernel = kernel.transpose(3, 0, 1, 2)
         assert np.allclose(result[:, : h - 2, : w - 2], convolution(image, kernel), atol=5e-3)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_custom_op(dynamic):
+    a, b, c, d, e = (
+        tensor(shape, "f32", dynamic) for shape in ((6, 4), (4, 5), (5, 3), (6, 5), (6, 3))
+    )
+    any_ = "tensor<?x?xf32>"
+    kinds = f"{a}, {b}, {c}"
+    text = f"""
+func.func @main(%a: {a}, %b: {b}, %c: {c}, %d: {d}, %e: {e}) -> ({d}, {e}) {{
+  %s = arith.constant 2.0 : f32
+  %r:2 = iree_linalg_ext.custom_op {{
+      indexing_maps = [affine_map<(d0, d1)[s0, s1] -> (d0, s0)>, affine_map<(d0, d1)[s0, s1] -> (s0, s1)>,
+                       affine_map<(d0, d1)[s0, s1] -> (s1, d1)>, affine_map<(d0, d1)[s0, s1] -> ()>,
+                       affine_map<(d0, d1)[s0, s1] -> (d0, s1)>, affine_map<(d0, d1)[s0, s1] -> (d0, d1)>],
+      iterator_types = [#iree_linalg_ext.iterator_type<parallel>, #iree_linalg_ext.iterator_type<parallel>]}}
+      ins(%a, %b, %c, %s : {kinds}, f32) outs(%d, %e : {d}, {e}) {{
+  ^bb0(%t0: {any_}, %t1: {any_}, %t2: {any_}, %t3: f32, %t4: {any_}, %t5: {any_}):
+    %0 = linalg.matmul ins(%t0, %t1 : {any_}, {any_}) outs(%t4 : {any_}) -> {any_}
+    %1 = linalg.softmax dimension(1) ins(%0 : {any_}) outs(%t4 : {any_}) -> {any_}
+    %2 = linalg.matmul ins(%1, %t2 : {any_}, {any_}) outs(%t5 : {any_}) -> {any_}
+    %3 = linalg.map {{ arith.mulf }} ins(%2, %2 : {any_}, {any_}) outs(%2 : {any_})
+    iree_linalg_ext.yield %1, %3 : {any_}, {any_}
+  }} -> {d}, {e}
+  return %r#0, %r#1 : {d}, {e}
+}}
+"""
+    inputs = [normal(s, seed=i) for i, s in enumerate(((6, 4), (4, 5), (5, 3), (6, 5), (6, 3)))]
+    agree(text, *inputs, tolerance=reassociated(64))

@@ -1,0 +1,80 @@
+"""
+Replaces `iree_linalg_ext.custom_op` by what is in its region.
+
+A custom op says how ops are to be fused, as a computation on tiles of any size. Fusion is decided
+by `irees-form-dispatch-regions` here, so the whole of each operand is the one tile, and the
+region stands in the place of the op; it comes first, because what is in it has to be decomposed
+and generalized like everything else.
+
+    %r = iree_linalg_ext.custom_op {...} ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>) {
+    ^bb0(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+      %0 = linalg.exp ins(%a) outs(%b)
+      iree_linalg_ext.yield %0 }
+  =>
+    %a = tensor.cast %x : tensor<4x8xf32> to tensor<?x?xf32>
+    %b = tensor.cast %o : tensor<4x8xf32> to tensor<?x?xf32>
+    %0 = linalg.exp ins(%a) outs(%b)
+    %r = tensor.cast %0 : tensor<?x?xf32> to tensor<4x8xf32>
+
+A region that asks for the index of its tile is left alone, as are memrefs. IREE:
+`CustomOp::decomposeOperation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.rewriter import InsertPoint
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.utils.shapes import IndexBuilder
+
+
+def cast(value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
+    """The value as a tensor type that differs in what is static."""
+    if value.type == kind:
+        return value
+    return b.insert(tensor.CastOp(value, kind)).results[0]
+
+
+class InlineCustomOp(RewritePattern):
+    """custom_op(x) {body}  =>  body(x)"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ext.CustomOp, rewriter: PatternRewriter) -> None:
+        if not all(isinstance(v.type, TensorType) for v in op.outputs):
+            return
+        if any(isinstance(o, ext.IndexOp) for o in op.body.block.ops):
+            return
+        block, b = op.body.block, IndexBuilder(InsertPoint.before(op))
+        arguments = [cast(v, a.type, b) for v, a in zip(op.operands, block.args, strict=True)]
+        last = block.last_op
+        assert last is not None
+        yielded = list(last.operands)
+        rewriter.erase(last)
+        mapping = dict(zip(block.args, arguments, strict=True))
+        rewriter.inline_block(block, InsertPoint.before(op), arguments)
+        values = [mapping.get(v, v) for v in yielded]
+        results = [cast(v, r.type, b) for v, r in zip(values, op.results, strict=True)]
+        rewriter.replace(op, [], results)
+
+
+@dataclass(frozen=True)
+class InlineCustomOpsPass(ModulePass):
+    """Custom ops become what is in their regions."""
+
+    name = "irees-inline-custom-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        PatternRewriteWalker(InlineCustomOp()).rewrite_module(op)
