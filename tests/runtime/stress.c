@@ -16,7 +16,7 @@ enum { CALLERS = 4, ROUNDS = 400 };
 
 static void square(const irees_dispatch *d, int64_t i, void *scratch) {
   int64_t bytes = d->scalars[0];
-  memset(scratch, (int)i, (size_t)bytes);
+  if (bytes) memset(scratch, (int)i, (size_t)bytes);
   ((int64_t *)d->buffers[0])[i] = i * i + (bytes ? ((char *)scratch)[bytes - 1] - (char)i : 0);
 }
 
