@@ -713,3 +713,15 @@ def test_every_phase_can_be_saved_and_taken_up_again(phase):
     text = str(compiled(LOOPS, to=phase))
     program = compiled(import_mlir(text), start=phase)
     assert program.functions["repeat"](np.ones(4, F32), 2).tolist() == [3] * 4
+
+
+def test_a_reshape_to_a_shape_that_is_data():
+    text = """
+func.func @main(%x: tensor<?xf32>, %s: tensor<2xi32>) -> tensor<?x?xf32> {
+  %r = tensor.reshape %x(%s) : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+    x = np.arange(6, dtype=np.float32)
+    result = irees.compile(text)(x, np.array([2, 3], np.int32))
+    assert np.array_equal(result, x.reshape(2, 3))

@@ -252,7 +252,9 @@ def _element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
     if isinstance(shape.owner, tensor.FromElementsOp):
         value = shape.owner.elements[index]
     else:
-        value = builder.insert(tensor.ExtractOp(shape, [builder.value(index)])).results[0]
+        assert isinstance(shape.type, TensorType)
+        at = [builder.value(index)]
+        value = builder.insert(tensor.ExtractOp(shape, at, shape.type.element_type)).results[0]
     if isinstance(value.type, IndexType):
         return value
     return builder.insert(arith.IndexCastOp(value, IndexType())).results[0]
