@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
     DispatchTensorStoreOp,
@@ -138,7 +139,7 @@ class Bufferization:
                 op.result.replace_all_uses_with(load)
             case linalg.GenericOp():
                 self._destination_style(op, builder)
-            case _ if op.name.startswith("iree_linalg_ext."):
+            case ext.SortOp() | ext.TopkV2Op() | ext.ScanOp() | ext.ScatterOp():
                 self._destination_style(op, builder)
             case _ if any(isinstance(o.type, TensorType) for o in op.operands):
                 raise UnsupportedError(
