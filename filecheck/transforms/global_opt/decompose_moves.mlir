@@ -63,14 +63,37 @@ func.func @map_store(%x: tensor<8x4xf32>, %o: tensor<4x8xf32>) -> tensor<4x8xf32
   return %r : tensor<4x8xf32>
 }
 
-// There is no scatter into a tensor without dims.
-// CHECK-LABEL: func.func @no_rank
-// CHECK:         iree_linalg_ext.map_store
-func.func @no_rank(%x: tensor<8xf32>, %o: tensor<f32>) -> tensor<f32> {
+// There is no scatter into a tensor without dims; the last element that is wanted stays.
+// CHECK-LABEL: func.func @map_store_rank_0
+// CHECK:         linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%x : tensor<8xf32>) outs(%o : tensor<f32>) {
+// CHECK-NEXT:    ^bb0(%[[X:.*]]: f32, %[[OLD:.*]]: f32):
+// CHECK:           arith.select %{{.*}}, %[[X]], %[[OLD]] : f32
+func.func @map_store_rank_0(%x: tensor<8xf32>, %n: index, %o: tensor<f32>) -> tensor<f32> {
   %r = iree_linalg_ext.map_store %x into %o {
   ^bb0(%i: index):
-    %t = arith.constant true
-    iree_linalg_ext.yield %t : i1
+    %w = arith.cmpi slt, %i, %n : index
+    iree_linalg_ext.yield %w : i1
   } : tensor<8xf32> into tensor<f32> -> tensor<f32>
   return %r : tensor<f32>
+}
+
+// A mask of bytes becomes one of bits.
+// CHECK-LABEL: func.func @scatter_mask
+// CHECK:         %[[M:.*]] = linalg.generic {{.*}} ins(%m : tensor<3xi8>) outs(%{{.*}} : tensor<3xi1>) {
+// CHECK:           arith.cmpi ne
+// CHECK:         iree_linalg_ext.scatter {{.*}} ins(%u, %i, %[[M]] : tensor<3xf32>, tensor<3xi32>, tensor<3xi1>)
+func.func @scatter_mask(%u: tensor<3xf32>, %i: tensor<3xi32>, %m: tensor<3xi8>, %o: tensor<8xf32>) -> tensor<8xf32> {
+  %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%u, %i, %m : tensor<3xf32>, tensor<3xi32>, tensor<3xi8>) outs(%o : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    iree_linalg_ext.yield %a : f32
+  } -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// In memory there is nothing to replace it by.
+// CHECK-LABEL: func.func @no_memref
+// CHECK:         iree_linalg_ext.gather
+func.func @no_memref(%x: memref<8x4xf32>, %i: memref<3xi32>, %o: memref<3x4xf32>) {
+  iree_linalg_ext.gather dimension_map = [0] ins(%x, %i : memref<8x4xf32>, memref<3xi32>) outs(%o : memref<3x4xf32>)
+  return
 }

@@ -16,8 +16,9 @@ of what it writes is a scatter, whose indices a generic computes first.
       linalg.yield %v }
 
 An index outside is moved inside by a gather, reads the padding in a map_load, and is skipped by
-a map_store. Left alone: memrefs, and a map_store into a tensor of rank 0, for which there is no
-scatter. IREE: `DecomposeMapStore`, and loops for the others.
+a map_store. A map_store into a tensor of rank 0 is a reduction to the last element that it wants.
+The mask of a scatter becomes one of bits. Memrefs are left alone. IREE: `DecomposeMapStore`, and
+loops for the others.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     TensorType,
+    i1,
     i64,
 )
 from xdsl.ir import Block, SSAValue
@@ -116,10 +118,13 @@ class DecomposeMapStore(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.MapStoreOp, rewriter: PatternRewriter) -> None:
-        if not isinstance(op.output.type, TensorType) or not rank_of(op.output):
+        if not isinstance(op.output.type, TensorType):
             return
         b = TensorBuilder(op)
         rank, depth = rank_of(op.input), rank_of(op.output)
+        if not depth:
+            rewriter.replace(op, [], [last_wanted(op, b)])
+            return
 
         def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
             at = [s.index(d) for d in range(rank)]
@@ -145,6 +150,36 @@ class DecomposeMapStore(RewritePattern):
         rewriter.replace(op, [], scatter.results)
 
 
+def last_wanted(op: ext.MapStoreOp, b: TensorBuilder) -> SSAValue:
+    """A map_store into one element, as a reduction: the last element that wants to be there."""
+    rank = rank_of(op.input)
+
+    def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+        at = [s.index(d) for d in range(rank)]
+        (wanted,) = inline_region(op.body.block, at, s)
+        return [s.select(wanted, v[0], v[1])]
+
+    maps = [AffineMap.identity(rank), AffineMap(rank, 0, ())]
+    return b.compute([op.input], [op.output], maps, body)[0]
+
+
+class DecomposeScatterMask(RewritePattern):
+    """scatter(x, i, mask : i8)  =>  scatter(x, i, generic {mask != 0})"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ext.ScatterOp, rewriter: PatternRewriter) -> None:
+        if op.mask is None or not isinstance(op.mask.type, TensorType):
+            return
+        if element_type(op.mask) == i1:
+            return
+        b, identity = TensorBuilder(op), AffineMap.identity(rank_of(op.mask))
+        init = b.empty(i1, dims(op.mask, b))
+        (bits,) = b.compute([op.mask], [init], [identity] * 2, lambda s, v: [truth(v[0], s)])
+        index = list(op.operands).index(op.mask)
+        op.operands[index] = bits
+        rewriter.notify_op_modified(op)
+
+
 @dataclass(frozen=True)
 class DecomposeMovesPass(ModulePass):
     """Gathers, mapped loads and mapped stores become generics and scatters."""
@@ -156,6 +191,7 @@ class DecomposeMovesPass(ModulePass):
             DecomposeGather(),
             DecomposeMapLoad(),
             DecomposeMapStore(),
+            DecomposeScatterMask(),
         ]
         PatternRewriteWalker(
             GreedyRewritePatternApplier(patterns, dce_enabled=False), apply_recursively=False

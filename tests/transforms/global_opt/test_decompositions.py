@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import irees
+from irees.errors import UnsupportedError
 from irees.frontends.mlir import import_mlir
 from irees.testing.oracles import Case, compiled_results, differences, interpret, phases_agree
 from irees.testing.tolerances import EXACT, Tolerance, reassociated, ulps
@@ -593,3 +595,41 @@ func.func @main(%a: {a}, %b: {b}, %c: {c}, %d: {d}, %e: {e}) -> ({d}, {e}) {{
 """
     inputs = [normal(s, seed=i) for i, s in enumerate(((6, 4), (4, 5), (5, 3), (6, 5), (6, 3)))]
     agree(text, *inputs, tolerance=reassociated(64))
+
+
+def test_edges_of_moves():
+    text = """
+func.func @main(%x: tensor<?x4xf32>, %i: tensor<3xi32>, %m: tensor<3xi8>, %u: tensor<3x4xf32>,
+                %o: tensor<f32>, %n: index) -> (tensor<3x4xf32>, tensor<?x4xf32>, tensor<f32>) {
+  %a = iree_linalg_ext.gather dimension_map = [0]
+      ins(%x, %i : tensor<?x4xf32>, tensor<3xi32>) outs(%u : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %b = iree_linalg_ext.scatter dimension_map = [0] unique_indices(true)
+      ins(%u, %i, %m : tensor<3x4xf32>, tensor<3xi32>, tensor<3xi8>) outs(%x : tensor<?x4xf32>) {
+  ^bb0(%l: f32, %r: f32):
+    iree_linalg_ext.yield %l : f32
+  } -> tensor<?x4xf32>
+  %c = iree_linalg_ext.map_store %u into %o {
+  ^bb0(%p: index, %q: index):
+    %w = arith.cmpi slt, %q, %n : index
+    iree_linalg_ext.yield %w : i1
+  } : tensor<3x4xf32> into tensor<f32> -> tensor<f32>
+  return %a, %b, %c : tensor<3x4xf32>, tensor<?x4xf32>, tensor<f32>
+}
+"""
+    indices, mask = np.array([0, 1, -1], np.int32), np.array([2, 0, 1], np.int8)
+    for rows, wanted in ((0, 0), (2, 2)):
+        x, o, n = normal((rows, 4)), normal(()), np.array(wanted, np.int64)[()]
+        agree(text, x, indices, mask, normal((3, 4), seed=1), o, n)
+
+
+def test_an_op_that_has_no_decomposition_is_unsupported():
+    kinds = "tensor<3x3x5x4xf32>", "tensor<6x6x5x4xf32>"
+    text = f"""
+func.func @main(%x: {kinds[0]}, %o: {kinds[1]}) -> {kinds[1]} {{
+  %r = iree_linalg_ext.winograd.filter_transform output_tile_size(4) kernel_size(3)
+      kernel_dimensions([0, 1]) ins(%x : {kinds[0]}) outs(%o : {kinds[1]}) -> {kinds[1]}
+  return %r : {kinds[1]}
+}}
+"""
+    with pytest.raises(UnsupportedError, match=r"winograd\.filter_transform"):
+        irees.compile(text)
