@@ -41,7 +41,6 @@ SHARED = {"common", "utils"}
 MAX_LINES, MAX_PASS_LINES, MAX_PIPELINE_LINES, MAX_LIT_LINES = 600, 300, 400, 250
 # Larger files that exist. Entries may only shrink or go.
 LARGER: dict[str, int] = {
-    "irees/transforms/codegen/common/lower_linalg_ext_to_loops.py": 316,
     "irees/transforms/stream/convert_to_stream.py": 306,
 }
 

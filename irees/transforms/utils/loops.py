@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -55,6 +55,22 @@ def if_both(
     def close() -> None:
         yes.add_op(scf.YieldOp())
         no.add_op(scf.YieldOp())
+
+    return close, IndexBuilder(InsertPoint.at_end(yes)), IndexBuilder(InsertPoint.at_end(no))
+
+
+def if_values(
+    at: IndexBuilder, condition: SSAValue, types: Sequence[Attribute]
+) -> tuple[Callable[..., list[SSAValue]], IndexBuilder, IndexBuilder]:
+    """Opens an `scf.if` with values: to close with what each branch yields, builders inside."""
+    yes, no = Block(), Block()
+    branch = scf.IfOp(condition, types, Region(yes), Region(no))
+    at.insert(branch)
+
+    def close(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> list[SSAValue]:
+        yes.add_op(scf.YieldOp(*first))
+        no.add_op(scf.YieldOp(*second))
+        return list(branch.results)
 
     return close, IndexBuilder(InsertPoint.at_end(yes)), IndexBuilder(InsertPoint.at_end(no))
 

@@ -34,8 +34,32 @@ func.func @exclusive(%x: memref<?xi64>, %y: memref<?xi64>, %acc: memref<i64>) {
   return
 }
 
-// Runs of doubling width are merged from one half of the scratch memory into the other.
+// Numbers are sorted by their digits: counted, added up, moved from one half of the scratch
+// memory into the other; at the end every element is fetched from where it was.
 // CHECK-LABEL: func.func @sort
+// CHECK:         %[[KEYS:.*]] = memref.alloc(%{{.*}}) : memref<?xi32>
+// CHECK:         %[[ORIGINS:.*]] = memref.alloc(%{{.*}}) : memref<?xindex>
+// CHECK:         %[[COUNTS:.*]] = memref.alloc() : memref<1024xindex>
+// CHECK:         %[[COPY:.*]] = memref.alloc(%{{.*}}) : memref<?xf32>
+// CHECK:         %[[BITS:.*]] = arith.bitcast %{{.*}} : f32 to i32
+// CHECK:         arith.shrui %{{.*}}, %{{.*}} : i32
+// CHECK:         %[[START:.*]] = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (index) {
+// CHECK:           scf.if %{{.*}} -> (index) {
+// CHECK:         %[[AT:.*]] = arith.addi %[[START]], %{{.*}} : index
+// CHECK-NEXT:      %[[ORIGIN:.*]] = memref.load %[[ORIGINS]][%[[AT]]] : memref<?xindex>
+// CHECK-NEXT:      %[[VALUE:.*]] = memref.load %[[COPY]][%[[ORIGIN]]] : memref<?xf32>
+// CHECK-NEXT:      memref.store %[[VALUE]], %v
+func.func @sort(%v: memref<?xf32>) {
+  iree_linalg_ext.sort dimension(0) outs(%v : memref<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %less = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  }
+  return
+}
+
+// Another order: runs of doubling width are merged from one half into the other.
+// CHECK-LABEL: func.func @merge
 // CHECK:         %[[N:.*]] = memref.dim %v
 // CHECK:         %[[TWICE:.*]] = arith.muli %[[N]], %{{.*}} : index
 // CHECK-NEXT:    %[[HALVES:.*]] = memref.alloc(%[[TWICE]]) : memref<?xf32>
@@ -46,10 +70,12 @@ func.func @exclusive(%x: memref<?xi64>, %y: memref<?xi64>, %acc: memref<i64>) {
 // CHECK:         %[[AT:.*]] = arith.addi %[[START]], %{{.*}} : index
 // CHECK-NEXT:      %[[BEST:.*]] = memref.load %[[HALVES]][%[[AT]]] : memref<?xf32>
 // CHECK-NEXT:      memref.store %[[BEST]], %v
-func.func @sort(%v: memref<?xf32>) {
+func.func @merge(%v: memref<?xf32>) {
   iree_linalg_ext.sort dimension(0) outs(%v : memref<?xf32>) {
   ^bb0(%a: f32, %b: f32):
-    %less = arith.cmpf olt, %a, %b : f32
+    %x = math.absf %a : f32
+    %y = math.absf %b : f32
+    %less = arith.cmpf olt, %x, %y : f32
     iree_linalg_ext.yield %less : i1
   }
   return

@@ -140,7 +140,7 @@ def contraction_config(
             if part is columns:
                 tiles[loop] = _column_tile(member.sizes, loop, columns, panel, missing)
             else:
-                tiles[loop] = _row_tile(member.sizes[loop], missing, last=part is order[1])
+                tiles[loop] = _row_tile(member.sizes, loop, rows, missing, last=part is order[1])
             count *= _tiles_in(member.sizes[loop], tiles[loop])
     return [tiles[loop] for loop in loops], None if side is None else (block.rows, panel)
 
@@ -154,8 +154,13 @@ def _tiles_in(size: int, tile: int) -> int:
     return 1 if tile == 0 else DYNAMIC_GUESS if size < 0 else -(-size // tile)
 
 
-def _row_tile(size: int, wanted: int, *, last: bool) -> int:
+def _row_tile(
+    sizes: tuple[int, ...], loop: int, side: tuple[int, ...], wanted: int, *, last: bool
+) -> int:
     """Up to ROWS rows; for `wanted` tiles fewer, but a number that is worth packing columns for."""
+    size = sizes[loop]
+    if size < 0 and any(other > loop for other in side):
+        return 1
     least = 16 if last else FEW_ROWS
     limit = max(least, min(ROWS, -(-size // wanted)))
     if size < 0:
@@ -170,7 +175,7 @@ def _column_tile(
     inner = 1
     for other in side:
         if other > loop:
-            inner *= max(1, sizes[other])
+            inner *= DYNAMIC_GUESS if sizes[other] < 0 else max(1, sizes[other])
     size = sizes[loop]
     tile = max(1, COLUMNS // inner)
     if size < 0:

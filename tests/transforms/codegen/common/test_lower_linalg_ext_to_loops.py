@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from irees.frontends.mlir import import_mlir
-from irees.testing.oracles import Case, interpret, phases_agree
+from irees.testing.oracles import Case, compiled_agrees, interpret, phases_agree
 
 TOPK = """
 func.func @main(%x: tensor<?x?xf32>, %v: tensor<?x?xf32>, %i: tensor<?x?xi64>) -> (tensor<?x?xf32>, tensor<?x?xi64>) {
@@ -26,3 +27,59 @@ def test_the_first_k_of_a_row(n, k):
     x = np.random.default_rng(0).integers(-3, 4, (3, n)).astype(np.float32)
     cases = [Case("main", (x, np.zeros((3, k), np.float32), np.zeros((3, k), np.int64)))]
     assert phases_agree(module, cases, interpret(module, cases)) == []
+
+
+def sort_text(kind: str, predicate: str, sizes: str) -> str:
+    """A sort of rows that carries a second operand along."""
+    compare = "cmpf" if kind[0] in "fb" else "cmpi"
+    keys, numbers = f"tensor<{sizes}x{kind}>", f"tensor<{sizes}xi32>"
+    return f"""
+func.func @main(%x: {keys}, %i: {numbers}) -> ({keys}, {numbers}) {{
+  %s:2 = iree_linalg_ext.sort dimension(1) outs(%x, %i : {keys}, {numbers}) {{
+  ^bb0(%a: {kind}, %b: {kind}, %ia: i32, %ib: i32):
+    %p = arith.{compare} {predicate}, %a, %b : {kind}
+    iree_linalg_ext.yield %p : i1
+  }} -> {keys}, {numbers}
+  return %s#0, %s#1 : {keys}, {numbers}
+}}
+"""
+
+
+def numbers_of(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows with equal elements, and with what is special about the kind."""
+    dtype = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64}
+    if kind in dtype:
+        x = rng.integers(-3, 4, (2, n)).astype(dtype[kind])
+        special = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 6e-8, -6e-8]
+        for row in x:
+            places = rng.permutation(n)[: min(n, 16)]
+            row[places] = np.array(special * 2)[: len(places)].astype(dtype[kind])
+        return x
+    info = np.iinfo(f"i{int(kind[1:]) // 8}")
+    x = rng.integers(info.min, info.max, (2, n), dtype=info.dtype, endpoint=True)
+    x[:, ::3] = rng.integers(-2, 2, x[:, ::3].shape)
+    return x
+
+
+@pytest.mark.parametrize("kind", ["f64", "f32", "f16", "bf16", "i8", "i16", "i32", "i64"])
+@pytest.mark.parametrize(("sizes", "n"), [("?x?", 0), ("?x?", 40), ("2x40", 40)])
+def test_rows_are_sorted_by_radix(kind, sizes, n):
+    """All four orders of a kind, in one module; at every phase, and compiled."""
+    rng = np.random.default_rng(n)
+    signs = ["o"] if kind[0] in "fb" else ["s", "u"]
+    names = [sign + way for sign in signs for way in ("le", "ge")]
+    text = "".join(sort_text(kind, p, sizes).replace("@main", f"@{p}") for p in names)
+    order = np.tile(np.arange(n, dtype=np.int32), (2, 1))
+    module, cases = import_mlir(text), [Case(p, (numbers_of(kind, n, rng), order)) for p in names]
+    expected = interpret(module, cases)
+    assert phases_agree(module.clone(), cases, expected) == []
+    assert compiled_agrees(module, cases, expected) == []
+
+
+@pytest.mark.parametrize("kind", ["f32", "i64"])
+def test_long_rows_have_longer_digits(kind):
+    x = numbers_of(kind, 1500, np.random.default_rng(1))
+    order = np.tile(np.arange(1500, dtype=np.int32), (2, 1))
+    module = import_mlir(sort_text(kind, "ole" if kind[0] == "f" else "sle", "2x1500"))
+    cases = [Case("main", (x, order))]
+    assert compiled_agrees(module, cases, interpret(module, cases)) == []
