@@ -151,7 +151,7 @@ def _extent(sizes: tuple[int, ...], loops: tuple[int, ...]) -> int:
 
 
 def _tiles_in(size: int, tile: int) -> int:
-    return 1 if tile == 0 else DYNAMIC_GUESS if size < 0 else -(-size // tile)
+    return 1 if tile == 0 else DYNAMIC_GUESS if size < 0 else max(1, -(-size // tile))
 
 
 def _row_tile(
@@ -180,7 +180,7 @@ def _column_tile(
     tile = max(1, COLUMNS // inner)
     if size < 0:
         return -(-tile // panel) * panel if inner == 1 else tile
-    pieces = max(-(-size // tile), min(wanted, -(-size * inner // (2 * panel))))
+    pieces = max(1, -(-size // tile), min(wanted, -(-size * inner // (2 * panel))))
     tile = -(-size // pieces)
     if inner == 1:
         tile = -(-tile // panel) * panel

@@ -284,3 +284,20 @@ def test_the_cases_are_exact():
     for case in [c for group in STATIC.values() for c in group]:
         terms = prod(n for loop, n in case.loops.items() if loop in case.reduced)
         assert case.types[1][0] == "i" or 4 * terms + 2 <= {"f16": 2048}.get(case.types[1], 1 << 24)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 0, 2), (0, 5, 2), (5, 0, 2), (5, 5, 0), (0, 40, 0)])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_nothing_to_multiply(m, n, k, dynamic):
+    def kind(rows, columns):
+        return "tensor<?x?xf32>" if dynamic else f"tensor<{rows}x{columns}xf32>"
+
+    program = irees.compile(f"""
+func.func @main(%a: {kind(m, k)}, %b: {kind(k, n)}, %o: {kind(m, n)}) -> {kind(m, n)} {{
+  %r = linalg.matmul ins(%a, %b : {kind(m, k)}, {kind(k, n)}) outs(%o : {kind(m, n)}) -> {kind(m, n)}
+  return %r : {kind(m, n)}
+}}""")
+    start = np.full((m, n), 7, np.float32)
+    result = program(np.ones((m, k), np.float32), np.ones((k, n), np.float32), start)
+    # There is no element, or no term: the start comes back.
+    np.testing.assert_array_equal(result, start)
