@@ -172,7 +172,8 @@ def _compile_flags(compiler: Compiler, target: Target, fp: str, opt_level: int) 
         return [*flags, *target.c_flags]
     # zig has its own names of processors, takes the host's when none is given, and adds checks.
     processor = "baseline" if target.arch == "generic" else target.arch.replace("-", "_")
-    return [*flags, f"-mcpu={processor}", "-fno-sanitize=undefined"]
+    # Unasked, zig checks for undefined behaviour and writes the folder's name down for debuggers.
+    return [*flags, f"-mcpu={processor}", "-fno-sanitize=undefined", "-g0"]
 
 
 @contextmanager

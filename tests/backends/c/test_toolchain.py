@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def store(tmp_path):
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
     """Makes a compiler of a shell script; `$CC` in it is the real one."""
-    real = find_compiler().command[0]
+    real = shlex.quote(" ".join(find_compiler().command))
 
     def make(script, name="fake-cc"):
         path = tmp_path / name
