@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 OWN: dict[str, str] = {
     "check": "check:Check",
     "flow": "flow:Flow",
+    "hal": "hal:Hal",
     "iree_codegen": "iree_codegen:IreeCodegen",
     "iree_linalg_ext": "iree_linalg_ext:IreeLinalgExt",
     "iree_tensor_ext": "iree_tensor_ext:IreeTensorExt",

@@ -10,11 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+    traits_def,
+)
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
 
 
 @irdl_attr_definition
@@ -82,4 +100,80 @@ class TranslationInfoAttr(ParametrizedAttribute):
             printer.print_string(self.strategy.data)
 
 
-IreeCodegen = Dialect("iree_codegen", [], [LoweringConfigAttr, TranslationInfoAttr])
+@irdl_attr_definition
+class WorkgroupMappingAttr(ParametrizedAttribute):
+    """Which dim of the grid of workgroups a loop is mapped to: x, y, z, z:1, ..."""
+
+    name = "iree_codegen.workgroup_mapping"
+
+    dim: StringAttr
+    level: IntAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            dim, level = parser.parse_identifier(), 0
+            if parser.parse_optional_punctuation(":"):
+                level = parser.parse_integer(allow_boolean=False)
+        return (StringAttr(dim), IntAttr(level))
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.dim.data)
+            if self.level.data:
+                printer.print_string(f":{self.level.data}")
+
+
+def _verify_same_shape(tensor: TensorType, buffer: MemRefType) -> None:
+    if tensor.element_type != buffer.element_type:
+        raise VerifyException("expected tensor and buffer to have the same element type")
+    if tensor.get_shape() != buffer.get_shape():
+        raise VerifyException("expected tensor and buffer to have the same shape")
+
+
+@irdl_op_definition
+class LoadFromBufferOp(IRDLOperation):
+    """The elements of a buffer as a tensor (IREE: `iree_codegen.load_from_buffer`)."""
+
+    name = "iree_codegen.load_from_buffer"
+
+    buffer = operand_def(MemRefType)
+    tensor = result_def(TensorType)
+
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = "$buffer attr-dict `:` type($buffer) `->` type($tensor)"
+
+    def __init__(self, buffer: SSAValue, type: TensorType):
+        super().__init__(operands=[buffer], result_types=[type])
+
+    def verify_(self) -> None:
+        assert isinstance(self.buffer.type, MemRefType)
+        _verify_same_shape(self.tensor.type, self.buffer.type)
+
+
+@irdl_op_definition
+class StoreToBufferOp(IRDLOperation):
+    """Writes a tensor over all of a buffer (IREE: `iree_codegen.store_to_buffer`)."""
+
+    name = "iree_codegen.store_to_buffer"
+
+    tensor = operand_def(TensorType)
+    buffer = operand_def(MemRefType)
+
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "$tensor `,` $buffer attr-dict `:` type($tensor) `into` type($buffer)"
+
+    def __init__(self, tensor: SSAValue, buffer: SSAValue):
+        super().__init__(operands=[tensor, buffer])
+
+    def verify_(self) -> None:
+        assert isinstance(self.tensor.type, TensorType)
+        assert isinstance(self.buffer.type, MemRefType)
+        _verify_same_shape(self.tensor.type, self.buffer.type)
+
+
+IreeCodegen = Dialect(
+    "iree_codegen",
+    [LoadFromBufferOp, StoreToBufferOp],
+    [LoweringConfigAttr, TranslationInfoAttr, WorkgroupMappingAttr],
+)

@@ -33,7 +33,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 
@@ -325,6 +325,68 @@ def _slice_properties(
     }
 
 
-OPS: list[type[Operation]] = [DispatchTensorLoadOp, DispatchTensorStoreOp]
+@irdl_op_definition
+class BitCastOp(IRDLOperation):
+    """
+    The same bytes as elements of another type; dims may change with the width of an element
+    (IREE: `iree_tensor_ext.bitcast`).
+    """
+
+    name = "iree_tensor_ext.bitcast"
+
+    source = operand_def(TensorType)
+    source_dims = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    result = result_def(TensorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        source: SSAValue,
+        source_dims: Sequence[SSAValue],
+        result_dims: Sequence[SSAValue],
+        type: TensorType,
+    ):
+        super().__init__(operands=[source, source_dims, result_dims], result_types=[type])
+
+    def verify_(self) -> None:
+        pairs = ((self.source.type, self.source_dims), (self.result.type, self.result_dims))
+        for type_, dims in pairs:
+            assert isinstance(type_, TensorType)
+            if type_.get_shape().count(DYNAMIC_INDEX) != len(dims):
+                raise VerifyException("expected one value for each dynamic dim")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+        _print_dims(printer, self.source_dims)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+        _print_dims(printer, self.result_dims)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BitCastOp:
+        source = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        source_type = parser.parse_type()
+        source_dims = _parse_dims(parser)
+        parser.parse_punctuation("->")
+        result_type = parser.parse_type()
+        result_dims = _parse_dims(parser)
+        op = cls.build(
+            operands=[parser.resolve_operand(source, source_type), source_dims, result_dims],
+            attributes=attributes,
+            result_types=[result_type],
+        )
+        return op
+
+
+OPS: list[type[Operation]] = [DispatchTensorLoadOp, DispatchTensorStoreOp, BitCastOp]
 
 IreeTensorExt = Dialect("iree_tensor_ext", OPS, [DispatchTensorType])

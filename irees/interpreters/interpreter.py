@@ -18,6 +18,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     ext_indexing,
     ext_sorting,
     host,
+    interface,
     math,
     memref,
     scf,
@@ -84,6 +85,11 @@ class Interpreter:
             for op in self.machine.module.ops if self.machine.module is not None else ():
                 if op.name == "util.initializer":
                     self.machine.call_op(op, ())
+
+    def bind(self, bindings: Sequence[np.ndarray], constants: Sequence[int] = ()) -> None:
+        """What `hal.interface.*` sees: bytes that dispatches write in place, and numbers."""
+        self.machine.state[interface.BINDINGS] = bindings
+        self.machine.state[interface.CONSTANTS] = constants
 
     def call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         """The results of a function for numpy arguments."""

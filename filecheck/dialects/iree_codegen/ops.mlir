@@ -7,3 +7,20 @@ func.func @config() attributes {translation_info = #iree_codegen.translation_inf
   %0 = arith.constant {lowering_config = #iree_codegen.lowering_config<{group = 1, workgroup = [32, 0]}>} 0 : index
   return
 }
+
+// CHECK-LABEL: func.func @buffers
+// CHECK-NEXT:    %0 = iree_codegen.load_from_buffer %m : memref<4x?xf32> -> tensor<4x?xf32>
+// CHECK-NEXT:    iree_codegen.store_to_buffer %0, %m : tensor<4x?xf32> into memref<4x?xf32>
+func.func @buffers(%m: memref<4x?xf32>) {
+  %0 = iree_codegen.load_from_buffer %m : memref<4x?xf32> -> tensor<4x?xf32>
+  iree_codegen.store_to_buffer %0, %m : tensor<4x?xf32> into memref<4x?xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @mapping
+// CHECK:         {mapping = [#iree_codegen.workgroup_mapping<y>, #iree_codegen.workgroup_mapping<z:2>]}
+func.func @mapping() {
+  scf.forall (%i, %j) = (0, 0) to (32, 8) step (16, 4) {
+  } {mapping = [#iree_codegen.workgroup_mapping<y>, #iree_codegen.workgroup_mapping<z:2>]}
+  return
+}

@@ -19,3 +19,12 @@ func.func @dynamic(%x: !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>,
   iree_tensor_ext.dispatch.tensor.store %0, %y, offsets = [0], sizes = [%n], strides = [%i] : tensor<?xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<?xf32>>{%n}
   return
 }
+
+// CHECK-LABEL: func.func @bitcast
+// CHECK-NEXT:    %{{.*}} = iree_tensor_ext.bitcast %x : tensor<?x32xf32>{%n} -> tensor<?x64xi16>{%n}
+// CHECK-NEXT:    %{{.*}} = iree_tensor_ext.bitcast %y : tensor<4xi32> -> tensor<16xi8>
+func.func @bitcast(%x: tensor<?x32xf32>, %y: tensor<4xi32>, %n: index) {
+  %0 = iree_tensor_ext.bitcast %x : tensor<?x32xf32>{%n} -> tensor<?x64xi16>{%n}
+  %1 = iree_tensor_ext.bitcast %y : tensor<4xi32> -> tensor<16xi8>
+  return
+}

@@ -1,9 +1,12 @@
 """
-Repairs of xDSL's reading and printing of float constants.
+Repairs of xDSL's reading and printing of float constants, and affine maps with products of symbols.
 
 In a `dense<...>` of floats an integer in hexadecimal is the bits of a float (that is how MLIR
 prints NaN and infinity); xDSL reads it as a number. And xDSL prints infinities of the small float
 types as `inf`, which nothing reads.
+
+MLIR's affine expressions may multiply and divide by a symbol (`s0 + s1 * s2`: an index with a
+dynamic stride); xDSL knows the kind of expression but refuses to build it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from functools import cache
 
 from xdsl.dialects.builtin import AnyFloat, ComplexType
 from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
@@ -24,9 +28,26 @@ def _float_of_bits(parser: AttrParser, text: str, type_: AnyFloat, span) -> floa
     return next(iter(type_.iter_unpack(number.to_bytes(type_.compile_time_size, "little"))))
 
 
+def _allow_symbols(method: str, kind: AffineBinaryOpKind) -> None:
+    original = getattr(AffineExpr, method)
+
+    def operator(self: AffineExpr, other: AffineExpr | int) -> AffineExpr:
+        try:
+            return original(self, other)
+        except NotImplementedError:
+            assert isinstance(other, AffineExpr)
+            return AffineBinaryOpExpr(kind, self, other)
+
+    setattr(AffineExpr, method, operator)
+
+
 @cache
 def patch() -> None:
-    """Repair xDSL's parser and printer of float constants in place, once."""
+    """Repair xDSL's parser and printer of float constants, and its affine operators, once."""
+    _allow_symbols("__mul__", AffineBinaryOpKind.Mul)
+    _allow_symbols("__floordiv__", AffineBinaryOpKind.FloorDiv)
+    _allow_symbols("__mod__", AffineBinaryOpKind.Mod)
+    _allow_symbols("ceil_div", AffineBinaryOpKind.CeilDiv)
     element = AttrParser._TensorLiteralElement
     original = element.to_type
 

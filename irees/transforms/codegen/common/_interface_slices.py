@@ -1,0 +1,326 @@
+"""
+Slices of dispatch tensors under another shape, every number by the dim of the *whole* tensor.
+
+A load or a store moves a value of rank m in or out of a tensor of rank n >= m: each dim of the
+value is one dim of the tensor, and a dim of the tensor that no dim of the value stands for has
+size 1. `Slice.kept` is that map, made once from the sizes and the value's type. Everything else
+(sizes, offsets, dims of the tensor, their SSA values) is looked up at `kept[value_dim]`, never by
+the dim of the value, and new lists are built by walking the dims of the tensor once.
+
+A binding is contiguous and row-major, so it may be seen with any shape that splits or joins
+adjacent dims; the slice must then still be a slice:
+
+* `expanded`: a dim becomes a group. Either the slice has all of it, then so many slices of each
+  dim of the group; or what is inside of the group's first dim is a number that divides the
+  offset and the dim, then a slice of the first dim alone. The outermost dim of a tensor need not
+  be divisible: no stride depends on it, and what is cut off is no whole row.
+* `collapsed`: a group becomes a dim. The slice must have all of each dim of the group but the
+  first, and no dropped dim lies among them unless it has size 1 in the tensor too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
+
+from irees.dialects.hal import InterfaceBindingSubspanOp
+from irees.dialects.iree_tensor_ext import (
+    DispatchTensorLoadOp,
+    DispatchTensorStoreOp,
+    DispatchTensorType,
+)
+from irees.transforms.utils.affine_sums import Sum
+from irees.transforms.utils.shapes import IndexBuilder, Size, mixed
+
+
+class Refused(Exception):
+    """The rewrite does not apply, and why."""
+
+
+@dataclass
+class Slice:
+    """Where in a binding a load or a store of `value_shape` is."""
+
+    op: DispatchTensorLoadOp | DispatchTensorStoreOp
+    subspan: InterfaceBindingSubspanOp
+    shape: list[Size]
+    """Dims of the whole tensor."""
+    offsets: list[Size]
+    sizes: list[Size]
+    kept: list[int]
+    """Dim of the value => dim of the tensor."""
+
+    @staticmethod
+    def of(op: DispatchTensorLoadOp | DispatchTensorStoreOp) -> Slice | None:
+        """The slice of an op whose tensor is a binding, or None."""
+        subspan = op.dispatch_tensor.owner
+        if not isinstance(subspan, InterfaceBindingSubspanOp):
+            return None
+        bound = op.dispatch_tensor.type
+        value = op.value if isinstance(op, DispatchTensorStoreOp) else op.result
+        assert isinstance(bound, DispatchTensorType)
+        assert isinstance(value.type, TensorType)
+        sizes = mixed(op.static_sizes.get_values(), op.sizes)
+        kept = _kept(sizes, value.type.get_shape())
+        if kept is None or any(s != 1 for s in op.static_strides.get_values()):
+            return None
+        return Slice(
+            op,
+            subspan,
+            mixed(bound.bound_type.get_shape(), subspan.dynamic_dims),
+            mixed(op.static_offsets.get_values(), op.offsets),
+            sizes,
+            kept,
+        )
+
+    def full(self, dim: int) -> bool:
+        """Whether the slice has all of a dim of the tensor."""
+        if Sum.of(self.offsets[dim]).constant() != 0:
+            return False
+        bound = self.op.dispatch_tensor.type
+        assert isinstance(bound, DispatchTensorType)
+        said = mixed(bound.bound_type.get_shape(), self.op.dims)[dim]
+        size = Sum.of(self.sizes[dim])
+        return size in (Sum.of(self.shape[dim]), Sum.of(said))
+
+    def rank_reducing(self) -> bool:
+        """Whether the value has fewer dims than the tensor."""
+        return len(self.kept) < len(self.shape)
+
+
+def _kept(sizes: Sequence[Size], value_shape: Sequence[int]) -> list[int] | None:
+    """Which dim of the tensor each dim of the value is; of several 1s the last ones stay."""
+    kept: list[int] = []
+    left = len(value_shape)
+    for dim in reversed(range(len(sizes))):
+        size = sizes[dim]
+        unit = isinstance(size, int) and size == 1
+        if left and (not unit or value_shape[left - 1] == 1):
+            left -= 1
+            kept.append(dim)
+        elif not unit:
+            return None
+    return kept[::-1] if not left else None
+
+
+@dataclass
+class Reshaped:
+    """The lists of a slice of the same binding under another shape."""
+
+    shape: list[Size]
+    offsets: list[Size]
+    sizes: list[Size]
+
+
+class Reshaper:
+    """Builds the numbers of the reshaped slice: dims at the binding, the rest at the op."""
+
+    def __init__(self, slice: Slice):
+        self.slice = slice
+        self.outside = IndexBuilder(InsertPoint.before(slice.subspan))
+        self.inside = IndexBuilder(InsertPoint.before(slice.op))
+
+    def expanded(
+        self, groups: Sequence[Sequence[int]], given: Sequence[Sequence[Size]] | None = None
+    ) -> Reshaped:
+        """
+        The slice with each dim of the value split into the sizes of its group; `given` has values
+        for the dynamic ones where they are known. Raises Refused.
+        """
+        s = self.slice
+        plans = [
+            None if len(group) == 1 else self._plan(dim, group, None if given is None else given[i])
+            for i, (dim, group) in enumerate(zip(s.kept, groups, strict=True))
+        ]
+        by_dim = dict(zip(s.kept, plans, strict=True))
+        result = Reshaped([], [], [])
+        for dim in range(len(s.shape)):
+            plan = by_dim.get(dim)
+            if plan is None:
+                parts = [s.shape[dim]], [s.offsets[dim]], [s.sizes[dim]]
+            else:
+                parts = plan()
+            for mine, more in zip((result.shape, result.offsets, result.sizes), parts):
+                mine += more
+        return result
+
+    def _plan(self, dim: int, group: Sequence[int], given: Sequence[Size] | None):
+        """A function that builds dims, offsets and sizes of a group. Raises Refused."""
+        s = self.slice
+        dynamic = [k for k, size in enumerate(group) if size == DYNAMIC_INDEX]
+        known = prod(size for size in group if size != DYNAMIC_INDEX)
+        zeros: list[Size] = [0] * len(group)
+        if s.full(dim):
+            if not dynamic or (len(dynamic) == 1 and known):
+
+                def all_of_it():
+                    dims: list[Size] = list(group)
+                    if dynamic:
+                        dims[dynamic[0]] = self._quotient(s.shape[dim], known)
+                    return dims, zeros, list(dims)
+
+                return all_of_it
+            if given is None or not available(given, s.subspan):
+                raise Refused(f"dim {dim}: several dims of its group are dynamic")
+            return lambda: (list(given), zeros, list(given))
+        inner = prod(group[1:])
+        if DYNAMIC_INDEX in group[1:] or inner <= 0:
+            raise Refused(f"dim {dim} is stored in part, and its inner dims are no numbers")
+        if not Sum.of(s.offsets[dim]).divisible(inner):
+            raise Refused(f"the offset of dim {dim} is not known to be a multiple of {inner}")
+        outermost = all(d == 1 and isinstance(d, int) for d in s.shape[:dim])
+        if not outermost and not Sum.of(s.shape[dim]).divisible(inner):
+            raise Refused(f"dim {dim} is not known to be a multiple of {inner}")
+
+        def part_of_it():
+            first = Sum.of(s.shape[dim]).floordiv(inner).build(self.outside)
+            offset = Sum.of(s.offsets[dim]).floordiv(inner).build(self.inside)
+            size: Size = group[0]
+            if size == DYNAMIC_INDEX:
+                size = Sum.of(s.sizes[dim]).floordiv(inner).build(self.inside)
+            return [first, *group[1:]], [offset, *zeros[1:]], [size, *group[1:]]
+
+        return part_of_it
+
+    def _quotient(self, dim: Size, divisor: int) -> Size:
+        """dim / divisor, which comes out even; IREE's two patterns write it in two ways."""
+        if isinstance(self.slice.op, DispatchTensorStoreOp) and not self.slice.rank_reducing():
+            return Sum.of(dim).ceildiv(divisor).build(self.outside)
+        if isinstance(dim, int) or divisor == 1:
+            return dim if isinstance(dim, SSAValue) else dim // divisor
+        assert self.slice.subspan.parent is not None
+        by = IndexBuilder(InsertPoint.at_start(self.slice.subspan.parent)).value(divisor)
+        return self.outside.insert(arith.DivSIOp(dim, by)).results[0]
+
+    def collapsed(self, groups: Sequence[Sequence[int]]) -> Reshaped:
+        """The slice with the dims of the value in each group joined. Raises Refused."""
+        s = self.slice
+        spans = [range(s.kept[group[0]], s.kept[group[-1]] + 1) for group in groups]
+        for span in spans:
+            for dim in span[1:]:
+                if not s.full(dim):
+                    raise Refused(f"dim {dim} is inside a group, and the slice has a part of it")
+        first = {span[0]: span for span in spans}
+        covered = {dim for span in spans for dim in span[1:]}
+        result = Reshaped([], [], [])
+        for dim in range(len(s.shape)):
+            if dim in covered:
+                continue
+            span = first.get(dim, range(dim, dim + 1))
+            if len(span) == 1:
+                parts = s.shape[dim], s.offsets[dim], s.sizes[dim]
+            else:
+                parts = self._joined(span)
+            for mine, one in zip((result.shape, result.offsets, result.sizes), parts, strict=True):
+                mine.append(one)
+        return result
+
+    def _joined(self, span: range) -> tuple[Size, Size, Size]:
+        s = self.slice
+        inner = Sum.of(1)
+        for dim in span[1:]:
+            inner = inner * s.shape[dim]
+        whole = (Sum.of(s.shape[span[0]]) * inner).build(self.outside)
+        if s.full(span[0]):
+            return whole, 0, whole
+        offset = (Sum.of(s.offsets[span[0]]) * inner).build(self.inside)
+        return whole, offset, (Sum.of(s.sizes[span[0]]) * inner).build(self.inside)
+
+    def load(self, new: Reshaped, type: TensorType) -> DispatchTensorLoadOp:
+        """A load of a value of this type, in front of the old one."""
+        operands, properties = self._slice(new, type)
+        op = DispatchTensorLoadOp(operands=operands, properties=properties, result_types=[type])
+        self.inside.insert(op)
+        return op
+
+    def store(self, new: Reshaped, value: SSAValue) -> DispatchTensorStoreOp:
+        """A store of this value, in front of the old one."""
+        assert isinstance(value.type, TensorType)
+        operands, properties = self._slice(new, value.type)
+        op = DispatchTensorStoreOp(operands=[value, *operands], properties=properties)
+        self.inside.insert(op)
+        return op
+
+    def _slice(self, new: Reshaped, type: TensorType):
+        bound = self.slice.subspan.result.type
+        assert isinstance(bound, DispatchTensorType)
+        static = [d if isinstance(d, int) else DYNAMIC_INDEX for d in new.shape]
+        dims = [d for d in new.shape if isinstance(d, SSAValue)]
+        whole = TensorType(bound.bound_type.element_type, static)
+        subspan = self.slice.subspan.with_type(DispatchTensorType(bound.access, whole), dims)
+        self.outside.insert(subspan)
+        # What the type of the value leaves open must be an SSA value, even where it is known.
+        sizes = list(new.sizes)
+        for value_dim, dim in enumerate(_kept(new.sizes, type.get_shape()) or ()):
+            if type.get_shape()[value_dim] == DYNAMIC_INDEX:
+                sizes[dim] = self.inside.value(sizes[dim])
+        lists = [new.offsets, sizes, [1] * len(sizes)]
+        operands = [
+            subspan.result,
+            dims,
+            *([v for v in x if isinstance(v, SSAValue)] for x in lists),
+        ]
+        properties: dict[str, Attribute] = {
+            f"static_{name}": DenseArrayBase.from_list(
+                i64, [v if isinstance(v, int) else DYNAMIC_INDEX for v in values]
+            )
+            for name, values in zip(("offsets", "sizes", "strides"), lists, strict=True)
+        }
+        return operands, properties
+
+
+def available(values: Sequence[Size], before: Operation) -> bool:
+    """
+    Whether all values are known in front of an op, after moving what is pure and needs nothing
+    that comes later.
+    """
+    moved: list[Operation] = []
+
+    def known(value: SSAValue) -> bool:
+        owner = value.owner
+        if isinstance(owner, Block):
+            return _encloses(owner, before)
+        if owner in moved:
+            return True
+        block = owner.parent
+        if block is None or not _encloses(block, before):
+            return False
+        anchor = before
+        while anchor.parent is not block:
+            parent = anchor.parent_op()
+            assert parent is not None
+            anchor = parent
+        if owner is anchor:
+            return False
+        if owner.is_before_in_block(anchor):
+            return True
+        if anchor is not before or owner.regions or not is_side_effect_free(owner):
+            return False
+        if not all(known(operand) for operand in owner.operands):
+            return False
+        moved.append(owner)
+        return True
+
+    if not all(isinstance(v, int) or known(v) for v in values):
+        return False
+    for op in moved:
+        op.detach()
+        assert before.parent is not None
+        before.parent.insert_op_before(op, before)
+    return True
+
+
+def _encloses(block: Block, op: Operation) -> bool:
+    current: Operation | None = op
+    while current is not None:
+        if current.parent is block:
+            return True
+        current = current.parent_op()
+    return False
