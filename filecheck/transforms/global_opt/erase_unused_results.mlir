@@ -1,4 +1,5 @@
 // RUN: xdsl-opt %s -p irees-erase-unused-results | filecheck %s
+// RUN: xdsl-opt %s -p canonicalize | filecheck %s
 
 // The index of the maximum is not used: its output, accumulator and body code go.
 // CHECK-LABEL: func.func @argmax
@@ -88,4 +89,56 @@ func.func @no_bound(%x: tensor<4xf32>, %o: tensor<4xf32>, %w: tensor<4x8xf32>) -
     linalg.yield %s, %a : f32, f32
   } -> (tensor<4xf32>, tensor<4x8xf32>)
   return %m#0 : tensor<4xf32>
+}
+
+// An operand given twice is read once; one that the body does not read goes when the loops stay bounded.
+// CHECK-LABEL: func.func @inputs
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>)
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:      arith.addf %[[A]], %[[A]] : f32
+func.func @inputs(%x: tensor<4xf32>, %y: tensor<4xf32>, %o: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x, %y, %x : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// The window of a pooling is not read, but says how far its loop runs.
+// CHECK-LABEL: func.func @no_window
+// CHECK:         ins(%x, %w : tensor<6xf32>, tensor<3xf32>)
+func.func @no_window(%x: tensor<6xf32>, %w: tensor<3xf32>, %o: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0 + d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<6xf32>, tensor<3xf32>) outs(%o : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.maximumf %a, %c : f32
+    linalg.yield %m : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// Two results that are the same value over the same output are one.
+// CHECK-LABEL: func.func @equal_results
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} outs(%o : tensor<4xf32>)
+// CHECK:         func.return %[[R]], %[[R]]
+func.func @equal_results(%x: tensor<4xf32>, %o: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%o, %o : tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.negf %a : f32
+    linalg.yield %m, %m : f32, f32
+  } -> (tensor<4xf32>, tensor<4xf32>)
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// Positions that nobody wants are not collected.
+// CHECK-LABEL: func.func @topk
+// CHECK:         %[[V:.*]] = iree_linalg_ext.topk_v2 dimension(0) ins(%x : tensor<9xf32>) outs(%v : tensor<3xf32>) {
+// CHECK:         func.return %[[V]]
+func.func @topk(%x: tensor<9xf32>, %v: tensor<3xf32>, %i: tensor<3xi64>) -> tensor<3xf32> {
+  %r:2 = iree_linalg_ext.topk_v2 dimension(0) ins(%x : tensor<9xf32>) outs(%v, %i : tensor<3xf32>, tensor<3xi64>) {
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  } -> tensor<3xf32>, tensor<3xi64>
+  return %r#0 : tensor<3xf32>
 }

@@ -35,6 +35,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.canonicalization import UNUSED_RESULTS
+
 from ..upstream._effects import DestinationStyleEffects
 from .base import (
     DIMENSION,
@@ -69,7 +71,7 @@ class SortOp(LinalgExtOperation):
     dimension = prop_def(IntegerAttr.constr(i64))
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), UNUSED_RESULTS)
 
     @property
     def inputs(self):
@@ -147,7 +149,7 @@ class TopkV2Op(LinalgExtOperation):
     output_indices = opt_operand_def(ShapedType)
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), UNUSED_RESULTS)
 
     @classmethod
     def arrange(cls, ins, outs):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.linalg.ops import GenericOp
+
+from irees.dialects.canonicalization import UNUSED_RESULTS
+
 from . import attrs, generic, named, packing, regions
 
 OPS = [*named.OPS, *regions.OPS, *packing.OPS]
@@ -13,6 +17,7 @@ def patch() -> None:
     """Repair xDSL's own linalg ops in place."""
     generic.patch()
     generic.add_effects(OPS)
+    GenericOp.traits.add_trait(UNUSED_RESULTS)
 
 
 __all__ = ["ATTRS", "OPS", "REPLACES", "patch"]

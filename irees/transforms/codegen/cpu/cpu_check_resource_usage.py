@@ -1,0 +1,49 @@
+"""
+Refuses a kernel that needs more of the stack than a thread is sure to have.
+
+    func.func @f() { memref.alloca() : memref<65536xf32> }
+  =>
+    error: func.func: uses 262144 bytes of stack; exceeded the limit of 32768 bytes
+
+Only `memref.alloca` lies on the stack; larger buffers of a kernel are scratch memory that is
+planned, of any size. A stack allocation whose size is known only at run time is refused by
+name: it has overflowed stacks before (iree-org/iree#24735). IREE: the stack check of
+`LLVMCPUCheckIRBeforeLLVMConversion`, limit 32 KiB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from irees.errors import LimitExceededError
+from irees.transforms.utils.footprint import footprint
+
+
+@dataclass(frozen=True)
+class CpuCheckResourceUsagePass(ModulePass):
+    """The stack of every function stays below `limit` bytes."""
+
+    name = "irees-cpu-check-resource-usage"
+
+    limit: int = 32768
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            used = footprint(function, memref.AllocaOp, None)
+            for allocation in used.dynamic:
+                raise LimitExceededError(
+                    "a stack allocation whose size is not known when it is compiled",
+                    op=allocation,
+                    hint="allocate it with memref.alloc: that is scratch memory of any size",
+                )
+            if used.known > self.limit:
+                raise LimitExceededError(
+                    f"uses {used.known} bytes of stack; exceeded the limit of {self.limit} bytes",
+                    op=function,
+                    hint="allocate with memref.alloc: that is scratch memory of any size",
+                )

@@ -1,0 +1,50 @@
+"""
+Refuses a kernel that needs more shared memory than a workgroup has.
+
+    func.func @f() { memref.alloc() : memref<274432xi8, #gpu.address_space<workgroup>> }
+  =>
+    error: func.func: uses 274432 bytes of shared memory; exceeded the limit of 65536 bytes
+
+The sum is over all allocations of the workgroup, in Python's integers; an index takes eight
+bytes. An allocation whose size is known only at run time cannot be promised to fit and is
+refused by name. It is the last check: what decides on tiles asks for footprints before. IREE:
+`iree-codegen-gpu-check-resource-usage`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from irees.errors import LimitExceededError
+from irees.transforms.utils.footprint import footprint
+
+
+@dataclass(frozen=True)
+class GpuCheckResourceUsagePass(ModulePass):
+    """Shared memory of every function stays below `limit` bytes."""
+
+    name = "irees-gpu-check-resource-usage"
+
+    limit: int = 65536
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            used = footprint(function, memref.AllocOp, "workgroup")
+            for allocation in used.dynamic:
+                raise LimitExceededError(
+                    "a shared memory allocation whose size is not known when it is compiled",
+                    op=allocation,
+                    hint="give it a static shape, or a bound to allocate",
+                )
+            if used.known > self.limit:
+                raise LimitExceededError(
+                    f"uses {used.known} bytes of shared memory; "
+                    f"exceeded the limit of {self.limit} bytes",
+                    op=function,
+                    hint="smaller tiles, or fewer ops in one kernel",
+                )
