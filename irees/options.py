@@ -20,12 +20,14 @@ class Options:
     What may be chosen about a compilation.
 
     `fp="strict"` forbids contraction and reassociation of float arithmetic: results are then
-    bit-identical to the interpreter's.
+    bit-identical to the interpreter's. `disable_pass` names passes that are left out; only what
+    `irees.pipeline.OPTIONAL` lists can be.
     """
 
     target: str | Target = "cpu"
     opt_level: int = 2
     fp: FloatMode = "default"
+    disable_pass: tuple[str, ...] = ()
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -34,6 +36,10 @@ class Options:
             raise ArgumentError(f"opt_level is {self.opt_level!r}, but must be 0, 1, 2 or 3")
         if self.fp not in get_args(FloatMode):
             raise ArgumentError(f"fp is {self.fp!r}, but must be default or strict")
+        names = self.disable_pass
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise ArgumentError(f"disable_pass is {names!r}, but must be a sequence of names")
+        object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
 
     @staticmethod
     def make(**options: Any) -> Options:

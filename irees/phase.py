@@ -5,7 +5,7 @@ A phase: a named list of passes, and what it may leave behind.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -19,6 +19,14 @@ Listener = Callable[[str, ModuleOp, float], None]
 """Called after each pass with its name, the module and the seconds that it took."""
 Announcement = Callable[[str, ModuleOp], None]
 """Called before each pass with its name and the module."""
+
+
+class PassError(InternalError):
+    """A pass that failed, by its name."""
+
+    def __init__(self, pass_name: str, error: Exception):
+        super().__init__(f"{pass_name} failed: {type(error).__name__}: {error}")
+        self.pass_name = pass_name
 
 
 @dataclass(frozen=True)
@@ -38,24 +46,30 @@ class Phase:
         module: ModuleOp,
         listener: Listener | None = None,
         before: Announcement | None = None,
+        *,
+        without: Collection[str] = (),
+        verify_each: bool = False,
     ) -> None:
         """
-        Runs the passes on the module in place and checks what they leave.
+        Runs the passes on the module in place, `without` some of them, and checks what they leave.
 
-        Raises InternalError when a pass breaks the IR or raises what is not an IreesError.
+        Raises PassError when a pass raises what is not an IreesError, or breaks the IR where
+        each is verified, and InternalError when the phase as a whole does.
         """
         for each in self.passes:
+            if each.name in without:
+                continue
             if before is not None:
                 before(each.name, module)
             start = time.perf_counter()
             try:
                 each.apply(ctx, module)
+                if verify_each:
+                    module.verify()
             except IreesError:
                 raise
             except Exception as error:
-                raise InternalError(
-                    f"{each.name} failed: {type(error).__name__}: {error}"
-                ) from error
+                raise PassError(each.name, error) from error
             if listener is not None:
                 listener(each.name, module, time.perf_counter() - start)
         self.check(module)

@@ -18,9 +18,10 @@ from xdsl.transforms.common_subexpression_elimination import CommonSubexpression
 from xdsl.transforms.lower_affine import LowerAffinePass
 
 from irees.dialects.resources import publish_resources
-from irees.errors import ArgumentError, UnsupportedError
+from irees.errors import ArgumentError, InternalError, UnsupportedError
 from irees.options import Options
 from irees.phase import Announcement, Listener, Phase
+from irees.remarks import remark
 from irees.target import Target
 from irees.transforms import load_pass
 
@@ -136,6 +137,18 @@ def phases(options: Options) -> tuple[Phase, ...]:
     )
 
 
+OPTIONAL = frozenset(
+    """
+    irees-erase-unused-results irees-raise-special-ops canonicalize cse
+    irees-fold-unit-extent-dims irees-fold-constants irees-fuse-elementwise-ops
+    irees-pack-constant-operands irees-deduplicate-executables irees-lower-contractions
+    """.split()
+)
+"""
+Passes that only make programs faster or smaller. Each may be left out, by `disable_pass` or
+because it failed, and the program is still right.
+"""
+
 PHASES = phases(Options())
 """The phases with default options."""
 
@@ -154,8 +167,9 @@ def run_phases(
     """
     Runs the pipeline on a module in place, after phase `start` and up to and with phase `to`.
 
-    `before` and `listener` hear of every pass, `after` of every phase. Raises ArgumentError when
-    there is no phase of a name.
+    `before` and `listener` hear of every pass, `after` of every phase; of some twice when an
+    optional pass fails and the rest starts again without it. Raises ArgumentError when there
+    is no phase of a name, or for a pass that cannot be disabled.
     """
     todo = phases(options)
     names = [p.name for p in todo]
@@ -164,10 +178,44 @@ def run_phases(
             raise ArgumentError(f"no phase {name!r}", hint=f"use one of {', '.join(names)}")
     first = 0 if start is None else names.index(start) + 1
     last = len(todo) if to is None else names.index(to) + 1
-    for phase in todo[first:last]:
-        phase.run(ctx, module, listener, before)
-        if after is not None:
-            after(phase.name, module, 0.0)
+    for name in options.disable_pass:
+        if name not in OPTIONAL:
+            raise ArgumentError(
+                f"pass {name!r} cannot be left out", hint=f"use one of {', '.join(sorted(OPTIONAL))}"
+            )
+    without, verify_each, pristine = set(options.disable_pass), False, module.clone()
+    while True:
+        try:
+            for phase in todo[first:last]:
+                phase.run(ctx, module, listener, before, without=without, verify_each=verify_each)
+                if after is not None:
+                    after(phase.name, module, 0.0)
+            return
+        except InternalError as error:
+            # An optional pass that fails is left out, and the module starts again as it came.
+            # What a whole phase broke is looked for pass by pass first.
+            name = getattr(error, "pass_name", None)
+            if name is None and not verify_each:
+                verify_each = True
+            elif name in OPTIONAL and name not in without:
+                remark("failed", name, module, f"left out: {error}")
+                without.add(name)
+            else:
+                raise
+            restore(module, pristine)
+
+
+def restore(module: ModuleOp, pristine: ModuleOp) -> None:
+    """Makes a module what it was, in place."""
+    fresh = pristine.clone()
+    module.attributes = fresh.attributes
+    module.properties = fresh.properties
+    for op in list(module.body.block.ops):
+        op.detach()
+        op.drop_all_references()
+    for op in list(fresh.body.block.ops):
+        op.detach()
+        module.body.block.add_op(op)
 
 
 @dataclass(frozen=True)

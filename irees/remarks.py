@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from irees.errors import describe_location
 
-Kind = Literal["passed", "missed", "analysis"]
+Kind = Literal["passed", "missed", "failed", "analysis"]
 
 _COLLECTOR: ContextVar[list[Remark] | None] = ContextVar("irees_remarks", default=None)
 

@@ -43,6 +43,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             settings["action"] = argparse.BooleanOptionalAction
         elif get_origin(hints[option.name]) is Literal:
             settings["choices"] = kinds
+        elif get_origin(hints[option.name]) is tuple:
+            settings |= {"action": "append", "default": [], "metavar": "NAME"}
         elif int in kinds:
             settings["type"] = int
         group.add_argument(spelling, **settings)

@@ -35,7 +35,7 @@ class Footprint:
 
 
 def footprint(function: Operation, op_type: type[Operation], space: str | None) -> Footprint:
-    """What the allocations of a function need together in `#gpu.address_space<space>`, or in none."""
+    """What the allocations of a function need together, in one memory space or in none."""
     total = Footprint()
     for op in function.walk():
         if not isinstance(op, op_type):
