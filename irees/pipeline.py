@@ -181,7 +181,8 @@ def run_phases(
     for name in options.disable_pass:
         if name not in OPTIONAL:
             raise ArgumentError(
-                f"pass {name!r} cannot be left out", hint=f"use one of {', '.join(sorted(OPTIONAL))}"
+                f"pass {name!r} cannot be left out",
+                hint=f"use one of {', '.join(sorted(OPTIONAL))}",
             )
     without, verify_each, pristine = set(options.disable_pass), False, module.clone()
     while True:
