@@ -127,3 +127,23 @@ func.func @no_tensor(%v: tensor<8xf32>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %s : tensor<8xf32>
 }
+
+// Rows are sorted at the same time: each workgroup has scratch memory of its own.
+// CHECK-LABEL: func.func @workgroups
+// CHECK-NOT:     memref.alloc
+// CHECK:         scf.forall (%{{.*}}) in (4) {
+// CHECK:           memref.alloc() : memref<128xi32>
+// CHECK:           memref.alloc() : memref<128xi32>
+// CHECK:           memref.alloc() : memref<1024xindex>
+// CHECK:           memref.alloc() : memref<64xf32>
+func.func @workgroups(%v: memref<4x64xf32>) {
+  scf.forall (%i) in (4) {
+    %r = memref.subview %v[%i, 0] [1, 64] [1, 1] : memref<4x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+    iree_linalg_ext.sort dimension(1) outs(%r : memref<1x64xf32, strided<[64, 1], offset: ?>>) {
+    ^bb0(%a: f32, %b: f32):
+      %less = arith.cmpf ole, %a, %b : f32
+      iree_linalg_ext.yield %less : i1
+    }
+  }
+  return
+}

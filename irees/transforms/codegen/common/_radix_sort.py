@@ -55,14 +55,14 @@ class RadixKey:
     descending: bool
     signed: bool
 
-    def allocate(self, size: Size, at: IndexBuilder) -> Numbers:
-        """Scratch memory for rows of that size."""
+    def allocate(self, size: Size, double: Size, at: IndexBuilder) -> Numbers:
+        """Scratch memory for rows of that size, which `double` is twice."""
         digit = min(self.width, 11 if isinstance(size, int) and size >= LONG else 8)
         digits = -(-self.width // digit)
         index = i32 if isinstance(size, int) and size < 1 << 31 else IndexType()
         return Numbers(
-            scratch(IntegerType(self.width), at.mul(size, 2), at),
-            scratch(index, at.mul(size, 2), at),
+            scratch(IntegerType(self.width), double, at),
+            scratch(index, double, at),
             scratch(IndexType(), digits << digit, at),
             digit,
             digits,

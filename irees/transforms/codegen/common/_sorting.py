@@ -49,8 +49,8 @@ def sort_by_radix(op: ext.SortOp, size: Size, key: RadixKey, at: IndexBuilder) -
     """The numbers of a row, as digits, decide where every element goes."""
     dim, targets = op.dimension.value.data, list(op.outputs)
     sources = list(op.inputs) or targets
-    numbers = key.allocate(size, outside(op))
-    copies = [scratch(t.type.element_type, size, outside(op)) for t in targets]
+    numbers = key.allocate(size, outside(op).mul(size, 2), at)
+    copies = [scratch(t.type.element_type, size, at) for t in targets]
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         def read(i: SSAValue, c: IndexBuilder) -> SSAValue:

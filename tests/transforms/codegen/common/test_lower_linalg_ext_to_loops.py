@@ -6,7 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import irees
 from irees.frontends.mlir import import_mlir
+from irees.target import default_threads
 from irees.testing.oracles import Case, compiled_agrees, interpret, phases_agree
 
 TOPK = """
@@ -83,3 +85,24 @@ def test_long_rows_have_longer_digits(kind):
     module = import_mlir(sort_text(kind, "ole" if kind[0] == "f" else "sle", "2x1500"))
     cases = [Case("main", (x, order))]
     assert compiled_agrees(module, cases, interpret(module, cases)) == []
+
+
+@pytest.mark.parametrize("predicate", ["ole", "one"])
+def test_rows_are_sorted_at_the_same_time(predicate):
+    """By radix and by merging: no two threads share what they sort in."""
+    x = np.random.default_rng(2).standard_normal((256, 700)).astype(np.float32)
+    text = sort_text("f32", "ole", "256x700")
+    if predicate != "ole":
+        text = text.replace(
+            "%p = arith.cmpf ole, %a, %b",
+            "%d = arith.subf %b, %a : f32\n    %z = arith.constant 0.0 : f32\n    %p = arith.cmpf oge, %d, %z",
+        )
+    program = irees.compile(text)
+    irees.set_num_threads(4)
+    try:
+        for _ in range(5):
+            values, order = program(x, np.tile(np.arange(700, dtype=np.int32), (256, 1)))
+            np.testing.assert_array_equal(order, np.argsort(x, axis=1, kind="stable"))
+            np.testing.assert_array_equal(values, np.sort(x, axis=1))
+    finally:
+        irees.set_num_threads(default_threads())
