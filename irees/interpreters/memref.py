@@ -7,17 +7,23 @@ memref, or a view outside its allocation, is an error of the compiler and stops 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, MemRefType
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    MemRefType,
+)
 from xdsl.ir import Operation
 
 from irees.errors import RuntimeTrap
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
+from irees.interpreters.structured import affine_value
 from irees.interpreters.tensor import mixed, numbers, reassociation, shape_of_type
 from irees.interpreters.values import MemRef, constant, dtype_of, poison, shape_from
 
@@ -56,6 +62,44 @@ def _store(machine: Machine, op: Operation) -> Prepared:
         return ()
 
     return run
+
+
+@implements("affine.load")
+def _affine_load(machine: Machine, op: Operation) -> Prepared:
+    """An element at the results of a map"""
+    at = _mapped(op)
+
+    def run(source: MemRef, *arguments: Any):
+        indices = at(arguments)
+        check(op, indices, source.array.shape)
+        return (source.array[indices],)
+
+    return run
+
+
+@implements("affine.store")
+def _affine_store(machine: Machine, op: Operation) -> Prepared:
+    """Writes an element at the results of a map"""
+    at = _mapped(op)
+
+    def run(value: Any, target: MemRef, *arguments: Any):
+        indices = at(arguments)
+        check(op, indices, target.array.shape)
+        target.array[indices] = value
+        return ()
+
+    return run
+
+
+def _mapped(op: Operation) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """The indices of an affine access, of its arguments."""
+    map_ = op.properties.get("map")
+    if not isinstance(map_, AffineMapAttr):
+        return lambda arguments: tuple(arguments)
+    dims = map_.data.num_dims
+    return lambda arguments: tuple(
+        affine_value(e, arguments[:dims], arguments[dims:]) for e in map_.data.results
+    )
 
 
 @implements("memref.alloc", "memref.alloca")

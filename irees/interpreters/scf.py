@@ -14,6 +14,7 @@ from irees.errors import RuntimeTrap
 from irees.interpreters.machine import BRANCHES, Machine
 from irees.interpreters.registry import Operands, Prepared, implements
 from irees.interpreters.structured import affine_value
+from irees.interpreters.tensor import mixed
 from irees.interpreters.values import dtype_of
 
 
@@ -208,5 +209,43 @@ def _extreme(machine: Machine, op: Operation) -> Prepared:
         for value in values[1:]:
             result = choose(result, value)
         return (result,)
+
+    return run
+
+
+@implements("affine.linearize_index")
+def _linearize(machine: Machine, op: Operation) -> Prepared:
+    """One index of coordinates"""
+    operands, static = Operands(op), op.properties["static_basis"].get_values()  # pyright: ignore
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        indices, basis = bound["multi_index"], mixed(static, iter(bound["dynamic_basis"]))
+        inner = basis[len(basis) - len(indices) + 1 :]
+        total = np.int64(indices[0])
+        for index, size in zip(indices[1:], inner, strict=True):
+            total = total * np.int64(size) + index
+        return (total,)
+
+    return run
+
+
+@implements("affine.delinearize_index")
+def _delinearize(machine: Machine, op: Operation) -> Prepared:
+    """The coordinates of one index; rounded down, so only the outermost is negative"""
+    operands, static = Operands(op), op.properties["static_basis"].get_values()  # pyright: ignore
+    count = len(op.results)
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        index = int(bound["linear_index"][0])
+        basis = mixed(static, iter(bound["dynamic_basis"]))
+        results: list[Any] = []
+        for size in reversed(basis[len(basis) - count + 1 :]):
+            if size == 0:
+                raise RuntimeTrap("an index divided by 0", op=op)
+            index, part = divmod(index, size)
+            results.append(np.int64(part))
+        return [np.int64(index), *results[::-1]]
 
     return run

@@ -74,7 +74,7 @@ class Sum:
         if isinstance(value, OpResult) and isinstance(value.op, affine.ApplyOp):
             map_ = value.op.map.data
             arguments = [Sum.of(v) for v in value.op.mapOperands]
-            found = _evaluate(map_.results[0], arguments, map_.num_dims)
+            found = evaluate(map_.results[0], arguments, map_.num_dims)
             if found is not None:
                 return found
         return Sum((((value,), 1),))
@@ -164,7 +164,7 @@ def _factor_expression(factor: _Factor, symbols: list[SSAValue]) -> AffineExpr:
     return inner.ceil_div(factor.divisor) if factor.kind == "ceildiv" else inner % factor.divisor
 
 
-def _evaluate(expression: AffineExpr, arguments: Sequence[Sum], dims: int) -> Sum | None:
+def evaluate(expression: AffineExpr, arguments: Sequence[Sum], dims: int) -> Sum | None:
     """The sum of an affine expression, or None where it divides by a value."""
     if isinstance(expression, AffineConstantExpr):
         return Sum.of(expression.value)
@@ -173,8 +173,8 @@ def _evaluate(expression: AffineExpr, arguments: Sequence[Sum], dims: int) -> Su
     if isinstance(expression, AffineSymExpr):
         return arguments[dims + expression.position]
     assert isinstance(expression, AffineBinaryOpExpr)
-    lhs = _evaluate(expression.lhs, arguments, dims)
-    rhs = _evaluate(expression.rhs, arguments, dims)
+    lhs = evaluate(expression.lhs, arguments, dims)
+    rhs = evaluate(expression.rhs, arguments, dims)
     if lhs is None or rhs is None:
         return None
     if expression.kind == AffineBinaryOpKind.Add:

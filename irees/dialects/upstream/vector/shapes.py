@@ -411,8 +411,10 @@ def _verify_indexed(op, value_type: Attribute, others: Sequence[SSAValue]) -> No
 @irdl_op_definition
 class GatherOp(IRDLOperation):
     """
-    Elements of `base` at offsets plus a vector of indices along its innermost dim; where the mask
-    is false, those of `pass_thru` (MLIR: vector.gather).
+    Lane i is `base[o0, ..., on + index[i]]` (MLIR: vector.gather). An index counts elements of
+    `base` as it is seen, strides and all, and where the mask is true it is inside of the innermost
+    dim: it never leaves its row. Where the mask is false nothing is read and the lane is that of
+    `pass_thru`. `vector.scatter` is the same, written in the order of the lanes.
     """
 
     name = "vector.gather"
