@@ -32,7 +32,7 @@ from irees.runtime.dtypes import numpy_dtype
 from irees.runtime.program import Program
 from irees.target import Target
 
-MAX_BYTES = 64 << 20
+MAX_BYTES = 256 << 20
 
 
 @dataclass
