@@ -186,9 +186,11 @@ def clone_producers(region: DispatchRegionOp) -> None:
             copy = value.op.clone()
             first = next(o for o in block.ops if value in o.operands or value in captured_values(o))
             Rewriter.insert_op(copy, InsertPoint.before(first))
-            value.replace_uses_with_if(
-                copy.results[value.index], lambda use: _within(use.operation, region)
-            )
+            # A constant may be used all over the program; only this region is looked through.
+            for user in block.walk():
+                if value in user.operands:
+                    new = copy.results[value.index]
+                    user.operands = [new if o is value else o for o in user.operands]
 
 
 def _within(op: Operation, region: Operation) -> bool:
