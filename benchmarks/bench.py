@@ -35,6 +35,11 @@ MODELS = (
     "group_norm_silu", "softmax_eltwise", "two_matmul", "topk_both", "topk_indices",
 )  # fmt: skip
 SIZES = (512, 1024)
+ROWS = ((64, 4096), (1, 1 << 22))
+"""Rows to sort, and how long they are."""
+
+QUADRATIC = 1 << 13
+"""Longer rows are not given to IREE, whose sort takes time that grows with their square."""
 
 PEAK = """
 #include <stdint.h>
@@ -111,6 +116,27 @@ def matmul_text(n: int) -> str:
 }}"""
 
 
+def sort_text(rows: int, size: int) -> str:
+    """torch.sort of rows of f32, as torch-mlir lowers it."""
+    values, places = f"tensor<{rows}x{size}xf32>", f"tensor<{rows}x{size}xi64>"
+    return f"""#map = affine_map<(d0, d1) -> (d0, d1)>
+func.func @main(%x: {values}) -> ({values}, {places}) {{
+  %e = tensor.empty() : {places}
+  %i = linalg.generic {{indexing_maps = [#map], iterator_types = ["parallel", "parallel"]}} outs(%e : {places}) {{
+  ^bb0(%o: i64):
+    %d = linalg.index 1 : index
+    %c = arith.index_cast %d : index to i64
+    linalg.yield %c : i64
+  }} -> {places}
+  %s:2 = iree_linalg_ext.sort dimension(1) outs(%x, %i : {values}, {places}) {{
+  ^bb0(%a: f32, %b: f32, %p: i64, %q: i64):
+    %less = arith.cmpf ole, %a, %b : f32
+    iree_linalg_ext.yield %less : i1
+  }} -> {values}, {places}
+  return %s#0, %s#1 : {values}, {places}
+}}"""
+
+
 def use_irees(source: str | Path, inputs: list[np.ndarray]) -> Call:
     """irees, target cpu."""
     program = irees.compile(source)
@@ -122,6 +148,8 @@ def use_iree(source: str | Path, inputs: list[np.ndarray], threads: int) -> Call
     import iree.compiler as compiler
     import iree.runtime as runtime
 
+    if isinstance(source, str) and "linalg_ext.sort" in source and inputs[0].shape[1] > QUADRATIC:
+        raise RuntimeError("not run: its sort takes time that grows with the square of the row")
     text = source if isinstance(source, str) else source.read_text()
     for level in ("O3", "O2", "O1"):
         flags = ["--iree-llvmcpu-target-cpu=host", f"--iree-opt-level={level}"]
@@ -215,6 +243,16 @@ def contenders(
                 return a @ b
 
         module = Module()
+    elif name.startswith("sort_"):
+        rows, size = map(int, name.removeprefix("sort_").split("x"))
+        inputs = [np.random.default_rng(0).standard_normal((rows, size)).astype("f4")]
+        source = sort_text(rows, size)
+
+        class Sort(torch.nn.Module):
+            def forward(self, x):
+                return torch.sort(x, dim=1)
+
+        module = Sort()
     else:
         given = os.environ.get("IREES_MODELS")
         base = Path(given) if given else folder
@@ -264,7 +302,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="budget of one row")
     parser.add_argument("--write", type=Path)
     arguments = parser.parse_args()
-    names = arguments.only or [*MODELS, *(f"matmul_{n}" for n in SIZES)]
+    names = arguments.only or [
+        *MODELS,
+        *(f"matmul_{n}" for n in SIZES),
+        *(f"sort_{rows}x{size}" for rows, size in ROWS),
+    ]
     peak = fma_peak()
     header = ["irees", "PyTorch", "ONNX Runtime", "IREE"]
     header = [h for h in header if h not in set(arguments.skip)]
