@@ -281,6 +281,48 @@ def regions() -> None:
         assert np.array_equal(functions["gather"](table, 7), table.sum(0))
 
 
+WEIGHTS = floats(19, 8, 3, 3)
+PANELS = """
+func.func @filter(%x: tensor<1x8x9x9xf32>) -> tensor<1x19x7x7xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<19x8x3x3xf32>
+  %e = tensor.empty() : tensor<1x19x7x7xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x19x7x7xf32>) -> tensor<1x19x7x7xf32>
+  %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x9x9xf32>, tensor<19x8x3x3xf32>) outs(%f : tensor<1x19x7x7xf32>) -> tensor<1x19x7x7xf32>
+  return %r : tensor<1x19x7x7xf32>
+}
+func.func @pool(%x: tensor<1x1x35x35xf32>) -> tensor<1x1x17x17xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %w = tensor.empty() : tensor<3x3xf32>
+  %e = tensor.empty() : tensor<1x1x17x17xf32>
+  %f = linalg.fill ins(%low : f32) outs(%e : tensor<1x1x17x17xf32>) -> tensor<1x1x17x17xf32>
+  %r = linalg.pooling_nchw_max {dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>} ins(%x, %w : tensor<1x1x35x35xf32>, tensor<3x3xf32>) outs(%f : tensor<1x1x17x17xf32>) -> tensor<1x1x17x17xf32>
+  return %r : tensor<1x1x17x17xf32>
+}
+func.func @crowded(%a: tensor<23x1024xf32>, %b: tensor<1024x70xf32>) -> tensor<23x70xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<23x70xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<23x70xf32>) -> tensor<23x70xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<23x1024xf32>, tensor<1024x70xf32>) outs(%f : tensor<23x70xf32>) -> tensor<23x70xf32>
+  return %r : tensor<23x70xf32>
+}
+{-# dialect_resources: { builtin: { w: "0x04000000WEIGHTS" } } #-}
+""".replace("WEIGHTS", WEIGHTS.tobytes().hex())
+
+
+def panels() -> None:
+    """Filters in panels, short steps up to the last element, rows that are packed."""
+    functions = irees.compile(PANELS, opt_level=0).functions
+    x = floats(1, 8, 9, 9)
+    windows = np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), axis=(1, 2))
+    assert np.array_equal(functions["filter"](x)[0], np.einsum("chwij,fcij->fhw", windows, WEIGHTS))
+    x = floats(1, 1, 35, 35)
+    windows = np.lib.stride_tricks.sliding_window_view(x[0, 0], (3, 3))[::2, ::2]
+    assert np.array_equal(functions["pool"](x)[0, 0], windows.max((2, 3)))
+    a, b = floats(23, 1024), floats(1024, 70)
+    assert np.array_equal(functions["crowded"](a, b), a @ b)
+
+
 def fault() -> None:
     """An argument that reaches past the end of its memory: proof that a fault is seen."""
     x = floats(5, 37)
@@ -289,7 +331,9 @@ def fault() -> None:
     program(np.frombuffer(beyond, F32).reshape(5, 37))
 
 
-PROGRAMS = {f.__name__: f for f in (matmul, convolution, normalize, moves, sorting, regions, fault)}
+PROGRAMS = {
+    f.__name__: f for f in (matmul, convolution, normalize, moves, sorting, regions, panels, fault)
+}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]]()

@@ -53,7 +53,7 @@ def run(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
 
 
 @pytest.mark.parametrize(
-    "program", ["matmul", "convolution", "normalize", "moves", "sorting", "regions"]
+    "program", ["matmul", "convolution", "normalize", "moves", "sorting", "regions", "panels"]
 )
 def test_no_report(program, tmp_path):
     answer = run(program, tmp_path)

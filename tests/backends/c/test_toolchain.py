@@ -140,7 +140,9 @@ def test_warnings_are_no_errors(store, fake):
 
 
 def test_a_compiler_that_crashes_at_o3_is_asked_for_o1(store, fake):
-    fake('for a in "$@"; do [ "$a" = -O3 ] && { echo "internal compiler error" >&2; exit 4; }; done; exec $CC "$@"')
+    fake(
+        'for a in "$@"; do [ "$a" = -O3 ] && { echo "internal compiler error" >&2; exit 4; }; done; exec $CC "$@"'
+    )
     assert answer_of(compile_library({"k": ANSWER}, store=store)) == 42
 
 
@@ -158,7 +160,9 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(store, fake, tmp_path
 
 
 def test_words_after_the_compiler_and_a_hostile_environment(store, fake, monkeypatch):
-    path = fake('[ "$1" = -DX=1 ] || exit 9; [ -z "$CPATH$GCC_EXEC_PREFIX" ] || exit 8; exec $CC "$@"')
+    path = fake(
+        '[ "$1" = -DX=1 ] || exit 9; [ -z "$CPATH$GCC_EXEC_PREFIX" ] || exit 8; exec $CC "$@"'
+    )
     monkeypatch.setenv("CPATH", "/nowhere")
     monkeypatch.setenv("GCC_EXEC_PREFIX", "/nowhere")
     path.write_text(path.read_text().replace('"$1" = --version', '"$2" = --version'))
@@ -251,7 +255,7 @@ def test_one_build_per_key(store, fake, tmp_path):
 def test_interrupt_kills_the_compilers(tmp_path):
     script = tmp_path / "cc"
     script.write_text(
-        "#!/bin/sh\n[ $1 = --version ] && exit 0\n" f"echo $$ > {tmp_path}/pid\nexec sleep 100\n"
+        f"#!/bin/sh\n[ $1 = --version ] && exit 0\necho $$ > {tmp_path}/pid\nexec sleep 100\n"
     )
     script.chmod(0o755)
     code = "from irees.backends.c.toolchain import *; compile_library({'k': 'int f;'})"
