@@ -1,5 +1,5 @@
 """
-What xDSL's scf lacks: `scf.forall` with its terminator, and the syntax of `scf.parallel`.
+What xDSL's scf lacks: `scf.forall` with its terminator, the syntax of `scf.parallel`, and `-> t`.
 
 MLIR: `mlir/include/mlir/Dialect/SCF/IR/SCFOps.td`.
 """
@@ -16,9 +16,11 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     TensorType,
+    i1,
     i64,
 )
 from xdsl.dialects.utils import (
+    parse_assignment,
     parse_dynamic_index_list_without_types,
     print_dynamic_index_list,
     split_dynamic_index_list,
@@ -36,9 +38,15 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, NoTerminator, RecursiveMemoryEffect
+from xdsl.traits import (
+    IsTerminator,
+    NoTerminator,
+    RecursiveMemoryEffect,
+    SingleBlockImplicitTerminator,
+    ensure_terminator,
+)
 from xdsl.utils.exceptions import VerifyException
 
 _INSERTIONS = ("tensor.parallel_insert_slice", "iree_tensor_ext.parallel_insert_slice")
@@ -177,7 +185,7 @@ class ForallOp(IRDLOperation):
 
             shared = parser.parse_comma_separated_list(parser.Delimiter.PAREN, pair)
             parser.parse_punctuation("->")
-            results = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+            results = _parse_types(parser)
         if len(results) != len(shared):
             parser.raise_error("expected one result type per shared output", start, parser.pos)
         outputs = parser.resolve_operands([value for _, value in shared], results, start)
@@ -340,9 +348,58 @@ def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
     printer.print_op_attributes(op.attributes)
 
 
+def _parse_types(parser: Parser) -> list[Attribute]:
+    """`-> (t, t)`, or `-> t` of a single result, which xDSL does not take."""
+    found = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    return [parser.parse_type()] if found is None else found
+
+
+def _parse_if(cls: type[scf.IfOp], parser: Parser) -> scf.IfOp:
+    condition = parser.parse_operand(i1)
+    types = _parse_types(parser) if parser.parse_optional_punctuation("->") else []
+    yes = cls.parse_region_with_yield(parser)
+    no = Region()
+    if parser.parse_optional_keyword("else"):
+        no = cls.parse_region_with_yield(parser)
+    return cls(condition, types, yes, no, parser.parse_optional_attr_dict())
+
+
+def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
+    counter = parser.parse_argument(expect_type=False)
+    bounds: list[UnresolvedOperand] = []
+    for word in ("=", "to", "step"):
+        if word == "=":
+            parser.parse_punctuation("=")
+        else:
+            parser.parse_keyword(word)
+        bounds.append(parser.parse_unresolved_operand())
+    start = parser.pos
+    pairs: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
+    types: list[Attribute] = []
+    if parser.parse_optional_keyword("iter_args"):
+        pairs = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parse_assignment(parser)
+        )
+        parser.parse_punctuation("->")
+        types = _parse_types(parser)
+    starts = parser.resolve_operands([value for _, value in pairs], types, start)
+    carried = [argument.resolve(type_) for (argument, _), type_ in zip(pairs, types)]
+    kind = parser.parse_type() if parser.parse_optional_punctuation(":") else IndexType()
+    lower, upper, step = (parser.resolve_operand(each, kind) for each in bounds)
+    body = parser.parse_region((counter.resolve(kind), *carried))
+    op = cls(lower, upper, step, starts, body)
+    op.attributes |= parser.parse_optional_attr_dict()
+    if not carried:
+        for trait in op.get_traits_of_type(SingleBlockImplicitTerminator):
+            ensure_terminator(op, trait)
+    return op
+
+
 @cache
 def patch() -> None:
-    """Give `scf.parallel` its syntax, once."""
+    """Give `scf.parallel` its syntax, `scf.if` and `scf.for` the rest of theirs, once."""
+    scf.IfOp.parse = classmethod(_parse_if)
+    scf.ForOp.parse = classmethod(_parse_for)
     scf.ParallelOp.parse = classmethod(_parse_parallel)
     scf.ParallelOp.print = _print_parallel
 
