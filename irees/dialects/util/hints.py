@@ -57,7 +57,8 @@ class IntAssumptionAttr(ParametrizedAttribute):
     def get(self, bound: str) -> int | None:
         """`umin`, `umax` or `udiv`, None when nothing is said of it."""
         attr = self.bounds.data.get(bound)
-        return None if attr is None else attr.value.data  # type: ignore[attr-defined]
+        # All three are unsigned, but an i64 attribute keeps its number signed.
+        return None if attr is None else attr.value.data % (1 << 64)  # type: ignore[attr-defined]
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[DictionaryAttr]:
