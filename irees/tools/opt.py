@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _built(pass_class: Any, spec: Any) -> Any:
+    """The pass of a spec; a switch that is only named is on, as in MLIR."""
+    switches = {each.name for each in fields(pass_class) if each.type in ("bool", bool)}
+    arguments = {
+        name: (True,) if not values and name.replace("-", "_") in switches else values
+        for name, values in spec.parameters.items()
+    }
+    return pass_class.from_pass_spec(replace(spec, parameters=arguments))
+
+
 def parse_passes(text: str, available: dict[str, Callable[[], Any]]) -> list[Any]:
     """
     The passes of a pipeline, in xDSL's syntax or in MLIR's.
@@ -106,7 +117,7 @@ def parse_passes(text: str, available: dict[str, Callable[[], Any]]) -> list[Any
             near = get_close_matches(spec.name, available, 3) or ["--list-passes"]
             raise UsageError(f"pass {spec.name!r} is unknown", hint=f"try {', '.join(near)}")
         try:
-            passes.append(available[spec.name]().from_pass_spec(spec))
+            passes.append(_built(available[spec.name](), spec))
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UsageError(f"bad option of {spec.name}: {reason}") from None
