@@ -1,0 +1,202 @@
+"""
+Linear forms of unknowns, and what follows from inequalities between them.
+
+An unknown is anything hashable, or the quotient or remainder of a linear form by a positive number,
+which the form itself then determines. `follows` decides over the integers by elimination
+(Fourier-Motzkin, with cuts rounded to integers): True is a proof, False means that it found none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+MAX_INEQUALITIES = 600
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A sum of unknowns with integer factors, and a number."""
+
+    terms: tuple[tuple[Hashable, int], ...] = ()
+    constant: int = 0
+
+    @staticmethod
+    def of(unknown: Hashable) -> Linear:
+        """One unknown."""
+        return Linear(((unknown, 1),))
+
+    @staticmethod
+    def number(value: int) -> Linear:
+        """A number."""
+        return Linear((), value)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether there is no unknown."""
+        return not self.terms
+
+    def __add__(self, other: Linear | int) -> Linear:
+        if isinstance(other, int):
+            return Linear(self.terms, self.constant + other)
+        factors = dict(self.terms)
+        for unknown, factor in other.terms:
+            factors[unknown] = factors.get(unknown, 0) + factor
+        kept = tuple((u, f) for u, f in factors.items() if f)
+        return Linear(kept, self.constant + other.constant)
+
+    def __mul__(self, factor: int) -> Linear:
+        if not factor:
+            return Linear()
+        return Linear(tuple((u, f * factor) for u, f in self.terms), self.constant * factor)
+
+    def __neg__(self) -> Linear:
+        return self * -1
+
+    def __sub__(self, other: Linear | int) -> Linear:
+        return self + (-other)
+
+    def same(self, other: Linear) -> bool:
+        """Whether the two are one form, in whatever order."""
+        return self.constant == other.constant and dict(self.terms) == dict(other.terms)
+
+    def floordiv(self, divisor: int) -> Linear:
+        """The quotient by a positive number, rounded down."""
+        whole, rest = self._split(divisor)
+        if rest.is_number:
+            return whole + rest.constant // divisor
+        return whole + Linear.of(Quotient(rest, divisor))
+
+    def ceildiv(self, divisor: int) -> Linear:
+        """The quotient by a positive number, rounded up."""
+        return (self + (divisor - 1)).floordiv(divisor)
+
+    def mod(self, divisor: int) -> Linear:
+        """The remainder of `floordiv`."""
+        _, rest = self._split(divisor)
+        if rest.is_number:
+            return Linear.number(rest.constant % divisor)
+        return Linear.of(Remainder(rest, divisor))
+
+    def _split(self, divisor: int) -> tuple[Linear, Linear]:
+        """The part that the divisor divides, divided, and the rest."""
+        whole = tuple((u, f // divisor) for u, f in self.terms if f % divisor == 0)
+        rest = tuple((u, f) for u, f in self.terms if f % divisor)
+        return (
+            Linear(whole, self.constant // divisor),
+            Linear(tuple(sorted(rest, key=lambda t: hash(t[0]))), self.constant % divisor),
+        )
+
+    def unknowns(self) -> Iterator[Hashable]:
+        """The unknowns, those inside quotients and remainders too."""
+        for unknown, _ in self.terms:
+            if isinstance(unknown, Quotient | Remainder):
+                yield from unknown.dividend.unknowns()
+            else:
+                yield unknown
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """dividend floordiv divisor"""
+
+    dividend: Linear
+    divisor: int
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """dividend mod divisor"""
+
+    dividend: Linear
+    divisor: int
+
+
+def definitions(forms: Iterable[Linear]) -> list[Linear]:
+    """What is true of all quotients and remainders in forms: each result is >= 0."""
+    found: list[Linear] = []
+    seen: set[Hashable] = set()
+
+    def visit(form: Linear) -> None:
+        for unknown, _ in form.terms:
+            if unknown in seen or not isinstance(unknown, Quotient | Remainder):
+                continue
+            seen.add(unknown)
+            dividend, divisor = unknown.dividend, unknown.divisor
+            quotient, rest = Quotient(dividend, divisor), Remainder(dividend, divisor)
+            seen.update((quotient, rest))
+            remainder = Linear.of(rest)
+            found.extend((remainder, remainder * -1 + (divisor - 1)))
+            exact = Linear.of(quotient) * divisor + remainder - dividend
+            found.extend((exact, -exact))
+            visit(dividend)
+
+    for form in forms:
+        visit(form)
+    return found
+
+
+def _tight(form: Linear) -> Linear | None:
+    """A form that is >= 0 in smallest integers; None when that says nothing."""
+    if form.is_number:
+        return None if form.constant >= 0 else Linear.number(-1)
+    common = gcd(*(f for _, f in form.terms))
+    return Linear(tuple((u, f // common) for u, f in form.terms), form.constant // common)
+
+
+def _key(form: Linear) -> frozenset[tuple[Hashable, int]]:
+    return frozenset(form.terms)
+
+
+def contradictory(facts: Sequence[Linear]) -> bool:
+    """Whether no integers make all facts >= 0."""
+    best: dict[frozenset[tuple[Hashable, int]], Linear] = {}
+
+    def keep(form: Linear) -> bool:
+        tight = _tight(form)
+        if tight is None:
+            return False
+        if tight.is_number:
+            return True
+        key = _key(tight)
+        if key not in best or best[key].constant > tight.constant:
+            best[key] = tight
+        return False
+
+    if any([keep(form) for form in facts]):
+        return True
+    while best:
+        rows = list(best.values())
+        above: dict[Hashable, int] = {}
+        below: dict[Hashable, int] = {}
+        for row in rows:
+            for unknown, factor in row.terms:
+                table = above if factor > 0 else below
+                table[unknown] = table.get(unknown, 0) + 1
+        unknowns = {**above, **below}
+        victim = min(unknowns, key=lambda u: above.get(u, 0) * below.get(u, 0))
+        if above.get(victim, 0) * below.get(victim, 0) > MAX_INEQUALITIES:
+            return False
+        best = {}
+        lower: list[tuple[Linear, int]] = []
+        upper: list[tuple[Linear, int]] = []
+        for row in rows:
+            factor = dict(row.terms).get(victim, 0)
+            if factor == 0:
+                if keep(row):
+                    return True
+            else:
+                (lower if factor > 0 else upper).append((row, abs(factor)))
+        for low, a in lower:
+            for high, b in upper:
+                if keep(low * b + high * a):
+                    return True
+        if len(best) > MAX_INEQUALITIES:
+            return False
+    return False
+
+
+def follows(facts: Sequence[Linear], form: Linear) -> bool:
+    """Whether form >= 0 wherever all facts are."""
+    return contradictory([*facts, -form - 1])
