@@ -195,15 +195,18 @@ def check(case: Case, store: bool, name: str) -> bool:
     return not any(op.name in RESHAPES for op in folded.walk())
 
 
+@pytest.mark.parametrize(
+    "name", ["fold-reshape-into-interface-tensor", "propagate-reshapes-by-expansion"]
+)
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("store", [False, True])
-def test_folding_changes_nothing(store, split):
+def test_folding_changes_nothing(store, split, name):
     gone = []
 
-    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(cases(store, split))
     def all_agree(case):
-        gone.append(check(case, store, "irees-fold-reshape-into-interface-tensor"))
+        gone.append(check(case, store, f"irees-{name}"))
 
     all_agree()
     # Both ways are taken, so the test says something about both.

@@ -1,0 +1,20 @@
+"""
+The `iree_gpu` dialect, as far as passes for both targets meet it: configs that a GPU derives.
+
+Names are IREE's (`compiler/src/iree/compiler/Codegen/Dialect/GPU/IR`).
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+
+
+@irdl_attr_definition
+class DerivedThreadConfigAttr(ParametrizedAttribute):
+    """A lowering config whose tile sizes come from the op and the target."""
+
+    name = "iree_gpu.derived_thread_config"
+
+
+IreeGpu = Dialect("iree_gpu", [], [DerivedThreadConfigAttr])

@@ -1,0 +1,316 @@
+"""
+Reshapes of tensors on their way to loads and stores: through structured ops, slices and each other.
+
+Expansion is the one direction that always works: the loops of an op over collapsed dims become
+one loop per dim in front of the collapse, and the collapse moves behind the op. In reverse a
+consumer that expands the result becomes more loops of the op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.iree_tensor_ext import BitCastOp
+from irees.transforms.codegen.common._interface_slices import Refused, available
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    dim,
+    mixed,
+    reassociation,
+    split,
+)
+from irees.transforms.utils.structured import generic, iterators, maps
+
+Groups = Sequence[Sequence[int]]
+
+
+def groups_attr(groups: Groups) -> ArrayAttr:
+    """Groups as an attribute."""
+    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
+
+
+def consecutive(counts: Sequence[int]) -> list[list[int]]:
+    """Groups of so many dims each."""
+    result: list[list[int]] = []
+    at = 0
+    for count in counts:
+        result.append(list(range(at, at + count)))
+        at += count
+    return result
+
+
+def collapse(value: SSAValue, groups: Groups, type: TensorType, at: IndexBuilder) -> SSAValue:
+    """tensor.collapse_shape"""
+    op = tensor.CollapseShapeOp.build(
+        operands=[value], properties={"reassociation": groups_attr(groups)}, result_types=[type]
+    )
+    return at.insert(op).results[0]
+
+
+def expand(
+    value: SSAValue, groups: Groups, sizes: Sequence[Size], type: TensorType, at: IndexBuilder
+) -> SSAValue:
+    """tensor.expand_shape; what the type leaves open is one of the dynamic sizes."""
+    shape = type.get_shape()
+    dynamic = [at.value(s) for s, n in zip(sizes, shape, strict=True) if n == DYNAMIC_INDEX]
+    op = tensor.ExpandShapeOp.build(
+        operands=[value, dynamic],
+        properties={
+            "reassociation": groups_attr(groups),
+            "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
+        },
+        result_types=[type],
+    )
+    return at.insert(op).results[0]
+
+
+def configured(*ops: Operation | None) -> bool:
+    """Whether an op has a config, which is one for the loops that it has now."""
+    return any(op is not None and "lowering_config" in op.attributes for op in ops)
+
+
+def expand_loops(
+    op: linalg.GenericOp | linalg.CopyOp | linalg.FillOp,
+    loops: Mapping[int, Sequence[Size]],
+    static: Mapping[int, Sequence[int]],
+) -> None:
+    """
+    op  =>  collapse(op') where a loop of op' runs over each size that a loop of op is split into.
+
+    `static` has the sizes as they are in types. Raises Refused, and has then changed nothing.
+    """
+    at = IndexBuilder(InsertPoint.before(op))
+    old_maps = maps(op)
+    if any(not _permutes(m) for m in old_maps):
+        raise Refused("an operand is indexed by more than plain loops")
+    if any(isinstance(o, linalg.IndexOp) and o.dim.value.data in loops for o in op.body.block.ops):
+        raise Refused("the body looks at the index of a loop")
+    count = len(iterators(op))
+    new_loops = consecutive([len(loops.get(d, (0,))) for d in range(count)])
+    total = sum(len(g) for g in new_loops)
+    plans: list[tuple[list[list[int]], TensorType, list[Size | None]] | None] = []
+    new_maps: list[AffineMap] = []
+    for operand, map_ in zip(op.operands, old_maps, strict=True):
+        axes = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
+        new_maps.append(
+            AffineMap(total, 0, tuple(AffineExpr.dimension(n) for a in axes for n in new_loops[a]))
+        )
+        if not isinstance(operand.type, TensorType) or not any(a in loops for a in axes):
+            plans.append(None)
+            continue
+        shape: list[int] = []
+        sizes: list[Size | None] = []
+        for axis, loop in enumerate(axes):
+            mine = operand.type.get_shape()[axis]
+            if loop not in loops:
+                shape.append(mine)
+                sizes.append(None)
+                continue
+            if (mine == DYNAMIC_INDEX) != (DYNAMIC_INDEX in static[loop]):
+                raise Refused("a dim is static in one operand and dynamic in another")
+            shape += static[loop]
+            sizes += loops[loop]
+        groups = consecutive([len(new_loops[a]) for a in axes])
+        plans.append((groups, TensorType(operand.type.element_type, shape), sizes))
+    operands: list[SSAValue] = []
+    for operand, plan in zip(op.operands, plans, strict=True):
+        if plan is None:
+            operands.append(operand)
+            continue
+        groups, kind, sizes = plan
+        source = operand.owner
+        if (
+            isinstance(source, tensor.CollapseShapeOp)
+            and source.src.type == kind
+            and reassociation(source) == groups
+        ):
+            operands.append(source.src)
+            continue
+        known = [
+            dim(operand, axis, at) if s is None else s
+            for axis, group in enumerate(groups)
+            for s in (sizes[i] for i in group)
+        ]
+        operands.append(expand(operand, groups, known, kind, at))
+    first = len(op.operands) - len(op.results)
+    if isinstance(op, linalg.GenericOp):
+        kinds = [k for k, new in zip(iterators(op), new_loops, strict=True) for _ in new]
+        inputs = len(op.inputs)
+        new = generic(
+            operands[:inputs], operands[inputs:], new_maps, kinds, op.detach_region(op.body)
+        )
+    else:
+        new = type(op)(operands[:first], operands[first:], [o.type for o in operands[first:]])
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    at.insert(new)
+    results: list[SSAValue] = []
+    for position, (old, result) in enumerate(zip(op.results, new.results, strict=True)):
+        plan = plans[first + position]
+        assert isinstance(old.type, TensorType)
+        results.append(result if plan is None else collapse(result, plan[0], old.type, at))
+    Rewriter.replace_op(op, [], results)
+
+
+def _permutes(map_: AffineMap) -> bool:
+    dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
+    return len(dims) == len(map_.results) == len(set(dims))
+
+
+_EXPANDABLE = (linalg.GenericOp, linalg.CopyOp, linalg.FillOp)
+
+
+def through_op(op: Operation) -> bool:
+    """op(collapse(x)) => collapse(op'(x)). Raises Refused."""
+    if not isinstance(op, _EXPANDABLE) or not op.results:
+        return False
+    for operand, map_ in zip(op.inputs, maps(op)):
+        source = operand.owner
+        if not isinstance(source, tensor.CollapseShapeOp) or configured(op, source):
+            continue
+        groups = reassociation(source)
+        assert isinstance(source.src.type, TensorType)
+        shape = source.src.type.get_shape()
+        at = IndexBuilder(InsertPoint.before(op))
+        loops: dict[int, Sequence[Size]] = {}
+        static: dict[int, Sequence[int]] = {}
+        for axis, group in enumerate(groups):
+            loop = map_.results[axis]
+            if len(group) > 1 and isinstance(loop, AffineDimExpr):
+                static[loop.position] = [shape[i] for i in group]
+                loops[loop.position] = [dim(source.src, i, at) for i in group]
+        if loops:
+            expand_loops(op, loops, static)
+            return True
+    return False
+
+
+def into_producer(op: tensor.ExpandShapeOp) -> bool:
+    """expand(op(x)) => op'(expand(x)). Raises Refused."""
+    producer = op.src.owner
+    if not isinstance(producer, _EXPANDABLE) or configured(producer, op):
+        return False
+    assert isinstance(op.src, OpResult)
+    groups, shape = reassociation(op), op.result.type.get_shape()
+    sizes = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
+    map_ = maps(producer)[len(producer.operands) - len(producer.results) + op.src.index]
+    loops: dict[int, Sequence[Size]] = {}
+    static: dict[int, Sequence[int]] = {}
+    for axis, group in enumerate(groups):
+        loop = map_.results[axis]
+        if len(group) > 1 and isinstance(loop, AffineDimExpr):
+            loops[loop.position] = [sizes[i] for i in group]
+            static[loop.position] = [shape[i] for i in group]
+    if not loops or not available(sizes, producer):
+        return False
+    expand_loops(producer, loops, static)
+    return True
+
+
+def fold_collapse(op: tensor.CollapseShapeOp) -> bool:
+    """collapse(expand(x)) => x, collapse(collapse(x)) => collapse(x), collapse(empty) => empty"""
+    source = op.src.owner
+    groups = reassociation(op)
+    assert isinstance(op.result.type, TensorType)
+    at = IndexBuilder(InsertPoint.before(op))
+    if isinstance(source, tensor.ExpandShapeOp):
+        if source.src.type != op.result.type or reassociation(source) != groups:
+            return False
+        Rewriter.replace_op(op, [], [source.src])
+        return True
+    if isinstance(source, tensor.CollapseShapeOp) and groups and reassociation(source):
+        inner = reassociation(source)
+        joined = [[i for mid in group for i in inner[mid]] for group in groups]
+        Rewriter.replace_op(op, [], [collapse(source.src, joined, op.result.type, at)])
+        return True
+    if isinstance(source, tensor.EmptyOp) and groups:
+        known = mixed(source.tensor.type.get_shape(), source.dynamic_sizes)
+        sizes = [at.product([known[i] for i in group]) for group in groups]
+        Rewriter.replace_op(op, [], [_empty(sizes, op.result.type, at)])
+        return True
+    return False
+
+
+def fold_expand(op: tensor.ExpandShapeOp) -> bool:
+    """expand(collapse(x)) => x, expand(expand(x)) => expand(x), expand(empty) => empty"""
+    source = op.src.owner
+    groups = reassociation(op)
+    sizes = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
+    at = IndexBuilder(InsertPoint.before(op))
+    if isinstance(source, tensor.CollapseShapeOp):
+        shape = op.result.type.get_shape()
+        # With two dynamic dims in a group the sizes might be others.
+        if (
+            source.src.type != op.result.type
+            or reassociation(source) != groups
+            or any([shape[i] for i in group].count(DYNAMIC_INDEX) > 1 for group in groups)
+        ):
+            return False
+        Rewriter.replace_op(op, [], [source.src])
+        return True
+    if isinstance(source, tensor.ExpandShapeOp) and groups and reassociation(source):
+        outer = reassociation(source)
+        joined = [[i for mid in group for i in groups[mid]] for group in outer]
+        Rewriter.replace_op(op, [], [expand(source.src, joined, sizes, op.result.type, at)])
+        return True
+    if isinstance(source, tensor.EmptyOp) and groups:
+        Rewriter.replace_op(op, [], [_empty(sizes, op.result.type, at)])
+        return True
+    return False
+
+
+def _empty(sizes: Sequence[Size], type: TensorType, at: IndexBuilder) -> SSAValue:
+    dynamic = [
+        at.value(s) for s, n in zip(sizes, type.get_shape(), strict=True) if n == DYNAMIC_INDEX
+    ]
+    return at.insert(tensor.EmptyOp(dynamic, type)).results[0]
+
+
+def bitcast_of_slice(op: BitCastOp) -> bool:
+    """bitcast(extract_slice(x)) => extract_slice(bitcast(x)), where only the last dim is cast"""
+    piece = op.source.owner
+    if not isinstance(piece, tensor.ExtractSliceOp):
+        return False
+    whole, part, result = piece.source.type, op.source.type, op.result.type
+    assert isinstance(whole, TensorType)
+    assert isinstance(part, TensorType)
+    shapes = [t.get_shape() for t in (whole, part, result)]
+    if list(op.source_dims) != list(op.result_dims) or shapes[1][:-1] != shapes[2][:-1]:
+        return False
+    last = shapes[1][-1]
+    if last == DYNAMIC_INDEX or len(shapes[0]) != len(shapes[1]) or shapes[0][-1] != last:
+        return False
+    if any(t.encoding.name != "none" for t in (whole, part, result)):
+        return False
+    at = IndexBuilder(InsertPoint.before(op))
+    known = [dim(piece.source, i, at) for i in range(len(shapes[0]))]
+    dims = split(known)[1]
+    cast_type = TensorType(result.element_type, [*shapes[0][:-1], shapes[2][-1]])
+    cast = at.insert(BitCastOp(piece.source, dims, dims, cast_type)).results[0]
+    new = tensor.ExtractSliceOp.create(
+        operands=[cast, *piece.operands[1:]],
+        properties={
+            **piece.properties,
+            "static_sizes": DenseArrayBase.from_list(
+                i64, [*piece.static_sizes.get_values()[:-1], shapes[2][-1]]
+            ),
+        },
+        result_types=[result],
+    )
+    Rewriter.replace_op(op, [], at.insert(new).results)
+    return True
