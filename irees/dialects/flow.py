@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType, StringAttr, SymbolNameConstraint, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    IndexType,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -22,6 +28,8 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, Pure, SymbolOpInterface, SymbolTable
 
 
@@ -30,22 +38,80 @@ class DispatchRegionOp(IRDLOperation):
     """
     The ops that will become one dispatch; results are the values used outside.
 
-    `result_dims` are the dynamic dims of all results, in order
-    (IREE: `flow.dispatch.region`).
+    `result_dims` are the dynamic dims of all results, in order, written behind each type:
+    `-> (tensor<?x4xf32>{%n})`. The region `workgroup_count` computes a grid from the values of
+    `workload`, and may be empty (IREE: `flow.dispatch.region`).
     """
 
     name = "flow.dispatch.region"
 
     result_dims = var_operand_def(IndexType)
+    workload = var_operand_def(IndexType)
     body = region_def("single_block")
+    workgroup_count = region_def()
     res = var_result_def()
 
-    assembly_format = (
-        "(`{` $result_dims^ `}`)? `->` `(` type($res) `)` attr-dict-with-keyword $body"
-    )
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(self, result_dims: Sequence[SSAValue], types: Sequence[Attribute], body: Region):
-        super().__init__(operands=[result_dims], result_types=[types], regions=[body])
+        super().__init__(operands=[result_dims, []], result_types=[types], regions=[body, Region()])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DispatchRegionOp:
+        bracket, brace = Parser.Delimiter.SQUARE, Parser.Delimiter.BRACES
+        workload = parser.parse_optional_comma_separated_list(bracket, parser.parse_operand) or []
+        dims: list[SSAValue] = []
+
+        def result() -> Attribute:
+            kind = parser.parse_type()
+            found = parser.parse_optional_comma_separated_list(brace, parser.parse_operand)
+            dims.extend(found or [])
+            return kind
+
+        parser.parse_punctuation("->")
+        types = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, result)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        regions = [parser.parse_region(), Region()]
+        if parser.parse_optional_keyword("count"):
+            arguments = parser.parse_comma_separated_list(
+                Parser.Delimiter.PAREN, parser.parse_argument
+            )
+            parser.parse_punctuation("->")
+            parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_type)
+            regions[1] = parser.parse_region(arguments)
+        return cls.build(
+            operands=[dims, workload],
+            result_types=[types],
+            regions=regions,
+            attributes=attributes.data if attributes else {},
+        )
+
+    def print(self, printer: Printer) -> None:
+        if self.workload:
+            with printer.in_square_brackets():
+                printer.print_list(self.workload, printer.print_operand)
+        printer.print_string(" -> ")
+        dims = iter(self.result_dims)
+
+        def result(kind: Attribute) -> None:
+            printer.print_attribute(kind)
+            count = sum(s < 0 for s in kind.get_shape()) if isinstance(kind, TensorType) else 0
+            if count:
+                with printer.in_braces():
+                    printer.print_list([next(dims) for _ in range(count)], printer.print_operand)
+
+        with printer.in_parens():
+            printer.print_list([r.type for r in self.res], result)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        if self.workgroup_count.blocks:
+            block = self.workgroup_count.block
+            printer.print_string(" count")
+            with printer.in_parens():
+                printer.print_list(block.args, printer.print_block_argument)
+            printer.print_string(" -> (index, index, index) ")
+            printer.print_region(self.workgroup_count, print_entry_block_args=False)
 
 
 @irdl_op_definition

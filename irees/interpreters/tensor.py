@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import bufferization
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
 from xdsl.ir import Operation
 
@@ -88,7 +89,16 @@ def _insert(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
-@implements("tensor.empty", "bufferization.alloc_tensor")
+@implements("bufferization.alloc_tensor")
+def _alloc_tensor(machine: Machine, op: Operation) -> Prepared:
+    """A tensor of its own, a copy of `copy` where that is given"""
+    assert isinstance(op, bufferization.AllocTensorOp)
+    if op.copy is None:
+        return _empty(machine, op)
+    return lambda source: (source.copy(),)
+
+
+@implements("tensor.empty")
 def _empty(machine: Machine, op: Operation) -> Prepared:
     """A tensor that nobody has written"""
     kind = op.results[0].type

@@ -89,7 +89,7 @@ def _masked_load(machine: Machine, op: Operation) -> Prepared:
     def run(*args: Any):
         b = operands.bind(args)
         result = b["pass_thru"].copy()
-        row = b["base"].array[tuple(int(i) for i in b["indices"][:-1])]
+        row = b["base"].array[_leading(op, b["base"].array, b["indices"])]
         for lane in np.nonzero(b["mask"])[0]:
             result[lane] = row[_inside(op, int(b["indices"][-1] + lane), len(row))]
         return (result,)
@@ -104,7 +104,7 @@ def _masked_store(machine: Machine, op: Operation) -> Prepared:
 
     def run(*args: Any):
         b = operands.bind(args)
-        row = b["base"].array[tuple(int(i) for i in b["indices"][:-1])]
+        row = b["base"].array[_leading(op, b["base"].array, b["indices"])]
         for lane in np.nonzero(b["mask"])[0]:
             row[_inside(op, int(b["indices"][-1] + lane), len(row))] = b["value_to_store"][lane]
         return ()
@@ -112,9 +112,14 @@ def _masked_store(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
+def _leading(op: Operation, array: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
+    """All indices but the last, inside the array."""
+    return tuple(_inside(op, int(i), n) for i, n in zip(indices[:-1], array.shape, strict=False))
+
+
 def _inside(op: Operation, index: int, size: int) -> int:
     if not 0 <= index < size:
-        raise RuntimeTrap(f"lane at {index} of a dim of {size}", op=op)
+        raise RuntimeTrap(f"an access at {index} of a dim of {size}", op=op)
     return index
 
 
@@ -129,7 +134,7 @@ def _gather(machine: Machine, op: Operation) -> Prepared:
         result = b["pass_thru"].copy()
         for at in zip(*np.nonzero(b["mask"]), strict=True):
             last = _inside(op, offsets[-1] + int(b["index_vec"][at]), array.shape[-1])
-            result[at] = array[(*offsets[:-1], last)]
+            result[at] = array[(*_leading(op, array, offsets), last)]
         return (result,)
 
     return run
@@ -146,7 +151,7 @@ def _scatter(machine: Machine, op: Operation) -> Prepared:
         array = array.copy() if op.results else array
         for at in zip(*np.nonzero(b["mask"]), strict=True):
             last = _inside(op, offsets[-1] + int(b["index_vec"][at]), array.shape[-1])
-            array[(*offsets[:-1], last)] = b["value_to_store"][at]
+            array[(*_leading(op, array, offsets), last)] = b["value_to_store"][at]
         return (array,) if op.results else ()
 
     return run

@@ -32,7 +32,7 @@ func.func @rows(%x: tensor<512x64xf32>) -> tensor<512x64xf32> {
 // A contraction takes its epilogue; the dynamic dims of the result are operands of the region.
 // CHECK-LABEL: func.func @epilogue
 // CHECK:         %[[N:.*]] = tensor.dim %e
-// CHECK-NEXT:    flow.dispatch.region{%[[N]]} -> (tensor<?x16xf32>) {
+// CHECK-NEXT:    flow.dispatch.region -> (tensor<?x16xf32>{%[[N]]}) {
 // CHECK:         %[[M:.*]] = linalg.generic {{.*}} ins(%a, %b : tensor<?x8xf32>, tensor<8x16xf32>)
 // CHECK:         linalg.generic {{.*}} ins(%[[M]] : tensor<?x16xf32>)
 func.func @epilogue(%a: tensor<?x8xf32>, %b: tensor<8x16xf32>, %c: tensor<?x16xf32>, %e: tensor<?x16xf32>) -> tensor<?x16xf32> {

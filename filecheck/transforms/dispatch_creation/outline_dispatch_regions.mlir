@@ -34,7 +34,7 @@ func.func @static(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
   %d = tensor.dim %x, %c0 : tensor<?xf32>
-  %r = flow.dispatch.region {%d} -> (tensor<?xf32>) {
+  %r = flow.dispatch.region -> (tensor<?xf32>{%d}) {
     %e = tensor.empty(%d) : tensor<?xf32>
     %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
     ^bb0(%a: f32, %o: f32):

@@ -3,8 +3,8 @@
 // A producer that is read once moves into its reader.
 // CHECK-LABEL: func.func @chain
 // CHECK-NEXT:    tensor.empty
-// CHECK-NEXT:    linalg.generic {{.*}} ins(%y, %x : tensor<8xf32>, tensor<8xf32>)
-// CHECK-NEXT:    ^bb0(%[[Y:.*]]: f32, %[[X:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:    linalg.generic {{.*}} ins(%x, %y : tensor<8xf32>, tensor<8xf32>)
+// CHECK-NEXT:    ^bb0(%[[X:.*]]: f32, %[[Y:.*]]: f32, %{{.*}}: f32):
 // CHECK-NEXT:      %[[E:.*]] = math.exp %[[X]] : f32
 // CHECK-NEXT:      %[[S:.*]] = arith.addf %[[E]], %[[Y]] : f32
 // CHECK-NEXT:      linalg.yield %[[S]] : f32
@@ -61,7 +61,7 @@ func.func @splat(%x: tensor<8xf32>) -> tensor<8xf32> {
 // Widening reads less than it writes, so it is repeated in every reader, even a contraction.
 // CHECK-LABEL: func.func @widened_matmul
 // CHECK:         arith.extf
-// CHECK:         linalg.generic {{.*}} ins(%w, %x : tensor<8x4xf32>, tensor<4x8xbf16>)
+// CHECK:         linalg.generic {{.*}} ins(%x, %w : tensor<4x8xbf16>, tensor<8x4xf32>)
 // CHECK:         %[[A:.*]] = arith.extf %{{.*}} : bf16 to f32
 // CHECK-NEXT:      arith.mulf %[[A]], %{{.*}} : f32
 func.func @widened_matmul(%x: tensor<4x8xbf16>, %w: tensor<8x4xf32>, %c: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x8xf32>) {

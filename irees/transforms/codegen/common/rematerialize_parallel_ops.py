@@ -1,0 +1,107 @@
+"""
+Computes an elementwise producer again in each of its readers.
+
+A value that a reduction and a later elementwise op both read would be kept between the two,
+as large as the row: 1 MiB for a group norm over 262144 elements (iree-org/iree#20875). To
+compute it twice from what is there anyway needs no memory at all.
+
+    %e = linalg.generic {exp(x - m)} ins(%x, %m)
+    %s = linalg.generic {addf over d1} ins(%e)
+    %r = linalg.generic {e / s} ins(%e, %s)
+  =>
+    %s = linalg.generic {addf(exp(x - m)) over d1} ins(%x, %m)
+    %r = linalg.generic {exp(x - m) / s} ins(%x, %m, %s)
+
+Three guards, each with a remark: the reader runs over more than one point; the producer's
+body captures nothing but constants (a gather is not repeated); and all that read the
+producer are structured ops, for any other would keep it alive and the work would only be
+doubled. irees' pipeline tiles producers inside their readers instead; this is what is left
+when a footprint does not fit. IREE: `iree-codegen-rematerialize-parallel-ops`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.remarks import remark
+from irees.transforms.utils.elementwise_fusion import fuse
+from irees.transforms.utils.structured import Structured, is_parallel, maps, static_ranges
+
+NAME = "irees-rematerialize-parallel-ops"
+
+
+def captures(op: linalg.GenericOp) -> bool:
+    """Whether a body reads values from outside that are not scalar constants."""
+    inside = set(op.body.walk())
+    for inner in inside:
+        for operand in inner.operands:
+            owner = operand.owner
+            if not isinstance(owner, Operation):
+                if owner is not op.body.block and owner.parent_op() not in inside:
+                    return True
+                continue
+            constant = isinstance(owner, arith.ConstantOp)
+            if owner not in inside and (not constant or isinstance(operand.type, TensorType)):
+                return True
+    return False
+
+
+def missed(producer: linalg.GenericOp) -> str | None:
+    """Why a producer is not computed again, or None."""
+    result_map = maps(producer)[-1]
+    if not is_parallel(producer) or len(producer.res) != 1:
+        return "it is not elementwise with one result"
+    if not result_map.is_projected_permutation() or len(result_map.results) != result_map.num_dims:
+        return "its result is not indexed by all of its loops"
+    if captures(producer):
+        return "its body reads a value from outside"
+    if not all(isinstance(u.operation, Structured) for u in producer.res[0].uses):
+        return "a reader that is no structured op would keep it"
+    return None
+
+
+def rematerialize(op: linalg.GenericOp) -> linalg.GenericOp | None:
+    """consumer(producer(x))  =>  consumer'(x), for the first input where that is possible"""
+    if all(size == 1 for size in static_ranges(op)):
+        return None
+    for position, value in enumerate(op.inputs):
+        producer = value.owner
+        if not isinstance(producer, linalg.GenericOp):
+            continue
+        if producer.parent_block() is not op.parent_block():
+            continue
+        if (reason := missed(producer)) is not None:
+            remark("missed", NAME, op, f"input {position} is kept: {reason}")
+            continue
+        new = fuse(producer, op, position)
+        if new is None:
+            remark("missed", NAME, op, f"input {position} is kept: it bounds a loop")
+            continue
+        Rewriter.insert_op(new, InsertPoint.before(op))
+        Rewriter.replace_op(op, [], new.results)
+        if not producer.res[0].uses:
+            Rewriter.erase_op(producer)
+        remark("passed", NAME, new, f"input {position} is computed where it is read")
+        return new
+    return None
+
+
+@dataclass(frozen=True)
+class RematerializeParallelOpsPass(ModulePass):
+    """Elementwise producers are computed again by all that read them."""
+
+    name = "irees-rematerialize-parallel-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp) and o.res]:
+            current: linalg.GenericOp | None = inner
+            while current is not None:
+                current = rematerialize(current)
