@@ -59,15 +59,18 @@ class DispatchRegionOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> DispatchRegionOp:
         bracket, brace = Parser.Delimiter.SQUARE, Parser.Delimiter.BRACES
-        workload = parser.parse_optional_comma_separated_list(bracket, parser.parse_operand) or []
         dims: list[SSAValue] = []
+
+        def index() -> SSAValue:
+            return parser.resolve_operand(parser.parse_unresolved_operand(), IndexType())
 
         def result() -> Attribute:
             kind = parser.parse_type()
-            found = parser.parse_optional_comma_separated_list(brace, parser.parse_operand)
+            found = parser.parse_optional_comma_separated_list(brace, index)
             dims.extend(found or [])
             return kind
 
+        workload = parser.parse_optional_comma_separated_list(bracket, index) or []
         parser.parse_punctuation("->")
         types = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, result)
         attributes = parser.parse_optional_attr_dict_with_keyword()
