@@ -13,5 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_example(path):
-    answer = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, check=False
+    )
     assert answer.returncode == 0, answer.stderr

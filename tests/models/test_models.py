@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import irees
+from irees.pipeline import PHASES
 
 EXPORT = Path(__file__).parents[3] / "shared" / "models" / "export.py"
 NAMES = (
@@ -83,3 +84,28 @@ def test_agrees_with_pytorch(name, folder):
         assert len(results) == len(answers)
         for got, want in zip(results, answers, strict=True):
             check(np.asarray(got), want)
+
+
+SMALL = [n for n in NAMES if n not in ("mobilenet_v2", "resnet50", "bert_base", "gpt2")]
+
+
+@pytest.mark.parametrize("phase", [p.name for p in PHASES[:-1]])
+@pytest.mark.parametrize("name", SMALL)
+def test_a_saved_phase_can_be_compiled_on(name, phase, folder, tmp_path):
+    """Printed by the pipeline pass, parsed again, compiled from there: the same answers."""
+    path = exported(name, folder)
+    saved = tmp_path / f"{phase}.mlir"
+    command = [sys.executable, "-m", "irees.tools.main", "opt", str(path), "-o", str(saved)]
+    done = subprocess.run(
+        [*command, "-p", f"irees-pipeline{{to={phase}}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    program = irees.compile(saved, start=phase)
+    inputs, answers = arrays(path.with_suffix(".npz"))
+    results = program(*inputs)
+    results = results if isinstance(results, tuple) else (results,)
+    for got, want in zip(results, answers, strict=True):
+        check(np.asarray(got), want)
