@@ -130,6 +130,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     vector_bytes=target.vector_bytes,
                     reassociate=not strict,
                 ),
+                a("lower-gather"),
                 a("expand-math"),
             ),
             HOST | {"stream", "vector"},

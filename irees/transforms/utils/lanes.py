@@ -21,16 +21,19 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IndexType,
+    IntegerAttr,
     IntegerType,
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
     VectorType,
+    i1,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from irees.dialects.upstream.vector.shapes import GatherOp
 from irees.transforms.utils.shapes import IndexBuilder
 
 Insert = Callable[[Operation], Operation]
@@ -257,13 +260,36 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
 
 def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
     *outer, last = operands[1:]
-    if last.kind is not Kind.IOTA or any(o.kind is not Kind.UNIFORM for o in outer):
-        raise NotVectorizableError("a load at data-dependent places has no vector form yet")
+    if any(o.kind is not Kind.UNIFORM for o in outer):
+        raise NotVectorizableError("a load whose outer indices differ per lane has no vector form")
+    if last.kind is Kind.VECTOR and _has_lanes(op.res.type):
+        if op.parent is None or not any(o.name.startswith("math.") for o in op.parent.ops):
+            # Lane by lane costs twice what the C compiler makes of a scalar loop (measured), so
+            # it must pay for itself with something that only vectors make cheap.
+            raise NotVectorizableError("a gather that feeds no math is no quicker with lanes")
+        return _gather(op, operands, lanes, insert)
+    if last.kind is not Kind.IOTA:
+        raise NotVectorizableError("a load of the same element in every lane is not varying")
     if not unit_stride(op.memref.type) or not _has_lanes(op.res.type):
         raise NotVectorizableError("a strided load has no vector form")
     indices = [o.value for o in operands[1:]]
     load = vector.LoadOp(op.memref, indices, vector_of(op.res.type, lanes))
     return Lane(insert(load).results[0], Kind.VECTOR)
+
+
+def _gather(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
+    """A load at places of the last dim that depend on data."""
+    kind = vector_of(op.res.type, lanes)
+    zero = 0 if isinstance(op.res.type, IntegerType | IndexType) else 0.0
+    constants = [
+        DenseIntOrFPElementsAttr.from_list(kind, [zero]),
+        DenseIntOrFPElementsAttr.from_list(vector_of(i1, lanes), [True]),
+        IntegerAttr.from_index_int_value(0),
+    ]
+    unused, mask, first = (insert(arith.ConstantOp(c)).results[0] for c in constants)
+    offsets = [*(o.value for o in operands[1:-1]), first]
+    gather = GatherOp(op.memref, offsets, operands[-1].value, mask, unused)
+    return Lane(insert(gather).results[0], Kind.VECTOR)
 
 
 def _has_lanes(kind: Attribute) -> bool:

@@ -13,6 +13,10 @@ point.
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
     scf.for %i = 992 to 1000 { ... scalar ... }
 
+A load at places that depend on data becomes a `vector.gather` where the body does math, which is
+what vectors make cheap; `irees-lower-gather` takes it apart again. By itself a gather is no quicker
+than the scalar loop.
+
 An op that has no vector form (see `utils/lanes.py`) becomes scalar loops, and a remark
 says why. Reassociation of a vectorized reduction is what linalg allows; with
 `reassociate=false` (fp=strict) reductions keep the order of the loops.
