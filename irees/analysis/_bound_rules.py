@@ -19,6 +19,7 @@ from xdsl.ir.affine import AffineExpr
 
 from irees.analysis import _dim_bounds as dims
 from irees.analysis._linear import Linear
+from irees.analysis._range_rules import RULES, Sem
 from irees.analysis.integer_ranges import width_of
 from irees.analysis.value_bounds import Limits, ValueBounds, Variable, product
 from irees.dialects.upstream.affine import DelinearizeIndexOp, LinearizeIndexOp
@@ -40,10 +41,21 @@ def exact(bounds: ValueBounds, variable: Variable) -> Linear | None:
         rule = EXACT.get(value.op.name)
         if rule is not None:
             form = rule(bounds, value)
-            if form is None or bounds.may_leave(form, value):
+            if form is None or (bounds.may_leave(form, value) and not _fits(bounds, value)):
                 return None
             return form
     return _merged(bounds, variable)
+
+
+def _fits(bounds: ValueBounds, value: OpResult) -> bool:
+    """Whether the ranges of the operands, which may say more than their forms, rule overflow out"""
+    reading = RULES.get(value.op.name)
+    width = width_of(value.type)
+    if reading is None or reading.signed is None or width is None:
+        return False
+    a, b = (bounds.ranges.interval(each) for each in value.op.operands)
+    low, high, known = reading.signed(Sem(), a, b, width)
+    return known and -(1 << (width - 1)) <= low and high < 1 << (width - 1)
 
 
 def limits(bounds: ValueBounds, variable: Variable) -> Limits:
@@ -175,10 +187,6 @@ def _zero_extended(bounds: ValueBounds, value: OpResult) -> Linear | None:
     return a if bounds.at_least(a, ZERO) else None
 
 
-def _assumed(bounds: ValueBounds, value: OpResult) -> Linear | None:
-    return bounds.expression(value.op.operands[value.index])
-
-
 def _apply(bounds: ValueBounds, value: OpResult) -> Linear | None:
     op = cast(affine.ApplyOp, value.op)
     return bounds.map_form(op.map.data, op.operands)
@@ -259,7 +267,6 @@ EXACT: dict[str, Exact] = {
     "arith.index_cast": _same,
     "arith.extui": _zero_extended,
     "arith.index_castui": _zero_extended,
-    "util.assume.int": _assumed,
     "affine.apply": _apply,
     "affine.delinearize_index": _delinearize,
     "affine.linearize_index": _linearize,
@@ -404,6 +411,7 @@ def _affine_max(bounds: ValueBounds, value: OpResult) -> Limits:
 
 
 def _assume_limits(bounds: ValueBounds, value: OpResult) -> Limits:
+    """Its operand; a variable of its own because more is known of it"""
     op = cast(AssumeIntOp, value.op)
     source = bounds.expression(op.operands[value.index])
     return Limits((source,), (source,))

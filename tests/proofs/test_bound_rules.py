@@ -153,7 +153,7 @@ OBLIGATIONS = {
     "arith.floordivsi": split_quotient, "arith.ceildivsi": ceiling, "arith.ceildivui": ceiling,
     "arith.remsi": positive_remainder, "arith.remui": positive_remainder,
     "arith.extsi": identity, "arith.trunci": cut, "arith.index_cast": cut,
-    "arith.extui": extension, "arith.index_castui": extension, "util.assume.int": identity,
+    "arith.extui": extension, "arith.index_castui": extension,
     "affine.apply": identity, "affine.delinearize_index": delinearization,
     "affine.linearize_index": linearization, "tensor.dim": identity, "memref.dim": identity,
     "tensor.rank": identity, "memref.rank": identity,
