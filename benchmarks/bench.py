@@ -3,10 +3,10 @@ Times irees beside PyTorch, ONNX Runtime and IREE, in one run, interleaved.
 
     python benchmarks/bench.py [--only NAME ...] [--threads 1 2] [--repeat N] [--write FILE]
 
-Every repetition runs each contender once, in turn, so that a change of the machine's speed
-falls on all of them; medians and ratios are reported. The FMA peak is measured by a kernel of
-independent multiply-adds in the same run. A contender that is not installed, or that fails on
-a program, is a dash with the reason below the table.
+Every repetition runs each contender in turn, so that a change of the machine's speed falls on
+all of them, after a pause and a call that is not counted; medians and ratios are reported.
+The FMA peak is measured by a kernel of independent multiply-adds in the same run. A contender
+that is not installed, or that fails on a program, is a dash with the reason below the table.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ MODELS = (
 SIZES = (512, 1024)
 ROWS = ((64, 4096), (1, 1 << 22))
 """Rows to sort, and how long they are."""
+
+PAUSE = 0.05
+"""Seconds before each contender, after which no thread pool spins any more."""
 
 QUADRATIC = 1 << 13
 """Longer rows are not given to IREE, whose sort takes time that grows with their square."""
@@ -278,6 +281,10 @@ def measure(all_of: list[Contender], repeat: int, seconds: float) -> None:
     for round_number in range(repeat):
         for contender in all_of:
             if contender.call is not None:
+                # Threads of the one before may still spin, waiting for more work; its own are
+                # woken by a call that does not count.
+                time.sleep(PAUSE)
+                contender.call()
                 contender.times.append(timed(contender.call))
         if round_number >= 4 and time.perf_counter() > end:
             return

@@ -185,6 +185,7 @@ static struct {
   const irees_dispatch *dispatch;
   int64_t count;
   int parts;
+  int core; /* the one that the caller runs on, or -1 */
 
   _Alignas(LINE) atomic_int pending; /* parts that are not done */
   atomic_int caller_asleep;
@@ -238,12 +239,28 @@ static unsigned worker_wait(worker *me, unsigned seen) {
   return go;
 }
 
+/* A worker that slept is often woken on the caller's own core, and left there, behind the caller,
+   until the scheduler next balances: milliseconds. So it asks for any other core it may use. */
+static void leave_core(int core) {
+#ifdef __linux__
+  cpu_set_t allowed, others;
+  if (core < 0 || sched_getcpu() != core || sched_getaffinity(0, sizeof allowed, &allowed)) return;
+  others = allowed;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others)) return;
+  sched_setaffinity(0, sizeof allowed, &allowed);
+#else
+  (void)core;
+#endif
+}
+
 static void *worker_main(void *argument) {
   worker *me = argument;
   int part = (int)(me - workers);
   unsigned seen = 0;
   for (;;) {
     seen = worker_wait(me, seen);
+    leave_core(pool.core);
     run_part(part, me->scratch.memory);
     if (atomic_fetch_sub(&pool.pending, 1) == 1 && atomic_load(&pool.caller_asleep)) {
       pthread_mutex_lock(&pool.lock);
@@ -305,6 +322,11 @@ static void wait_for_workers(void) {
 
 static void run_together(int parts, void *memory) {
   pool.parts = parts;
+#ifdef __linux__
+  pool.core = sched_getcpu();
+#else
+  pool.core = -1;
+#endif
   atomic_store_explicit(&pool.pending, parts - 1, memory_order_relaxed);
   for (int i = 1; i < parts; i++) {
     /* Sequentially consistent on both sides: either the worker sees `go`, or we see it asleep. */
