@@ -246,7 +246,7 @@ static void leave_core(int core) {
   cpu_set_t allowed, others;
   if (core < 0 || sched_getcpu() != core || sched_getaffinity(0, sizeof allowed, &allowed)) return;
   others = allowed;
-  CPU_CLR(core, &others);
+  CPU_CLR((size_t)core, &others);
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others)) return;
   sched_setaffinity(0, sizeof allowed, &allowed);
 #else
