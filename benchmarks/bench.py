@@ -16,6 +16,7 @@ import ctypes
 import datetime
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -344,8 +345,8 @@ def main() -> None:
         "# Performance",
         "",
         f"Milliseconds, medians of interleaved repetitions in one run; the best is bold. "
-        f"`make bench` made this on {datetime.date.today()}, on {platform.machine()} "
-        f"({processor()}), {os.cpu_count()} cores. "
+        f"Made on {datetime.date.today()}, on {platform.machine()} "
+        f"({processor()}), {os.cpu_count()} cores, by `{shlex.join(sys.argv)}`. "
         f"FMA peak measured in the same run: {peak:.0f} GFLOP/s a core.",
         "",
         *lines,
