@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from irees.compiler import compile
 from irees.dialects import get_context
@@ -70,6 +71,23 @@ def differences(actual: Results, expected: Results, cases: Sequence[Case]) -> li
             if (wrong := mismatch(a, e, tolerance)) is not None:
                 found.append(f"@{case.name}, result {number}: {wrong}")
     return found
+
+
+def passes_agree(
+    text: str,
+    passes: Sequence[ModulePass],
+    *inputs: np.ndarray,
+    tolerances: tuple[Tolerance, ...] = (),
+) -> tuple[ModuleOp, list[str]]:
+    """The module after the passes, which verifies, and how @main differs from what it was."""
+    cases = [Case("main", inputs, tolerances)]
+    ctx = get_context()
+    module = import_mlir(text)
+    expected = interpret(module, cases)
+    for each in passes:
+        each.apply(ctx, module)
+        module.verify()
+    return module, differences(interpret(module, cases), expected, cases)
 
 
 def phases_agree(
