@@ -65,7 +65,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-fft"),
                 a("decompose-attention"),
                 a("decompose-exp-reduction"),
-                a("decompose-softmax"),
+                a("decompose-softmax", use_fusion=False),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
                 a("erase-unused-results"),

@@ -123,9 +123,13 @@ class TensorBuilder(IndexBuilder):
 
     def filled(self, number: float, element: Attribute, sizes: Sequence[Size]) -> SSAValue:
         """A tensor of these sizes with one number everywhere."""
-        init = self.empty(element, sizes)
-        identity = AffineMap.identity(len(sizes))
-        return self.compute([], [init], [identity], lambda b, _: [b.number(number, element)])[0]
+        value = self.insert(constant(number, element)).results[0]
+        return self.fill(value, sizes)
+
+    def fill(self, value: SSAValue, sizes: Sequence[Size]) -> SSAValue:
+        """linalg.fill of a tensor of these sizes."""
+        init = self.empty(value.type, sizes)
+        return self.insert(linalg.FillOp([value], [init], [init.type])).results[0]
 
     def compute(
         self,
