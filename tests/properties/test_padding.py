@@ -81,9 +81,7 @@ func.func @main(%x: tensor<{LIMIT}x{LIMIT}xf32>, %w: tensor<{whole_w}xf32>, %o: 
 }}
 """
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
-    arrays = [
-        random.integers(-3, 4, (LIMIT,) * n).astype(np.float32) for n in (2, len(w_dims), 1)
-    ]
+    arrays = [random.integers(-3, 4, (LIMIT,) * n).astype(np.float32) for n in (2, len(w_dims), 1)]
     for array in arrays:
         special = st.sampled_from([np.inf, -np.inf, np.nan, -0.0])
         for number in data.draw(st.lists(special, max_size=1)):
