@@ -57,6 +57,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
                 a("inline-custom-ops"),
+                a("erase-unused-results"),
+                a("raise-special-ops"),
                 a("decompose-selections"),
                 a("decompose-moves"),
                 a("decompose-packs"),
@@ -68,8 +70,6 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-softmax", use_fusion=False),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
-                a("erase-unused-results"),
-                a("raise-special-ops"),
                 a("resolve-shaped-type-result-dims"),
                 a("insert-shape-checks"),
                 CanonicalizePass(),
