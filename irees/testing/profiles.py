@@ -2,7 +2,8 @@
 How long random tests run: `IREES_HYPOTHESIS_PROFILE` is `pr` (the default), `nightly` or `soak`.
 
 `pr` draws the same programs every time, and so does `mutants`, which does not shrink what fails;
-the others draw new ones and keep failures in the example database. No example has a deadline: whatever runs native code is stopped from outside.
+the others draw new ones and keep failures in the example database. No example has a deadline:
+whatever runs native code is stopped from outside.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def load() -> int:
         database=None if factor == 1 else settings.default.database,  # pyright: ignore
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         print_blob=True,
-        phases=[Phase.generate] if name == "mutants" else settings.default.phases,  # pyright: ignore
+        phases=[Phase.generate] if name == "mutants" else list(Phase),
     )
     settings.load_profile(name)
     return factor
