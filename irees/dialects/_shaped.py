@@ -38,6 +38,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 UNTIED = -1
 """In `tied_operands`: a result that has storage of its own."""
@@ -87,15 +88,17 @@ def tied_attr(tied: Sequence[int]) -> ArrayAttr | None:
 
 def tied_indices(tied: Attribute | None, count: int) -> list[int]:
     """For each of `count` results the operand that it is tied to, or `UNTIED`."""
-    if not isinstance(tied, ArrayAttr) or len(tied) != count:
+    if not isa(tied, ArrayAttr[IntegerAttr]) or len(tied) != count:
         return [UNTIED] * count
     return [index.value.data for index in tied]
 
 
 def verify_tied(tied: Attribute | None, results: int, operands: int) -> None:
     """`tied_operands` has an entry for each result, an operand or `UNTIED`."""
-    if not isinstance(tied, ArrayAttr) or not tied.data:
+    if tied is None or tied == ArrayAttr([]):
         return
+    if not isa(tied, ArrayAttr[IntegerAttr]):
+        raise VerifyException("expected tied operands to be integers")
     if len(tied) != results:
         raise VerifyException(f"has {results} results, but {len(tied)} tied operands")
     for index in tied:

@@ -27,6 +27,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from .._shaped import (
     TiedResult,
@@ -46,7 +47,7 @@ def _check_dims(type: Attribute, given: Sequence[SSAValue]) -> None:
 
 
 def _element(type: Attribute) -> Attribute:
-    assert isinstance(type, TensorType)
+    assert isa(type, TensorType)
     return type.element_type
 
 
@@ -111,7 +112,7 @@ class TensorSplatOp(IRDLOperation):
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
-        if not isinstance(type_, TensorType):
+        if not isa(type_, TensorType):
             parser.raise_error("expected a tensor type")
         dims = parse_sizes(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
@@ -260,7 +261,7 @@ class TensorLoadOp(IRDLOperation):
         indices = parse_workload(parser)
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
-        if not isinstance(type_, TensorType):
+        if not isa(type_, TensorType):
             parser.raise_error("expected a tensor type")
         dims = parse_sizes(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
