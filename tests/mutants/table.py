@@ -34,6 +34,8 @@ GATHER = "irees/transforms/codegen/common/lower_gather.py"
 GATHER_TESTS = ("tests/transforms/codegen/common/test_lower_gather.py",)
 PAD = "irees/transforms/codegen/common/pad_operands.py"
 PAD_TESTS = ("tests/properties/test_padding.py",)
+AFFINITY_OPS = "irees/analysis/_affinity_ops.py"
+AFFINITY_TESTS = ("tests/analysis/test_affinity.py",)
 
 MUTANTS = (
     Mutant(
@@ -171,6 +173,21 @@ MUTANTS = (
         ("filecheck/transforms/codegen/common/tile_and_distribute.mlir",),
     ),
     Mutant(
+        "S2c",
+        "every tile gets a tensor of its own instead of a slice of the iteration argument",
+        "irees/transforms/codegen/common/tile_and_fuse.py",
+        """\
+                return slice_
+        return self.slice(output, starts, sizes)
+""",
+        """\
+                dynamic = [n for n in sizes if isinstance(n, SSAValue)]
+                return self.inside.insert(tensor.EmptyOp(dynamic, slice_.type)).results[0]
+        return self.slice(output, starts, sizes)
+""",
+        ("tests/properties/test_tile_and_fuse.py",),
+    ),
+    Mutant(
         "S2d",
         "softmax forgets to take off the largest number",
         "irees/transforms/global_opt/_softmax.py",
@@ -261,5 +278,41 @@ MUTANTS = (
                 raise ValueError(found)
 """,
         PAD_TESTS,
+    ),
+    Mutant(
+        "S4a",
+        "an export without an affinity pins its operand to the default device",
+        AFFINITY_OPS,
+        "return placed is not None and placed.pins and own_affinity(op) is not None",
+        "return placed is not None and placed.pins",
+        AFFINITY_TESTS,
+    ),
+    Mutant(
+        "S4b",
+        "a cast forgets where the value is",
+        AFFINITY_OPS,
+        """    "tensor.cast": _first,\n""",
+        "",
+        AFFINITY_TESTS,
+    ),
+    Mutant(
+        "S4c",
+        "what is inferred comes before what is written",
+        "irees/analysis/_affinity_rules.py",
+        """\
+        if (explicit := explicit_affinity(op)) is not None:
+            return Rule({explicit})
+        operands = """,
+        """\
+        operands = """,
+        AFFINITY_TESTS,
+    ),
+    Mutant(
+        "S4d",
+        "of several producers the first in an order without meaning decides",
+        "irees/analysis/affinity.py",
+        "return found.pop() if len(found) == 1 else None",
+        "return found.pop() if found else None",
+        AFFINITY_TESTS,
     ),
 )

@@ -222,7 +222,7 @@ class Expressions:
         if name in INFIX:
             return self._infix(op, INFIX[name], names)
         if name == "arith.negf":
-            return self._float(lane, count, lambda a: f"-{a}", names)
+            return self._negated(kind, names)
         if name in HELPERS:
             return self._mapped(f"irees_{HELPERS[name]}_{short(lane)}", kind, names)
         if name in FLOAT_PICKS:
@@ -250,6 +250,14 @@ class Expressions:
         if isinstance(lane, Float16Type):
             return f"(_Float16)({build(*(f'(float){n}' for n in names))})"
         return build(*names)
+
+    def _negated(self, kind: Attribute, names: Names) -> str:
+        """The sign bit, flipped: gcc makes -(a * b + c) a (-a * b) - c, whose zero is positive."""
+        wide = "f64" if isinstance(element(kind), Float64Type) else "f32"
+        if not isinstance(kind, VectorType):
+            return self._float(kind, 0, lambda a: f"irees_neg_{wide}({a})", names)
+        bits = self.vector(vector_name(f"i{wide[1:]}", lanes(kind)))
+        return f"({self.type(kind)})(({bits}){names[0]} ^ INT{wide[1:]}_MIN)"
 
     def _infix(self, op: Operation, symbol: str, names: Names) -> str:
         kind = op.results[0].type

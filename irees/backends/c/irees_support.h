@@ -90,6 +90,7 @@ IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
 #define IREES_FLOATS(T, U, NAME, COPYSIGN)                                                  \
   IREES_INLINE U NAME##_bits(T x) { U u; memcpy(&u, &x, sizeof u); return u; }              \
   IREES_INLINE T NAME##_of(U u) { T x; memcpy(&x, &u, sizeof x); return x; }                \
+  IREES_INLINE T irees_neg_##NAME(T x) { return NAME##_of(NAME##_bits(x) ^ (U)1 << (8 * sizeof(U) - 1)); } \
   IREES_INLINE T irees_maximum_##NAME(T a, T b) { return a == b ? NAME##_of(NAME##_bits(a) & NAME##_bits(b)) : (a > b || a != a) ? a : b; } \
   IREES_INLINE T irees_minimum_##NAME(T a, T b) { return a == b ? NAME##_of(NAME##_bits(a) | NAME##_bits(b)) : (a < b || a != a) ? a : b; } \
   IREES_INLINE T irees_maxnum_##NAME(T a, T b) { return (a > b || b != b) ? a : b; }        \

@@ -317,6 +317,28 @@ def test_libm(element):
     assert not wrong
 
 
+@pytest.mark.parametrize("fp", ["default", "strict"])
+@pytest.mark.parametrize("element", FLOATS)
+def test_a_negated_zero_is_negative(element, fp):
+    """gcc made -(x * x + x) a (-x * x) - x where it may contract: of x = -1 that is +0."""
+    kind = f"tensor<19x{element}>"
+    text = f"""
+    func.func @main(%x: {kind}, %o: {kind}) -> {kind} {{
+      %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}} ins(%x : {kind}) outs(%o : {kind}) {{
+      ^bb0(%a: {element}, %b: {element}):
+        %m = arith.mulf %a, %a : {element}
+        %s = arith.addf %m, %a : {element}
+        %n = arith.negf %s : {element}
+        linalg.yield %n : {element}
+      }} -> {kind}
+      return %r : {kind}
+    }}
+    """
+    x = np.full(19, -1, DTYPES[element])
+    assert np.signbit(irees.compile(text, fp=fp)(x, x).astype(np.float64)).all()
+
+
 def test_float_constants_keep_every_bit():
     numbers = {
         "f32": [0x7FC00001, 0x7F800000, 0xFF800000, 0x80000000, 0x00000001, 0x3DCCCCCD, 0x7F7FFFFF],
@@ -399,7 +421,7 @@ def test_every_identifier_is_of_a_closed_set():
 
 C_WORDS = set(
     """
-    static void const int int32_t int64_t uint8_t float for if goto done d workgroup scratch buffers
+    static void const int int32_t int64_t uint8_t INT32_MIN INT64_MIN float for if goto done d workgroup scratch buffers
     scalars rt pool parallel status trap failed call args arg_dims results result_dims owned alloc
     free NULL __attribute__ visibility default return
     """.split()
