@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from irees.analysis.dispatch_roles import is_root
@@ -57,6 +59,13 @@ def check(programs, options: Options | None, **of_pass: bool) -> None:
     expected = interpret(module, cases)
     if options is not None:
         run_phases(get_context(), module, options, to="global-opt")
+    form(module, **of_pass)
+    found = differences(interpret(module, cases), expected, cases)
+    assert not found, report(programs, found)
+
+
+def form(module: ModuleOp, **of_pass: bool) -> None:
+    """Runs the pass, and says what is wrong with the kernels."""
     before = computing(module)
     FormDispatchRegionsPass(**of_pass).apply(get_context(), module)
     module.verify()
@@ -75,8 +84,6 @@ def check(programs, options: Options | None, **of_pass: bool) -> None:
         assert not computing(module) - before
         outside = [op for op in module.walk() if is_root(op)]
     assert all(isinstance(op.parent_op(), DispatchRegionOp) for op in outside)
-    found = differences(interpret(module, cases), expected, cases)
-    assert not found, report(programs, found)
 
 
 @settings(max_examples=60 * FACTOR)
@@ -92,3 +99,92 @@ def test_the_rules_of_iree_keep_the_meaning(programs, chosen):
 @given(programs=modules(min_size=1, max_size=1, max_ops=8))
 def test_kernels_of_generics_keep_the_meaning(programs, one_tile_loop):
     check(programs, Options(), aggressive_fusion=True, one_tile_loop=one_tile_loop)
+
+
+SIZE = 16
+MAPS = {
+    "id": "affine_map<(d0, d1) -> (d0, d1)>",
+    "tr": "affine_map<(d0, d1) -> (d1, d0)>",
+    "row": "affine_map<(d0, d1) -> (d0)>",
+    "col": "affine_map<(d0, d1) -> (d1)>",
+    "one": "affine_map<(d0) -> (d0)>",
+}
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> str:
+    """
+    A function of many small ops that read each other's results: in order, transposed, by rows, as a
+    whole (one element, which any tile may need), or through an op that no kernel takes.
+    """
+    vector, matrix = f"tensor<{SIZE}xf32>", f"tensor<{SIZE}x{SIZE}xf32>"
+    types = {"%x": matrix, "%u": vector}
+    lines = ["%c0 = arith.constant 0 : index", f"%ev = tensor.empty() : {vector}"]
+    lines.append(f"%em = tensor.empty() : {matrix}")
+
+    def any_of(*wanted: str) -> str:
+        names = [name for name, kind in types.items() if kind in wanted]
+        return draw(st.sampled_from(names[-5:]))
+
+    def read(name: str, dest: str) -> str:
+        if dest == vector:
+            return MAPS["one"]
+        return MAPS[
+            draw(st.sampled_from(("id", "tr") if types[name] == matrix else ("row", "col")))
+        ]
+
+    for number in range(draw(st.integers(3, 14))):
+        name = f"%n{number}"
+        kind = draw(st.sampled_from(("map", "map", "reduce", "whole", "outside")))
+        source = any_of(vector, matrix)
+        if kind == "outside":
+            lines.append(f"{name} = util.optimization_barrier {source} : {types[source]}")
+            types[name] = types[source]
+            continue
+        if kind == "reduce":
+            source = any_of(matrix)
+            used, maps = [source], [read(source, matrix), MAPS["row"]]
+            dest, kinds = vector, '"parallel", "reduction"'
+            body = "%r = arith.maximumf %a0, %o : f32"
+        else:
+            dest = draw(st.sampled_from((matrix, types[source])))
+            used = [source, any_of(vector)] if kind == "map" else [source]
+            maps = [*(read(each, dest) for each in used), MAPS["id" if dest == matrix else "one"]]
+            kinds = '"parallel", "parallel"' if dest == matrix else '"parallel"'
+            other = any_of(vector, matrix)
+            at = "%c0, %c0" if types[other] == matrix else "%c0"
+            body = (
+                "%r = arith.addf %a0, %a1 : f32"
+                if kind == "map"
+                else f"%e = tensor.extract {other}[{at}] : {types[other]}\n"
+                "%r = arith.maximumf %a0, %e : f32"
+            )
+        args = ", ".join(f"%a{i}: f32" for i in range(len(used)))
+        ins = f"{', '.join(used)} : {', '.join(types[each] for each in used)}"
+        out = "%em" if dest == matrix else "%ev" if kind != "reduce" else "%u"
+        lines.append(
+            f"{name} = linalg.generic {{indexing_maps = [{', '.join(maps)}], "
+            f"iterator_types = [{kinds}]}} ins({ins}) outs({out} : {dest}) {{\n"
+            f"^bb0({args}, %o: f32):\n{body}\nlinalg.yield %r : f32\n}} -> {dest}"
+        )
+        types[name] = dest
+    names = [name for name in types if name.startswith("%n")]
+    results = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True))
+    if names[-1] not in results:
+        results.append(names[-1])
+    kinds = ", ".join(types[each] for each in results)
+    lines.append(f"return {', '.join(results)} : {kinds}")
+    body = "\n".join(lines)
+    return f"func.func @f(%x: {matrix}, %u: {vector}) -> ({kinds}) {{\n{body}\n}}\n"
+
+
+@settings(max_examples=150 * FACTOR)
+@given(graphs(), st.booleans(), st.booleans())
+def test_no_kernel_waits_for_itself(text, one_tile_loop, aggressive):
+    module = import_mlir(text)
+    random = np.random.default_rng(0)
+    shapes = (SIZE, SIZE), (SIZE,)
+    cases = [Case("f", tuple(random.normal(size=s).astype(np.float32) for s in shapes))]
+    expected = interpret(module, cases)
+    form(module, one_tile_loop=one_tile_loop, aggressive_fusion=aggressive)
+    assert differences(interpret(module, cases), expected, cases) == [], text
