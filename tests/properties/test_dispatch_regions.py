@@ -21,6 +21,9 @@ from irees.testing.oracles import Case, differences, interpret, report
 from irees.testing.profiles import load
 from irees.testing.strategies import module_text, modules
 from irees.transforms.dispatch_creation._tile_groups import is_cheap, is_dispatched
+from irees.transforms.dispatch_creation.clone_producers_into_dispatch_regions import (
+    CloneProducersIntoDispatchRegionsPass,
+)
 from irees.transforms.dispatch_creation.form_dispatch_regions import FormDispatchRegionsPass
 
 FACTOR = load()
@@ -60,6 +63,10 @@ def check(programs, options: Options | None, **of_pass: bool) -> None:
     if options is not None:
         run_phases(get_context(), module, options, to="global-opt")
     form(module, **of_pass)
+    found = differences(interpret(module, cases), expected, cases)
+    assert not found, report(programs, found)
+    CloneProducersIntoDispatchRegionsPass(of_pass["aggressive_fusion"]).apply(get_context(), module)
+    module.verify()
     found = differences(interpret(module, cases), expected, cases)
     assert not found, report(programs, found)
 

@@ -90,11 +90,14 @@ def make_region(group: Sequence[Operation], root: Operation | None = None) -> Di
     return region
 
 
-def clone_producers(region: DispatchRegionOp, is_cheap: Callable[[Operation], bool]) -> None:
-    """region uses cheap(x)  =>  region computes cheap(x) itself"""
+def clone_producers(region: DispatchRegionOp, is_wanted: Callable[[OpResult], bool]) -> None:
+    """region uses wanted(x)  =>  region computes wanted(x) itself"""
     block = region.body.block
     while True:
-        wanted = [v for v in captured_values(region) if isinstance(v, OpResult) and is_cheap(v.op)]
+        # The grid, which is a region of the op too, is computed on the host.
+        read = dict.fromkeys(v for o in block.ops for v in (*o.operands, *captured_values(o)))
+        outside = [v for v in read if isinstance(v, OpResult) and v.op.parent is not block]
+        wanted = [value for value in outside if is_wanted(value)]
         if not wanted:
             return
         for value in wanted:
@@ -108,6 +111,11 @@ def clone_producers(region: DispatchRegionOp, is_cheap: Callable[[Operation], bo
                     user.operands = [new if o is value else o for o in user.operands]
 
 
+def has_effects(op: Operation) -> bool:
+    """Whether an op may do more than compute."""
+    return op.name.split(".")[0] not in OF_VALUES and not is_side_effect_free(op)
+
+
 class Order:
     """
     What an op of a block must come after: what makes the values that it reads, also inside its
@@ -119,7 +127,7 @@ class Order:
         self.before: dict[Operation, Operation] = {}
         last: Operation | None = None
         for op in block.ops:
-            if op.name.split(".")[0] in OF_VALUES or is_side_effect_free(op):
+            if not has_effects(op):
                 continue
             if last is not None:
                 self.before[op] = last

@@ -177,6 +177,11 @@ def _is_contraction(op: Operation) -> bool:
     return isinstance(op, linalg.GenericOp) and is_contraction(op)
 
 
+def clone_cheap(region: DispatchRegionOp) -> None:
+    """Lets a kernel compute what is cheap itself."""
+    clone_producers(region, lambda value: is_cheap(value.op))
+
+
 def form_tile_regions(function: Operation) -> None:
     """Groups the ops of every block of a function; each kernel computes what is cheap itself."""
     for block in {o.parent_block(): None for o in function.walk() if is_dispatched(o)}:
@@ -198,9 +203,9 @@ def _form_in_block(block: Block) -> None:
     regions = [make_region(draft.ops) for draft in groups.drafts]
     sort_block(block, order)
     for region in regions:
-        clone_producers(region, is_cheap)
+        clone_cheap(region)
     for left in [o for o in block.ops if is_cheap(o)][::-1]:
         if not any(r.uses for r in left.results):
             Rewriter.erase_op(left)
         elif is_fill(left):
-            clone_producers(make_region([left]), is_cheap)
+            clone_cheap(make_region([left]))

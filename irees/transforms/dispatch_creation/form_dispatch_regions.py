@@ -6,7 +6,7 @@ ops with loops worth a kernel. Per block, from its end, each root opens a group 
 producers in; then each root, in order, pulls consumers in, and theirs; then producers again,
 now those too that make elements narrower, which rather end the kernel before. What is left is a
 root in a second sweep. What kernels compute again (fills, widening, small constants:
-`analysis/dispatch_roles.py`) stays outside, for a pass that clones it.
+`analysis/dispatch_roles.py`) stays outside, for `irees-clone-producers-into-dispatch-regions`.
 
 An op joins when its loops follow the outer parallel loops of the root in exactly one way, through
 every value that it shares with the group (`analysis/loop_mapping.py`): not when it reads a result
@@ -37,7 +37,7 @@ and fuse across loops that cannot be tiled together. Nor is their order, with th
 legality in their place: a norm then takes the residual addition away from the contraction before
 it, and BERT's 158 kernels write 184 tensors instead of 158 (GPT-2: 206 instead of 182).
 
-IREE: `FormDispatchRegions`, `CloneProducersIntoDispatchRegions`.
+IREE: `FormDispatchRegions`.
 """
 
 from __future__ import annotations
