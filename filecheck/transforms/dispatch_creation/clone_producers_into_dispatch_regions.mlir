@@ -1,5 +1,5 @@
 // RUN: irees opt %s -p irees-clone-producers-into-dispatch-regions | filecheck %s
-// RUN: irees opt %s -p 'irees-clone-producers-into-dispatch-regions{aggressive=true}' | filecheck %s --check-prefix=AGGRESSIVE
+// RUN: irees opt %s -p "irees-clone-producers-into-dispatch-regions{aggressive=true}" | filecheck %s --check-prefix=AGGRESSIVE
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 

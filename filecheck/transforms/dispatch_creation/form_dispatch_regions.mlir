@@ -1,7 +1,7 @@
-// RUN: xdsl-opt %s -p 'irees-form-dispatch-regions{one-tile-loop=true}' | filecheck %s --check-prefix=TILE
+// RUN: xdsl-opt %s -p "irees-form-dispatch-regions{one-tile-loop=true}" | filecheck %s --check-prefix=TILE
 // RUN: irees opt %s -p irees-form-dispatch-regions | filecheck %s
-// RUN: irees opt %s -p 'irees-form-dispatch-regions{aggressive-fusion=true}' | filecheck %s --check-prefix=AGGRESSIVE
-// RUN: irees opt %s -p 'irees-form-dispatch-regions{aggressive-fusion fuse-multi-use-producers=false}' | filecheck %s --check-prefix=ONE-USE
+// RUN: irees opt %s -p "irees-form-dispatch-regions{aggressive-fusion=true}" | filecheck %s --check-prefix=AGGRESSIVE
+// RUN: irees opt %s -p "irees-form-dispatch-regions{aggressive-fusion fuse-multi-use-producers=false}" | filecheck %s --check-prefix=ONE-USE
 
 // A row reduction takes its elementwise consumer along: both run over the same rows.
 // TILE-LABEL: func.func @rows
