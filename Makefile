@@ -8,7 +8,7 @@ COMPILER := $(shell command -v "$${IREES_CC:-$${CC:-clang}}" || command -v clang
 comma    := ,
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test prove test-models bench lint clean
+.PHONY: help demo test mutants prove test-models bench lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -18,6 +18,9 @@ demo: $(VENV)/.ready ## compile a ResNet exported from PyTorch, run it, compare
 
 test: $(VENV)/.ready ## all tests but the models
 	$(PYTEST) -n auto --ignore tests/models
+
+mutants: $(VENV)/.ready ## put known faults back one by one; the tests must notice each
+	$(BIN)/python tests/mutants/run.py
 
 prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs

@@ -57,6 +57,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
                 a("inline-custom-ops"),
+                a("erase-unused-results"),
+                a("raise-special-ops"),
                 a("decompose-selections"),
                 a("decompose-moves"),
                 a("decompose-packs"),
@@ -65,15 +67,15 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-fft"),
                 a("decompose-attention"),
                 a("decompose-exp-reduction"),
-                a("decompose-softmax"),
+                a("decompose-softmax", use_fusion=False),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
-                a("erase-unused-results"),
-                a("raise-special-ops"),
                 a("resolve-shaped-type-result-dims"),
                 a("insert-shape-checks"),
                 CanonicalizePass(),
                 CommonSubexpressionElimination(),
+                # Sizes are arithmetic by now: what is known of them must not hide in casts.
+                a("optimize-int-arithmetic"),
                 a("fold-unit-extent-dims"),
                 a("fold-constants"),
                 a("fuse-elementwise-ops"),
@@ -132,6 +134,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 ),
                 a("lower-gather"),
                 a("expand-math"),
+                a("cpu-check-resource-usage"),
             ),
             HOST | {"stream", "vector"},
         ),
@@ -140,7 +143,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
 
 OPTIONAL = frozenset(
     """
-    irees-erase-unused-results irees-raise-special-ops canonicalize cse
+    irees-erase-unused-results irees-raise-special-ops irees-optimize-int-arithmetic
+    canonicalize cse
     irees-fold-unit-extent-dims irees-fold-constants irees-fuse-elementwise-ops
     irees-pack-constant-operands irees-deduplicate-executables irees-lower-contractions
     """.split()

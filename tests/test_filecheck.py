@@ -18,7 +18,14 @@ def test_lit(folder):
     pytest.importorskip("lit")
     files = sorted(str(path) for path in folder.glob("*.mlir"))
     answer = subprocess.run(
-        [sys.executable, "-c", "from lit.main import main; main()", "-v", "--order=lexical", *files],
+        [
+            sys.executable,
+            "-c",
+            "from lit.main import main; main()",
+            "-v",
+            "--order=lexical",
+            *files,
+        ],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,

@@ -150,7 +150,9 @@ def test_every_pass_has_a_lit_file_and_every_lit_file_a_pass():
 
 
 def test_every_module_has_a_docstring():
-    missing = [short(path) for path in FILES if path.read_text() and not ast.get_docstring(tree(path))]
+    missing = [
+        short(path) for path in FILES if path.read_text() and not ast.get_docstring(tree(path))
+    ]
     assert not missing, "\n".join(missing)
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, TensorType, VectorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType, VectorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -451,8 +451,3 @@ def _constant_of(value: SSAValue) -> int | None:
     if isinstance(value.owner, arith.ConstantOp) and isinstance(value.owner.value, IntegerAttr):
         return value.owner.value.value.data
     return None
-
-
-def is_scalar(value: SSAValue) -> bool:
-    """Whether a value is an integer or an index, not a shaped value."""
-    return isinstance(value.type, IndexType) or width_of(value.type) is not None

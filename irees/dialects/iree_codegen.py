@@ -35,8 +35,21 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 
+class EntriesSyntax:
+    """The syntax of an attribute that is a dictionary: <{key = value}>."""
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return (parser.parse_attribute(),)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.entries)  # pyright: ignore
+
+
 @irdl_attr_definition
-class LoweringConfigAttr(ParametrizedAttribute):
+class LoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
     """Integers and lists of integers by name: tile sizes per loop, register blocks, ..."""
 
     name = "iree_codegen.lowering_config"
@@ -71,15 +84,6 @@ class LoweringConfigAttr(ParametrizedAttribute):
         """The integer stored under `key`, or None."""
         value = self.entries.data.get(key)
         return value.value.data if isinstance(value, IntegerAttr) else None
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            return (parser.parse_attribute(),)
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_attribute(self.entries)
 
 
 @irdl_attr_definition

@@ -6,8 +6,11 @@ Names are IREE's (`compiler/src/iree/compiler/Codegen/Dialect/GPU/IR`).
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Dialect, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
+
+from irees.dialects.iree_codegen import EntriesSyntax
 
 
 @irdl_attr_definition
@@ -17,4 +20,13 @@ class DerivedThreadConfigAttr(ParametrizedAttribute):
     name = "iree_gpu.derived_thread_config"
 
 
-IreeGpu = Dialect("iree_gpu", [], [DerivedThreadConfigAttr])
+@irdl_attr_definition
+class GpuLoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
+    """Tile sizes, `padding` and the like by name (IREE: iree_gpu.lowering_config)."""
+
+    name = "iree_gpu.lowering_config"
+
+    entries: DictionaryAttr
+
+
+IreeGpu = Dialect("iree_gpu", [], [DerivedThreadConfigAttr, GpuLoweringConfigAttr])

@@ -52,7 +52,7 @@ def _im2col(machine: Machine, op: Operation) -> Prepared:
 
         rest = iter(b["output_sizes"])
         nested = op.static_output_sizes.data
-        static = [[i.value.data for i in group] for group in nested]  # pyright: ignore
+        static = [list(group.get_values()) for group in nested]
         groups = [mixed(group, rest) for group in static]
         at = mesh(shape)
         coordinates: list[np.ndarray] = []

@@ -9,6 +9,8 @@ import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
+from irees.dialects.flow import DispatchOp
+from irees.dialects.stream import CmdDispatchOp
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters.machine import Machine, symbol_name
 from irees.interpreters.registry import Operands, Prepared, implements
@@ -83,8 +85,8 @@ def _align(machine: Machine, op: Operation) -> Prepared:
 
 def _function(machine: Machine, op: Operation) -> Operation:
     """The function that an entry point names."""
-    entry = op.properties["entry_point"]
-    assert isinstance(entry, SymbolRefAttr)
+    assert isinstance(op, DispatchOp | CmdDispatchOp)
+    entry = op.entry_point
     executable = machine.symbol(entry.root_reference.data, op)
     names = [part.data for part in entry.nested_references]
     if not names:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from irees.compiler import compile
 from irees.dialects import get_context
@@ -70,6 +71,23 @@ def differences(actual: Results, expected: Results, cases: Sequence[Case]) -> li
             if (wrong := mismatch(a, e, tolerance)) is not None:
                 found.append(f"@{case.name}, result {number}: {wrong}")
     return found
+
+
+def passes_agree(
+    text: str,
+    passes: Sequence[ModulePass],
+    *inputs: np.ndarray,
+    tolerances: tuple[Tolerance, ...] = (),
+) -> tuple[ModuleOp, list[str]]:
+    """The module after the passes, which verifies, and how @main differs from what it was."""
+    cases = [Case("main", inputs, tolerances)]
+    ctx = get_context()
+    module = import_mlir(text)
+    expected = interpret(module, cases)
+    for each in passes:
+        each.apply(ctx, module)
+        module.verify()
+    return module, differences(interpret(module, cases), expected, cases)
 
 
 def phases_agree(
@@ -174,16 +192,18 @@ def _read_all(read: int, deadline: float) -> bytes | None:
 
 
 def pipeline_agrees(
-    programs: Sequence[Program], *, compiled: bool = True, **options: Any
+    programs: Sequence[Program], *, phases: bool = True, compiled: bool = True, **options: Any
 ) -> list[str]:
     """
-    All of it for random programs: source = every phase = compiled (unless that is not wanted).
+    All of it for random programs: source = every phase = compiled (where these are wanted).
     Returns one line per difference.
     """
     module = import_mlir(module_text(programs))
     cases = [Case.of(p) for p in programs]
     expected = interpret(module, cases)
-    found = phases_agree(module.clone(), cases, expected, Options.make(**options))
+    found: list[str] = []
+    if phases:
+        found = phases_agree(module.clone(), cases, expected, Options.make(**options))
     if found or not compiled:
         return found
     return compiled_agrees(module, cases, expected, **options)

@@ -1,17 +1,18 @@
 """
 How long random tests run: `IREES_HYPOTHESIS_PROFILE` is `pr` (the default), `nightly` or `soak`.
 
-`pr` draws the same programs every time; the others draw new ones and keep failures in the example
-database. No example has a deadline: whatever runs native code is stopped from outside.
+`pr` draws the same programs every time, and so does `mutants`, which does not shrink what fails;
+the others draw new ones and keep failures in the example database. No example has a deadline:
+whatever runs native code is stopped from outside.
 """
 
 from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
-PROFILES = {"pr": 1, "nightly": 100, "soak": 10_000}
+PROFILES = {"pr": 1, "mutants": 1, "nightly": 100, "soak": 10_000}
 
 
 def load() -> int:
@@ -25,6 +26,7 @@ def load() -> int:
         database=None if factor == 1 else settings.default.database,  # pyright: ignore
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         print_blob=True,
+        phases=[Phase.generate] if name == "mutants" else list(Phase),
     )
     settings.load_profile(name)
     return factor

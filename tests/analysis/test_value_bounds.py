@@ -110,6 +110,36 @@ def test_quotients_of_intervals(divisor, least, most):
     assert not follows(facts, -q + most - 1)
 
 
+@pytest.mark.parametrize(
+    ("least", "floor", "ceil"), [(None, None, None), (0, True, None), (-9, None, None)]
+)
+def test_a_quotient_is_rounded_towards_zero(least, floor, ceil):
+    """It is the one rounded down where x >= 0, and neither where the sign of x is not known."""
+    assumed = "" if least is None else f"<umin = {least}, umax = 1000>"
+    start = "arith.addi %n, %c0" if least is None else f"util.assume.int %n{assumed}"
+    if least is not None and least < 0:
+        start = "arith.subi %m, %c9"
+    text = f"""
+    func.func @f(%n: index) -> (index, index, index) {{
+      %c0 = arith.constant 0 : index
+      %c3 = arith.constant 3 : index
+      %c9 = arith.constant 9 : index
+      %m = util.assume.int %n<umin = 0, umax = 1000> : index
+      %x = {start} : index
+      %q = arith.divsi %x, %c3 : index
+      %down = arith.floordivsi %x, %c3 : index
+      %up = arith.ceildivsi %x, %c3 : index
+      func.return %q, %down, %up : index, index, index
+    }}
+    """
+    q, down, up = values(text)
+    bounds = ValueBounds()
+    assert bounds.are_equal(q, down) is floor
+    assert bounds.are_equal(q, up) is ceil
+    assert bounds.compare(bounds.expression(down), "LE", bounds.expression(q)) is True
+    assert bounds.compare(bounds.expression(q), "LE", bounds.expression(up)) is True
+
+
 def test_integers_between_two_halves():
     x = Linear.of("x")
     assert contradictory([x * 2 - 1, x * -2 + 1])

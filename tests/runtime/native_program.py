@@ -45,7 +45,9 @@ MANIFEST: dict[str, Any] = {
             2,
             [tensor("f32", 4)],
             [tensor("f32", 4)],
-            traps=[{"message": "index {0} is outside 0..{1}", "loc": "a.mlir:3:4", "op": "cf.assert"}],
+            traps=[
+                {"message": "index {0} is outside 0..{1}", "loc": "a.mlir:3:4", "op": "cf.assert"}
+            ],
         ),
         *(
             function(

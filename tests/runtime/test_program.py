@@ -127,7 +127,11 @@ def test_torch_in_every_state():
     assert torch.equal(result, torch.full((4, 8), 2.0))
     assert torch.equal(add(torch.ones(8, 4).t(), tensor), result)
     assert add(torch.ones(0, 8), torch.ones(0, 8)).shape == (0, 8)
-    for wrong in (torch.ones(4, 8).double(), torch.ones(4, 8).to_sparse(), torch.ones(4, 8, device="meta")):
+    for wrong in (
+        torch.ones(4, 8).double(),
+        torch.ones(4, 8).to_sparse(),
+        torch.ones(4, 8, device="meta"),
+    ):
         with pytest.raises(ArgumentError):
             add(tensor, wrong)
 

@@ -50,7 +50,13 @@ def test_files(tmp_path):
     for name in ("x.npy", "x.bin"):
         (parsed,) = parse_values(f"2x3xf32=@{tmp_path}/{name}")
         np.testing.assert_array_equal(parsed, array)
-    for wrong in ("3x2xf32=@{}/x.npy", "2xf32=@{}/x.bin", "@{}/none.npy", "2xf32=@{}/none", "@{}/x.bin"):
+    for wrong in (
+        "3x2xf32=@{}/x.npy",
+        "2xf32=@{}/x.bin",
+        "@{}/none.npy",
+        "2xf32=@{}/none",
+        "@{}/x.bin",
+    ):
         with pytest.raises(ArgumentError):
             parse_values(wrong.format(tmp_path))
 

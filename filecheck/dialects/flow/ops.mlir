@@ -19,7 +19,7 @@ func.func @regions(%x: tensor<?xf32>, %n: index) -> (tensor<?xf32>, tensor<4xf32
 }
 func.func @dispatches(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
   flow.dispatch @k::@k(%n) : (index) -> ()
-  %0 = flow.dispatch @k::@k(%x, %n) {%n} : (tensor<?xf32>, index) -> tensor<?xf32>
+  %0 = flow.dispatch @k::@k(%x, %n) : (tensor<?xf32>, index) -> tensor<?xf32>{%n}
   %1:2 = flow.dispatch @k::@k() : () -> (tensor<4xf32>, tensor<4xi32>)
   return %0 : tensor<?xf32>
 }
@@ -36,5 +36,5 @@ func.func @dispatches(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
 // CHECK-NEXT:   }
 // CHECK:      func.func @dispatches
 // CHECK-NEXT:   flow.dispatch @k::@k(%n) : (index) -> ()
-// CHECK-NEXT:   %0 = flow.dispatch @k::@k(%x, %n) {%n} : (tensor<?xf32>, index) -> tensor<?xf32>
+// CHECK-NEXT:   %0 = flow.dispatch @k::@k(%x, %n) : (tensor<?xf32>, index) -> tensor<?xf32>{%n}
 // CHECK-NEXT:   %1, %2 = flow.dispatch @k::@k() : () -> (tensor<4xf32>, tensor<4xi32>)

@@ -20,7 +20,7 @@ util.func public @f(%arg0: index, %arg1: i64 {iree.abi.affinity = "x"}) -> (inde
 }
 util.func private @g(tensor<4xf32>) -> tensor<4xf32>
 util.func private @h(%arg0: tensor<4xf32>) -> %arg0 as tensor<4xf32> {
-  %0 = util.call @g(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = util.call @g(%arg0) : (tensor<4xf32>) -> %arg0
   util.return %0 : tensor<4xf32>
 }
 
@@ -44,7 +44,7 @@ util.func private @h(%arg0: tensor<4xf32>) -> %arg0 as tensor<4xf32> {
 // CHECK-NEXT:   }
 // CHECK-NEXT:   util.func private @g(tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:   util.func private @h(%arg0: tensor<4xf32>) -> %arg0 as tensor<4xf32> {
-// CHECK-NEXT:     %0 = util.call @g(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NEXT:     %0 = util.call @g(%arg0) : (tensor<4xf32>) -> %arg0
 // CHECK-NEXT:     util.return %0 : tensor<4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

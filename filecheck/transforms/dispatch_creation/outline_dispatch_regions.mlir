@@ -30,7 +30,7 @@ func.func @static(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK:       func.func @dynamic(%x: tensor<?xf32>)
 // CHECK:         %[[A:.*]] = tensor.dim %x
 // CHECK:         %[[B:.*]] = tensor.dim %x
-// CHECK:         flow.dispatch @dynamic_dispatch_0::@dynamic_dispatch_0(%x, %[[A]], %[[B]]) {%[[A]]} : (tensor<?xf32>, index, index) -> tensor<?xf32>
+// CHECK:         flow.dispatch @dynamic_dispatch_0::@dynamic_dispatch_0(%x, %[[A]], %[[B]]) : (tensor<?xf32>, index, index) -> tensor<?xf32>{%[[A]]}
 func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
   %d = tensor.dim %x, %c0 : tensor<?xf32>

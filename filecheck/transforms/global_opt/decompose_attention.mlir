@@ -9,7 +9,7 @@
 // CHECK:           arith.mulf
 // CHECK-NEXT:      math.tanh
 // CHECK:         linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[T]] : tensor<4x6xf32>)
-// CHECK:           arith.maximumf
+// CHECK:           arith.maxnumf
 // CHECK:           math.exp
 // CHECK:         %[[P:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<4x6xf32>)
 // CHECK:           arith.divf

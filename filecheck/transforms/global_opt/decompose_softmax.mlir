@@ -1,10 +1,11 @@
-// RUN: xdsl-opt %s -p irees-decompose-softmax | filecheck %s
+// RUN: xdsl-opt %s -p irees-decompose-softmax{use_fusion=false} | filecheck %s
+// RUN: xdsl-opt %s -p irees-decompose-softmax | filecheck %s --check-prefix FUSED
 
 // The largest of each row, the powers, their sum, the quotient.
 // CHECK-LABEL: func.func @rows
 // CHECK-NOT:     linalg.softmax
 // CHECK:         %[[M:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%{{.*}} : tensor<4xf32>)
-// CHECK:           arith.maximumf
+// CHECK:           arith.maxnumf
 // CHECK:         %[[E:.*]] = linalg.generic {{.*}} ins(%x, %[[M]] : tensor<4x8xf32>, tensor<4xf32>) outs(%{{.*}} : tensor<4x8xf32>)
 // CHECK:           arith.subf
 // CHECK-NEXT:      math.exp
@@ -13,6 +14,18 @@
 // CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%[[E]], %[[S]] : tensor<4x8xf32>, tensor<4xf32>) outs(%o : tensor<4x8xf32>)
 // CHECK:           arith.divf
 // CHECK:         func.return %[[R]]
+
+// Nothing as large as the row lies between the ops: the powers are computed twice.
+// FUSED-LABEL: func.func @rows
+// FUSED:         %[[M:.*]] = linalg.generic
+// FUSED:         %[[S:.*]] = linalg.generic {{.*}} ins(%x, %[[M]] : tensor<4x8xf32>, tensor<4xf32>) outs(%{{.*}} : tensor<4xf32>)
+// FUSED:           math.exp
+// FUSED:           arith.addf
+// FUSED:         %[[R:.*]] = linalg.generic {{.*}} ins(%x, %[[M]], %[[S]] : tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4x8xf32>)
+// FUSED:           math.exp
+// FUSED:           arith.divf
+// FUSED-NOT:     linalg.generic
+// FUSED:         func.return %[[R]]
 func.func @rows(%x: tensor<4x8xf32>, %o: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %r = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>) -> tensor<4x8xf32>
   return %r : tensor<4x8xf32>

@@ -142,3 +142,18 @@ func.func @topk(%x: tensor<9xf32>, %v: tensor<3xf32>, %i: tensor<3xi64>) -> tens
   } -> tensor<3xf32>, tensor<3xi64>
   return %r#0 : tensor<3xf32>
 }
+
+// What a body stores is seen elsewhere, so the accumulator that it stores stays.
+// CHECK-LABEL: func.func @stored
+// CHECK:         linalg.generic {{.*}} outs(%o, %p : tensor<4xi32>, tensor<4xi32>) {
+// CHECK:           memref.store
+func.func @stored(%x: tensor<4xi32>, %o: tensor<4xi32>, %p: tensor<4xi32>, %m: memref<4xi32>) -> tensor<4xi32> {
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xi32>) outs(%o, %p : tensor<4xi32>, tensor<4xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %i = linalg.index 0 : index
+    %s = arith.addi %a, %c : i32
+    memref.store %s, %m[%i] : memref<4xi32>
+    linalg.yield %a, %s : i32, i32
+  } -> (tensor<4xi32>, tensor<4xi32>)
+  return %r#0 : tensor<4xi32>
+}

@@ -107,3 +107,76 @@ func.func @no_comparator(%x: tensor<100xf32>) -> tensor<3xf32> {
   %v = tensor.extract_slice %s[0] [3] [1] : tensor<100xf32> to tensor<3xf32>
   return %v : tensor<3xf32>
 }
+
+// The best element and where it was.
+// CHECK-LABEL: func.func @argmin
+// CHECK-NOT:     linalg.generic
+// CHECK:         iree_linalg_ext.arg_compare dimension(0) ins(%x : tensor<?x4xi32>) outs(%v, %i : tensor<4xi32>, tensor<4xi64>) {
+// CHECK:           arith.cmpi slt
+func.func @argmin(%x: tensor<?x4xi32>, %v: tensor<4xi32>, %i: tensor<4xi64>) -> (tensor<4xi32>, tensor<4xi64>) {
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<?x4xi32>) outs(%v, %i : tensor<4xi32>, tensor<4xi64>) {
+  ^bb0(%a: i32, %best: i32, %at: i64):
+    %j = linalg.index 0 : index
+    %k = arith.index_cast %j : index to i64
+    %less = arith.cmpi slt, %a, %best : i32
+    %new = arith.minsi %a, %best : i32
+    %pos = arith.select %less, %k, %at : i64
+    linalg.yield %new, %pos : i32, i64
+  } -> (tensor<4xi32>, tensor<4xi64>)
+  return %r#0, %r#1 : tensor<4xi32>, tensor<4xi64>
+}
+
+// maximumf takes a NaN, ogt does not: no single comparator says both.
+// CHECK-LABEL: func.func @no_argmax_of_nan
+// CHECK:         linalg.generic
+func.func @no_argmax_of_nan(%x: tensor<8x4xf32>, %v: tensor<4xf32>, %i: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xi64>) {
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<8x4xf32>) outs(%v, %i : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%a: f32, %best: f32, %at: i64):
+    %j = linalg.index 0 : index
+    %k = arith.index_cast %j : index to i64
+    %more = arith.cmpf ogt, %a, %best : f32
+    %new = arith.maximumf %a, %best : f32
+    %pos = arith.select %more, %k, %at : i64
+    linalg.yield %new, %pos : f32, i64
+  } -> (tensor<4xf32>, tensor<4xi64>)
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xi64>
+}
+
+// Powers over their sum, as torch writes them, with dims of one element for what is reduced.
+// CHECK-LABEL: func.func @softmax
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[S:.*]] = linalg.softmax dimension(1) ins(%x : tensor<?x8xf32>) outs(%o : tensor<?x8xf32>)
+// CHECK:         func.return %[[S]]
+func.func @softmax(%x: tensor<?x8xf32>, %m0: tensor<?xf32>, %s0: tensor<?x1xf32>, %o: tensor<?x8xf32>, %n: index) -> tensor<?x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %m1 = linalg.fill ins(%lowest : f32) outs(%m0 : tensor<?xf32>) -> tensor<?xf32>
+  %m2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<?x8xf32>) outs(%m1 : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<?xf32>
+  %m = tensor.expand_shape %m2 [[0, 1]] output_shape [%n, 1] : tensor<?xf32> into tensor<?x1xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %m : tensor<?x8xf32>, tensor<?x1xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %e = arith.subf %a, %b : f32
+    linalg.yield %e : f32
+  } -> tensor<?x8xf32>
+  %e = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%d : tensor<?x8xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = math.exp %a : f32
+    linalg.yield %c : f32
+  } -> tensor<?x8xf32>
+  %s1 = linalg.fill ins(%zero : f32) outs(%s0 : tensor<?x1xf32>) -> tensor<?x1xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>], iterator_types = ["parallel", "reduction"]} ins(%e : tensor<?x8xf32>) outs(%s1 : tensor<?x1xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<?x1xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%e, %s : tensor<?x8xf32>, tensor<?x1xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %q = arith.divf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
+}

@@ -24,7 +24,7 @@ func.func @dispatch(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:    %[[R:.*]] = memref.alloc(%n) : memref<?xf32>
 // CHECK-NEXT:    stream.cmd.dispatch @k::@k(%x, %n, %[[R]]) : memref<?xf32>, index, memref<?xf32>
 func.func @dynamic(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
-  %r = flow.dispatch @k::@k(%x, %n) {%n} : (tensor<?xf32>, index) -> tensor<?xf32>
+  %r = flow.dispatch @k::@k(%x, %n) : (tensor<?xf32>, index) -> tensor<?xf32>{%n}
   return %r : tensor<?xf32>
 }
 
@@ -38,7 +38,7 @@ func.func @dynamic(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
 func.func @reshape(%x: tensor<?x4xf32>) -> (tensor<?xf32>, index) {
   %c0 = arith.constant 0 : index
   %d = tensor.dim %x, %c0 : tensor<?x4xf32>
-  %y = flow.dispatch @k::@k(%x) {%d} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y = flow.dispatch @k::@k(%x) : (tensor<?x4xf32>) -> tensor<?x4xf32>{%d}
   %r = tensor.collapse_shape %y [[0, 1]] : tensor<?x4xf32> into tensor<?xf32>
   return %r, %d : tensor<?xf32>, index
 }
@@ -137,7 +137,7 @@ func.func @resized_loop(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<?xf32>) {
     %d = tensor.dim %a, %c0 : tensor<?xf32>
     %m = arith.addi %d, %c1 : index
-    %b = flow.dispatch @k::@k(%a) {%m} : (tensor<?xf32>) -> tensor<?xf32>
+    %b = flow.dispatch @k::@k(%a) : (tensor<?xf32>) -> tensor<?xf32>{%m}
     scf.yield %b : tensor<?xf32>
   }
   return %r : tensor<?xf32>

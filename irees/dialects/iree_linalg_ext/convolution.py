@@ -30,6 +30,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.canonicalization import DATA_MOVEMENT
+
 from ..upstream._effects import DestinationStyleEffects
 from ..upstream.linalg.syntax import parse_operand_group, print_operand_group
 from .base import Clause, LinalgExtOperation, element_of, shape_of
@@ -199,7 +201,7 @@ class Im2colOp(LinalgExtOperation):
     offsets = var_operand_def(IndexType)
     static_offsets = prop_def(DenseArrayBase.constr(i64))
     output_sizes = var_operand_def(IndexType)
-    static_output_sizes = prop_def(ArrayAttr)
+    static_output_sizes = prop_def(ArrayAttr[DenseArrayBase])
     batch_pos = prop_def(DenseArrayBase.constr(i64))
     m_pos = prop_def(DenseArrayBase.constr(i64))
     k_pos = prop_def(DenseArrayBase.constr(i64))
@@ -223,7 +225,7 @@ class Im2colOp(LinalgExtOperation):
     )
     pad_value = opt_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), DATA_MOVEMENT)
 
     @property
     def inputs(self):
@@ -267,7 +269,7 @@ class Im2colOp(LinalgExtOperation):
             parser.Delimiter.SQUARE, lambda: index_list("output_sizes")
         )
         properties["static_output_sizes"] = ArrayAttr(
-            [ArrayAttr([IntegerAttr(v, i64) for v in group]) for group in nested]
+            [DenseArrayBase.from_list(i64, group) for group in nested]
         )
         for name in _POSITIONS:
             ints(name)
@@ -314,7 +316,7 @@ class Im2colOp(LinalgExtOperation):
         rest = list(self.output_sizes)
         for position, group in enumerate(self.static_output_sizes):
             printer.print_string(", " if position else "")
-            numbers = [index.value.data for index in group]  # type: ignore[attr-defined]
+            numbers = list(group.get_values())
             count = numbers.count(DYNAMIC_INDEX)
             print_dynamic_index_list(printer, DYNAMIC_INDEX, rest[:count], numbers)
             rest = rest[count:]

@@ -30,6 +30,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.canonicalization import DATA_MOVEMENT
+
 from ..upstream._effects import DestinationStyleEffects
 from ..upstream.linalg.syntax import parse_arrow_types, print_arrow_types
 from .base import (
@@ -162,7 +164,7 @@ class GatherOp(_Indexed):
     mask = opt_operand_def(ShapedType)
     output = operand_def(ShapedType)
     dimension_map = prop_def(DenseArrayBase.constr(i64))
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), DATA_MOVEMENT)
 
     @property
     def outputs(self):
@@ -235,7 +237,7 @@ class MapLoadOp(_Mapped):
     source = operand_def(ShapedType)
     output = operand_def(ShapedType)
     body = region_def("single_block")
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), DATA_MOVEMENT)
 
     def verify_(self) -> None:
         element = element_of(self.source)
@@ -258,7 +260,7 @@ class MapStoreOp(_Mapped):
     input = operand_def(ShapedType)
     output = operand_def(ShapedType)
     body = region_def("single_block")
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), DATA_MOVEMENT)
 
     def verify_(self) -> None:
         if element_of(self.input) != element_of(self.output):

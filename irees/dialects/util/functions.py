@@ -37,6 +37,8 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from .._shaped import SizedFunctionType, print_sized_function_type, tied_attr, verify_tied
+
 
 @irdl_op_definition
 class ReturnOp(IRDLOperation):
@@ -230,13 +232,13 @@ class FuncOp(IRDLOperation):
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Calls a `util.func` (IREE: util.call, without tied results)."""
+    """Calls a `util.func`; a result may be tied to an argument (IREE: util.call)."""
 
     name = "util.call"
     callee = prop_def(FlatSymbolRefAttrConstr)
     arguments = var_operand_def()
+    tied_operands = opt_prop_def(ArrayAttr)
     res = var_result_def()
-    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
 
     def __init__(
         self, callee: str, arguments: Sequence[SSAValue], result_types: Sequence[Attribute]
@@ -245,4 +247,32 @@ class CallOp(IRDLOperation):
             operands=[arguments],
             result_types=[result_types],
             properties={"callee": SymbolRefAttr(callee)},
+        )
+
+    def verify_(self) -> None:
+        verify_tied(self.tied_operands, len(self.res), len(self.arguments))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallOp:
+        callee = parser.parse_symbol_name()
+        names = parser.parse_comma_separated_list(
+            Parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        found = SizedFunctionType(parser, names)
+        op = cls(callee.data, found.operands, found.types)
+        op.tied_operands = tied_attr(found.tied)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.callee)
+        with printer.in_parens():
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        print_sized_function_type(
+            printer, self.arguments, [], self.res.types, [], self.tied_operands
         )

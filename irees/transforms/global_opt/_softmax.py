@@ -14,36 +14,66 @@ from irees.transforms.utils.tensors import (
     ScalarBuilder,
     TensorBuilder,
     accumulator_type,
+    constant,
     select_dims,
 )
 
 
 def softmax(
-    source: SSAValue, over: Sequence[int], sizes: Sequence[Size], out: SSAValue, b: TensorBuilder
+    source: SSAValue,
+    over: Sequence[int],
+    sizes: Sequence[Size],
+    out: SSAValue,
+    b: TensorBuilder,
+    *,
+    fused: bool = False,
 ) -> SSAValue:
-    """out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over some dims"""
+    """
+    out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over some dims
+
+    Where it is `fused`, the powers are computed twice instead of kept.
+    """
     rank = len(sizes)
     kept = [d for d in range(rank) if d not in over]
     whole, rows = AffineMap.identity(rank), select_dims(rank, kept)
     row_sizes = [sizes[d] for d in kept]
     # f16 and bf16 would lose in the sum what they can hold.
     wide, target = accumulator_type(element_type(source)), element_type(out)
-    lowest = b.filled(float("-inf"), wide, row_sizes)
+    # A NaN is no maximum, and makes its row NaN all the same: exp(NaN - max) is one.
+    nothing, zero = (b.insert(constant(n, wide)).results[0] for n in (-float("nan"), 0.0))
     (largest,) = b.compute(
         [source],
-        [lowest],
+        [b.fill(nothing, row_sizes)],
         [whole, rows],
-        lambda s, v: [s.op(arith.MaximumfOp, s.cast(v[0], wide), v[1])],
+        lambda s, v: [s.op(arith.MaxnumfOp, s.cast(v[0], wide), v[1])],
     )
+
+    def power(s: ScalarBuilder, v: Sequence[SSAValue]) -> SSAValue:
+        return s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))
+
+    if fused:
+        (total,) = b.compute(
+            [source, largest],
+            [b.fill(zero, row_sizes)],
+            [whole, rows, rows],
+            lambda s, v: [s.op(arith.AddfOp, power(s, v), v[2])],
+        )
+        (result,) = b.compute(
+            [source, largest, total],
+            [out],
+            [whole, rows, rows, whole],
+            lambda s, v: [s.cast(s.op(arith.DivfOp, power(s, v), v[2]), target)],
+        )
+        return result
     (powers,) = b.compute(
         [source, largest],
         [b.empty(wide, sizes)],
         [whole, rows, whole],
-        lambda s, v: [s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))],
+        lambda s, v: [power(s, v)],
     )
     (total,) = b.compute(
         [powers],
-        [b.filled(0, wide, row_sizes)],
+        [b.fill(zero, row_sizes)],
         [whole, rows],
         lambda s, v: [s.op(arith.AddfOp, v[0], v[1])],
     )

@@ -54,7 +54,7 @@ def groups_of(op: ext.Im2colOp) -> list[list[Size]]:
     rest = list(op.output_sizes)
     groups: list[list[Size]] = []
     for group in op.static_output_sizes:
-        static = [i.value.data for i in group]  # pyright: ignore
+        static = list(group.get_values())
         groups.append(mixed(static, rest))
         rest = rest[static.count(DYNAMIC_INDEX) :]
     return groups

@@ -7,13 +7,21 @@ out and one that it names are the same program.
 
     %r = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>)
   =>
-    %m = linalg.generic {maximumf over d1} ins(%x) outs(-inf : tensor<4xf32>)
+    %m = linalg.generic {maxnumf over d1} ins(%x) outs(NaN : tensor<4xf32>)
     %e = linalg.generic {exp(x - m)} ins(%x, %m) outs(tensor<4x8xf32>)
     %s = linalg.generic {addf over d1} ins(%e) outs(0 : tensor<4xf32>)
     %r = linalg.generic {e / s} ins(%e, %s) outs(%o)
 
-f16 and bf16 are computed in f32 and rounded once. A softmax of memrefs is left alone.
-MLIR: `linalg::SoftmaxOp::decomposeOperation`.
+That is `use-fusion=false`, which the pipeline takes, because a kernel keeps its row where it is
+small. With `use-fusion` the powers are computed again where they are divided, so that nothing as
+large as the row lies between the ops:
+
+    %s = linalg.generic {addf(exp(x - m)) over d1} ins(%x, %m) outs(0 : tensor<4xf32>)
+    %r = linalg.generic {exp(x - m) / s} ins(%x, %m, %s) outs(%o)
+
+A producer of %x is not computed again, whatever it is: it may be a gather. f16 and bf16 are
+computed in f32 and rounded once. A softmax of memrefs is left alone. MLIR:
+`linalg::SoftmaxOp::decomposeOperation`; IREE: `iree-codegen-decompose-softmax`.
 """
 
 from __future__ import annotations
@@ -38,8 +46,11 @@ from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder
 
 
+@dataclass
 class DecomposeSoftmax(RewritePattern):
     """softmax(x)  =>  exp(x - max(x)) / sum(exp(x - max(x)))"""
+
+    use_fusion: bool
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SoftmaxOp, rewriter: PatternRewriter) -> None:
@@ -49,7 +60,8 @@ class DecomposeSoftmax(RewritePattern):
             return
         builder = TensorBuilder(op)
         sizes = dims(op.input, builder)
-        result = softmax(op.input, [op.dimension.value.data], sizes, op.output, builder)
+        over = [op.dimension.value.data]
+        result = softmax(op.input, over, sizes, op.output, builder, fused=self.use_fusion)
         rewriter.replace(op, [], [result])
 
 
@@ -59,5 +71,8 @@ class DecomposeSoftmaxPass(ModulePass):
 
     name = "irees-decompose-softmax"
 
+    use_fusion: bool = True
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        PatternRewriteWalker(DecomposeSoftmax(), apply_recursively=False).rewrite_module(op)
+        pattern = DecomposeSoftmax(self.use_fusion)
+        PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)

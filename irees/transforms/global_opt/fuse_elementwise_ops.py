@@ -35,11 +35,10 @@ from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.elementwise_fusion import fuse
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import (
-    generic,
     is_parallel,
-    iterators,
     maps,
 )
+from irees.transforms.utils.unused_results import without_unused_inputs
 
 MOVEMENT = frozenset(
     ("arith.extf", "arith.extsi", "arith.extui", "linalg.yield", "arith.index_cast")
@@ -108,46 +107,15 @@ def inline_scalars(op: linalg.GenericOp) -> bool:
     return False
 
 
-def drop_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp:
-    """generic without the inputs that its body does not read, where loops keep their bounds"""
-    keep = [True] * len(op.inputs)
-    indexing = maps(op)
-    loops = len(iterators(op))
-    for position in range(len(op.inputs)):
-        if op.body.block.args[position].uses:
-            continue
-        rest = [m for i, m in enumerate(indexing) if i != position and (i >= len(keep) or keep[i])]
-        if (
-            AffineMap(loops, 0, tuple(e for m in rest for e in m.results)).inverse_permutation()
-            is not None
-        ):
-            keep[position] = False
-    if all(keep):
-        return op
-    block = op.body.block
-    for position in reversed(range(len(keep))):
-        if not keep[position]:
-            block.erase_arg(block.args[position])
-    new = generic(
-        [v for v, k in zip(op.inputs, keep, strict=True) if k],
-        op.outputs,
-        [m for i, m in enumerate(indexing) if i >= len(keep) or keep[i]],
-        iterators(op),
-        op.detach_region(op.body),
-    )
-    new.attributes.update(op.attributes)
-    new.location = op.location
-    Rewriter.insert_op(new, InsertPoint.before(op))
-    Rewriter.replace_op(op, [], new.results)
-    return new
-
-
 def fuse_into(op: linalg.GenericOp) -> linalg.GenericOp:
     """Pulls producers into one op until none fits."""
     while True:
         while inline_scalars(op):
             pass
-        op = drop_unused_inputs(op)
+        smaller = without_unused_inputs(op)
+        if smaller is not None:
+            Rewriter.replace_op(op, smaller)
+            op = smaller
         for position, value in enumerate(op.inputs):
             producer = value.owner
             if not isinstance(producer, linalg.GenericOp) or not fusable(producer, op, position):

@@ -1,5 +1,5 @@
 """
-Recognises a top-k that is written as a sort and a slice.
+Recognises ops that frameworks write out: topk, arg_compare, softmax.
 
 torch.topk arrives as a full sort of values and positions of which only the first k are
 kept. A top-k needs one pass and k places instead of n log n work and n.
@@ -15,6 +15,20 @@ when every use of the sort is such a slice of the same constant k, static and sm
 beside the row (an insertion costs k), and when a second operand counts along the dim. A
 sort of which anything else is used stays a sort. StableHLO input: IREE's
 `IotaSortSliceIsTopK`.
+
+A reduction that carries the best element and where it was is an `iree_linalg_ext.arg_compare`:
+
+    %v, %i = linalg.generic {c = x > best; c ? x : best, c ? d1 : where} ins(%x) outs(%b, %w)
+  =>
+    %v, %i = iree_linalg_ext.arg_compare dimension(1) ins(%x) outs(%b, %w) {ogt}
+
+but not where the value is a `maximumf`: that takes a NaN, which wins no comparison, so value and
+index come from two orders. Powers over their sum, less the largest, are a `linalg.softmax`:
+
+    %m = max(%x); %e = exp(%x - %m); %r = %e / sum(%e)  =>  %r = linalg.softmax dimension(1) ins(%x)
+
+of f32 and f64: a softmax of smaller floats is computed in f32, and so is not the same. IREE:
+`iree-global-opt-raise-special-ops`.
 """
 
 from __future__ import annotations
@@ -30,8 +44,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.global_opt._raise_reductions import raise_arg_compare, raise_softmax
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, dims
+from irees.transforms.utils.unused_results import erase_dead_code
 
 MAX_K = 256
 
@@ -135,10 +151,14 @@ def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:
 
 @dataclass(frozen=True)
 class RaiseSpecialOpsPass(ModulePass):
-    """A sort of which the first k are used becomes a top-k."""
+    """What is a topk, an arg_compare or a softmax becomes one op."""
 
     name = "irees-raise-special-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, ext.SortOp)]:
             raise_topk(inner)
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+            block = inner.parent
+            if block is not None and (raise_arg_compare(inner) or raise_softmax(inner)):
+                erase_dead_code(block, Rewriter.erase_op)

@@ -7,7 +7,7 @@ Everything here reads an op through xDSL's `LinalgStructuredOperation`, so named
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -111,30 +111,6 @@ def copy_region(element_types: Sequence[Attribute], source: int, target_type: At
     return Region(block)
 
 
-def inline_body(
-    block: Block,
-    arguments: Sequence[SSAValue],
-    insert: Callable[[Operation], Operation],
-    index_of: Callable[[int], SSAValue] | None = None,
-) -> list[SSAValue]:
-    """
-    Copies the ops of a structured body through `insert`, with block arguments replaced.
-
-    `index_of` gives the value of `linalg.index` per loop (None keeps the ops). Returns
-    the yielded values.
-    """
-    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
-    for op in block.ops:
-        if isinstance(op, linalg.YieldOp):
-            return [mapping.get(v, v) for v in op.operands]
-        if isinstance(op, linalg.IndexOp) and index_of is not None:
-            mapping[op.result] = index_of(op.dim.value.data)
-            continue
-        copy = op.clone(value_mapper=mapping)
-        insert(copy)
-    raise AssertionError("a structured body ends in linalg.yield")
-
-
 def is_zero_fill(op: linalg.GenericOp) -> bool:
     """Whether an op only writes +0 to every element of its one output."""
     if op.inputs or len(op.outputs) != 1 or not is_parallel(op):
@@ -196,16 +172,6 @@ def linear_form(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
     return None
 
 
-def substitute(expr_map: AffineMap, values: Mapping[int, AffineExpr], num_dims: int) -> AffineMap:
-    """The map with each dim replaced, over `num_dims` new dims."""
-    replacements = [values.get(i, AffineExpr.dimension(i)) for i in range(expr_map.num_dims)]
-    return AffineMap(
-        num_dims,
-        0,
-        tuple(e.replace_dims_and_symbols(replacements, []) for e in expr_map.results),
-    )
-
-
 def captured_values(op: Operation) -> list[SSAValue]:
     """Values used in the regions of an op but defined outside it, in order, once each."""
     found: dict[SSAValue, None] = {}
@@ -226,8 +192,3 @@ def _inside(node: Operation | Block, op: Operation) -> bool:
             return True
         current = current.parent
     return False
-
-
-def is_elementwise_constant(value: SSAValue) -> bool:
-    """Whether a value is an `arith.constant`."""
-    return isinstance(value.owner, arith.ConstantOp)

@@ -14,6 +14,7 @@ from typing import Any
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyFloat,
     DenseArrayBase,
     FloatAttr,
@@ -122,9 +123,13 @@ class TensorBuilder(IndexBuilder):
 
     def filled(self, number: float, element: Attribute, sizes: Sequence[Size]) -> SSAValue:
         """A tensor of these sizes with one number everywhere."""
-        init = self.empty(element, sizes)
-        identity = AffineMap.identity(len(sizes))
-        return self.compute([], [init], [identity], lambda b, _: [b.number(number, element)])[0]
+        value = self.insert(constant(number, element)).results[0]
+        return self.fill(value, sizes)
+
+    def fill(self, value: SSAValue, sizes: Sequence[Size]) -> SSAValue:
+        """linalg.fill of a tensor of these sizes."""
+        init = self.empty(value.type, sizes)
+        return self.insert(linalg.FillOp([value], [init], [init.type])).results[0]
 
     def compute(
         self,
@@ -154,6 +159,22 @@ class TensorBuilder(IndexBuilder):
             return value
         assert isinstance(kind, TensorType)
         return self.insert(tensor.CastOp(value, kind)).results[0]
+
+    def index(self, value: SSAValue) -> SSAValue:
+        """An integer as an index."""
+        if isinstance(value.type, IndexType):
+            return value
+        return self.insert(arith.IndexCastOp(value, IndexType())).results[0]
+
+    def extract_slice(
+        self, source: SSAValue, offsets: Sequence[Size], sizes: Sequence[Size]
+    ) -> SSAValue:
+        """tensor.extract_slice with unit strides."""
+        shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
+        kind = TensorType(element_type(source), shape)
+        return self.insert(
+            tensor.ExtractSliceOp(source, offsets, sizes, [1] * len(sizes), kind)
+        ).results[0]
 
     def insert_slice(
         self, source: SSAValue, target: SSAValue, offsets: Sequence[Size], sizes: Sequence[Size]

@@ -123,42 +123,53 @@ class MergeEqualGenericResults(RewritePattern):
             first.setdefault(key, i)
 
 
+def without_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp | None:
+    """
+    generic ins(%read, %unread, %read)  =>  generic ins(%read)
+
+    Returns the new op with the old one's body, not yet in its place; None if all are needed.
+    """
+    indexing, block = maps(op), op.body.block
+    first: dict[tuple[object, ...], int] = {}
+    keep: list[int] = []
+    for i, value in enumerate(op.inputs):
+        key = (value, str(indexing[i]))
+        if key in first:
+            continue
+        rest = [m for k, m in enumerate(indexing) if k != i and (k > i or k in keep)]
+        if not block.args[i].uses and bounds_every_loop(op, rest):
+            continue
+        first[key] = i
+        keep.append(i)
+    if len(keep) == len(op.inputs):
+        return None
+    for i in reversed(range(len(op.inputs))):
+        if i in keep:
+            continue
+        twin = first.get((op.inputs[i], str(indexing[i])))
+        if twin is not None:
+            block.args[i].replace_all_uses_with(block.args[twin])
+        block.erase_arg(block.args[i])
+    new = generic(
+        [op.inputs[i] for i in keep],
+        op.outputs,
+        [*(indexing[i] for i in keep), *indexing[len(op.inputs) :]],
+        iterators(op),
+        op.detach_region(op.body),
+    )
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    return new
+
+
 class EraseUnusedGenericInputs(RewritePattern):
     """generic ins(%read, %unread, %read)  =>  generic ins(%read)"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: linalg.GenericOp, rewriter: PatternRewriter, /) -> None:
-        indexing, block = maps(op), op.body.block
-        first: dict[tuple[object, ...], int] = {}
-        keep: list[int] = []
-        for i, value in enumerate(op.inputs):
-            key = (value, str(indexing[i]))
-            if key in first:
-                continue
-            rest = [m for k, m in enumerate(indexing) if k != i and (k > i or k in keep)]
-            if not block.args[i].uses and bounds_every_loop(op, rest):
-                continue
-            first[key] = i
-            keep.append(i)
-        if len(keep) == len(op.inputs):
-            return
-        for i in reversed(range(len(op.inputs))):
-            if i in keep:
-                continue
-            twin = first.get((op.inputs[i], str(indexing[i])))
-            if twin is not None:
-                rewriter.replace_all_uses_with(block.args[i], block.args[twin])
-            rewriter.erase_block_argument(block.args[i])
-        new = generic(
-            [op.inputs[i] for i in keep],
-            op.outputs,
-            [*(indexing[i] for i in keep), *indexing[len(op.inputs) :]],
-            iterators(op),
-            rewriter.move_region_contents_to_new_regions(op.body),
-        )
-        new.attributes.update(op.attributes)
-        new.location = op.location
-        rewriter.replace(op, new)
+        new = without_unused_inputs(op)
+        if new is not None:
+            rewriter.replace(op, new)
 
 
 class EraseUnusedSortOperands(RewritePattern):

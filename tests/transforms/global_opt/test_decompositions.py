@@ -7,12 +7,25 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import irees
 from irees.errors import UnsupportedError
 from irees.frontends.mlir import import_mlir
-from irees.testing.oracles import Case, compiled_results, differences, interpret, phases_agree
+from irees.testing import profiles
+from irees.testing.oracles import (
+    Case,
+    compiled_results,
+    differences,
+    interpret,
+    passes_agree,
+    phases_agree,
+)
 from irees.testing.tolerances import EXACT, Tolerance, reassociated, ulps
+from irees.transforms import load_pass
+
+FACTOR = profiles.load()
 
 DTYPES = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
@@ -58,6 +71,29 @@ func.func @main(%x: {kind}, %o: {kind}) -> {kind} {{
     x = normal(shape, element)
     (result,) = agree(text, x, np.zeros_like(x), tolerance=ulps(16))
     assert np.allclose(result.astype(np.float64).sum(axis=dim), 1, atol=0.02)
+
+
+@settings(max_examples=40 * FACTOR)
+@given(st.data())
+def test_softmax_is_the_same_with_and_without_fusion(data):
+    sizes = st.sampled_from([1, 2, 3, 17, 64])
+    shape = tuple(data.draw(sizes) for _ in range(data.draw(st.integers(1, 3))))
+    dim, dynamic = data.draw(st.integers(0, len(shape) - 1)), data.draw(st.booleans())
+    kind = tensor(shape, "f32", dynamic)
+    text = f"""
+func.func @main(%x: {kind}, %o: {kind}) -> {kind} {{
+  %r = linalg.softmax dimension({dim}) ins(%x : {kind}) outs(%o : {kind}) -> {kind}
+  return %r : {kind}
+}}
+"""
+    # Large numbers overflow exp unless the largest is taken off first.
+    x = normal(shape, seed=data.draw(st.integers(0, 99))) * data.draw(st.sampled_from([1, 1000]))
+    for number in data.draw(st.lists(st.sampled_from([np.inf, -np.inf, np.nan, 88.0]), max_size=2)):
+        x.flat[data.draw(st.integers(0, x.size - 1))] = number
+    for use_fusion in (False, True):
+        passes = [load_pass("irees-decompose-softmax")(use_fusion=use_fusion)]
+        _, wrong = passes_agree(text, passes, x, np.zeros_like(x), tolerances=(ulps(16),))
+        assert wrong == []
 
 
 def test_softmax_of_infinities():

@@ -102,3 +102,27 @@ flow.executable @no_config {
     }
   }
 }
+
+// A row of 1 MiB between two ops is no error, and not on the stack: it is scratch memory.
+// CHECK-LABEL: flow.executable @large_row
+// CHECK:         scf.forall
+// CHECK-NOT:     memref.alloca
+// CHECK:         memref.alloc() : memref<1x262144xf32>
+flow.executable @large_row {
+  builtin.module {
+    func.func @large_row(%x: memref<32x262144xf32>, %y: memref<32x262144xf32>) {
+      %t = memref.alloc() : memref<32x262144xf32>
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<32x262144xf32>) outs(%t : memref<32x262144xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{group = 0, workgroup = [1, 0]}>} {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.negf %a : f32
+        linalg.yield %c : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%t : memref<32x262144xf32>) outs(%y : memref<32x262144xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{group = 0, workgroup = [1, 0]}>} {
+      ^bb0(%a: f32, %b: f32):
+        %c = math.exp %a : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}

@@ -1,12 +1,13 @@
 // RUN: irees opt %s -p irees-gpu-check-resource-usage | filecheck %s
+// RUN: irees opt %s -p "irees-gpu-check-resource-usage{limit=512}" | filecheck %s
 // RUN: not irees opt %s -p "irees-gpu-check-resource-usage{limit=511}" 2>&1 | filecheck %s --check-prefix TOO-MUCH
 
-// TOO-MUCH: gpu_check_resource_usage.mlir:8:3: error: func.func: uses 512 bytes of shared memory; exceeded the limit of 511 bytes
+// TOO-MUCH: gpu_check_resource_usage.mlir:9:3: error: func.func: uses 512 bytes of shared memory; exceeded the limit of 511 bytes
 
 // An index takes eight bytes; private memory is not shared.
 // CHECK-LABEL: func.func @fits
   func.func @fits() {
-    %a = memref.alloc() : memref<64xindex, #gpu.address_space<workgroup>>
+    %a = memref.alloc() : memref<8x8xindex, #gpu.address_space<workgroup>>
     %b = memref.alloc() : memref<65536xf32, #gpu.address_space<private>>
     return
   }

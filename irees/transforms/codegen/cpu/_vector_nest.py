@@ -10,17 +10,14 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
     MemRefType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.transforms.codegen.cpu._invariants import invariants
+from irees.transforms.utils.combiners import COMBINERS, combine, neutral_element
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -42,25 +39,6 @@ from irees.transforms.utils.structured import (
     loop_sources,
     maps,
 )
-
-COMBINERS = {
-    "arith.addf": "add",
-    "arith.mulf": "mul",
-    "arith.maximumf": "maximumf",
-    "arith.minimumf": "minimumf",
-    "arith.maxnumf": "maxnumf",
-    "arith.minnumf": "minnumf",
-    "arith.addi": "add",
-    "arith.muli": "mul",
-    "arith.maxsi": "maxsi",
-    "arith.minsi": "minsi",
-    "arith.maxui": "maxui",
-    "arith.minui": "minui",
-    "arith.andi": "and",
-    "arith.ori": "or",
-    "arith.xori": "xor",
-}
-"""Ops that may be applied in any order, with their `vector.reduction` kind."""
 
 ACCUMULATORS = 4
 
@@ -429,46 +407,3 @@ class Nest:
             mine = [Lane(a, Kind.UNIFORM) for a in body.arguments]
             scalars = body([r.value for r in self._apply(mine, {**ivs, axis: iv}, inner, 1)])
         return [*vectors, *scalars]
-
-
-def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
-    """The combiner applied to two accumulators."""
-    return type(combiner).create(
-        operands=[lhs, rhs],
-        result_types=[lhs.type],
-        properties=dict(combiner.properties),
-        attributes=dict(combiner.attributes),
-    )
-
-
-def neutral_element(combiner: Operation) -> arith.ConstantOp:
-    """The constant that a combiner leaves every value unchanged by."""
-    element: Attribute = combiner.results[0].type
-    name = COMBINERS[combiner.name]
-    if isinstance(element, IntegerType | IndexType):
-        width = element.width.data if isinstance(element, IntegerType) else 64
-        values = {
-            "add": 0,
-            "mul": 1,
-            "or": 0,
-            "xor": 0,
-            "and": -1,
-            "maxui": 0,
-            "minui": -1,
-            "maxsi": -(1 << (width - 1)),
-            "minsi": (1 << (width - 1)) - 1,
-        }
-        value = values[name]
-        if width == 1:
-            value = value & 1
-        return arith.ConstantOp(IntegerAttr(value, element))
-    inf = float("inf")
-    floats = {
-        "add": -0.0,
-        "mul": 1.0,
-        "maximumf": -inf,
-        "minimumf": inf,
-        "maxnumf": float("nan"),
-        "minnumf": float("nan"),
-    }
-    return arith.ConstantOp(FloatAttr(floats[name], element))

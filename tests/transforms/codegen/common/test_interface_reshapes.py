@@ -75,7 +75,7 @@ class Case:
 def cases(draw, store: bool, split: bool) -> Case:
     """A slice of a binding, and a reshape of it; `split` says that the binding gets more dims."""
     t = Text()
-    shape, dims, sizes, offsets = [], [], [], []
+    shape, dims, sizes, offsets, strides = [], [], [], [], []
     size_names, offset_names, kept, groups = [], [], [], []
     for d in range(draw(st.integers(1, 4))):
         role = draw(st.sampled_from(["full", "full", "same number", "part", "dropped"]))
@@ -87,7 +87,10 @@ def cases(draw, store: bool, split: bool) -> Case:
             before, after = (
                 draw(st.sampled_from([inner, 1])) * draw(st.integers(0, 2)) for _ in range(2)
             )
-        total = before + size + after
+        # Every other element: what is between them must stay as it is.
+        stride = draw(st.sampled_from([1, 1, 1, 2])) if role == "part" and size else 1
+        strides.append(stride)
+        total = before + (size - 1) * stride + 1 + after if size else before + after
         shape.append(total)
         dynamic = draw(st.booleans())
         dims.append(t.constant(total) if dynamic else None)
@@ -139,7 +142,7 @@ def cases(draw, store: bool, split: bool) -> Case:
     inner_kind, outer_kind = kind(value, value_dynamic), kind(other, other_dynamic)
     where = (
         f"offsets = [{', '.join(offset_names)}], sizes = [{', '.join(size_names)}], "
-        f"strides = [{', '.join('1' for _ in shape)}]"
+        f"strides = {strides}"
     )
     # What has more dims is expanded from what has fewer.
     expands = split != store
@@ -162,7 +165,9 @@ def cases(draw, store: bool, split: bool) -> Case:
         ]
     lines = "\n  ".join([*t.lines, *body])
     text = f"{LAYOUT}func.func @main({arguments}){result} {{\n  {lines}\n}}\n"
-    place = tuple(slice(o, o + n) for o, n in zip(offsets, sizes))
+    place = tuple(
+        slice(o, o + (n - 1) * s + 1 if n else o, s) for o, n, s in zip(offsets, sizes, strides)
+    )
     return Case(text, t.constants, shape, place, other)
 
 

@@ -1,9 +1,8 @@
 """
-The `stream` dialect: the host program on buffers.
+What the host program does with buffers.
 
 After the stream phase the host works on memrefs: one arena is allocated, values are
-views of it, and `stream.cmd.dispatch` runs a kernel on them. IREE's dialect of the same
-name has timepoints and resources with lifetimes; a single CPU needs neither.
+views of it, and `stream.cmd.dispatch` runs a kernel on them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Dialect, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
@@ -37,4 +36,4 @@ class CmdDispatchOp(IRDLOperation):
         super().__init__(operands=[arguments], properties={"entry_point": entry_point})
 
 
-Stream = Dialect("stream", [CmdDispatchOp], [])
+OPS: list[type[Operation]] = [CmdDispatchOp]

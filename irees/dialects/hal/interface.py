@@ -1,11 +1,10 @@
 """
-The `hal` dialect, as far as dispatches use it: the bindings and constants of a dispatch.
+The bindings and constants of a dispatch.
 
 A dispatch function of IREE takes no arguments. It asks for its buffers by binding number
 (`hal.interface.binding.subspan`) and for its dynamic dims by ordinal
 (`hal.interface.constant.load`). irees' own pipeline passes both as arguments; passes that work
-on dispatches take either. Names and syntax are IREE's
-(`compiler/src/iree/compiler/Dialect/HAL/IR`).
+on dispatches take either.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i32,
 )
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -286,4 +285,4 @@ class InterfaceBindingSubspanOp(IRDLOperation):
 
 OPS: list[type[Operation]] = [InterfaceConstantLoadOp, InterfaceBindingSubspanOp]
 
-Hal = Dialect("hal", OPS, [PipelineBindingAttr, PipelineLayoutAttr])
+ATTRS: list[type[Attribute]] = [PipelineBindingAttr, PipelineLayoutAttr]

@@ -1,9 +1,8 @@
 """
-The `flow` dialect: dispatches as seen from the host, on tensors.
+Dispatches as seen from the host, on tensors.
 
 `flow.dispatch.region` groups the ops that become one kernel; outlining turns it into a
-`flow.executable` and a `flow.dispatch` that calls it. Names are IREE's
-(`compiler/src/iree/compiler/Dialect/Flow/IR`).
+`flow.executable` and a `flow.dispatch` that calls it.
 """
 
 from __future__ import annotations
@@ -11,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     IndexType,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -31,6 +32,18 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, Pure, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from .._shaped import (
+    SizedFunctionType,
+    parse_entry_points,
+    parse_workload,
+    print_entry_points,
+    print_sized_function_type,
+    print_workload,
+    tied_attr,
+    verify_tied,
+)
 
 
 @irdl_op_definition
@@ -153,22 +166,26 @@ class DispatchOp(IRDLOperation):
     """
     Calls an executable's function on tensors and scalars (IREE: `flow.dispatch`).
 
-    `result_dims` are the dynamic dims of all results, in order. The function takes the
-    arguments, then one writable dispatch tensor for each result.
+    `argument_dims` and `result_dims` are the dynamic dims of all arguments and results, in order,
+    written behind each type; a result that is tied to an argument takes its storage. The function
+    takes the arguments, then one writable dispatch tensor for each result. irees' own dispatches
+    give no `argument_dims`: the function gets the dims that it needs as arguments.
+
+        flow.dispatch @e::@f(%x, %n) : (tensor<?xf32>{%n}, index) -> tensor<4x?xf32>{%m}
+        flow.dispatch @e::@g(%x) : (tensor<4xf32>) -> %x
     """
 
     name = "flow.dispatch"
 
-    entry_point = prop_def(SymbolRefAttr)
+    workload = var_operand_def()
     arguments = var_operand_def()
+    argument_dims = var_operand_def(IndexType)
     result_dims = var_operand_def(IndexType)
+    entry_points = prop_def(ArrayAttr[SymbolRefAttr])
+    tied_operands = opt_prop_def(ArrayAttr)
     res = var_result_def()
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = (
-        "$entry_point `(` $arguments `)` (`{` $result_dims^ `}`)? attr-dict "
-        "`:` functional-type($arguments, $res)"
-    )
     traits = traits_def(Pure())
 
     def __init__(
@@ -179,10 +196,57 @@ class DispatchOp(IRDLOperation):
         types: Sequence[Attribute],
     ):
         super().__init__(
-            operands=[arguments, result_dims],
-            properties={"entry_point": entry_point},
+            operands=[[], arguments, [], result_dims],
+            properties={"entry_points": ArrayAttr([entry_point])},
             result_types=[types],
         )
 
+    @property
+    def entry_point(self) -> SymbolRefAttr:
+        """The function that is called, of several variants the first."""
+        return self.entry_points.data[0]
 
-Flow = Dialect("flow", [DispatchRegionOp, ReturnOp, ExecutableOp, DispatchOp], [])
+    @entry_point.setter
+    def entry_point(self, symbol: SymbolRefAttr) -> None:
+        self.entry_points = ArrayAttr([symbol])
+
+    def verify_(self) -> None:
+        if not self.entry_points.data:
+            raise VerifyException("expected an entry point")
+        verify_tied(self.tied_operands, len(self.res), len(self.arguments))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DispatchOp:
+        entries = parse_entry_points(parser)
+        workload = parse_workload(parser)
+        names = parser.parse_comma_separated_list(
+            Parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        found = SizedFunctionType(parser, names)
+        return cls.build(
+            operands=[workload, found.operands, found.operand_sizes, found.result_sizes],
+            properties={"entry_points": entries, "tied_operands": tied_attr(found.tied)},
+            attributes=attributes,
+            result_types=[found.types],
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_entry_points(printer, self.entry_points)
+        print_workload(printer, self.workload)
+        with printer.in_parens():
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        print_sized_function_type(
+            printer,
+            self.arguments,
+            self.argument_dims,
+            self.res.types,
+            self.result_dims,
+            self.tied_operands,
+        )
+
+
+OPS: list[type[Operation]] = [DispatchRegionOp, ReturnOp, ExecutableOp, DispatchOp]

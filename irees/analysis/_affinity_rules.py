@@ -1,0 +1,202 @@
+"""
+The rules by which sets of affinities follow from each other, and their least solution.
+
+An *element* is a set that is asked for. Its rule is a union; an element is unknown when something
+that it is made of strictly is. Which elements are unknown depends on no set, so they are found
+first, and the rest grows until nothing changes: the order of work makes no difference.
+
+IREE: `ValueProducerAffinityPVS`, `ValueConsumerAffinityPVS`, `GlobalAffinityPVS`, `OpAffinityPVS`
+in `Dialect/Stream/Analysis/Affinity.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from irees.analysis._affinity_flow import CALLS, LOAD, STORE, Flow, symbol
+from irees.analysis._affinity_ops import (
+    PLACED,
+    anchors_tied_results,
+    explicit_affinity,
+    is_tracked,
+    pins,
+    requires_affinity,
+    tied_operand,
+    tied_results,
+)
+from irees.dialects.hal import Affinity
+from irees.dialects.stream import AsyncTransferOp
+from irees.dialects.util import OptimizationBarrierOp
+
+
+class Side(Enum):
+    """Which set of a thing is meant."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    OP = "op"
+    GLOBAL = "global"
+
+
+Element = tuple[Side, SSAValue | Operation]
+"""A set that is to be found."""
+
+
+def producer(value: SSAValue) -> Element:
+    """Where a value is made."""
+    return (Side.PRODUCER, value)
+
+
+def consumer(value: SSAValue) -> Element:
+    """Where a value is used."""
+    return (Side.CONSUMER, value)
+
+
+@dataclass
+class Rule:
+    """`set = affinities + the union of inputs`; unknown if it is, or a strict input is."""
+
+    affinities: set[Affinity] = field(default_factory=set[Affinity])
+    strict: list[Element] = field(default_factory=list[Element])
+    lenient: list[Element] = field(default_factory=list[Element])
+    unknown: bool = False
+
+
+class Rules:
+    """The rule of every element that is asked for, directly or by another."""
+
+    def __init__(self, flow: Flow, globals_: dict[str, Operation]):
+        self.flow = flow
+        self.globals = globals_
+
+    def collect(self) -> dict[Element, Rule]:
+        """Starts from what there is in functions; consumers only of results, as in IREE."""
+        rules: dict[Element, Rule] = {}
+        wanted = list(self._roots())
+        while wanted:
+            element = wanted.pop()
+            if element in rules:
+                continue
+            rule = rules[element] = self._rule(element)
+            wanted.extend(rule.strict)
+            wanted.extend(rule.lenient)
+        return rules
+
+    def _roots(self) -> Iterable[Element]:
+        for op in self.flow.globals:
+            if is_tracked(op.properties["type"]):
+                yield (Side.GLOBAL, op)
+        for function in self.flow.functions:
+            for op in function.walk():
+                for region in op.regions:
+                    for block in region.blocks:
+                        yield from (producer(a) for a in block.args if is_tracked(a.type))
+                if requires_affinity(op):
+                    yield (Side.OP, op)
+                for result in op.results:
+                    if is_tracked(result.type):
+                        yield producer(result)
+                        yield consumer(result)
+
+    def _rule(self, element: Element) -> Rule:
+        side, thing = element
+        if isinstance(thing, Operation):
+            return self._of_global(thing) if side is Side.GLOBAL else self._of_op(thing)
+        return self._of_producer(thing) if side is Side.PRODUCER else self._of_consumer(thing)
+
+    def _of_op(self, op: Operation) -> Rule:
+        if (explicit := explicit_affinity(op)) is not None:
+            return Rule({explicit})
+        operands = [producer(v) for v in op.operands if is_tracked(v.type)]
+        return Rule(strict=operands or [consumer(r) for r in op.results if is_tracked(r.type)])
+
+    def _of_global(self, op: Operation) -> Rule:
+        if (explicit := explicit_affinity(op)) is not None:
+            return Rule({explicit})
+        name = symbol(op, "sym_name")
+        # Weights are read more often than they are written: where they are used comes first.
+        loads = [consumer(value) for value in self.flow.loads.get(name, ())]
+        return Rule(lenient=loads or [producer(value) for value in self.flow.stores.get(name, ())])
+
+    def _global(self, op: Operation) -> Rule:
+        found = self.globals.get(symbol(op, "global"))
+        return Rule(unknown=True) if found is None else Rule(strict=[(Side.GLOBAL, found)])
+
+    def _of_producer(self, value: SSAValue) -> Rule:
+        rule = Rule(
+            strict=[producer(source) for source in self.flow.sources.get(value, ())],
+            unknown=value in self.flow.open_values,
+        )
+        if not isinstance(value, OpResult) or value.op.name in CALLS:
+            return rule
+        op = value.op
+        if op.name == LOAD:
+            return self._global(op)
+        if isinstance(op, OptimizationBarrierOp):
+            return Rule(strict=[producer(op.operands[value.index])])
+        if isinstance(op, arith.SelectOp):
+            return Rule(strict=[producer(op.lhs), producer(op.rhs)])
+        storage = tied_operand(value)
+        if pins(op):
+            rule.strict.append((Side.OP, op))
+            rule.lenient.extend([] if storage is None else [producer(storage)])
+            return rule
+        if storage is not None:
+            rule.strict.append(producer(storage))
+        if op.name in PLACED and (storage is None or anchors_tied_results(op)):
+            rule.strict.append((Side.OP, op))
+        return rule
+
+    def _of_consumer(self, value: SSAValue) -> Rule:
+        rule = Rule()
+        for use in value.uses:
+            op, index = use.operation, use.index
+            if op.name in PLACED:
+                rule.strict.append((Side.OP, op))
+            if isinstance(op, AsyncTransferOp) and op.target_affinity is not None:
+                rule.affinities.add(op.target_affinity)
+            if op.name == STORE:
+                stored = self._global(op)
+                rule.strict.extend(stored.strict)
+                rule.unknown |= stored.unknown
+            same = [*tied_results(op, index), *self.flow.goes_to(op, index)]
+            if isinstance(op, arith.SelectOp):
+                same.append(op.result)
+            if isinstance(op, OptimizationBarrierOp):
+                same.append(op.results[index])
+            rule.strict.extend(consumer(each) for each in same)
+            rule.unknown |= (op, index) in self.flow.open_uses
+        return rule
+
+
+def solve(rules: dict[Element, Rule]) -> dict[Element, frozenset[Affinity] | None]:
+    """The least set of every element, None where it is unknown."""
+    readers: dict[Element, list[Element]] = defaultdict(list)
+    strict: dict[Element, list[Element]] = defaultdict(list)
+    for element, rule in rules.items():
+        for each in rule.strict:
+            strict[each].append(element)
+            readers[each].append(element)
+        for each in rule.lenient:
+            readers[each].append(element)
+    unknown = {element for element, rule in rules.items() if rule.unknown}
+    wanted = list(unknown)
+    while wanted:
+        new = set(strict[wanted.pop()]) - unknown
+        unknown |= new
+        wanted.extend(new)
+    sets = {e: set(rule.affinities) for e, rule in rules.items() if e not in unknown}
+    wanted = [element for element, found in sets.items() if found]
+    while wanted:
+        element = wanted.pop()
+        for reader in readers[element]:
+            if reader in sets and not sets[element] <= sets[reader]:
+                sets[reader] |= sets[element]
+                wanted.append(reader)
+    return {e: None if e in unknown else frozenset(sets[e]) for e in rules}

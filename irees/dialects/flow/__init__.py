@@ -1,0 +1,43 @@
+"""
+The `flow` dialect: a program as dispatches on tensors, seen from the host. Names and syntax are
+IREE's (`compiler/src/iree/compiler/Dialect/Flow/IR`).
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from . import dispatch, tensors
+from .dispatch import DispatchOp, DispatchRegionOp, ExecutableOp, ReturnOp
+from .tensors import (
+    TensorBarrierOp,
+    TensorCloneOp,
+    TensorConstantOp,
+    TensorEmptyOp,
+    TensorLoadOp,
+    TensorReshapeOp,
+    TensorSliceOp,
+    TensorSplatOp,
+    TensorTransferOp,
+    TensorUpdateOp,
+)
+
+Flow = Dialect("flow", [*dispatch.OPS, *tensors.OPS], [])
+
+__all__ = [
+    "DispatchOp",
+    "DispatchRegionOp",
+    "ExecutableOp",
+    "Flow",
+    "ReturnOp",
+    "TensorBarrierOp",
+    "TensorCloneOp",
+    "TensorConstantOp",
+    "TensorEmptyOp",
+    "TensorLoadOp",
+    "TensorReshapeOp",
+    "TensorSliceOp",
+    "TensorSplatOp",
+    "TensorTransferOp",
+    "TensorUpdateOp",
+]

@@ -1,0 +1,349 @@
+"""
+What the host does with tensors between dispatches: constants, copies, views, transfers.
+
+Dynamic dims are written behind the type that has them: `tensor<?x4xf32>{%d}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    BaseAttr,
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from .._shaped import (
+    TiedResult,
+    parse_sizes,
+    parse_workload,
+    print_sized_type,
+    print_workload,
+    size_count,
+)
+
+
+def _check_dims(type: Attribute, given: Sequence[SSAValue]) -> None:
+    if size_count(type) != len(given):
+        raise VerifyException(
+            f"{type} has {size_count(type)} dynamic dims, but {len(given)} are given"
+        )
+
+
+def _element(type: Attribute) -> Attribute:
+    assert isa(type, TensorType)
+    return type.element_type
+
+
+@irdl_op_definition
+class TensorConstantOp(IRDLOperation):
+    """A tensor that is known now (IREE: `flow.tensor.constant`)."""
+
+    name = "flow.tensor.constant"
+
+    value = prop_def(Attribute)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure(), ConstantLike())
+
+    def __init__(self, value: Attribute):
+        super().__init__(properties={"value": value}, result_types=[_type_of(value)])
+
+    def verify_(self) -> None:
+        if _type_of(self.value) != self.result.type:
+            raise VerifyException("expected the value to have the type of the result")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorConstantOp:
+        attributes = parser.parse_optional_attr_dict()
+        value = parser.parse_attribute()
+        if not isinstance(_type_of(value), TensorType):
+            parser.raise_error("expected a constant tensor")
+        op = cls(value)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+
+
+def _type_of(value: Attribute) -> Attribute | None:
+    get_type = getattr(value, "get_type", None)
+    return getattr(value, "type", None) if get_type is None else get_type()
+
+
+@irdl_op_definition
+class TensorSplatOp(IRDLOperation):
+    """A tensor whose elements are all one scalar (IREE: `flow.tensor.splat`)."""
+
+    name = "flow.tensor.splat"
+
+    value = operand_def()
+    result_dims = var_operand_def(IndexType)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.result.type, self.result_dims)
+        if self.value.type != _element(self.result.type):
+            raise VerifyException("expected a scalar of the element type")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorSplatOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        if not isa(type_, TensorType):
+            parser.raise_error("expected a tensor type")
+        dims = parse_sizes(parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        return cls.build(
+            operands=[parser.resolve_operand(value, type_.element_type), dims],
+            attributes=attributes.data if attributes else {},
+            result_types=[type_],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(" : ")
+        print_sized_type(printer, self.result.type, iter(self.result_dims))
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+
+@irdl_op_definition
+class TensorEmptyOp(IRDLOperation):
+    """A tensor with no contents yet (IREE: `flow.tensor.empty`)."""
+
+    name = "flow.tensor.empty"
+
+    result_dims = var_operand_def(IndexType)
+    result = result_def(TensorType)
+
+    assembly_format = "`:` type($result) (`{` $result_dims^ `}`)? attr-dict-with-keyword"
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.result.type, self.result_dims)
+
+
+@irdl_op_definition
+class TensorCloneOp(IRDLOperation):
+    """A copy of a tensor (IREE: `flow.tensor.clone`)."""
+
+    name = "flow.tensor.clone"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    operand = operand_def(T)
+    operand_dims = var_operand_def(IndexType)
+    result = result_def(T)
+
+    assembly_format = "$operand `:` type($result) (`{` $operand_dims^ `}`)? attr-dict-with-keyword"
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.operand.type, self.operand_dims)
+
+
+@irdl_op_definition
+class TensorTransferOp(IRDLOperation):
+    """A tensor where the target is: no copy if it is there (IREE: `flow.tensor.transfer`)."""
+
+    name = "flow.tensor.transfer"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    operand = operand_def(T)
+    operand_dims = var_operand_def(IndexType)
+    target = prop_def(Attribute)
+    result = result_def(T)
+
+    assembly_format = (
+        "$operand `:` type($result) (`{` $operand_dims^ `}`)? `to` $target attr-dict-with-keyword"
+    )
+    traits = traits_def(Pure())
+
+    def __init__(self, operand: SSAValue, dims: Sequence[SSAValue], target: Attribute):
+        super().__init__(
+            operands=[operand, dims], properties={"target": target}, result_types=[operand.type]
+        )
+
+    def verify_(self) -> None:
+        _check_dims(self.operand.type, self.operand_dims)
+
+
+@irdl_op_definition
+class TensorBarrierOp(IRDLOperation):
+    """A tensor that is known to be where the target is: no copy (IREE: `flow.tensor.barrier`)."""
+
+    name = "flow.tensor.barrier"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    operand = operand_def(T)
+    operand_dims = var_operand_def(IndexType)
+    target = prop_def(Attribute)
+    result = result_def(T)
+
+    assembly_format = (
+        "$operand `:` type($result) (`{` $operand_dims^ `}`)? `on` $target attr-dict-with-keyword"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.operand.type, self.operand_dims)
+
+
+@irdl_op_definition
+class TensorReshapeOp(IRDLOperation):
+    """The same elements with another shape, in the same storage (IREE: `flow.tensor.reshape`)."""
+
+    name = "flow.tensor.reshape"
+
+    source = operand_def(TensorType)
+    source_dims = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    result = result_def(TensorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$source `:` type($source) (`{` $source_dims^ `}`)? `->` "
+        "type($result) (`{` $result_dims^ `}`)? attr-dict-with-keyword"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.source.type, self.source_dims)
+        _check_dims(self.result.type, self.result_dims)
+        if _element(self.source.type) != _element(self.result.type):
+            raise VerifyException("expected one element type")
+
+
+@irdl_op_definition
+class TensorLoadOp(IRDLOperation):
+    """One element, read by the host (IREE: `flow.tensor.load`)."""
+
+    name = "flow.tensor.load"
+
+    source = operand_def(TensorType)
+    source_dims = var_operand_def(IndexType)
+    indices = var_operand_def(IndexType)
+    result = result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.source.type, self.source_dims)
+        if self.result.type != _element(self.source.type):
+            raise VerifyException("expected a result of the element type")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorLoadOp:
+        source = parser.parse_unresolved_operand()
+        indices = parse_workload(parser)
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        if not isa(type_, TensorType):
+            parser.raise_error("expected a tensor type")
+        dims = parse_sizes(parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        return cls.build(
+            operands=[parser.resolve_operand(source, type_), dims, indices],
+            attributes=attributes.data if attributes else {},
+            result_types=[type_.element_type],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        print_workload(printer, self.indices)
+        printer.print_string(" : ")
+        print_sized_type(printer, self.source.type, iter(self.source_dims))
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+
+@irdl_op_definition
+class TensorSliceOp(IRDLOperation):
+    """A box of a tensor, copied (IREE: `flow.tensor.slice`)."""
+
+    name = "flow.tensor.slice"
+
+    source = operand_def(TensorType)
+    source_dims = var_operand_def(IndexType)
+    start_indices = var_operand_def(IndexType)
+    lengths = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    result = result_def(TensorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$source `[` $start_indices `for` $lengths `]` `:` "
+        "type($source) (`{` $source_dims^ `}`)? `->` "
+        "type($result) (`{` $result_dims^ `}`)? attr-dict-with-keyword"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.source.type, self.source_dims)
+        _check_dims(self.result.type, self.result_dims)
+        if _element(self.source.type) != _element(self.result.type):
+            raise VerifyException("expected one element type")
+
+
+@irdl_op_definition
+class TensorUpdateOp(IRDLOperation):
+    """A tensor with a box of it overwritten, in its storage (IREE: `flow.tensor.update`)."""
+
+    name = "flow.tensor.update"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    target = operand_def(T)
+    target_dims = var_operand_def(IndexType)
+    start_indices = var_operand_def(IndexType)
+    update = operand_def(TensorType)
+    update_dims = var_operand_def(IndexType)
+    result = result_def(T)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    custom_directives = (TiedResult,)
+    assembly_format = (
+        "$update `,` $target `[` $start_indices `]` `:` type($update) (`{` $update_dims^ `}`)? "
+        "`->` custom<TiedResult>(type($target), $target_dims) attr-dict-with-keyword"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.target.type, self.target_dims)
+        _check_dims(self.update.type, self.update_dims)
+
+
+OPS: list[type[Operation]] = [
+    TensorConstantOp,
+    TensorSplatOp,
+    TensorEmptyOp,
+    TensorCloneOp,
+    TensorTransferOp,
+    TensorBarrierOp,
+    TensorReshapeOp,
+    TensorLoadOp,
+    TensorSliceOp,
+    TensorUpdateOp,
+]

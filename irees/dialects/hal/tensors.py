@@ -1,0 +1,171 @@
+"""
+The border of a program: tensors that come from callers and go to them.
+
+An affinity on one of these ops pins the value there; without one the op says nothing of where
+its value is.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IndexType, StringAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    BaseAttr,
+    IRDLOperation,
+    RangeOf,
+    RangeVarConstraint,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from .._shaped import EncodedType, size_count
+from .devices import Affinity, BufferType, BufferViewType, FenceType
+
+_ON = "(`on` `(` $affinity^ `)`)? "
+_WAIT = "(`wait` `(` $wait_fence^ `)` `=` `` `>`)? "
+
+
+def _check_dims(type: Attribute, given: int) -> None:
+    if size_count(type) != given:
+        raise VerifyException(f"{type} has {size_count(type)} dynamic dims, but {given} are given")
+
+
+@irdl_op_definition
+class TensorImportOp(IRDLOperation):
+    """A caller's buffer as a tensor, without a copy (IREE: `hal.tensor.import`)."""
+
+    name = "hal.tensor.import"
+
+    source = operand_def(BufferType | BufferViewType)
+    target_dims = var_operand_def(IndexType)
+    wait_fence = opt_operand_def(FenceType)
+    byte_offset = opt_operand_def(IndexType)
+    target_encoding = prop_def(Attribute)
+    consume = opt_prop_def(UnitAttr)
+    label = opt_prop_def(StringAttr, prop_name="name")
+    affinity = opt_prop_def(Affinity)
+    target = result_def(TensorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    custom_directives = (EncodedType,)
+    assembly_format = (
+        _ON + _WAIT + "(`consume` $consume^)? $source (`offset` `(` $byte_offset^ `)`)? ($name^)? "
+        "`:` type($source) `->` custom<EncodedType>($target_encoding, type($target)) "
+        "(`{` $target_dims^ `}`)? attr-dict"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.target.type, len(self.target_dims))
+
+
+@irdl_op_definition
+class TensorExportOp(IRDLOperation):
+    """A tensor as a buffer for a caller, without a copy (IREE: `hal.tensor.export`)."""
+
+    name = "hal.tensor.export"
+
+    source = operand_def(TensorType)
+    source_dims = var_operand_def(IndexType)
+    source_encoding = prop_def(Attribute)
+    label = opt_prop_def(StringAttr, prop_name="name")
+    affinity = opt_prop_def(Affinity)
+    target = result_def(BufferType | BufferViewType)
+
+    custom_directives = (EncodedType,)
+    assembly_format = (
+        _ON + "$source ($name^)? `:` custom<EncodedType>($source_encoding, type($source)) "
+        "(`{` $source_dims^ `}`)? `->` type($target) attr-dict"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.source.type, len(self.source_dims))
+
+
+@irdl_op_definition
+class TensorAliasOp(IRDLOperation):
+    """A tensor whose storage is a caller's buffer (IREE: `hal.tensor.alias`)."""
+
+    name = "hal.tensor.alias"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    source = operand_def(T)
+    source_dims = var_operand_def(IndexType)
+    storage = operand_def(BufferType | BufferViewType)
+    wait_fence = opt_operand_def(FenceType)
+    affinity = opt_prop_def(Affinity)
+    result = result_def(T)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        _ON + _WAIT + "$source `:` type($source) (`{` $source_dims^ `}`)? "
+        "`to` $storage `:` type($storage) attr-dict"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.source.type, len(self.source_dims))
+
+
+@irdl_op_definition
+class TensorTransientsOp(IRDLOperation):
+    """A tensor whose temporaries lie in a caller's buffer (IREE: `hal.tensor.transients`)."""
+
+    name = "hal.tensor.transients"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    source = operand_def(T)
+    source_dims = var_operand_def(IndexType)
+    storage = operand_def(BufferType | BufferViewType)
+    affinity = opt_prop_def(Affinity)
+    result = result_def(T)
+
+    assembly_format = (
+        _ON + "$source `:` type($source) (`{` $source_dims^ `}`)? "
+        "`from` $storage `:` type($storage) attr-dict"
+    )
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.source.type, len(self.source_dims))
+
+
+@irdl_op_definition
+class TensorBarrierOp(IRDLOperation):
+    """Its operands, and a fence that all of them have passed (IREE: `hal.tensor.barrier`)."""
+
+    name = "hal.tensor.barrier"
+
+    T: ClassVar = RangeVarConstraint("T", RangeOf(BaseAttr(TensorType)))
+
+    sources = var_operand_def(T)
+    signal_fence = operand_def(FenceType)
+    res = var_result_def(T)
+
+    assembly_format = (
+        "`join` `` `(` $sources `:` type($sources) `)` `=` `` `>` "
+        "$signal_fence `:` type($signal_fence) attr-dict-with-keyword"
+    )
+
+
+OPS: list[type[Operation]] = [
+    TensorImportOp,
+    TensorExportOp,
+    TensorAliasOp,
+    TensorTransientsOp,
+    TensorBarrierOp,
+]

@@ -1,0 +1,287 @@
+"""
+Pads operands so that loops run over multiples of what a config asks for.
+
+A kernel whose tiles always fit needs no code for the rest, and its shapes are static: a dim that
+is only known to be at most 100 is padded to the next multiple above 100.
+
+    #config = #iree_gpu.lowering_config<{padding = [3, 7, 11]}>
+    %r = linalg.matmul {lowering_config = #config} ins(%a, %b : tensor<32x1024xf32>, ...) outs(%o)
+  =>
+    %x = tensor.pad %a low[0, 0] high[1, 10] { +0 } : tensor<32x1024xf32> to tensor<33x1034xf32>
+    %y = tensor.pad %b low[0, 0] high[10, 5] { -0 }
+    %z = tensor.pad %o low[0, 0] high[1, 5]
+    %p = linalg.matmul {lowering_config = #config} ins(%x, %y) outs(%z)
+    %r = tensor.extract_slice %p[0, 0] [32, 128] [1, 1]
+
+What a parallel loop computes in the padding is cut off again. What a reduction meets there must
+not count: the operands of a product are padded with zeros of both signs, whose product -0 changes
+no sum; an operand that is combined as it is, with the neutral element of the combiner; and any
+other body keeps its accumulator there (`arith.select` in front of the yield). Padding by zeros
+alone, as upstream does, is wrong for all but products (iree-org/iree#21581).
+
+Padding is an optimization, so an op that cannot be padded stays as it is, with a remark that says
+why: a dim without a known upper bound, an operand that is indexed by a sum of padded loops, a body
+that may trap on what it meets in the padding. A multiple of 0 or less is one of 1 (0 stands for
+"not tiled" in a config, and made IREE divide by it, iree-org/iree#20581). IREE:
+`iree-codegen-gpu-pad-operands`, which fails the compilation in the first case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
+
+from irees.analysis.contractions import multiply_add
+from irees.analysis.value_bounds import ValueBounds
+from irees.remarks import remark
+from irees.transforms.utils.combiners import COMBINERS, neutral_element
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims
+from irees.transforms.utils.structured import (
+    Structured,
+    element_type,
+    iterators,
+    loop_sources,
+    maps,
+    static_ranges,
+)
+from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, constant
+
+NAME = "irees-pad-operands"
+
+LARGEST = 1 << 31
+"""Bounds above are those of the type of an index, and say nothing about a dim."""
+
+MAY_TRAP = frozenset(
+    """
+    arith.divsi arith.divui arith.floordivsi arith.ceildivsi arith.ceildivui arith.remsi
+    arith.remui tensor.extract
+    """.split()
+)
+"""Ops without effects that are undefined for some operands all the same."""
+
+
+def padding_of(op: Structured) -> tuple[int, ...] | None:
+    """The multiple that each loop is to be one of, or None where there is no such config."""
+    config = op.attributes.get("lowering_config")
+    entries = getattr(config, "entries", None)
+    if not isinstance(entries, DictionaryAttr):
+        return None
+    padding = entries.data.get("padding")
+    if not isinstance(padding, ArrayAttr):
+        return None
+    given = [n.value.data for n in padding if isinstance(n, IntegerAttr)]
+    given += [1] * (len(iterators(op)) - len(given))
+    return tuple(max(n, 1) for n in given)
+
+
+@dataclass(frozen=True)
+class Padding:
+    """The loops of an op that are padded, and how far each runs then."""
+
+    ends: dict[int, int]
+    reduced: tuple[int, ...]
+
+    def shape(self, value: SSAValue, indexing: AffineMap) -> list[int]:
+        """The padded shape of an operand."""
+        assert isinstance(value.type, TensorType)
+        found = list(value.type.get_shape())
+        for axis, expr in enumerate(indexing.results):
+            if isinstance(expr, AffineDimExpr) and expr.position in self.ends:
+                found[axis] = self.ends[expr.position]
+        return found
+
+
+def plan(op: Structured, padding: Sequence[int]) -> Padding | str:
+    """The loops to pad, or why there are none."""
+    ends: dict[int, int] = {}
+    sources, kinds = loop_sources(op), iterators(op)
+    for loop, (size, multiple) in enumerate(zip(static_ranges(op), padding, strict=True)):
+        if multiple == 1:
+            continue
+        source = sources[loop]
+        if source is None:
+            return f"loop {loop} has no operand that says how far it runs"
+        if size == DYNAMIC_INDEX:
+            bound = ValueBounds().constant_bounds(op.operands[source[0]], source[1])[1]
+            if bound is None or bound > LARGEST:
+                return f"loop {loop} has no known upper bound"
+            ends[loop] = -(-bound // multiple) * multiple
+        elif size % multiple:
+            ends[loop] = -(-size // multiple) * multiple
+    if not ends:
+        return "all loops are multiples already"
+    for position, indexing in enumerate(maps(op)):
+        for expr in indexing.results:
+            if not isinstance(expr, AffineDimExpr) and expr.used_dims() & set(ends):
+                return f"operand {position} is indexed by {expr}"
+    trapping = [o.name for o in op.body.walk() if o.name in MAY_TRAP]
+    if trapping:
+        return f"{trapping[0]} may not be computed in the padding"
+    if not all(is_side_effect_free(o) or isinstance(o, linalg.YieldOp) for o in op.body.block.ops):
+        return "its body has an effect"
+    reduced = tuple(loop for loop in ends if kinds[loop] != "parallel")
+    if reduced and not isinstance(op, linalg.GenericOp) and _pad_values(op, reduced) is None:
+        return "its body is hidden; irees-generalize-linalg-named-ops shows it"
+    return Padding(ends, reduced)
+
+
+def _pad_values(op: Structured, reduced: Sequence[int]) -> dict[int, Attribute] | None:
+    """What inputs are padded with so that their reduction does not notice, or None."""
+    indexing = maps(op)
+
+    def covered(position: int) -> bool:
+        used = {e.position for e in indexing[position].results if isinstance(e, AffineDimExpr)}
+        return used >= set(reduced)
+
+    product = multiply_add(op)  # pyright: ignore[reportArgumentType]
+    if product is not None and covered(product.lhs) and covered(product.rhs):
+        if product.lhs == product.rhs:
+            return None
+        kinds = [element_type(op.operands[i]) for i in (product.lhs, product.rhs)]
+        zeros = [constant(n, kind).value for n, kind in zip((0.0, -0.0), kinds, strict=True)]
+        return dict(zip((product.lhs, product.rhs), zeros, strict=True))
+    found: dict[int, Attribute] = {}
+    block = op.body.block
+    assert block.last_op is not None
+    for number, value in enumerate(block.last_op.operands):
+        combiner, accumulator = value.owner, block.args[len(op.inputs) + number]
+        if not isinstance(combiner, Operation) or combiner.name not in COMBINERS:
+            return None
+        rest = [o for o in combiner.operands if o is not accumulator]
+        if len(rest) != 1 or not accumulator.has_one_use() or not rest[0].has_one_use():
+            return None
+        argument = next((a for a in block.args[: len(op.inputs)] if a is rest[0]), None)
+        if argument is None or not covered(argument.index):
+            return None
+        found[argument.index] = neutral_element(combiner).value
+    return found
+
+
+def pad(value: SSAValue, shape: Sequence[int], number: Attribute, b: TensorBuilder) -> SSAValue:
+    """tensor.pad to a shape; what only fills or is empty is made as large at once."""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    if list(kind.get_shape()) == list(shape):
+        return value
+    sizes = dims(value, b)
+    wanted: list[Size] = [s if n < 0 else n for s, n in zip(sizes, shape, strict=True)]
+    owner = value.owner
+    if isinstance(owner, tensor.EmptyOp):
+        return b.empty(kind.get_element_type(), wanted)
+    if isinstance(owner, linalg.FillOp):
+        return b.fill(owner.inputs[0], wanted)
+    high = [b.sub(w, s) for w, s in zip(wanted, sizes, strict=True)]
+    block = Block(arg_types=[IndexType()] * len(shape))
+    body = ScalarBuilder(block)
+    body.insert(tensor.YieldOp(body.insert(arith.ConstantOp(number)).results[0]))
+    static = [n if isinstance(n, int) else DYNAMIC_INDEX for n in high]
+    return b.insert(
+        tensor.PadOp(
+            value,
+            [],
+            [n for n in high if isinstance(n, SSAValue)],
+            Region(block),
+            [0] * len(shape),
+            static,
+            TensorType(kind.get_element_type(), shape),
+        )
+    ).results[0]
+
+
+def keep_accumulators(op: linalg.GenericOp, sizes: dict[int, Size]) -> None:
+    """yield f(acc)  =>  yield inside ? f(acc) : acc, where loops are below these sizes"""
+    block = op.body.block
+    terminator = block.last_op
+    assert terminator is not None
+    b = ScalarBuilder(block)
+    b.point = InsertPoint.before(terminator)
+    inside = b.inside([b.index(loop) for loop in sizes], list(sizes.values()))
+    assert inside is not None
+    accumulators = block.args[len(op.inputs) :]
+    kept = [
+        b.select(inside, new, old)
+        for new, old in zip(terminator.operands, accumulators, strict=True)
+    ]
+    Rewriter.replace_op(terminator, linalg.YieldOp(*kept))
+
+
+def pad_operands(op: Structured, padding: Padding) -> Structured:
+    """op(x)  =>  extract_slice(op(pad(x)))"""
+    b = TensorBuilder(op)
+    values = _pad_values(op, padding.reduced) if padding.reduced else {}
+    sources = loop_sources(op)
+    sizes: dict[int, Size] = {}
+    for loop in padding.reduced:
+        operand, axis = sources[loop] or (0, 0)
+        sizes[loop] = dims(op.operands[operand], b)[axis]
+    operands: list[SSAValue] = []
+    for position, (value, each) in enumerate(zip(op.operands, maps(op), strict=True)):
+        if not isinstance(value.type, TensorType):
+            operands.append(value)
+            continue
+        zero = constant(0, element_type(value)).value
+        number = (values or {}).get(position, zero)
+        operands.append(pad(value, padding.shape(value, each), number, b))
+    outputs = operands[len(op.inputs) :]
+    new = type(op).create(
+        operands=operands,
+        result_types=[o.type for o in outputs],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+        regions=[op.body.clone()],
+    )
+    b.insert(new)
+    if values is None:
+        assert isinstance(new, linalg.GenericOp)
+        keep_accumulators(new, sizes)
+    results = [_cut(r, o, b) for r, o in zip(new.results, op.outputs, strict=True)]
+    Rewriter.replace_op(op, [], results)
+    return new
+
+
+def _cut(value: SSAValue, like: SSAValue, b: IndexBuilder) -> SSAValue:
+    """The leading part of a tensor that is as large as another."""
+    if value.type == like.type:
+        return value
+    assert isinstance(like.type, TensorType)
+    sizes = [s if n < 0 else n for s, n in zip(dims(like, b), like.type.get_shape(), strict=True)]
+    rank = len(sizes)
+    return b.insert(tensor.ExtractSliceOp(value, [0] * rank, sizes, [1] * rank, like.type)).results[
+        0
+    ]
+
+
+@dataclass(frozen=True)
+class PadOperandsPass(ModulePass):
+    """Ops with a `padding` in their config run over multiples of it."""
+
+    name = "irees-pad-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, Structured) and o.results]:
+            padding = padding_of(inner)
+            if padding is None:
+                continue
+            found = plan(inner, padding)
+            if isinstance(found, str):
+                remark("missed", NAME, inner, f"not padded: {found}")
+                continue
+            remark("passed", NAME, pad_operands(inner, found), f"padded to {found.ends}")

@@ -1,0 +1,200 @@
+"""The patterns of raise-special-ops that read generics: arg_compare and softmax."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, math, tensor
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.upstream.linalg.packing import SoftmaxOp
+from irees.remarks import remark
+from irees.transforms.utils.structured import element_type, is_parallel, iterators, maps
+from irees.transforms.utils.tensors import TensorBuilder, rank_of, select_dims
+
+NAME = "irees-raise-special-ops"
+
+EXTREMES = {
+    "arith.maxsi": ("sgt", "sge"), "arith.minsi": ("slt", "sle"),
+    "arith.maxui": ("ugt", "uge"), "arith.minui": ("ult", "ule"),
+}  # fmt: skip
+"""The value that wins a comparison, whichever of two equal ones does."""
+
+
+def only_reduced(op: linalg.GenericOp) -> int | None:
+    """The one loop of a generic that is reduced, where its first input has all loops in order."""
+    kinds, indexing = iterators(op), maps(op)
+    if kinds.count("reduction") != 1 or len(set(kinds)) > 2 or not op.inputs:
+        return None
+    loop = kinds.index("reduction")
+    if indexing[0] != AffineMap.identity(len(kinds)):
+        return None
+    return loop
+
+
+def yielded(op: linalg.GenericOp) -> list[Operation | Block]:
+    """What makes the values that a body yields."""
+    assert op.body.block.last_op is not None
+    return [value.owner for value in op.body.block.last_op.operands]
+
+
+def raise_arg_compare(op: linalg.GenericOp) -> bool:
+    """generic {x beats best ? (x, i) : (best, where)}  =>  arg_compare(x)"""
+    loop = only_reduced(op)
+    if loop is None or len(op.inputs) != 1 or len(op.outputs) != 2 or len(op.res) != 2:
+        return False
+    rest = select_dims(len(iterators(op)), [d for d in range(len(iterators(op))) if d != loop])
+    if maps(op)[1:] != [rest, rest]:
+        return False
+    x, best, where = op.body.block.args
+    value, index = yielded(op)
+    if not isinstance(index, arith.SelectOp) or index.rhs is not where:
+        return False
+    wins, place = index.cond.owner, index.lhs.owner
+    if isinstance(place, arith.IndexCastOp):
+        place = place.input.owner
+    if not isinstance(place, linalg.IndexOp) or place.dim.value.data != loop:
+        return False
+    if not isinstance(wins, arith.CmpfOp | arith.CmpiOp) or [wins.lhs, wins.rhs] != [x, best]:
+        return False
+    if not isinstance(value, Operation) or not _takes_the_winner(value, wins, x, best):
+        remark("missed", NAME, op, "no arg_compare: of a NaN, value and index disagree")
+        return False
+    body = Block(arg_types=[x.type, x.type])
+    compare = wins.clone({x: body.args[0], best: body.args[1]})
+    body.add_ops([compare, ext.YieldOp(compare.results[0])])
+    new = ext.ArgCompareOp.of(
+        [op.inputs[0]], op.outputs, {"dimension": IntegerAttr(loop, i64)}, Region(body)
+    )
+    TensorBuilder(op).insert(new)
+    _replace(op, new.results)
+    remark("passed", NAME, new, "a reduction with its index is an arg_compare")
+    return True
+
+
+def _takes_the_winner(
+    value: Operation, wins: arith.CmpfOp | arith.CmpiOp, x: SSAValue, best: SSAValue
+) -> bool:
+    if isinstance(value, arith.SelectOp):
+        return value.cond.owner is wins and [value.lhs, value.rhs] == [x, best]
+    # maximumf is not here: it takes a NaN, which wins no comparison.
+    if value.name not in EXTREMES or set(value.operands) != {x, best}:
+        return False
+    predicate = arith.CMPI_COMPARISON_OPERATIONS[wins.predicate.value.data]
+    return predicate in EXTREMES[value.name]
+
+
+def _replace(op: Operation, values: tuple[SSAValue, ...] | list[SSAValue]) -> None:
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
+
+
+def plain(value: SSAValue) -> SSAValue:
+    """A value without the dims of one element that reshapes gave it."""
+    while isinstance(value.owner, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+        if _wide(value.owner.src) != _wide(value):
+            return value
+        value = value.owner.src
+    return value
+
+
+def _wide(value: SSAValue) -> list[int]:
+    assert isinstance(value.type, TensorType)
+    return [n for n in value.type.get_shape() if n != 1]
+
+
+def loops_of_map(indexing: AffineMap) -> list[int] | None:
+    """The loops that a map names in order, besides the places of dims of one element."""
+    found: list[int] = []
+    for expr in indexing.results:
+        if isinstance(expr, AffineDimExpr):
+            found.append(expr.position)
+        elif not isinstance(expr, AffineConstantExpr):
+            return None
+    return found
+
+
+def single(op: Operation | Block, kind: type[Operation], inputs: int) -> linalg.GenericOp | None:
+    """A generic of one result whose body is one op of its inputs, in order."""
+    if not isinstance(op, linalg.GenericOp) or len(op.inputs) != inputs or len(op.res) != 1:
+        return None
+    (made,) = yielded(op)
+    if not isinstance(made, kind) or len(list(op.body.block.ops)) != 2:
+        return None
+    return op if list(made.operands) == list(op.body.block.args[: len(made.operands)]) else None
+
+
+def elementwise(op: Operation | Block, kind: type[Operation], inputs: int):
+    """As `single`, with loops that are all parallel and a first input that has them in order."""
+    found = single(op, kind, inputs)
+    if found is None or not is_parallel(found):
+        return None
+    identity = AffineMap.identity(len(iterators(found)))
+    return found if maps(found)[0] == identity == maps(found)[-1] else None
+
+
+def filled_with(value: SSAValue) -> FloatAttr | None:
+    """The float that a tensor holds everywhere, if that is known."""
+    fill = plain(value).owner
+    source = fill.inputs[0].owner if isinstance(fill, linalg.FillOp) else None
+    if isinstance(fill, linalg.GenericOp) and not fill.inputs:
+        source = yielded(fill)[0]
+    if not isinstance(source, arith.ConstantOp) or not isinstance(source.value, FloatAttr):
+        return None
+    return source.value
+
+
+def reduction(value: SSAValue, kinds: tuple[type[Operation], ...]) -> tuple[SSAValue, int] | None:
+    """What is reduced along which of its dims, from the neutral element on."""
+    op = plain(value).owner
+    if not isinstance(op, linalg.GenericOp) or len(op.inputs) != 1 or len(op.res) != 1:
+        return None
+    loop = only_reduced(op)
+    (made,) = yielded(op)
+    if loop is None or not isinstance(made, kinds) or len(list(op.body.block.ops)) != 2:
+        return None
+    if set(made.operands) != set(op.body.block.args):
+        return None
+    if loops_of_map(maps(op)[-1]) != [d for d in range(len(iterators(op))) if d != loop]:
+        return None
+    start = filled_with(op.outputs[0])
+    if start is None:
+        return None
+    number = start.value.data
+    neutral = number == 0 if isinstance(made, arith.AddfOp) else number == float("-inf")
+    if isinstance(made, arith.MaxnumfOp):
+        neutral = neutral or number != number
+    return (op.inputs[0], loop) if neutral else None
+
+
+def raise_softmax(op: linalg.GenericOp) -> bool:
+    """exp(x - max(x)) / sum(exp(x - max(x)))  =>  softmax(x), of f32 or f64"""
+    quotient = elementwise(op, arith.DivfOp, 2)
+    if quotient is None or element_type(op.res[0]) not in (f32, f64):
+        return False
+    powers, total = quotient.inputs
+    summed = reduction(total, (arith.AddfOp,))
+    if summed is None or summed[0] is not powers:
+        return False
+    loop, rest = summed[1], [d for d in range(rank_of(powers)) if d != summed[1]]
+    exp = elementwise(powers.owner, math.ExpOp, 1)
+    difference = elementwise(exp.inputs[0].owner, arith.SubfOp, 2) if exp is not None else None
+    if difference is None:
+        return False
+    x, largest = difference.inputs
+    found = reduction(largest, (arith.MaximumfOp, arith.MaxnumfOp))
+    if found is None or found[0] is not x or found[1] != loop:
+        return False
+    if any(loops_of_map(maps(g)[1]) != rest for g in (quotient, difference)):
+        return False
+    if x.type != op.res[0].type:
+        return False
+    new = SoftmaxOp(x, op.outputs[0], loop)
+    TensorBuilder(op).insert(new)
+    _replace(op, new.results)
+    remark("passed", NAME, new, "powers over their sum are a softmax")
+    return True

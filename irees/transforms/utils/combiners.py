@@ -1,0 +1,69 @@
+"""Ops that combine the values of a reduction, and what each leaves every value unchanged by."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+COMBINERS = {
+    "arith.addf": "add",
+    "arith.mulf": "mul",
+    "arith.maximumf": "maximumf",
+    "arith.minimumf": "minimumf",
+    "arith.maxnumf": "maxnumf",
+    "arith.minnumf": "minnumf",
+    "arith.addi": "add",
+    "arith.muli": "mul",
+    "arith.maxsi": "maxsi",
+    "arith.minsi": "minsi",
+    "arith.maxui": "maxui",
+    "arith.minui": "minui",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
+}
+"""Ops that may be applied in any order, with their `vector.reduction` kind."""
+
+
+def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
+    """The combiner applied to two accumulators."""
+    return type(combiner).create(
+        operands=[lhs, rhs],
+        result_types=[lhs.type],
+        properties=dict(combiner.properties),
+        attributes=dict(combiner.attributes),
+    )
+
+
+def neutral_element(combiner: Operation) -> arith.ConstantOp:
+    """The constant that a combiner leaves every value unchanged by."""
+    element: Attribute = combiner.results[0].type
+    name = COMBINERS[combiner.name]
+    if isinstance(element, IntegerType | IndexType):
+        width = element.width.data if isinstance(element, IntegerType) else 64
+        values = {
+            "add": 0,
+            "mul": 1,
+            "or": 0,
+            "xor": 0,
+            "and": -1,
+            "maxui": 0,
+            "minui": -1,
+            "maxsi": -(1 << (width - 1)),
+            "minsi": (1 << (width - 1)) - 1,
+        }
+        value = values[name]
+        if width == 1:
+            value = value & 1
+        return arith.ConstantOp(IntegerAttr(value, element))
+    inf = float("inf")
+    floats = {
+        "add": -0.0,
+        "mul": 1.0,
+        "maximumf": -inf,
+        "minimumf": inf,
+        "maxnumf": float("nan"),
+        "minnumf": float("nan"),
+    }
+    return arith.ConstantOp(FloatAttr(floats[name], element))

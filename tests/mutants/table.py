@@ -1,0 +1,265 @@
+"""
+The faults that the tests exist to find: each known to have been made, in IREE or while writing this.
+
+A mutant puts one of them back: the only place where `old` stands in `file` becomes `new`. One of
+its tests must fail then. `old` that is not there any more is an error, so the table follows the
+code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
+a memory limit, 3 views, bounds and padding, 4 devices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault, and the tests (pytest's names, or lit files) that must notice it."""
+
+    name: str
+    fault: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+UNUSED = "irees/transforms/utils/unused_results.py"
+UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
+SLICES = "irees/transforms/codegen/common/_interface_slices.py"
+SLICES_TESTS = ("tests/transforms/codegen/common/test_interface_reshapes.py",)
+ACCESSES = "irees/transforms/codegen/common/_memory_accesses.py"
+ACCESSES_TESTS = ("tests/transforms/codegen/common/test_memory_views.py",)
+GATHER = "irees/transforms/codegen/common/lower_gather.py"
+GATHER_TESTS = ("tests/transforms/codegen/common/test_lower_gather.py",)
+PAD = "irees/transforms/codegen/common/pad_operands.py"
+PAD_TESTS = ("tests/properties/test_padding.py",)
+
+MUTANTS = (
+    Mutant(
+        "S0a",
+        "the arguments of a comparator stay those of a dropped operand",
+        UNUSED,
+        """\
+                rewriter.erase_block_argument(args[2 * i + 1])
+                rewriter.erase_block_argument(args[2 * i])
+""",
+        """\
+                rewriter.erase_block_argument(op.body.block.args[-1])
+                rewriter.erase_block_argument(op.body.block.args[-1])
+""",
+        UNUSED_TESTS,
+    ),
+    Mutant(
+        "S0b",
+        "a key that only the comparator needs is dropped",
+        UNUSED,
+        "if result.uses or args[2 * i].uses or args[2 * i + 1].uses",
+        "if result.uses or args[2 * i].uses and not args[2 * i + 1].uses",
+        UNUSED_TESTS,
+    ),
+    Mutant(
+        "S0c",
+        "results are counted from the wrong one",
+        UNUSED,
+        "replacements[i] = new.results[position]\n        rewriter.replace(op, new, replacements)",
+        "replacements[i] = new.results[position - 1]\n"
+        "        rewriter.replace(op, new, replacements)",
+        UNUSED_TESTS,
+    ),
+    Mutant(
+        "S0d",
+        "a result that is used is put into private memory",
+        "irees/transforms/codegen/gpu/gpu_alloc_private_memory_for_dps_ops.py",
+        "if result.uses or not isinstance(kind, TensorType):",
+        "if not isinstance(kind, TensorType):",
+        ("filecheck/transforms/codegen/gpu/gpu_alloc_private_memory_for_dps_ops.mlir",),
+    ),
+    Mutant(
+        "S0e",
+        "the types of the results are those of the old op",
+        UNUSED,
+        """\
+        new = ext.SortOp.of(inputs, outputs, {"dimension": op.dimension}, body)
+""",
+        """\
+        new = ext.SortOp.of(inputs, outputs, {"dimension": op.dimension}, body)
+        for made, old in zip(new.results, op.results, strict=False):
+            rewriter.replace_value_with_new_type(made, old.type)
+""",
+        UNUSED_TESTS,
+    ),
+    Mutant(
+        "S0f",
+        "a body that stores what it computes loses it",
+        UNUSED,
+        """\
+            if not is_side_effect_free(use.operation):
+                return False
+""",
+        "",
+        ("filecheck/transforms/global_opt/erase_unused_results.mlir",),
+    ),
+    Mutant(
+        "S1a",
+        "a part of a dim is taken for all of it",
+        SLICES,
+        "return size in (Sum.of(self.shape[dim]), Sum.of(said))",
+        "return True",
+        SLICES_TESTS,
+    ),
+    Mutant(
+        "S1b",
+        "only static sizes are compared with the dim",
+        SLICES,
+        "return size in (Sum.of(self.shape[dim]), Sum.of(said))",
+        "return size.constant() is None or size in (Sum.of(self.shape[dim]), Sum.of(said))",
+        SLICES_TESTS,
+    ),
+    Mutant(
+        "S1c",
+        "the offset is not divided by what is inside",
+        SLICES,
+        "offset = Sum.of(s.offsets[dim]).floordiv(inner).build(self.inside)",
+        "offset = Sum.of(s.offsets[dim]).build(self.inside)",
+        SLICES_TESTS,
+    ),
+    Mutant(
+        "S1d",
+        "a store that drops dims is read as one that keeps them",
+        SLICES,
+        """\
+            sizes,
+            kept,
+        )
+""",
+        """\
+            sizes,
+            list(range(len(kept))),
+        )
+""",
+        SLICES_TESTS,
+    ),
+    Mutant(
+        "S1e",
+        "strides are not looked at",
+        SLICES,
+        "if kept is None or any(s != 1 for s in op.static_strides.get_values()):",
+        "if kept is None:",
+        SLICES_TESTS,
+    ),
+    Mutant(
+        "S2a",
+        "shared memory is counted by the tile and not by the whole buffer",
+        "irees/transforms/utils/footprint.py",
+        "self.known += prod(shape) * width",
+        "self.known += prod(shape[1:]) * width",
+        ("filecheck/transforms/codegen/gpu/gpu_check_resource_usage.mlir",),
+    ),
+    Mutant(
+        "S2b",
+        "a tile that is too large for the stack is an error",
+        "irees/transforms/codegen/common/tile_and_distribute.py",
+        """\
+        else:
+            op = memref.AllocOp(values, [], private)
+""",
+        """\
+        else:
+            raise ValueError("the tile is too large")
+""",
+        ("filecheck/transforms/codegen/common/tile_and_distribute.mlir",),
+    ),
+    Mutant(
+        "S2d",
+        "softmax forgets to take off the largest number",
+        "irees/transforms/global_opt/_softmax.py",
+        "return s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))",
+        "return s.op(math.ExpOp, s.cast(v[0], wide))",
+        (
+            "tests/transforms/global_opt/test_decompositions.py::"
+            "test_softmax_is_the_same_with_and_without_fusion",
+        ),
+    ),
+    Mutant(
+        "S2e",
+        "what fits exactly does not fit",
+        "irees/transforms/codegen/gpu/gpu_check_resource_usage.py",
+        "if used.known > self.limit:",
+        "if used.known >= self.limit:",
+        ("filecheck/transforms/codegen/gpu/gpu_check_resource_usage.mlir",),
+    ),
+    Mutant(
+        "S3a",
+        "a gather through a view forgets the stride",
+        ACCESSES,
+        "self.scale *= stride",
+        "pass",
+        ACCESSES_TESTS,
+    ),
+    Mutant(
+        "S3b",
+        "the offset of the innermost dim of a view is forgotten",
+        ACCESSES,
+        "indices = [Sum.of(o) for o in offsets]",
+        "indices = [*(Sum.of(o) for o in offsets[:-1]), Sum.of(0)]",
+        ACCESSES_TESTS,
+    ),
+    Mutant(
+        "S3c",
+        "the mask of a gather of neighbours is dropped",
+        GATHER,
+        """\
+        place = self._place(pattern.start, self.at)
+        if all_on:
+            return self.at.insert(vector.LoadOp""",
+        """\
+        place = self._place(pattern.start, self.at)
+        if True:
+            return self.at.insert(vector.LoadOp""",
+        GATHER_TESTS,
+    ),
+    Mutant(
+        "S3d",
+        "a gather of several places is taken for one of one place",
+        GATHER,
+        "if numbers == [numbers[0] + step * lane for lane in range(len(numbers))]:",
+        "if numbers[:1] == [numbers[0] + step * lane for lane in range(len(numbers))][:1]:",
+        GATHER_TESTS,
+    ),
+    Mutant(
+        "S3e",
+        "a quotient that is rounded towards zero is bounded by the one that is rounded down",
+        "irees/analysis/_bound_rules.py",
+        "return Limits((a.floordiv(b.constant),), (a.ceildiv(b.constant),))",
+        "return Limits((a.floordiv(b.constant),), (a.floordiv(b.constant),))",
+        ("tests/analysis/test_value_bounds.py",),
+    ),
+    Mutant(
+        "S3f",
+        "a dim without a bound is padded to 0",
+        PAD,
+        """\
+            if bound is None or bound > LARGEST:
+                return f"loop {loop} has no known upper bound"
+""",
+        """\
+            if bound is None or bound > LARGEST:
+                bound = 0
+""",
+        PAD_TESTS,
+    ),
+    Mutant(
+        "S3g",
+        "what cannot be padded fails the compilation",
+        PAD,
+        """\
+                remark("missed", NAME, inner, f"not padded: {found}")
+                continue
+""",
+        """\
+                raise ValueError(found)
+""",
+        PAD_TESTS,
+    ),
+)
