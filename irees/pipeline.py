@@ -93,7 +93,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "dispatch-creation",
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
-                a("form-dispatch-regions"),
+                a("form-dispatch-regions", one_tile_loop=True),
                 a("outline-dispatch-regions"),
                 a("deduplicate-executables"),
             ),

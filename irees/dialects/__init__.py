@@ -26,6 +26,7 @@ OWN: dict[str, str] = {
     "flow": "flow:Flow",
     "hal": "hal:Hal",
     "iree_codegen": "iree_codegen:IreeCodegen",
+    "iree_encoding": "iree_encoding:IreeEncoding",
     "iree_gpu": "iree_gpu:IreeGpu",
     "iree_linalg_ext": "iree_linalg_ext:IreeLinalgExt",
     "iree_tensor_ext": "iree_tensor_ext:IreeTensorExt",

@@ -53,6 +53,8 @@ class _Attention:
         output = set(_dims(self.maps[-results]))
         self.keys = sorted((query & key) - value - output)
         self.positions = sorted((key & value) - query - output)
+        if not self.keys or not self.positions:
+            raise RuntimeTrap("the maps are not those of an attention", op=op)
         rows = (query | key) - {*self.keys, *self.positions}
         order = sorted(rows, key=lambda d: ((d in query) + (d in key) < 2, d))
         self.score_loops = [*order, *self.positions]

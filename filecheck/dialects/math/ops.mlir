@@ -19,6 +19,8 @@ func.func @f(%x: f32, %v: tensor<4xf32>, %i: index, %j: index, %n: i32) {
   %14 = arith.maximumnumf %x, %x : f32
   %15 = arith.index_castui %i : index to i32
   %16 = arith.truncf %x to_nearest_even : f32 to f16
+  %17 = arith.scaling_truncf %x, %x downward fastmath<nnan> : f32, f32 to f4E2M1FN
+  %18 = arith.scaling_extf %17, %x : f4E2M1FN, f32 to f32
   %c = arith.cmpf oge, %v, %v : tensor<4xf32>
   %s = arith.select %c, %v, %v : tensor<4xi1>, tensor<4xf32>
   %e = arith.extf %v : tensor<4xf32> to tensor<4xf64>
@@ -43,6 +45,8 @@ func.func @f(%x: f32, %v: tensor<4xf32>, %i: index, %j: index, %n: i32) {
 // CHECK-NEXT:     %18 = arith.maximumnumf %x, %x : f32
 // CHECK-NEXT:     %19 = arith.index_castui %i : index to i32
 // CHECK-NEXT:     %20 = arith.truncf %x to_nearest_even : f32 to f16
+// CHECK-NEXT:     %21 = arith.scaling_truncf %x, %x downward fastmath<nnan> : f32, f32 to f4E2M1FN
+// CHECK-NEXT:     %22 = arith.scaling_extf %21, %x : f4E2M1FN, f32 to f32
 // CHECK-NEXT:     %c = arith.cmpf oge, %v, %v : tensor<4xf32>
 // CHECK-NEXT:     %s = arith.select %c, %v, %v : tensor<4xi1>, tensor<4xf32>
 // CHECK-NEXT:     %e = arith.extf %v : tensor<4xf32> to tensor<4xf64>

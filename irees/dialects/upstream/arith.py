@@ -287,7 +287,8 @@ def _print_select(op: arith.SelectOp, printer: Printer) -> None:
 
 def _parse_rounding_cast(cls, parser: Parser):
     pos = parser.pos
-    operand = parser.parse_unresolved_operand()
+    undelimited = parser.Delimiter.NONE
+    operands = parser.parse_comma_separated_list(undelimited, parser.parse_unresolved_operand)
     properties: dict[str, Attribute] = {}
     for mode in RoundingMode:
         if parser.parse_optional_keyword(mode.value):
@@ -298,11 +299,11 @@ def _parse_rounding_cast(cls, parser: Parser):
         )
     attributes = dict(parser.parse_optional_attr_dict())
     parser.parse_punctuation(":")
-    source = parser.parse_type()
+    sources = parser.parse_comma_separated_list(undelimited, parser.parse_type)
     parser.parse_keyword("to")
     dest = parser.parse_type()
     return cls.create(
-        operands=parser.resolve_operands([operand], [source], pos),
+        operands=parser.resolve_operands(operands, sources, pos),
         result_types=[dest],
         properties=properties,
         attributes=attributes,
@@ -311,7 +312,7 @@ def _parse_rounding_cast(cls, parser: Parser):
 
 def _print_rounding_cast(op, printer: Printer) -> None:
     printer.print_string(" ")
-    printer.print_ssa_value(op.operands[0])
+    printer.print_list(op.operands, printer.print_ssa_value)
     mode = op.properties.get("roundingmode")
     if isinstance(mode, RoundingModeAttr):
         printer.print_string(f" {mode.data.value}")
@@ -321,7 +322,7 @@ def _print_rounding_cast(op, printer: Printer) -> None:
         flags.print_parameter(printer)
     printer.print_op_attributes(op.attributes)
     printer.print_string(" : ")
-    printer.print_attribute(op.operands[0].type)
+    printer.print_list([value.type for value in op.operands], printer.print_attribute)
     printer.print_string(" to ")
     printer.print_attribute(op.results[0].type)
 
@@ -388,6 +389,37 @@ def _number_op(op_name: str, what: str) -> type[IRDLOperation]:
     class_name = "".join(p.capitalize() for p in op_name.split(".")[1].split("_")) + "Op"
     return irdl_op_definition(type(class_name, (IRDLOperation,), namespace))
 
+
+def _scaling_op(op_name: str, what: str) -> type[IRDLOperation]:
+    def init(self, value: SSAValue | Operation, scale: SSAValue | Operation, to: Attribute):
+        IRDLOperation.__init__(self, operands=[value, scale], result_types=[to])
+
+    def verify(self) -> None:
+        for value in (self.in_, self.scale, self.out):
+            check_kind(value.type, "float")
+
+    namespace = {
+        "__doc__": f"{what}, in blocks that share a scale (MLIR: {op_name}).",
+        "__module__": __name__,
+        "__annotations__": {},
+        "name": op_name,
+        "in_": operand_def(AnyAttr()),
+        "scale": operand_def(AnyAttr()),
+        "out": result_def(AnyAttr()),
+        "roundingmode": opt_prop_def(AnyAttr()),
+        "fastmath": opt_prop_def(arith.FastMathFlagsAttr),
+        "traits": traits_def(Pure()),
+        "parse": classmethod(_parse_rounding_cast),
+        "print": _print_rounding_cast,
+        "__init__": init,
+        "verify_": verify,
+    }
+    class_name = "".join(p.capitalize() for p in op_name.split(".")[1].split("_")) + "Op"
+    return irdl_op_definition(type(class_name, (IRDLOperation,), namespace))
+
+
+ScalingExtFOp = _scaling_op("arith.scaling_extf", "A wider float times its scale")
+ScalingTruncFOp = _scaling_op("arith.scaling_truncf", "A narrower float, divided by its scale")
 
 MaximumNumFOp = _number_op("arith.maximumnumf", "The greater")
 MinimumNumFOp = _number_op("arith.minimumnumf", "The smaller")
@@ -490,6 +522,6 @@ def patch() -> None:
             _scalars_only(pattern)
 
 
-OPS = [RemFOp, MaximumNumFOp, MinimumNumFOp, IndexCastUIOp]
+OPS = [RemFOp, MaximumNumFOp, MinimumNumFOp, ScalingExtFOp, ScalingTruncFOp, IndexCastUIOp]
 ATTRS = [RoundingModeAttr]
 __all__ = ["ATTRS", "OPS", "check_kind", "element_type", "patch", "with_element"]

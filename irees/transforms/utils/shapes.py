@@ -218,6 +218,15 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
         return dim(op.dest, index, builder)
     if isinstance(op, tensor.InsertOp):
         return dim(op.dest, index, builder)
+    if op.name in ("linalg.pack", "linalg.unpack"):
+        return dim(op.dest, index, builder)
+    if op.name == "linalg.softmax":
+        return dim(op.output, index, builder)
+    if op.name == "iree_encoding.set_encoding":
+        return dim(op.source, index, builder)
+    if op.name == "iree_encoding.unset_encoding":
+        assert isinstance(value.type, TensorType)
+        return mixed(value.type.get_shape(), op.result_dims)[index]
     if isinstance(op, tensor.CastOp):
         return dim(op.source, index, builder)
     if isinstance(op, tensor.PadOp):

@@ -1,0 +1,280 @@
+"""
+What an op can be when kernels are formed: a root, or something that each kernel computes again.
+
+Roots have loops of their own worth a kernel. What is cheap, or makes a large tensor from a small
+one, is cloned into the kernels that read it, so it never becomes one itself. IREE:
+`isRootLikeOp`, `isCloneableIntoDispatchOp`, `isBitExtendOrTruncateOp`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects import affine, arith, complex, tensor
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerType,
+    TensorType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from irees.analysis.contractions import multiply_add
+from irees.analysis.loop_mapping import element_of, loop_nest
+from irees.dialects import iree_encoding as encoding
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp, UnPackOp
+
+INLINE_CONSTANT_BYTES = 256
+"""The largest constant of several numbers that kernels hold themselves (IREE's default)."""
+CLONEABLE_DIALECTS = frozenset(
+    "affine arith complex iree_encoding iree_linalg_ext linalg tensor".split()
+)
+CLONED = (
+    affine.ApplyOp,
+    arith.IndexCastOp,
+    linalg.FillOp,
+    tensor.EmptyOp,
+    tensor.ExtractOp,
+    tensor.ExtractSliceOp,
+    complex.CreateOp,
+    encoding.UnsetEncodingOp,
+    ext.GatherOp,
+)
+
+
+def is_linalg(op: Operation) -> bool:
+    """Whether an op is structured: loops, maps and a scalar body (IREE: linalg::LinalgOp)."""
+    return isinstance(op, LinalgStructuredOperation)
+
+
+def is_pack_like(op: Operation) -> bool:
+    """Whether an op puts a tensor into tiles."""
+    return isinstance(op, encoding.SetEncodingOp | PackOp)
+
+
+def is_unpack_like(op: Operation) -> bool:
+    """Whether an op takes a tensor out of tiles."""
+    return isinstance(op, encoding.UnsetEncodingOp | UnPackOp)
+
+
+def is_root(op: Operation) -> bool:
+    """Whether a kernel can be formed around an op (IREE: isRootLikeOp)."""
+    parent = op.parent_op()
+    while parent is not None:
+        if parent.name == "flow.dispatch.workgroups":
+            return False
+        parent = parent.parent_op()
+    if is_bit_extend(op):
+        return False
+    if isinstance(op, linalg.GenericOp):
+        nest = loop_nest(op)
+        return nest is not None and not nest.is_parallel and not has_fusable_unpack(op)
+    if is_linalg(op):
+        return not isinstance(op, linalg.FillOp)
+    if isinstance(op, SoftmaxOp | UnPackOp) or op.name.startswith("linalg.winograd_"):
+        return True
+    return isinstance(op, ext.LinalgExtOperation) and not isinstance(op, ext.GatherOp)
+
+
+def has_fusable_unpack(op: Operation) -> bool:
+    """Whether an op reduces only dims that the unpack which makes its operand left alone."""
+    return any(
+        isinstance(operand.owner, UnPackOp) and reduces_no_packed_dim(op, operand.owner)
+        for operand in op.operands
+    )
+
+
+def reduces_no_packed_dim(op: Operation, producer: Operation) -> bool:
+    """Whether no loop that reads a tiled dim of an unpack's result is a reduction."""
+    nest = loop_nest(op)
+    if not isinstance(producer, UnPackOp) or nest is None:
+        return False
+    reads = [m for v, m in zip(op.operands, nest.operands, strict=True) if v.owner is producer]
+    if not reads or reads[0] is None:
+        return False
+    tiled = producer.inner_dims_pos.get_values()
+    for dim, expr in enumerate(reads[0].results):
+        if not isinstance(expr, AffineDimExpr):
+            return False
+        if nest.kinds[expr.position] != "parallel" and dim in tiled:
+            return False
+    return True
+
+
+def is_elementwise(op: Operation) -> bool:
+    """Whether each element of the results is computed from one element of each operand."""
+    nest = loop_nest(op)
+    if not is_linalg(op) or nest is None or not nest.is_parallel:
+        return False
+    if not all(m is not None and picks_loops(m) for m in nest.operands):
+        return False
+    if any(len(m.results) != m.num_dims for m in nest.results if m is not None):
+        return False
+    scalars = (*op.regions[0].block.ops,)
+    return all(
+        o.name in ("linalg.yield", "linalg.index")
+        or (o.name.split(".")[0] in ("arith", "math", "complex") and not _touches_tensor(o))
+        for o in scalars
+    )
+
+
+def _touches_tensor(op: Operation) -> bool:
+    return any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
+
+
+def picks_loops(indexing: AffineMap) -> bool:
+    """Whether a map is a projected permutation: plain loops and constant zeros, each loop once."""
+    dims = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
+    rest = [e for e in indexing.results if not isinstance(e, AffineDimExpr)]
+    zeros = all(isinstance(e, AffineConstantExpr) and e.value == 0 for e in rest)
+    return zeros and len(set(dims)) == len(dims)
+
+
+def is_named_convolution(op: Operation) -> bool:
+    """Whether an op is one of linalg's convolutions or poolings (ConvolutionOpInterface)."""
+    return is_linalg(op) and op.name.removeprefix("linalg.").startswith(
+        ("conv_", "depthwise_conv_", "pooling_")
+    )
+
+
+def is_convolution(op: Operation) -> bool:
+    """Whether an op multiplies and adds over windows (MLIR: isaConvolutionOpInterface)."""
+    if is_named_convolution(op):
+        return True
+    if not isinstance(op, linalg.GenericOp) or multiply_add(op) is None:
+        return False
+    image = op.indexing_maps.data[0].data
+    return any(not isinstance(expr, AffineDimExpr) for expr in image.results)
+
+
+def bit_width(kind: Attribute) -> int | None:
+    """Bits of an integer or float, None for anything else."""
+    if isinstance(kind, IndexType) or not isinstance(kind, IntegerType | AnyFloat):
+        return None
+    return kind.bitwidth if isinstance(kind, AnyFloat) else kind.width.data
+
+
+def _width_change(op: Operation) -> int:
+    """Bits of an element of the result, minus those of the widest input of the highest rank."""
+    if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1 or len(op.results) != 1:
+        return 0
+    nest = loop_nest(op)
+    inputs = [v for v in op.inputs if isinstance(v.type, TensorType)]
+    rank = max((_rank(v) for v in inputs), default=0)
+    if nest is None or not nest.is_parallel or rank == 0:
+        return 0
+    widths = [bit_width(element_of(v)) for v in inputs if _rank(v) == rank]
+    result = bit_width(element_of(op.results[0]))
+    if result is None or None in widths:
+        return 0
+    change = result - max(width for width in widths if width is not None)
+    return change if change >= 0 or rank == _rank(op.results[0]) else 0
+
+
+def _rank(value: SSAValue) -> int:
+    return value.type.get_num_dims() if isinstance(value.type, TensorType) else 0
+
+
+def is_bit_extend(op: Operation) -> bool:
+    """Whether an op only widens elements, dequantization included, without costly math."""
+    if _width_change(op) <= 0:
+        return False
+    return not any(inner.name.startswith("math.") for inner in op.regions[0].block.ops)
+
+
+def is_bit_truncate(op: Operation) -> bool:
+    """Whether an op makes elements narrower."""
+    return _width_change(op) < 0
+
+
+def is_gather_like(op: Operation) -> bool:
+    """Whether an op yields what it extracts from a tensor at computed places."""
+    nest = loop_nest(op)
+    if not isinstance(op, linalg.GenericOp) or nest is None or not nest.is_parallel:
+        return False
+    block = op.body.block
+    terminator = block.last_op
+    assert terminator is not None
+    stack, seen = list(terminator.operands), set[Operation]()
+    if len(stack) != 1:
+        return False
+    while stack:
+        value = stack.pop()
+        if isinstance(value, BlockArgument) or not isinstance(value.owner, Operation):
+            continue
+        inner = value.owner
+        if isinstance(inner, tensor.ExtractOp):
+            return True
+        if inner.parent is block and inner not in seen:
+            seen.add(inner)
+            stack.extend(inner.operands)
+    return False
+
+
+def is_attention(op: Operation) -> bool:
+    """Whether an op is attention, carried or not."""
+    return isinstance(op, ext.AttentionOp | ext.OnlineAttentionOp)
+
+
+def makes_attention_mask(op: Operation) -> bool:
+    """Whether a result is the mask of an attention."""
+    return any(
+        isinstance(use.operation, ext.AttentionOp | ext.OnlineAttentionOp)
+        and use.operation.mask is result
+        for result in op.results
+        for use in result.uses
+    )
+
+
+def makes_scatter_indices(op: Operation) -> bool:
+    """Whether a result is the indices of a scatter."""
+    return any(
+        isinstance(use.operation, ext.ScatterOp) and use.operation.indices is result
+        for result in op.results
+        for use in result.uses
+    )
+
+
+def is_cloneable(op: Operation, *, aggressive: bool = False) -> bool:
+    """
+    Whether each kernel that reads an op's results computes them itself
+    (IREE: isCloneableIntoDispatchOp).
+    """
+    if op.name.split(".")[0] not in CLONEABLE_DIALECTS or isinstance(op, tensor.InsertSliceOp):
+        return False
+    if isinstance(op, CLONED):
+        return True
+    if is_linalg(op) and _feeds_scan(op):
+        return False
+    if is_bit_extend(op):
+        return True
+    if aggressive and (makes_attention_mask(op) or makes_scatter_indices(op)):
+        return True
+    if isinstance(op, arith.ConstantOp | complex.ConstantOp):
+        return _is_small_constant(op)
+    return op.name.startswith("arith.") and all(
+        bit_width(value.type) is not None for value in (*op.operands, *op.results)
+    )
+
+
+def _feeds_scan(op: Operation) -> bool:
+    return any(isinstance(use.operation, ext.ScanOp) for r in op.results for use in r.uses)
+
+
+def _is_small_constant(op: arith.ConstantOp | complex.ConstantOp) -> bool:
+    kind = op.results[0].type
+    if not isinstance(kind, TensorType):
+        return isinstance(kind, IndexType | ComplexType) or bit_width(kind) is not None
+    value = op.value
+    if isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat():
+        return True
+    element = kind.element_type
+    parts = 2 if isinstance(element, ComplexType) else 1
+    bits = bit_width(element.element_type if isinstance(element, ComplexType) else element) or 64
+    return prod(kind.get_shape()) * parts * bits // 8 <= INLINE_CONSTANT_BYTES

@@ -1,0 +1,168 @@
+"""Moves ops into a `flow.dispatch.region`, and puts the ops around it in order again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
+
+from irees.dialects.flow import DispatchRegionOp, ReturnOp
+from irees.errors import InternalError
+from irees.transforms.utils.shapes import IndexBuilder, constant_value, dim, dynamic_dims
+from irees.transforms.utils.structured import captured_values
+
+OF_VALUES = frozenset("arith flow iree_linalg_ext linalg tensor".split())
+"""Dialects whose ops only compute, on tensors, although not each says so."""
+
+
+def _within(op: Operation, region: Operation) -> bool:
+    current: Operation | None = op
+    while current is not None:
+        if current is region:
+            return True
+        current = current.parent_op()
+    return False
+
+
+def _escaping(ops: Sequence[Operation], members: set[Operation]) -> list[SSAValue]:
+    """The results that something outside uses."""
+    return [
+        r
+        for op in ops
+        for r in op.results
+        if any(not any(_within(u.operation, m) for m in members) for u in r.uses)
+    ]
+
+
+def _ask_operands(op: Operation) -> None:
+    """dim(result of op)  =>  dim(what the op has the size from)"""
+    for result in op.results:
+        for use in list(result.uses):
+            asked = use.operation
+            if not isinstance(asked, tensor.DimOp) or not isinstance(result.type, TensorType):
+                continue
+            index = constant_value(asked.index)
+            if index is None:
+                continue
+            builder = IndexBuilder(InsertPoint.before(asked))
+            size = builder.value(dim(result, index, builder))
+            asked.result.replace_all_uses_with(size)
+            Rewriter.erase_op(asked)
+
+
+def make_region(group: Sequence[Operation], root: Operation | None = None) -> DispatchRegionOp:
+    """
+    ops  =>  flow.dispatch.region { ops ; flow.return what is used elsewhere }
+
+    `group` is in the order of the block. The region takes the place of the last op, or of the
+    root; then what the root makes is returned first, and next what lies nearest before it. The
+    block may need `sort_block`.
+    """
+    for op in group:
+        _ask_operands(op)
+    place = group[-1] if root is None else root
+    returned = list(group)
+    if root is not None:
+        at = returned.index(root)
+        returned = [root, *reversed(returned[:at]), *returned[at + 1 :]]
+    escaping = _escaping(returned, set(group))
+    builder = IndexBuilder(InsertPoint.before(place))
+    sizes = [
+        d
+        for v in escaping
+        if isinstance(v.type, TensorType) and DYNAMIC_INDEX in v.type.get_shape()
+        for d in dynamic_dims(v, builder)
+    ]
+    block = Block()
+    region = DispatchRegionOp(sizes, [v.type for v in escaping], Region(block))
+    region.location = place.location
+    Rewriter.insert_op(region, InsertPoint.before(place))
+    for op in group:
+        op.detach()
+        block.add_op(op)
+    block.add_op(ReturnOp(escaping))
+    for value, result in zip(escaping, region.res, strict=True):
+        value.replace_uses_with_if(result, lambda use: not _within(use.operation, region))
+    return region
+
+
+def clone_producers(region: DispatchRegionOp, is_wanted: Callable[[OpResult], bool]) -> None:
+    """region uses wanted(x)  =>  region computes wanted(x) itself"""
+    block = region.body.block
+    while True:
+        # The grid, which is a region of the op too, is computed on the host.
+        read = dict.fromkeys(v for o in block.ops for v in (*o.operands, *captured_values(o)))
+        outside = [v for v in read if isinstance(v, OpResult) and v.op.parent is not block]
+        wanted = [value for value in outside if is_wanted(value)]
+        if not wanted:
+            return
+        for value in wanted:
+            copy = value.op.clone()
+            first = next(o for o in block.ops if value in o.operands or value in captured_values(o))
+            Rewriter.insert_op(copy, InsertPoint.before(first))
+            # A constant may be used all over the program; only this region is looked through.
+            for user in block.walk():
+                if value in user.operands:
+                    new = copy.results[value.index]
+                    user.operands = [new if o is value else o for o in user.operands]
+
+
+def has_effects(op: Operation) -> bool:
+    """Whether an op may do more than compute."""
+    return op.name.split(".")[0] not in OF_VALUES and not is_side_effect_free(op)
+
+
+class Order:
+    """
+    What an op of a block must come after: what makes the values that it reads, also inside its
+    regions, and, where it has effects, the op with effects before it.
+    """
+
+    def __init__(self, block: Block):
+        self.block = block
+        self.before: dict[Operation, Operation] = {}
+        last: Operation | None = None
+        for op in block.ops:
+            if not has_effects(op):
+                continue
+            if last is not None:
+                self.before[op] = last
+            last = op
+
+    def sources(self, op: Operation) -> list[Operation]:
+        """The ops of the block that must come before an op."""
+        values = (*op.operands, *captured_values(op))
+        found = [v.op for v in values if isinstance(v, OpResult) and v.op.parent is self.block]
+        return [*found, self.before[op]] if op in self.before else found
+
+
+def sort_block(block: Block, order: Order) -> None:
+    """
+    Puts ops after what they must come after again, otherwise in the order they had. `order` is
+    that of the block before regions were made. Raises InternalError when an op waits for itself.
+    """
+    ops = list(block.ops)
+    placed: dict[Operation, None] = {}
+    open_: set[Operation] = set()
+    for op in ops:
+        stack = [op]
+        while stack:
+            current = stack[-1]
+            waiting = (
+                [] if current in placed else [s for s in order.sources(current) if s not in placed]
+            )
+            if not waiting:
+                placed[stack.pop()] = None
+                continue
+            if current in open_:
+                raise InternalError(f"{current.name} waits for its own results")
+            open_.add(current)
+            stack.extend(waiting)
+    for op in ops:
+        op.detach()
+    for op in placed:
+        block.add_op(op)
