@@ -477,5 +477,7 @@ def test_a_refusal_is_a_remark():
     two_orders = generic("#id, #tr, #id", "%m : !m, %m : !m", "%c : !m")
     with collect() as remarks:
         kernels(f"%m = {MATMUL}\n%e = {two_orders}\n{use('e')}")
-    said = "not fused with linalg.matmul: its loops do not follow those of the group's root in one way"
+    said = (
+        "not fused with linalg.matmul: its loops do not follow those of the group's root in one way"
+    )
     assert said in [each.text for each in remarks]
