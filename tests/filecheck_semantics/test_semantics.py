@@ -38,6 +38,7 @@ SIZES = (8, 5, 16, 1)
 ROUNDED = {
     "expand_math": Tolerance("U", 8),
     "decompose_softmax": Tolerance("U", 16),
+    "raise_special_ops": Tolerance("U", 8),
     "decompose_attention": Tolerance("R", 32),
     "decompose_exp_reduction": Tolerance("R", 32),
     "decompose_winograd": Tolerance("R", 64),
