@@ -28,7 +28,7 @@ LAYERS = (
     {"transforms", "frontends"},
     {"analysis", "interpreters"},
     {"dialects"},
-    {"errors", "options", "target", "remarks"},
+    {"errors", "options", "target", "remarks", "rewrites"},
 )
 RANK = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}
 # Files of one layer that are one thing; folders of one layer are strangers.
