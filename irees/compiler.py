@@ -26,7 +26,7 @@ from irees.program_cache import (
     store,
     unchanged_constants,
 )
-from irees.remarks import collect, remark
+from irees.remarks import collect, tell
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
 from irees.target import Target
@@ -60,7 +60,7 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     with collect() as remarks:
         run_phases(get_context(), module, options, **listeners)
     for each in remarks:
-        remark(each.kind, each.pass_name, each.location, each.text)
+        tell(each)
     target = target_of(options)
     sources = emit_program(module)
     sources.manifest["remarks"] = [str(remark) for remark in remarks]

@@ -53,6 +53,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_remarks(parser: argparse.ArgumentParser) -> None:
+    """`--remarks` and `--remarks=json`, which takes no word after it for its value."""
+    settings: dict[str, Any] = {"action": "store_const", "dest": "remarks"}
+    parser.add_argument(
+        "--remarks", const="text", help="say what was chosen and why, on standard error", **settings
+    )
+    parser.add_argument(
+        "--remarks=json", const="json", help="the same as one JSON object per line", **settings
+    )
+
+
 def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
     """The program to work on, and what makes one of a source."""
     parser.add_argument("source", nargs="?", help="MLIR, a saved program, or - for standard input")
@@ -258,15 +269,15 @@ def _pass_names(given: list[str]) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def printed_remarks(wanted: bool) -> Iterator[None]:
-    """Prints the remarks made inside of the block to standard error."""
-    if not wanted:
+def printed_remarks(form: str | None) -> Iterator[None]:
+    """Prints the remarks made inside of the block to standard error, as `text` or `json`."""
+    if form is None:
         yield
         return
     with collect() as remarks:
         yield
-    for line in remarks:
-        print(line, file=sys.stderr)
+    for each in remarks:
+        print(each.as_json() if form == "json" else each, file=sys.stderr)
 
 
 @contextlib.contextmanager

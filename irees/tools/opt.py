@@ -16,7 +16,14 @@ from typing import Any
 from irees.errors import InternalError, IreesError, VerifyError
 from irees.options import Options
 from irees.rewrites import limited
-from irees.tools.common import Dumps, UsageError, printed_remarks, source_of, write_output
+from irees.tools.common import (
+    Dumps,
+    UsageError,
+    add_remarks,
+    printed_remarks,
+    source_of,
+    write_output,
+)
 
 SPLITTER = "// -----"
 _ANCHOR = re.compile(r"\s*(any|[\w.]+)\s*\(")
@@ -44,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verify-diagnostics", action="store_true")
     parser.add_argument("--verify-each", type=_switch, nargs="?", const=True, default=True)
     parser.add_argument("--allow-unregistered-dialect", action="store_true")
-    parser.add_argument("--remarks", action="store_true", help="say what was chosen and why")
+    add_remarks(parser)
     parser.add_argument(
         "--rewrite-limit", type=int, metavar="N", help="apply the first N optional rewrites only"
     )
