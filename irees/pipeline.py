@@ -99,6 +99,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("form-dispatch-regions", one_tile_loop=True),
                 a("outline-dispatch-regions"),
                 a("deduplicate-executables"),
+                *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
             ),
             TENSORS | {"flow", "iree_tensor_ext"},
         ),

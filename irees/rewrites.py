@@ -15,7 +15,7 @@ times a factor that no terminating set of patterns comes near.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ _WATCHER: ContextVar[Watcher | None] = ContextVar("irees_rewrite_watcher", defau
 
 
 @contextmanager
-def limited(limit: int | None) -> Iterator[Counter]:
+def limited(limit: int | None) -> Generator[Counter]:
     """
     Counts the rewrites inside the block from 0, and refuses those beyond the limit.
 
@@ -63,7 +63,7 @@ def limited(limit: int | None) -> Iterator[Counter]:
 
 
 @contextmanager
-def watched(watcher: Watcher) -> Iterator[None]:
+def watched(watcher: Watcher) -> Generator[None]:
     """Tells the watcher of every rewrite that is counted inside the block."""
     token = _WATCHER.set(watcher)
     try:

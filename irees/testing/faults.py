@@ -12,7 +12,7 @@ A module is compiled each time; text may come from the cache, where nothing is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,15 +33,19 @@ class InjectedFault(RuntimeError):
 
 
 @contextmanager
-def watch_rewrites() -> Iterator[list[AppliedRewrite]]:
+def watch_rewrites() -> Generator[list[AppliedRewrite]]:
     """Yields the list to which every counted rewrite inside the block is appended."""
     applied: list[AppliedRewrite] = []
-    with watched(lambda *rewrite: applied.append(AppliedRewrite(*rewrite))):
+
+    def watcher(number: int, pass_name: str, what: str) -> None:
+        applied.append(AppliedRewrite(number, pass_name, what))
+
+    with watched(watcher):
         yield applied
 
 
 @contextmanager
-def fail_rewrite(number: int) -> Iterator[list[AppliedRewrite]]:
+def fail_rewrite(number: int) -> Generator[list[AppliedRewrite]]:
     """
     Makes rewrite `number` raise InjectedFault, once; yields the list of what raised.
 
@@ -49,9 +53,9 @@ def fail_rewrite(number: int) -> Iterator[list[AppliedRewrite]]:
     """
     raised: list[AppliedRewrite] = []
 
-    def watcher(*rewrite) -> None:
-        if rewrite[0] == number and not raised:
-            raised.append(AppliedRewrite(*rewrite))
+    def watcher(reached: int, pass_name: str, what: str) -> None:
+        if reached == number and not raised:
+            raised.append(AppliedRewrite(reached, pass_name, what))
             raise InjectedFault(f"rewrite {number} was made to fail")
 
     with watched(watcher):

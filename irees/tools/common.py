@@ -39,7 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         kinds = get_args(hints[option.name]) or (hints[option.name],)
         spelling = "--" + option.name.replace("_", "-")
         settings: dict[str, Any] = {"dest": option.name, "default": option.default}
-        if bool in kinds:
+        if {bool, str} <= set(kinds):
+            settings |= {"type": _named_or_on, "metavar": "[DIR]"}
+        elif bool in kinds:
             settings["action"] = argparse.BooleanOptionalAction
         elif get_origin(hints[option.name]) is Literal:
             settings["choices"] = kinds
@@ -51,6 +53,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=argparse.SUPPRESS
     )
+
+
+def _named_or_on(text: str) -> str | bool:
+    return text or True
 
 
 def add_remarks(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +111,10 @@ def program_of(arguments: argparse.Namespace) -> Program:
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
     if path != "-" and is_artifact(path):
-        return load(path)
+        program, folder = load(path), arguments.trace_dispatch_tensors
+        if folder:
+            program.trace_to(folder if isinstance(folder, str) else None)
+        return program
     from irees.compiler import compile
 
     with progress() as listener:
