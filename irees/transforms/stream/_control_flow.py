@@ -68,7 +68,7 @@ def check_that_it_ends(op: scf.ForOp) -> None:
         raise UnsupportedError(
             f"a loop of {trips} iterations, which no machine ends",
             op=op,
-            hint="give it the bound that it counts to; an importer that did not know one wrote this",
+            hint="give it the bound that it counts to; its importer did not know one",
         )
 
 
