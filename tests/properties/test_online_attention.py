@@ -1,4 +1,4 @@
-"""Attention that is made online, whole, taken apart and compiled, is what it was."""
+"""Attention and softmax that are made online, interpreted and compiled, are what they were."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir
 from irees.testing import profiles
 from irees.testing.oracles import Case, compiled_results, differences, interpret, passes_agree
-from irees.testing.tolerances import reassociated
+from irees.testing.tolerances import reassociated, ulps
 from irees.transforms import load_pass
 
 FACTOR = profiles.load()
@@ -99,4 +99,58 @@ def test_online_attention_compiled(program):
     cases = [Case("main", tuple(inputs), (reassociated(64),))]
     expected = interpret(module, cases)
     ONLINE.apply(get_context(), module)
+    assert differences(compiled_results(module, cases), expected, cases) == []
+
+
+@st.composite
+def softmaxes(draw) -> tuple[str, np.ndarray]:
+    """A program of one softmax, and a row of anything."""
+    shape = draw(st.lists(st.sampled_from([1, 2, 3, 17, 64]), min_size=1, max_size=3))
+    dim, dynamic = draw(st.integers(0, len(shape) - 1)), draw(st.booleans())
+    element = draw(st.sampled_from(["f32", "f32", "f64", "f16"]))
+    kind = f"tensor<{''.join('?x' if dynamic else f'{n}x' for n in shape)}{element}>"
+    text = f"""
+func.func @main(%x: {kind}, %o: {kind}) -> {kind} {{
+  %r = linalg.softmax dimension({dim}) ins(%x : {kind}) outs(%o : {kind}) -> {kind}
+  return %r : {kind}
+}}
+"""
+    dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[element]
+    most = float(np.finfo(dtype).max)
+    x = np.random.default_rng(draw(st.integers(0, 99))).normal(0, 2, shape)
+    x = (x * draw(st.sampled_from([1, 100, most / 100]))).astype(dtype)
+    if draw(st.booleans()):
+        # The maximum grows at every step.
+        x.sort(axis=dim)
+    special = [np.inf, -np.inf, np.nan, most, -most, 88.0, 0.0]
+    for number in draw(st.lists(st.sampled_from(special), max_size=3)):
+        x.flat[draw(st.integers(0, x.size - 1))] = number
+    if draw(st.integers(0, 3)) == 0:
+        at: list[slice | int] = [draw(st.integers(0, n - 1)) for n in shape]
+        at[dim] = slice(0, draw(st.integers(1, shape[dim])))
+        x[tuple(at)] = -np.inf
+    return text, x
+
+
+ONLINE_SOFTMAX = load_pass("irees-decompose-softmax")(online=True)
+
+
+@settings(max_examples=100 * FACTOR)
+@given(softmaxes())
+def test_online_softmax(program):
+    text, x = program
+    tolerances = (reassociated(64) | ulps(16),)
+    module, wrong = passes_agree(text, [ONLINE_SOFTMAX], x, np.zeros_like(x), tolerances=tolerances)
+    assert wrong == []
+    assert str(module).count("linalg.generic") == 2
+
+
+@settings(max_examples=8 * FACTOR, deadline=None)
+@given(softmaxes())
+def test_online_softmax_compiled(program):
+    text, x = program
+    module = import_mlir(text)
+    cases = [Case("main", (x, np.zeros_like(x)), (reassociated(64) | ulps(16),))]
+    expected = interpret(module, cases)
+    ONLINE_SOFTMAX.apply(get_context(), module)
     assert differences(compiled_results(module, cases), expected, cases) == []

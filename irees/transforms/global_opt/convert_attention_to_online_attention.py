@@ -16,13 +16,11 @@ reciprocal of the sum where this divides.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, f32, f64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -35,11 +33,9 @@ from xdsl.pattern_rewriter import (
 from irees.dialects import iree_linalg_ext as ext
 from irees.remarks import remark
 from irees.transforms.global_opt._attention import dims_of, scores_of
+from irees.transforms.global_opt._softmax import LOWEST
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder, select_dims
-
-LOWEST: dict[Attribute, float] = {f32: -(2 - 2.0**-23) * 2.0**127, f64: -sys.float_info.max}
-"""The number that is less than all others but -infinity."""
 
 
 class ConvertAttention(RewritePattern):
