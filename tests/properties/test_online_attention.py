@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import TensorType
 
 from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir
@@ -48,7 +49,12 @@ def attentions(draw) -> tuple[str, list[np.ndarray], bool]:
     indexing = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(d)})>" for d in maps)
     o = kind(out, element)
     arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True) if n != "%scale")
-    region = draw(st.sampled_from(["%y = math.tanh %x : f32", "%y = arith.addf %x, %x : f32"]))
+    causal = f"""%row = iree_linalg_ext.index {len(batch)} : index
+    %key = iree_linalg_ext.index {len(batch) + 1} : index
+    %c = arith.cmpi ule, %key, %row : index
+    %low = arith.constant -1.0e4 : f32
+    %y = arith.select %c, %x, %low : f32"""
+    region = draw(st.sampled_from(["%y = math.tanh %x : f32", causal]))
     text = f"""
 func.func @main({arguments}, %o: {o}) -> {o} {{
   %scale = arith.constant 0.25 : {element}
@@ -76,29 +82,65 @@ func.func @main({arguments}, %o: {o}) -> {o} {{
     return text, inputs, not dynamic
 
 
+TOLERANCES = (reassociated(64),)
+
+
 @settings(max_examples=80 * FACTOR)
-@given(attentions())
-def test_online_attention(program):
+@given(attentions(), st.sampled_from([None, 1, 2, 4]))
+def test_online_attention(program, keys):
     text, inputs, _ = program
-    tolerances = (reassociated(64),)
-    module, wrong = passes_agree(text, [ONLINE], *inputs, tolerances=tolerances)
+    passes = [ONLINE]
+    if keys is not None:
+        passes.append(load_pass("irees-tile-attention-reduction")(keys=keys))
+    module, wrong = passes_agree(text, passes, *inputs, tolerances=TOLERANCES)
     assert wrong == []
     assert "online_attention" in str(module)
-    apart = [ONLINE, load_pass("irees-decompose-attention")()]
-    module, wrong = passes_agree(text, apart, *inputs, tolerances=tolerances)
+    event("a loop" if "scf.for" in str(module) else "no loop")
+    passes.append(load_pass("irees-decompose-attention")())
+    module, wrong = passes_agree(text, passes, *inputs, tolerances=TOLERANCES)
     assert wrong == []
     assert "iree_linalg_ext" not in str(module)
 
 
-@settings(max_examples=6 * FACTOR, deadline=None)
-@given(attentions())
-def test_online_attention_compiled(program):
+def test_blocks_of_keys_are_all_that_is_made():
+    q, k, o = "tensor<32x8xf32>", "tensor<60x8xf32>", "tensor<32x8xf32>"
+    loops = "(m, n, k1, k2)"
+    maps = ", ".join(
+        f"affine_map<{loops} -> ({d})>" for d in ("m, k1", "k2, k1", "k2, n", "", "m, n")
+    )
+    module = import_mlir(f"""
+func.func @main(%q: {q}, %k: {k}, %o: {o}) -> {o} {{
+  %scale = arith.constant 0.25 : f32
+  %r = iree_linalg_ext.attention {{indexing_maps = [{maps}]}}
+      ins(%q, %k, %k, %scale : {q}, {k}, {k}, f32) outs(%o : {o}) {{
+  ^bb0(%x: f32):
+    iree_linalg_ext.yield %x : f32
+  }} -> {o}
+  return %r : {o}
+}}
+""")
+    ctx = get_context()
+    for each in (ONLINE, load_pass("irees-tile-attention-reduction")(keys=15)):
+        each.apply(ctx, module)
+    load_pass("irees-decompose-attention")().apply(ctx, module)
+    shapes = {
+        r.type.get_shape() for o in module.walk() for r in o.results
+        if isinstance(r.type, TensorType)
+    }  # fmt: skip
+    assert shapes == {(32, 8), (32,), (15, 8), (32, 15)}
+
+
+@settings(max_examples=8 * FACTOR, deadline=None)
+@given(attentions(), st.sampled_from([None, 4]))
+def test_online_attention_compiled(program, keys):
     text, inputs, static = program
     event("static" if static else "dynamic")
-    module = import_mlir(text)
-    cases = [Case("main", tuple(inputs), (reassociated(64),))]
+    module, ctx = import_mlir(text), get_context()
+    cases = [Case("main", tuple(inputs), TOLERANCES)]
     expected = interpret(module, cases)
-    ONLINE.apply(get_context(), module)
+    ONLINE.apply(ctx, module)
+    if keys is not None:
+        load_pass("irees-tile-attention-reduction")(keys=keys).apply(ctx, module)
     assert differences(compiled_results(module, cases), expected, cases) == []
 
 
