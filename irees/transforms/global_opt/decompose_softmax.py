@@ -27,9 +27,9 @@ grows, so that a row too large to keep is read twice, not three times; whatever 
     %r = linalg.generic {exp(x - m) / s} ins(%x, %m, %s) outs(%o)
 
 It starts from the lowest number, for which a leading -infinity is a power of 0; a row of them is
-0 / 0, NaN as without. A step takes two powers instead of one, rounds the sum once more where it finds a
-larger number, and no vector form of it is made, so the pipeline does not ask for it: rows that are
-read from memory take seven times as long.
+0 / 0, NaN as without. A step takes two powers instead of one, rounds the sum once more where it
+finds a larger number, and has no vector form, so the pipeline does not ask for it: compiled, rows
+of half a megabyte take eight times as long.
 
 A producer of %x is not computed again, whatever it is: it may be a gather. f16 and bf16 are
 computed in f32 and rounded once. A softmax of memrefs is left alone. MLIR:

@@ -9,13 +9,14 @@ Tiles online attention along its keys, a block of them per iteration.
                  outs(%acc, %max, %sum)
       scf.yield %y#0, %y#1, %y#2 }
 
-so that `irees-decompose-attention` makes a row of 256 scores per query, and nothing is as large as
-all scores are. An index of a key in the region is that of the block plus where the block begins.
+so that `irees-decompose-attention` makes a row of 256 scores per query, and nothing is as large
+as all scores are. An index of a key in the region is that of the block plus where it begins.
 Before, `irees-convert-attention-to-online-attention`. Left alone: memrefs, keys that are one block,
 and keys along two dims. Not in the pipeline: it takes less memory and no less time, since a block's
 steps are kernels of their own (8 heads of 2048 queries and keys, f32, two threads: as long in
-blocks of 256, 1.7 times as long in blocks of 64). IREE: tiling of `online_attention` by its `reduction` tile sizes
-(`OnlineAttentionOp::getTiledImplementation`); the equation: Dao et al., "FlashAttention" (2022).
+blocks of 256, 1.7 times as long in blocks of 64). IREE: tiling of `online_attention` by its
+`reduction` tile sizes (`OnlineAttentionOp::getTiledImplementation`); the equation: Dao et al.,
+"FlashAttention" (2022).
 """
 
 from __future__ import annotations

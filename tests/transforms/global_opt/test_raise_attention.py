@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irees.compiler import compile
+from irees.dialects import get_context
+from irees.frontends.mlir import import_mlir
 from irees.remarks import collect
 from irees.testing.oracles import passes_agree
 from irees.testing.tolerances import reassociated
@@ -159,3 +162,41 @@ def test_keys_in_both_factors():
     text, remarks = run(text=changed, shapes=shapes)
     assert "linalg.softmax" in text
     assert remarks == ["no attention: both factors of the scores have keys"]
+
+
+def test_scores_in_another_order():
+    # As many queries as keys, so that the scores can be transposed on the way.
+    rest = ",\n      affine_map<(b, m, s) -> (m, s)>"
+    before, after = (f"affine_map<(b, m, s) -> ({d})>{rest}" for d in ("b, m, s", "b, s, m"))
+    shapes = [tuple(4 if n == 6 else n for n in shape) for shape in SHAPES]
+    text, remarks = run((before, after), text=TEXT.replace("6x", "4x"), shapes=shapes)
+    assert "linalg.softmax" in text
+    assert remarks == ["no attention: the scores change the order of their dims"]
+
+
+def test_scores_of_another_block():
+    begin, end = TEXT.index("%r = linalg.batch_matmul"), TEXT.index("\n  return")
+    loop = f"""%c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %c1 step %c1 iter_args(%t = %o) -> (tensor<2x4x5xf32>) {{
+    {TEXT[begin:end].replace("%r", "%u")}
+    scf.yield %u : tensor<2x4x5xf32>
+  }}"""
+    text, remarks = run(text=TEXT[:begin] + loop + TEXT[end:])
+    assert "linalg.softmax" in text
+    assert remarks == ["no attention: the scores are made in another block"]
+
+
+def test_half_floats_stay():
+    text = TEXT.replace("f32", "f16")
+    module = import_mlir(text)
+    load_pass("irees-raise-special-ops")().apply(get_context(), module)
+    assert "linalg.softmax" in str(module)
+
+
+def test_the_compiled_program_gives_the_same_bits():
+    random = np.random.default_rng(2)
+    inputs = [random.normal(0, 1, shape).astype(np.float32) for shape in SHAPES]
+    programs = [compile(TEXT), compile(TEXT, disable_pass=("irees-raise-special-ops",))]
+    one, other = (program(*inputs, np.float32(0.3)) for program in programs)
+    assert np.array_equal(one, other)
