@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,10 @@ from irees.program_cache import (
     store,
     unchanged_constants,
 )
-from irees.remarks import collect, remark
+from irees.remarks import collect, tell
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
+from irees.runtime.tracing import Tracer
 from irees.target import Target
 
 Source = Any
@@ -60,7 +62,7 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     with collect() as remarks:
         run_phases(get_context(), module, options, **listeners)
     for each in remarks:
-        remark(each.kind, each.pass_name, each.location, each.text)
+        tell(each)
     target = target_of(options)
     sources = emit_program(module)
     sources.manifest["remarks"] = [str(remark) for remark in remarks]
@@ -68,7 +70,18 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
         sources.texts, target=target, fp=options.fp, opt_level=options.opt_level
     )
     sources.manifest["target"] = target_record(target)
+    if isinstance(options.trace_dispatch_tensors, str):
+        sources.manifest["trace_directory"] = options.trace_dispatch_tensors
     return Built(library, sources.manifest, sources.texts, sources.constants, {})
+
+
+def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:
+    """The program that interprets a module: as it came, or its dispatches to trace them."""
+    wanted = options.trace_dispatch_tensors
+    if not wanted:
+        return ReferenceProgram(module)
+    run_phases(get_context(), module, replace(options, target="cpu"), to="dispatch-creation")
+    return ReferenceProgram(module, Tracer(directory=wanted if isinstance(wanted, str) else None))
 
 
 def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
@@ -107,7 +120,7 @@ def compile(
     chosen = Options.make(**options)
     listeners: dict[str, Any] = {"before": before, "listener": listener, "after": after}
     if chosen.target == "reference":
-        return ReferenceProgram(import_source(source, inputs))
+        return reference_program(import_source(source, inputs), chosen)
     if isinstance(source, str | Path) and to is None and start is None:
         return compile_text(source, chosen, **listeners)
     module = import_source(source, inputs)

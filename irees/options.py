@@ -21,13 +21,18 @@ class Options:
 
     `fp="strict"` forbids contraction and reassociation of float arithmetic: results are then
     bit-identical to the interpreter's. `disable_pass` names passes that are left out; only what
-    `irees.pipeline.OPTIONAL` lists can be.
+    `irees.pipeline.OPTIONAL` lists can be. `rewrite_limit` is how many rewrites those passes apply
+    at most, all together: a bisection over it finds the one that breaks a program.
+    `trace_dispatch_tensors` shows what goes into each dispatch and comes out of it, on standard
+    error or, if it is a path, as .npy files in that folder.
     """
 
     target: str | Target = "cpu"
     opt_level: int = 2
     fp: FloatMode = "default"
     disable_pass: tuple[str, ...] = ()
+    rewrite_limit: int | None = None
+    trace_dispatch_tensors: bool | str = False
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -39,6 +44,17 @@ class Options:
         names = self.disable_pass
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise ArgumentError(f"disable_pass is {names!r}, but must be a sequence of names")
+        folder = self.trace_dispatch_tensors
+        if not isinstance(folder, bool | str) or folder == "":
+            raise ArgumentError(
+                f"trace_dispatch_tensors is {folder!r}, but must be True, False or a folder"
+            )
+        limit = self.rewrite_limit
+        if limit is not None and (not isinstance(limit, int) or limit < 0):
+            raise ArgumentError(
+                f"rewrite_limit is {limit!r}, but must be 0 or more",
+                hint="0 leaves out every optional rewrite, None sets no limit",
+            )
         object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
 
     @staticmethod

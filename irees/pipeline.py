@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.transforms.canonicalize import CanonicalizePass
-from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 from xdsl.transforms.lower_affine import LowerAffinePass
 
 from irees.dialects.resources import publish_resources
@@ -22,8 +20,13 @@ from irees.errors import ArgumentError, InternalError, UnsupportedError
 from irees.options import Options
 from irees.phase import Announcement, Listener, Phase
 from irees.remarks import remark
+from irees.rewrites import limited
 from irees.target import Target
 from irees.transforms import load_pass
+from irees.transforms.utils.upstream_passes import (
+    CountedCanonicalizePass,
+    CountedCommonSubexpressionElimination,
+)
 
 TENSORS = frozenset(
     "builtin func linalg tensor iree_linalg_ext arith math complex scf cf util affine".split()
@@ -72,8 +75,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("generalize-linalg-named-ops"),
                 a("resolve-shaped-type-result-dims"),
                 a("insert-shape-checks"),
-                CanonicalizePass(),
-                CommonSubexpressionElimination(),
+                CountedCanonicalizePass(),
+                CountedCommonSubexpressionElimination(),
                 # Sizes are arithmetic by now: what is known of them must not hide in casts.
                 a("optimize-int-arithmetic"),
                 a("fold-unit-extent-dims"),
@@ -85,7 +88,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     vector_bytes=target.vector_bytes,
                     registers=target.vector_registers,
                 ),
-                CanonicalizePass(),
+                CountedCanonicalizePass(),
             ),
             TENSORS,
         ),
@@ -96,6 +99,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("form-dispatch-regions", one_tile_loop=True),
                 a("outline-dispatch-regions"),
                 a("deduplicate-executables"),
+                *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
             ),
             TENSORS | {"flow", "iree_tensor_ext"},
         ),
@@ -104,7 +108,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "the host program works on buffers",
             (
                 a("convert-to-stream"),
-                CommonSubexpressionElimination(),
+                CountedCommonSubexpressionElimination(),
                 a("plan-arena"),
             ),
             TENSORS | {"flow", "iree_tensor_ext", "stream", "memref"},
@@ -151,7 +155,8 @@ OPTIONAL = frozenset(
 )
 """
 Passes that only make programs faster or smaller. Each may be left out, by `disable_pass` or
-because it failed, and the program is still right.
+because it failed, and the program is still right; so may each single rewrite of theirs, by
+`rewrite_limit`, since they ask `irees.rewrites.may_rewrite` first.
 """
 
 PHASES = phases(Options())
@@ -192,10 +197,13 @@ def run_phases(
     without, verify_each, pristine = set(options.disable_pass), False, module.clone()
     while True:
         try:
-            for phase in todo[first:last]:
-                phase.run(ctx, module, listener, before, without=without, verify_each=verify_each)
-                if after is not None:
-                    after(phase.name, module, 0.0)
+            with limited(options.rewrite_limit):
+                for phase in todo[first:last]:
+                    phase.run(
+                        ctx, module, listener, before, without=without, verify_each=verify_each
+                    )
+                    if after is not None:
+                        after(phase.name, module, 0.0)
             return
         except InternalError as error:
             # An optional pass that fails is left out, and the module starts again as it came.
@@ -233,11 +241,17 @@ class IreesPipelinePass(ModulePass):
     target: str = "cpu"
     fp: str = "default"
     opt_level: int = 2
+    rewrite_limit: int | None = None
     to: str | None = None
     start: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        options = Options(target=self.target, fp=self.fp, opt_level=self.opt_level)
+        options = Options(
+            target=self.target,
+            fp=self.fp,
+            opt_level=self.opt_level,
+            rewrite_limit=self.rewrite_limit,
+        )
         run_phases(ctx, op, options, start=self.start, to=self.to)
         # Constants that passes made are known to irees only; xdsl-opt prints its own table.
         publish_resources(op)

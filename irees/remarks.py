@@ -7,6 +7,8 @@ block, in the current thread or task only.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +18,8 @@ from typing import Any, Literal
 from irees.errors import describe_location
 
 Kind = Literal["passed", "missed", "failed", "analysis"]
+
+_PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 _COLLECTOR: ContextVar[list[Remark] | None] = ContextVar("irees_remarks", default=None)
 
@@ -28,19 +32,45 @@ class Remark:
     pass_name: str
     location: str | None
     text: str
+    op: str | None = None
 
     def __str__(self) -> str:
         place = f"{self.location}: " if self.location else ""
         return f"{place}remark: [{self.kind}] {self.pass_name}: {self.text}"
 
+    def as_json(self) -> str:
+        """
+        One line of JSON: kind, pass, location, op and text; what is not known is null.
+
+        A location is file, line and column, or the name that stands for one.
+        """
+        found = _PLACE.fullmatch(self.location or "")
+        place: dict[str, str | int] | None = {"name": self.location} if self.location else None
+        if found is not None:
+            place = {"file": found[1], "line": int(found[2]), "column": int(found[3])}
+        record = {
+            "kind": self.kind,
+            "pass": self.pass_name,
+            "location": place,
+            "op": self.op,
+            "text": self.text,
+        }
+        return json.dumps(record)
+
 
 def remark(kind: Kind, pass_name: str, op_location: Any, text: str) -> None:
     """Tells the listener, if there is one. `op_location` is an op, a location or a string."""
-    if (collector := _COLLECTOR.get()) is None:
+    if _COLLECTOR.get() is None:
         return
     is_op = hasattr(op_location, "regions") and hasattr(op_location, "location")
     location = describe_location(op_location.location if is_op else op_location)
-    collector.append(Remark(kind, pass_name, location, text))
+    tell(Remark(kind, pass_name, location, text, str(op_location.name) if is_op else None))
+
+
+def tell(made: Remark) -> None:
+    """Tells the listener, if there is one, of a remark that was made before."""
+    if (collector := _COLLECTOR.get()) is not None:
+        collector.append(made)
 
 
 @contextmanager

@@ -725,3 +725,30 @@ func.func @main(%x: tensor<?xf32>, %s: tensor<2xi32>) -> tensor<?x?xf32> {
     x = np.arange(6, dtype=np.float32)
     result = irees.compile(text)(x, np.array([2, 3], np.int32))
     assert np.array_equal(result, x.reshape(2, 3))
+
+
+def test_a_destination_that_is_read_again_is_not_written():
+    """iree-org/iree#24665, #21014: a sort in place gave its later readers the sorted elements."""
+    text = """
+    func.func @main(%a: tensor<4x16xf32>, %i: tensor<4x16xi64>)
+        -> (tensor<4x16xi64>, tensor<4x16xf32>, tensor<4x16xf32>) {
+      %s:2 = iree_linalg_ext.sort dimension(1)
+          outs(%a, %i : tensor<4x16xf32>, tensor<4x16xi64>) {
+      ^bb0(%l: f32, %r: f32, %x: i64, %y: i64):
+        %c = arith.cmpf ole, %l, %r : f32
+        iree_linalg_ext.yield %c : i1
+      } -> tensor<4x16xf32>, tensor<4x16xi64>
+      %e = tensor.empty() : tensor<4x16xf32>
+      %n = linalg.negf ins(%a : tensor<4x16xf32>) outs(%e : tensor<4x16xf32>) -> tensor<4x16xf32>
+      return %s#1, %n, %a : tensor<4x16xi64>, tensor<4x16xf32>, tensor<4x16xf32>
+    }
+    """
+    a = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
+    places = np.tile(np.arange(16), (4, 1))
+    # What the caller may not write, the program may not either.
+    a.setflags(write=False)
+    places.setflags(write=False)
+    order, negated, same = irees.compile(text)(a, places)
+    np.testing.assert_array_equal(order, np.argsort(a, axis=1, kind="stable"))
+    np.testing.assert_array_equal(negated, -a)
+    np.testing.assert_array_equal(same, a)

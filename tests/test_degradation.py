@@ -1,18 +1,27 @@
-"""An optional pass may be left out, raise, or break the IR: the program is still right."""
+"""
+An optional pass may be left out, raise, or break the IR; each single rewrite may be left out, or
+fail: the program is still right.
+"""
 
 from __future__ import annotations
+
+from io import StringIO
 
 import numpy as np
 import pytest
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.printer import Printer
 
 import irees
+from irees.dialects import get_context
 from irees.errors import ArgumentError, InternalError
 from irees.frontends.mlir import import_mlir
-from irees.pipeline import OPTIONAL, PHASES
+from irees.options import Options
+from irees.pipeline import OPTIONAL, PHASES, run_phases
 from irees.remarks import collect
+from irees.testing.faults import fail_rewrite, watch_rewrites
 
 PROGRAM = """
 #rows = affine_map<(d0, d1) -> (d0, d1)>
@@ -114,3 +123,176 @@ def test_a_pass_that_is_needed_is_reported(monkeypatch):
 def test_a_pass_that_is_needed_cannot_be_disabled():
     with pytest.raises(ArgumentError, match="'irees-bufferize-dispatch' cannot be left out"):
         irees.compile(TEXT, disable_pass=("irees-bufferize-dispatch",))
+
+
+INTEGERS = """
+func.func @main(%x: tensor<?xi32>, %y: tensor<?xi32>) -> tensor<?xi32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xi32>
+  %m = tensor.dim %x, %c0 : tensor<?xi32>
+  %i = arith.index_cast %n : index to i64
+  %c0_i64 = arith.constant 0 : i64
+  %s = arith.addi %i, %c0_i64 : i64
+  %k = arith.maxsi %s, %c0_i64 : i64
+  %j = arith.index_cast %k : i64 to index
+  %e = tensor.empty(%j) : tensor<?xi32>
+  %o = tensor.empty(%m) : tensor<?xi32>
+  %p = linalg.add ins(%x, %y : tensor<?xi32>, tensor<?xi32>) outs(%e : tensor<?xi32>) -> tensor<?xi32>
+  %q = linalg.mul ins(%p, %y : tensor<?xi32>, tensor<?xi32>) outs(%o : tensor<?xi32>) -> tensor<?xi32>
+  return %q : tensor<?xi32>
+}
+"""
+TOPK = """
+func.func @main(%x: tensor<2x64xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %v0 = iree_linalg_ext.sort dimension(1) outs(%x : tensor<2x64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.cmpf oge, %a, %b : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<2x64xf32>
+  %v = tensor.extract_slice %v0[0, 0] [2, 4] [1, 1] : tensor<2x64xf32> to tensor<2x4xf32>
+  %e = tensor.empty() : tensor<2x4xf32>
+  %n = linalg.negf ins(%v : tensor<2x4xf32>) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %m = linalg.negf ins(%n : tensor<2x4xf32>) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %v, %m : tensor<2x4xf32>, tensor<2x4xf32>
+}
+"""
+LAYER = """
+  %aN = linalg.reduce ins(%xN : tensor<1x8xf32>) outs(%f : tensor<1xf32>) dimensions = [1]
+    (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32 linalg.yield %r : f32 }
+  %xM = linalg.generic {indexing_maps = [#i, #j, #ij], iterator_types = ["parallel", "parallel"]} ins(%aN, %w : tensor<1xf32>, tensor<8xf32>) outs(%e : tensor<1x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %r = arith.mulf %p, %q : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8xf32>
+"""
+LAYERS = f"""
+#i = affine_map<(i, j) -> (i)>
+#j = affine_map<(i, j) -> (j)>
+#ij = affine_map<(i, j) -> (i, j)>
+func.func @main(%x0: tensor<1x8xf32>) -> tensor<1x8xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %v = arith.constant dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]> : tensor<2x4xf32>
+  %w = tensor.collapse_shape %v [[0, 1]] : tensor<2x4xf32> into tensor<8xf32>
+  %e = tensor.empty() : tensor<1x8xf32>
+  %s = tensor.empty() : tensor<1xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%s : tensor<1xf32>) -> tensor<1xf32>
+{"".join(LAYER.replace("N", str(n)).replace("M", str(n + 1)) for n in range(3))}
+  return %x3 : tensor<1x8xf32>
+}}
+"""
+
+
+def integers_are_right(program) -> bool:
+    x, y = np.arange(7, dtype=np.int32), np.arange(7, dtype=np.int32)[::-1].copy()
+    return np.array_equal(program(x, y), (x + y) * y)
+
+
+def topk_is_right(program) -> bool:
+    x = np.random.default_rng(0).permutation(128).reshape(2, 64).astype(np.float32)
+    best = -np.sort(-x, axis=1)[:, :4]
+    return all(np.array_equal(each, best) for each in program(x))
+
+
+def layers_are_right(program) -> bool:
+    x, w = np.arange(8, dtype=np.float32)[None], np.arange(1, 9, dtype=np.float32)
+    return np.array_equal(program(x), 28 * 36 * 36 * w[None])
+
+
+PROGRAMS = {
+    "several kernels": (TEXT, is_right),
+    "integers": (INTEGERS, integers_are_right),
+    "topk": (TOPK, topk_is_right),
+    "layers": (LAYERS, layers_are_right),
+}
+each_program = pytest.mark.parametrize("name", PROGRAMS)
+
+
+def all_rewrites(text: str):
+    with watch_rewrites() as rewrites:
+        run_phases(get_context(), import_mlir(text), Options())
+    return rewrites
+
+
+def text_of(module: ModuleOp) -> str:
+    stream = StringIO()
+    Printer(stream, print_generic_format=True).print_op(module)
+    return stream.getvalue()
+
+
+def limit_remarks(remarks):
+    return [r for r in remarks if "beyond the limit" in r.text]
+
+
+@each_program
+def test_rewrites_are_numbered_in_order_and_always_the_same(name):
+    rewrites = all_rewrites(PROGRAMS[name][0])
+    assert [r.number for r in rewrites] == list(range(1, len(rewrites) + 1))
+    assert rewrites == all_rewrites(PROGRAMS[name][0])
+    assert {r.pass_name for r in rewrites} <= OPTIONAL
+
+
+def test_every_optional_pass_counts():
+    seen = {r.pass_name for text, _ in PROGRAMS.values() for r in all_rewrites(text)}
+    assert seen == OPTIONAL
+
+
+@each_program
+def test_every_limit_gives_a_right_program(name):
+    text, right = PROGRAMS[name]
+    rewrites = all_rewrites(text)
+    for limit in range(len(rewrites) + 1):
+        with collect() as remarks, watch_rewrites() as applied:
+            program = irees.compile(import_mlir(text), rewrite_limit=limit)
+        assert right(program), f"limit {limit}"
+        assert applied == rewrites[:limit]
+        # The remark names what the next limit applies.
+        told = [(r.pass_name, r.text) for r in limit_remarks(remarks)]
+        assert told == [
+            (
+                each.pass_name,
+                f"rewrite {each.number} ({each.what}) is beyond the limit, as are all after it",
+            )
+            for each in rewrites[limit : limit + 1]
+        ]
+
+
+@each_program
+def test_every_fault_is_survived_and_told(name):
+    text, right = PROGRAMS[name]
+    for each in all_rewrites(text):
+        with fail_rewrite(each.number) as raised, collect() as remarks:
+            program = irees.compile(import_mlir(text))
+        assert right(program), each
+        assert raised == [each]
+        assert [r.pass_name for r in remarks if r.kind == "failed"] == [each.pass_name]
+
+
+@each_program
+def test_beyond_the_limit_no_optional_pass_changes_anything(name):
+    rewrites = all_rewrites(PROGRAMS[name][0])
+    before: list[str] = []
+    changed: list[str] = []
+
+    def after(pass_name, module, seconds):
+        if pass_name in OPTIONAL and text_of(module) != before[-1]:
+            changed.append(pass_name)
+
+    for limit in (0, len(rewrites) // 2, len(rewrites)):
+        changed.clear()
+        run_phases(
+            get_context(),
+            import_mlir(PROGRAMS[name][0]),
+            Options(rewrite_limit=limit),
+            before=lambda pass_name, module: before.append(text_of(module)),
+            listener=after,
+        )
+        # What is not counted would show at 0.
+        assert set(changed) <= {r.pass_name for r in rewrites[:limit]}
+
+
+def test_names_of_passes_are_theirs():
+    """A pass that counts in functions has its name a second time."""
+    for phase in PHASES:
+        for each in phase.passes:
+            module = __import__(type(each).__module__, fromlist=["NAME"])
+            assert getattr(module, "NAME", each.name) == each.name

@@ -28,7 +28,7 @@ LAYERS = (
     {"transforms", "frontends"},
     {"analysis", "interpreters"},
     {"dialects"},
-    {"errors", "options", "target", "remarks"},
+    {"errors", "options", "target", "remarks", "rewrites"},
 )
 RANK = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}
 # Files of one layer that are one thing; folders of one layer are strangers.
@@ -40,9 +40,7 @@ SHARED = {"common", "utils"}
 
 MAX_LINES, MAX_PASS_LINES, MAX_PIPELINE_LINES, MAX_LIT_LINES = 600, 300, 400, 250
 # Larger files that exist. Entries may only shrink or go.
-LARGER: dict[str, int] = {
-    "irees/transforms/stream/convert_to_stream.py": 306,
-}
+LARGER: dict[str, int] = {}
 
 
 def short(path: Path) -> str:

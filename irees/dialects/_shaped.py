@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     MemRefType,
+    StringAttr,
     SymbolRefAttr,
     TensorType,
 )
@@ -142,6 +143,41 @@ def print_workload(printer: Printer, workload: Sequence[SSAValue]) -> None:
     if workload:
         with printer.in_square_brackets():
             printer.print_list(workload, printer.print_ssa_value)
+
+
+def parse_keyed_values(parser: Parser) -> tuple[str, list[SSAValue], list[SSAValue]]:
+    """`"key" = [%x : T{%n}, %y : U]`: the key, the values and their sizes."""
+    values: list[SSAValue] = []
+    sizes: list[SSAValue] = []
+
+    def one() -> None:
+        name = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        values.append(parser.resolve_operand(name, parser.parse_type()))
+        sizes.extend(parse_sizes(parser))
+
+    key = parser.parse_str_literal()
+    parser.parse_punctuation("=")
+    parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, one)
+    return key, values, sizes
+
+
+def print_keyed_values(
+    printer: Printer, key: StringAttr, values: Sequence[SSAValue], sizes: Sequence[SSAValue] = ()
+) -> None:
+    """What `parse_keyed_values` reads."""
+    left = iter(sizes)
+
+    def one(value: SSAValue) -> None:
+        printer.print_ssa_value(value)
+        printer.print_string(" : ")
+        print_sized_type(printer, value.type, left)
+
+    printer.print_string(" ")
+    printer.print_attribute(key)
+    printer.print_string(" = ")
+    with printer.in_square_brackets():
+        printer.print_list(values, one)
 
 
 class SizedResults:

@@ -31,3 +31,4 @@ class CanonicalizedBy(HasCanonicalizationPatternsTrait):
 
 UNUSED_RESULTS = CanonicalizedBy("irees.transforms.utils.unused_results")
 DATA_MOVEMENT = CanonicalizedBy("irees.transforms.utils.data_movement")
+STATIC_SHAPES = CanonicalizedBy("irees.transforms.utils.static_shapes")

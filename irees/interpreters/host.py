@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
-from irees.dialects.flow import DispatchOp
-from irees.dialects.stream import CmdDispatchOp
+from irees.dialects.flow import DispatchOp, TensorTraceOp
+from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters.machine import Machine, symbol_name
 from irees.interpreters.registry import Operands, Prepared, implements
@@ -76,6 +78,36 @@ def _align(machine: Machine, op: Operation) -> Prepared:
     def run(value: Any, alignment: Any):
         one = value.dtype.type(1)
         return ((value + (alignment - one)) & ~(alignment - one),)
+
+    return run
+
+
+# --- traces -------------------------------------------------------------------------------
+
+TraceSink = Callable[[str, list[np.ndarray]], None]
+_SINK: ContextVar[TraceSink | None] = ContextVar("irees_trace_sink", default=None)
+
+
+@contextmanager
+def traced(sink: TraceSink) -> Generator[None]:
+    """Tells the sink of every trace that runs inside the block."""
+    token = _SINK.set(sink)
+    try:
+        yield
+    finally:
+        _SINK.reset(token)
+
+
+@implements("flow.tensor.trace", "stream.cmd.trace")
+def _trace(machine: Machine, op: Operation) -> Prepared:
+    """Shows values to the listener, if there is one"""
+    assert isinstance(op, TensorTraceOp | CmdTraceOp)
+
+    def run(*values: Any):
+        if (sink := _SINK.get()) is not None:
+            shown = values[: len(op.values)]
+            sink(op.key.data, [v.array if isinstance(v, MemRef) else v for v in shown])
+        return ()
 
     return run
 

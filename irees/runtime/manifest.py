@@ -53,11 +53,21 @@ class FunctionInfo:
 
 
 @dataclass(frozen=True)
+class TraceInfo:
+    """What one trace shows, under which key."""
+
+    key: str
+    values: tuple[TensorSpec, ...]
+
+
+@dataclass(frozen=True)
 class ProgramInfo:
     """The functions of a program and the machine that it was compiled for."""
 
     functions: tuple[FunctionInfo, ...]
     target: Target
+    traces: tuple[TraceInfo, ...] = ()
+    trace_directory: str | None = None
 
     @staticmethod
     def read(manifest: Mapping[str, Any]) -> ProgramInfo:
@@ -65,7 +75,12 @@ class ProgramInfo:
         functions = tuple(_function(item) for item in _list(manifest, "functions"))
         if len({function.name for function in functions}) != len(functions):
             raise _bad("functions", "distinct names")
-        return ProgramInfo(functions, _target(_get(manifest, "target", dict, {})))
+        return ProgramInfo(
+            functions,
+            _target(_get(manifest, "target", dict, {})),
+            tuple(_trace(item) for item in _list(manifest, "traces")),
+            _get(manifest, "trace_directory", str, "") or None,
+        )
 
 
 def target_record(target: Target) -> dict[str, Any]:
@@ -121,6 +136,16 @@ def _trap(item: Any) -> Trap:
         raise _bad("traps", "a list of objects")
     place, op = _get(item, "loc", str, ""), _get(item, "op", str, "")
     return Trap(_get(item, "message", str), place or None, op or None)
+
+
+def _trace(item: Any) -> TraceInfo:
+    if not isinstance(item, dict):
+        raise _bad("traces", "a list of objects")
+    specs = tuple(_spec(i, spec) for i, spec in enumerate(_list(item, "values")))
+    values = tuple(spec for spec in specs if isinstance(spec, TensorSpec))
+    if len(values) != len(specs):
+        raise _bad("traces", "of tensors only")
+    return TraceInfo(_get(item, "key", str), values)
 
 
 def _target(item: dict[str, Any]) -> Target:

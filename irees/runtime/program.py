@@ -24,6 +24,7 @@ from irees.runtime.dtypes import torch_dtype
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
 from irees.runtime.services import Services, load_services
+from irees.runtime.tracing import Tracer
 
 CACHE_LINE = 64
 _OUT_OF_MEMORY, _SIZE_OVERFLOW = -1, -2
@@ -36,7 +37,7 @@ class _CallStruct(ctypes.Structure):
         (name, ctypes.c_void_p)
         for name in (
             *("rt", "args", "arg_dims", "constants"),
-            *("results", "result_dims", "result_scalars", "trap"),
+            *("results", "result_dims", "result_scalars", "trap", "trace"),
         )
     ]
 
@@ -62,6 +63,7 @@ class _Frame:
             ctypes.addressof(self.result_dims),
             ctypes.addressof(self.scalars),
             ctypes.addressof(self.trap),
+            function.tracer.address if function.tracer is not None else None,
         )
         self.address = ctypes.addressof(self.call)
 
@@ -72,6 +74,7 @@ class Function:
     def __init__(self, info: FunctionInfo, program: Program):
         self.name = info.name
         self.services: Services = program.services
+        self.tracer = program.tracer
         self.arguments = info.arguments
         self.results = info.results
         self.result_rank = sum(len(spec.shape) for spec in info.results)
@@ -111,6 +114,8 @@ class Function:
             frame = _Frame(self)
         pad, pointers = frame.pad, frame.args
         try:
+            if self.tracer is not None:
+                self.tracer.begin()
             shapes: list[tuple[int, ...]] = []
             for i, value in enumerate(arguments):
                 pointers[i], shape = specs[i].bind(value, pad)
@@ -125,6 +130,8 @@ class Function:
             if status:
                 raise self._failure(status, frame)
             outputs = [read(frame) for read in self._readers]
+            if self.tracer is not None:
+                self.tracer.end()
             if pad.torch:
                 outputs = [_to_torch(value) for value in outputs]
         finally:
@@ -177,6 +184,7 @@ class Program:
             )
         self.services = load_services(runtime)
         self.library = Library(library)
+        self.tracer = Tracer(info.traces, info.trace_directory) if info.traces else None
         self.constants = {name: _constant(data) for name, data in (constants or {}).items()}
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
         self._main = self.functions.get("main")
@@ -206,6 +214,18 @@ class Program:
         """Bytes by kind: constants, and what the planner wrote into the manifest."""
         sizes = {"constant_bytes": sum(data.nbytes for data in self.constants.values())}
         return sizes | dict(self.manifest.get("memory") or {})
+
+    def trace_to(self, directory: str | Path | None) -> None:
+        """
+        Saves what dispatches show in a folder, or prints it where that is None.
+
+        Raises ArgumentError for a program that was compiled without `trace_dispatch_tensors`.
+        """
+        if self.tracer is None:
+            raise ArgumentError(
+                "the program shows no dispatches", hint="compile it with --trace-dispatch-tensors"
+            )
+        self.tracer.directory = directory
 
     def explain(self) -> str:
         """What the compiler chose, and what it did not choose and why: its remarks."""

@@ -90,6 +90,18 @@ def passes_agree(
     return module, differences(interpret(module, cases), expected, cases)
 
 
+def programs_agree(programs: Sequence[Program], passes: Sequence[ModulePass]) -> list[str]:
+    """How random programs differ after passes, one line per difference; the module verifies."""
+    cases = [Case.of(p) for p in programs]
+    ctx = get_context()
+    module = import_mlir(module_text(programs))
+    expected = interpret(module, cases)
+    for each in passes:
+        each.apply(ctx, module)
+        module.verify()
+    return differences(interpret(module, cases), expected, cases)
+
+
 def phases_agree(
     module: ModuleOp,
     cases: Sequence[Case],

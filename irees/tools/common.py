@@ -39,7 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         kinds = get_args(hints[option.name]) or (hints[option.name],)
         spelling = "--" + option.name.replace("_", "-")
         settings: dict[str, Any] = {"dest": option.name, "default": option.default}
-        if bool in kinds:
+        if {bool, str} <= set(kinds):
+            settings |= {"type": _named_or_on, "metavar": "[DIR]"}
+        elif bool in kinds:
             settings["action"] = argparse.BooleanOptionalAction
         elif get_origin(hints[option.name]) is Literal:
             settings["choices"] = kinds
@@ -50,6 +52,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         group.add_argument(spelling, **settings)
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=argparse.SUPPRESS
+    )
+
+
+def _named_or_on(text: str) -> str | bool:
+    return text or True
+
+
+def add_remarks(parser: argparse.ArgumentParser) -> None:
+    """`--remarks` and `--remarks=json`, which takes no word after it for its value."""
+    settings: dict[str, Any] = {"action": "store_const", "dest": "remarks"}
+    parser.add_argument(
+        "--remarks", const="text", help="say what was chosen and why, on standard error", **settings
+    )
+    parser.add_argument(
+        "--remarks=json", const="json", help="the same as one JSON object per line", **settings
     )
 
 
@@ -94,7 +111,10 @@ def program_of(arguments: argparse.Namespace) -> Program:
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
     if path != "-" and is_artifact(path):
-        return load(path)
+        program, folder = load(path), arguments.trace_dispatch_tensors
+        if folder:
+            program.trace_to(folder if isinstance(folder, str) else None)
+        return program
     from irees.compiler import compile
 
     with progress() as listener:
@@ -258,15 +278,15 @@ def _pass_names(given: list[str]) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def printed_remarks(wanted: bool) -> Iterator[None]:
-    """Prints the remarks made inside of the block to standard error."""
-    if not wanted:
+def printed_remarks(form: str | None) -> Iterator[None]:
+    """Prints the remarks made inside of the block to standard error, as `text` or `json`."""
+    if form is None:
         yield
         return
     with collect() as remarks:
         yield
-    for line in remarks:
-        print(line, file=sys.stderr)
+    for each in remarks:
+        print(each.as_json() if form == "json" else each, file=sys.stderr)
 
 
 @contextlib.contextmanager

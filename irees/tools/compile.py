@@ -11,6 +11,7 @@ from irees.tools.common import (
     Dumps,
     UsageError,
     add_options,
+    add_remarks,
     import_source,
     options_of,
     printed_remarks,
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dump-compilation-phases-to", metavar="DIR", help="write the IR after each phase"
     )
-    parser.add_argument("--remarks", action="store_true", help="say what was chosen and why")
+    add_remarks(parser)
     Dumps.add_arguments(parser)
     add_options(parser)
 

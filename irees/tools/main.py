@@ -29,6 +29,10 @@ COMMANDS = {
     "doctor": "check that this machine can compile and run programs",
 }
 _INTERRUPTED = 130
+_BARE = frozenset(("--trace-dispatch-tensors",))
+"""Flags that have a value only after a `=`."""
+_IREE = {"--iree-flow-trace-dispatch-tensors": "--trace-dispatch-tensors"}
+"""Flags of IREE's that have another name here."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,7 +96,10 @@ def _dashed(word: str) -> str:
     if not word.startswith("--"):
         return word
     name, equals, value = word.partition("=")
-    return name.replace("_", "-") + equals + value
+    name = name.replace("_", "-")
+    name = _IREE.get(name, name)
+    # argparse would take the next word for a value that may be left out.
+    return name + (equals or ("=" if name in _BARE else "")) + value
 
 
 def _overview() -> str:

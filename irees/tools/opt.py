@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from irees.errors import InternalError, IreesError, VerifyError
-from irees.tools.common import Dumps, UsageError, printed_remarks, source_of, write_output
+from irees.options import Options
+from irees.rewrites import limited
+from irees.tools.common import (
+    Dumps,
+    UsageError,
+    add_remarks,
+    printed_remarks,
+    source_of,
+    write_output,
+)
 
 SPLITTER = "// -----"
 _ANCHOR = re.compile(r"\s*(any|[\w.]+)\s*\(")
@@ -42,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verify-diagnostics", action="store_true")
     parser.add_argument("--verify-each", type=_switch, nargs="?", const=True, default=True)
     parser.add_argument("--allow-unregistered-dialect", action="store_true")
-    parser.add_argument("--remarks", action="store_true", help="say what was chosen and why")
+    add_remarks(parser)
+    parser.add_argument(
+        "--rewrite-limit", type=int, metavar="N", help="apply the first N optional rewrites only"
+    )
     Dumps.add_arguments(parser)
 
 
@@ -55,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         table = available.all_passes if arguments.list_passes else available.all_dialects
         print("\n".join(sorted(table)))
         return 0
-    passes = parse_passes(arguments.passes or "", available.all_passes)
+    limit = Options(rewrite_limit=arguments.rewrite_limit).rewrite_limit
+    passes = parse_passes(arguments.passes or "", counting(available.all_passes))
     if arguments.dump_pass_pipeline:
         line = ",".join(str(each.pipeline_pass_spec()) for each in passes)
         print(f"builtin.module({line})", file=sys.stderr)
@@ -68,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     with printed_remarks(arguments.remarks):
         for text in _parts(data, arguments.split_input_file):
             try:
-                printed.append(_one(text, name, passes, dumps, arguments))
+                with limited(limit):
+                    printed.append(_one(text, name, passes, dumps, arguments))
                 error = None
             except IreesError as caught:
                 dumps.failed()
@@ -83,6 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 1 if problems else 0
     write_output(arguments.output, f"{SPLITTER}\n".join(printed))
     return 0
+
+
+def counting(available: dict[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
+    """The same passes, but those of xDSL whose rewrites irees can count."""
+    from irees.transforms.utils.upstream_passes import COUNTED
+
+    return available | {name: lambda each=each: each for name, each in COUNTED.items()}
 
 
 def _built(pass_class: Any, spec: Any) -> Any:

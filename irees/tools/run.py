@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError
-from irees.tools.common import add_program, function_of, program_of
+from irees.tools.common import add_program, add_remarks, function_of, printed_remarks, program_of
 from irees.tools.values import Tolerance, compare, format_value, parse_values
 
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output-max-element-count", type=int, default=1024)
     add_tolerance(parser)
+    add_remarks(parser)
 
 
 def add_tolerance(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the function; 1 when a result is not what was expected. Raises an IreesError."""
     values = [value for text in arguments.input for value in parse_values(text)]
     expected = [_expected(text) for text in arguments.expected_output]
-    function = function_of(program_of(arguments), arguments.function)
+    with printed_remarks(arguments.remarks):
+        program = program_of(arguments)
+    function = function_of(program, arguments.function)
     results = function(*values)
     results = list(results) if isinstance(results, tuple) else [results]
     for option, name in ((expected, "--expected-output"), (arguments.output, "--output")):

@@ -4,7 +4,8 @@ The faults that the tests exist to find: each known to have been made, in IREE o
 A mutant puts one of them back: the only place where `old` stands in `file` becomes `new`. One of
 its tests must fail then. `old` that is not there any more is an error, so the table follows the
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
-a memory limit, 3 views, bounds and padding, 4 devices.
+a memory limit, 3 views, bounds and padding, 4 devices,
+5 leaving rewrites out.
 """
 
 from __future__ import annotations
@@ -314,5 +315,21 @@ MUTANTS = (
         "return found.pop() if len(found) == 1 else None",
         "return found.pop() if found else None",
         AFFINITY_TESTS,
+    ),
+    Mutant(
+        "S5a",
+        "a rewrite is applied without asking whether it may be",
+        "irees/transforms/global_opt/fold_constants.py",
+        'if new is not None and may_rewrite(self.name, inner, f"fold of {inner.name}"):',
+        "if new is not None:",
+        ("tests/test_degradation.py",),
+    ),
+    Mutant(
+        "S5b",
+        "patterns that undo each other are driven for ever",
+        "irees/transforms/utils/greedy.py",
+        "        if self.fuel.is_spent:\n            return\n",
+        "        if self.fuel.left < -100:\n            raise RecursionError\n",
+        ("tests/test_rewrites.py",),
     ),
 )

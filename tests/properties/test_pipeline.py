@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
+from irees.testing.faults import fail_rewrite
 from irees.testing.oracles import pipeline_agrees, report
 from irees.testing.profiles import load
 from irees.testing.strategies import modules
@@ -49,3 +51,22 @@ def test_compiled_programs_do_what_the_source_says(programs):
 @given(programs=modules(*AT_ONCE, ops=names()))
 def test_strict_programs_are_exact(fp, programs):
     check(programs, phases=False, fp=fp)
+
+
+@settings(max_examples=30 * FACTOR)
+@given(programs=modules(min_size=1, max_size=1, ops=names()), limit=st.integers(0, 40))
+def test_any_number_of_rewrites_keeps_the_meaning(programs, limit):
+    check(programs, compiled=False, rewrite_limit=limit)
+
+
+@settings(max_examples=30 * FACTOR)
+@given(programs=modules(min_size=1, max_size=1, ops=names()), number=st.integers(1, 40))
+def test_any_rewrite_may_fail(programs, number):
+    with fail_rewrite(number):
+        check(programs, compiled=False)
+
+
+@settings(max_examples=4 * FACTOR, phases=NO_SHRINKING)
+@given(programs=modules(*AT_ONCE, ops=names()), limit=st.integers(0, 200))
+def test_compiled_programs_are_right_at_any_limit(programs, limit):
+    check(programs, phases=False, rewrite_limit=limit)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from xdsl.dialects import arith
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.transforms.canonicalize import CanonicalizePass
 
 from irees.frontends.mlir import import_mlir
 from irees.interpreters import Interpreter
+from irees.testing import builders
 from irees.testing.oracles import Case, Died, differences, interpret, isolated
 from irees.testing.profiles import load
 from irees.testing.strategies import MAX_ELEMENTS, module_text, modules
@@ -93,3 +99,32 @@ def test_a_crash_and_a_hang_are_findings():
 
 def _fails():
     raise ValueError("no")
+
+
+def test_the_page_on_fuzzing_runs(monkeypatch):
+    """docs/fuzzing.md: ten lines for a pass of one's own, and a builder that takes part."""
+    page = (Path(__file__).parents[2] / "docs" / "fuzzing.md").read_text()
+    test, negate = re.findall(r"```python\n(.*?)```", page, re.S)
+    monkeypatch.setattr(builders, "BUILDERS", dict(builders.BUILDERS))
+    exec(compile(negate, "fuzzing.md", "exec"), {})
+    assert "negate" in builders.BUILDERS
+    runs: list[int] = []
+
+    class Breaks(ModulePass):
+        name = "breaks"
+
+        def apply(self, ctx, op):
+            runs.append(1)
+            for negation in [o for o in op.walk() if o.name == "linalg.negf"]:
+                Rewriter.replace_op(negation, [], [negation.operands[0]])
+
+    for pass_ in (CanonicalizePass, Breaks):
+        text = test.replace("from my_passes import MyPass", "").replace("500", "60")
+        names = {"MyPass": pass_}
+        exec(compile(text, "fuzzing.md", "exec"), names)
+        if pass_ is Breaks:
+            with pytest.raises(AssertionError, match="instead of"):
+                names["test_my_pass_keeps_the_meaning"]()
+        else:
+            names["test_my_pass_keeps_the_meaning"]()
+    assert runs

@@ -5,7 +5,7 @@
 // CHECK:       static void irees_k0_w0(const irees_dispatch *d, int64_t workgroup, void *scratch) {
 // CHECK:         for (int64_t [[I:i[0-9]+]] = 0; [[I]] < 8; [[I]] += 4) {
 // CHECK-NEXT:      const v4f32 [[X:v[0-9]+]] = v4f32_load(p{{[0-9]+}} + [[I]]);
-// CHECK-NEXT:      const v4f32 [[Y:v[0-9]+]] = -[[X]];
+// CHECK-NEXT:      const v4f32 [[Y:v[0-9]+]] = (v4f32)((v4i32)[[X]] ^ INT32_MIN);
 // CHECK-NEXT:      v4f32_store(p{{[0-9]+}} + [[I]], [[Y]]);
 // CHECK:       int32_t irees_k0(const irees_runtime *rt, void *const *buffers, const int64_t *scalars, int32_t *trap) {
 // CHECK:         rt->parallel(rt->pool, irees_k0_w0,

@@ -53,3 +53,11 @@ util.func private @nested(%x: tensor<4xf32>) {
   %0 = flow.tensor.transfer %x : tensor<4xf32> to #hal.device.optimal<[#hal.device.optimal<[]>]>
   util.return
 }
+
+// -----
+
+// CHECK: the values have 1 dynamic dims, but 0 are given
+util.func private @trace(%x: tensor<?xf32>) {
+  flow.tensor.trace "x" = [%x : tensor<?xf32>]
+  util.return
+}

@@ -25,6 +25,12 @@ util.func private @parts(%x: tensor<?x4xf32>, %y: tensor<2x4xf32>, %s: tensor<f3
   %f = flow.tensor.load %v : tensor<f32>
   util.return %e : f32
 }
+util.func private @traces(%x: tensor<?x3x?xi32>, %y: tensor<5xf32>, %n: index, %m: index) {
+  flow.tensor.trace "FOOBAR" = [%y : tensor<5xf32>, %x : tensor<?x3x?xi32>{%n, %m}]
+  flow.tensor.trace "a \"key\"" = [%y : tensor<5xf32>] attributes {note}
+  flow.tensor.trace "" = []
+  util.return
+}
 util.func private @ties(%x: tensor<?xf32>, %y: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   %a = flow.dispatch @e::@f[%n, %n](%x, %y, %n) : (tensor<?xf32>{%n}, tensor<4xf32>, index) -> tensor<?xf32>{%n}
   %b = flow.dispatch @e::@f(%a, %y) : (tensor<?xf32>{%n}, tensor<4xf32>) -> %a{%n}
@@ -55,6 +61,12 @@ util.func private @ties(%x: tensor<?xf32>, %y: tensor<4xf32>, %n: index) -> tens
 // CHECK-NEXT:   %e = flow.tensor.load %u[%n, %n] : tensor<?x4xf32>{%n}
 // CHECK-NEXT:   %f = flow.tensor.load %v : tensor<f32>
 // CHECK-NEXT:   util.return %e : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: util.func private @traces(%x: tensor<?x3x?xi32>, %y: tensor<5xf32>, %n: index, %m: index) {
+// CHECK-NEXT:   flow.tensor.trace "FOOBAR" = [%y : tensor<5xf32>, %x : tensor<?x3x?xi32>{%n, %m}]
+// CHECK-NEXT:   flow.tensor.trace "a \22key\22" = [%y : tensor<5xf32>] attributes {note}
+// CHECK-NEXT:   flow.tensor.trace "" = []
+// CHECK-NEXT:   util.return
 // CHECK-NEXT: }
 // CHECK-NEXT: util.func private @ties(%x: tensor<?xf32>, %y: tensor<4xf32>, %n: index) -> tensor<4xf32> {
 // CHECK-NEXT:   %a = flow.dispatch @e::@f[%n, %n](%x, %y, %n) : (tensor<?xf32>{%n}, tensor<4xf32>, index) -> tensor<?xf32>{%n}

@@ -24,3 +24,12 @@ util.func public @border(%v: !hal.buffer_view, %b: !hal.buffer, %f: !hal.fence, 
 // CHECK-NEXT:   %p = hal.tensor.export %r : tensor<4xf32> -> !hal.buffer_view
 // CHECK-NEXT:   util.return %p : !hal.buffer_view
 // CHECK-NEXT: }
+
+util.func public @queries(%v: !hal.buffer_view) -> (index, index) {
+  %d = hal.buffer_view.dim<%v : !hal.buffer_view>[1] : index
+  %r = hal.buffer_view.rank<%v : !hal.buffer_view> : index
+  util.return %d, %r : index, index
+}
+// CHECK-LABEL: util.func public @queries
+// CHECK-NEXT:    hal.buffer_view.dim<%v : !hal.buffer_view>[1] : index
+// CHECK-NEXT:    hal.buffer_view.rank<%v : !hal.buffer_view> : index

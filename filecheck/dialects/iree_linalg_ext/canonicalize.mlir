@@ -93,3 +93,17 @@ func.func @other_values(%x: tensor<2x32x32x64xf32>) -> tensor<2x1024x576xf32> {
       ins(%p : tensor<2x34x34x64xf32>) outs(%e : tensor<2x1024x576xf32>) -> tensor<2x1024x576xf32>
   return %r : tensor<2x1024x576xf32>
 }
+
+// The batch of key and value is that of the query; what only a cast forgot is known again.
+// CHECK-LABEL: func.func @static_attention
+// CHECK:         %[[K:.*]] = tensor.cast %k : tensor<?x5x8xf32> to tensor<4x5x8xf32>
+// CHECK:         iree_linalg_ext.attention {{.*}} ins(%q, %[[K]], %v, %s : tensor<4x3x8xf32>, tensor<4x5x8xf32>, tensor<4x5x7xf32>, f32)
+func.func @static_attention(%q: tensor<4x3x8xf32>, %k: tensor<?x5x8xf32>, %v: tensor<4x5x7xf32>, %s: f32, %o: tensor<4x3x7xf32>) -> tensor<4x3x7xf32> {
+  %c = tensor.cast %v : tensor<4x5x7xf32> to tensor<?x5x7xf32>
+  %r = iree_linalg_ext.attention {indexing_maps = [affine_map<(b, m, n, k, l) -> (b, m, k)>, affine_map<(b, m, n, k, l) -> (b, l, k)>, affine_map<(b, m, n, k, l) -> (b, l, n)>, affine_map<(b, m, n, k, l) -> ()>, affine_map<(b, m, n, k, l) -> (b, m, n)>]}
+      ins(%q, %k, %c, %s : tensor<4x3x8xf32>, tensor<?x5x8xf32>, tensor<?x5x7xf32>, f32) outs(%o : tensor<4x3x7xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<4x3x7xf32>
+  return %r : tensor<4x3x7xf32>
+}

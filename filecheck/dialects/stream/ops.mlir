@@ -9,3 +9,12 @@ func.func @dispatch(%x: memref<?xf32>, %n: index, %y: memref<4xi8>) {
   stream.cmd.dispatch @k::@k() :
   return
 }
+
+// CHECK-LABEL: func.func @trace
+// CHECK-NEXT:    stream.cmd.trace "k::k inputs" = [%x : memref<?xf32>, %y : memref<4xi8>]
+// CHECK-NEXT:    stream.cmd.trace "k::k outputs" = [] attributes {note}
+func.func @trace(%x: memref<?xf32>, %y: memref<4xi8>) {
+  stream.cmd.trace "k::k inputs" = [%x : memref<?xf32>, %y : memref<4xi8>]
+  stream.cmd.trace "k::k outputs" = [] attributes {note}
+  return
+}

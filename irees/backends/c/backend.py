@@ -111,6 +111,11 @@ def emit_program(module: ModuleOp) -> Sources:
             "arena_bytes": {f.sym_name.data: arena_bytes(f) for f in public},
         },
     }
+    if unit.traces:
+        manifest["traces"] = [
+            {"key": trace.key.data, "values": [_spec(value.type) for value in trace.values]}
+            for trace in unit.traces
+        ]
     return Sources(texts, manifest, constants)
 
 

@@ -214,7 +214,6 @@ class Expressions:
         """The expression for a single-result op, or None when it is not a value op."""
         kind = op.results[0].type
         lane = element(kind)
-        count = lanes(kind)
         name = op.name
         if isinstance(op, arith.ConstantOp):
             self.type(kind)

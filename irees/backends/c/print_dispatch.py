@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from irees.backends.c.print_memory import mixed
 from irees.backends.c.printer import Printer, handles, is_literal, plus, times
 from irees.backends.c.types import scalar
-from irees.dialects.stream import CmdDispatchOp
+from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 
 
 def _upper_operands(op: Operation) -> Sequence[SSAValue]:
@@ -118,4 +118,21 @@ def _dispatch(p: Printer, op: Operation) -> None:
     p.line(f"int64_t scalars_[] = {{{', '.join(scalars) or '0'}}};")
     p.line(f"status = {function}(rt, buffers_, scalars_, trap);")
     p.line("if (status) goto done;")
+    p.close()
+
+
+@handles("stream.cmd.trace")
+def _trace(p: Printer, op: Operation) -> None:
+    """The caller gets the buffers and all their sizes, and knows the rest from the manifest."""
+    assert isinstance(op, CmdTraceOp)
+    p.unit.traces.append(op)
+    buffers = [p.buffer(value) for value in op.values]
+    pointers = ", ".join(f"(void *){base.pointer}" for base in buffers) or "NULL"
+    sizes = ", ".join(size for base in buffers for size in base.sizes) or "0"
+    number = len(p.unit.traces) - 1
+    p.line("{")
+    p.depth += 1
+    p.line(f"void *const values_[] = {{{pointers}}};")
+    p.line(f"const int64_t sizes_[] = {{{sizes}}};")
+    p.line(f"call->trace({number}, values_, sizes_);")
     p.close()

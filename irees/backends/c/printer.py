@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import scalar
+from irees.dialects.stream import CmdTraceOp
 from irees.errors import UnsupportedError
 
 OK_OR_FAIL = "IREES_OUT_OF_MEMORY"
@@ -59,6 +60,7 @@ class Unit:
     constants: dict[str, int] = field(default_factory=dict)
     kernels: dict[str, str] = field(default_factory=dict)
     """Executable name => C name of its launcher."""
+    traces: list[CmdTraceOp] = field(default_factory=list[CmdTraceOp])
 
     def trap(self, op: cf.AssertOp) -> int:
         """The number (from 1) that a failure of this op returns."""

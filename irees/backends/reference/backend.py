@@ -17,24 +17,42 @@ from irees.dialects.signature import unsigned_results
 from irees.dialects.util import FuncOp as UtilFuncOp
 from irees.errors import ArgumentError
 from irees.interpreters import Interpreter
+from irees.interpreters.host import traced
+from irees.runtime.tracing import Tracer
 
 
 class ReferenceFunction:
     """A public function; takes numpy arrays, or what becomes one."""
 
-    def __init__(self, interpreter: Interpreter, name: str, unsigned: Collection[int] = ()):
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        name: str,
+        unsigned: Collection[int] = (),
+        tracer: Tracer | None = None,
+    ):
         self.interpreter = interpreter
+        self.tracer = tracer
         self.name = name
         self.unsigned = unsigned
 
     def __call__(self, *arguments: Any) -> Any:
         """The result, or a tuple when there are several. Raises ArgumentError and RuntimeTrap."""
-        results = list(self.interpreter.call(self.name, *(np.asarray(a) for a in arguments)))
+        results = self._run([np.asarray(a) for a in arguments])
         for number in self.unsigned:
             dtype = results[number].dtype
             if dtype.kind == "i":
                 results[number] = results[number].view(f"u{dtype.name}")
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _run(self, arrays: list[np.ndarray]) -> list[Any]:
+        if self.tracer is None:
+            return list(self.interpreter.call(self.name, *arrays))
+        self.tracer.begin()
+        with traced(self.tracer.record):
+            results = list(self.interpreter.call(self.name, *arrays))
+        self.tracer.end()
+        return results
 
 
 class ReferenceProgram:
@@ -43,11 +61,13 @@ class ReferenceProgram:
     of them are in `program.functions`.
     """
 
-    def __init__(self, module: ModuleOp):
+    def __init__(self, module: ModuleOp, tracer: Tracer | None = None):
         self.module = module
         interpreter = Interpreter(module)
         self.functions = {
-            op.sym_name.data: ReferenceFunction(interpreter, op.sym_name.data, unsigned_results(op))
+            op.sym_name.data: ReferenceFunction(
+                interpreter, op.sym_name.data, unsigned_results(op), tracer
+            )
             for op in public_functions(module)
         }
         self._main = self.functions.get("main")

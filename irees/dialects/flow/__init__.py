@@ -18,6 +18,7 @@ from .tensors import (
     TensorReshapeOp,
     TensorSliceOp,
     TensorSplatOp,
+    TensorTraceOp,
     TensorTransferOp,
     TensorUpdateOp,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "TensorReshapeOp",
     "TensorSliceOp",
     "TensorSplatOp",
+    "TensorTraceOp",
     "TensorTransferOp",
     "TensorUpdateOp",
 ]

@@ -1,5 +1,5 @@
 """
-What the host does with tensors between dispatches: constants, copies, views, transfers.
+What the host does with tensors between dispatches: constants, copies, views, transfers, traces.
 
 Dynamic dims are written behind the type that has them: `tensor<?x4xf32>{%d}`.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import IndexType, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -31,8 +31,10 @@ from xdsl.utils.hints import isa
 
 from .._shaped import (
     TiedResult,
+    parse_keyed_values,
     parse_sizes,
     parse_workload,
+    print_keyed_values,
     print_sized_type,
     print_workload,
     size_count,
@@ -335,6 +337,40 @@ class TensorUpdateOp(IRDLOperation):
         _check_dims(self.update.type, self.update_dims)
 
 
+@irdl_op_definition
+class TensorTraceOp(IRDLOperation):
+    """Shows tensors to whoever runs the program, under a key (IREE: `flow.tensor.trace`)."""
+
+    name = "flow.tensor.trace"
+
+    key = prop_def(StringAttr)
+    values = var_operand_def(TensorType)
+    value_dims = var_operand_def(IndexType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(self, key: str, values: Sequence[SSAValue], value_dims: Sequence[SSAValue]):
+        super().__init__(operands=[values, value_dims], properties={"key": StringAttr(key)})
+
+    def verify_(self) -> None:
+        expected = sum(size_count(value.type) for value in self.values)
+        if expected != len(self.value_dims):
+            raise VerifyException(
+                f"the values have {expected} dynamic dims, but {len(self.value_dims)} are given"
+            )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorTraceOp:
+        op = cls(*parse_keyed_values(parser))
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op.attributes |= attributes.data if attributes else {}
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_keyed_values(printer, self.key, self.values, self.value_dims)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+
 OPS: list[type[Operation]] = [
     TensorConstantOp,
     TensorSplatOp,
@@ -346,4 +382,5 @@ OPS: list[type[Operation]] = [
     TensorLoadOp,
     TensorSliceOp,
     TensorUpdateOp,
+    TensorTraceOp,
 ]

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -28,6 +35,8 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -162,7 +171,77 @@ class TensorBarrierOp(IRDLOperation):
     )
 
 
+class _BufferViewQuery(IRDLOperation):
+    """The assembly of a query: op<%view : !hal.buffer_view>[index] : type."""
+
+    buffer_view = operand_def(BufferViewType)
+    result = result_def(IndexType | IntegerType)
+
+    @classmethod
+    def parse(cls, parser: Parser):
+        with parser.in_angle_brackets():
+            view = parser.parse_unresolved_operand()
+            parser.parse_punctuation(":")
+            view = parser.resolve_operand(view, parser.parse_type())
+        properties = cls.parse_index(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        return cls.build(
+            operands=[view],
+            properties=properties,
+            attributes=attributes,
+            result_types=[parser.parse_type()],
+        )
+
+    @classmethod
+    def parse_index(cls, parser: Parser) -> dict[str, Attribute]:
+        """What stands behind the view."""
+        return {}
+
+    def print(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_ssa_value(self.buffer_view)
+            printer.print_string(" : ")
+            printer.print_attribute(self.buffer_view.type)
+        self.print_index(printer)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+    def print_index(self, printer: Printer) -> None:
+        """What stands behind the view."""
+
+
+@irdl_op_definition
+class BufferViewDimOp(_BufferViewQuery):
+    """The size of a dim of a caller's buffer (IREE: `hal.buffer_view.dim`)."""
+
+    name = "hal.buffer_view.dim"
+
+    index = prop_def(IntegerAttr[IndexType])
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse_index(cls, parser: Parser) -> dict[str, Attribute]:
+        with parser.in_square_brackets():
+            return {"index": IntegerAttr.from_index_int_value(parser.parse_integer())}
+
+    def print_index(self, printer: Printer) -> None:
+        printer.print_string(f"[{self.index.value.data}]")
+
+
+@irdl_op_definition
+class BufferViewRankOp(_BufferViewQuery):
+    """How many dims a caller's buffer has (IREE: `hal.buffer_view.rank`)."""
+
+    name = "hal.buffer_view.rank"
+
+    traits = traits_def(Pure())
+
+
 OPS: list[type[Operation]] = [
+    BufferViewDimOp,
+    BufferViewRankOp,
     TensorImportOp,
     TensorExportOp,
     TensorAliasOp,

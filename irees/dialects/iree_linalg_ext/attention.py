@@ -32,6 +32,8 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.canonicalization import STATIC_SHAPES
+
 from ..upstream._effects import DestinationStyleEffects
 from .attrs import IteratorTypeAttr
 from .base import LinalgExtOperation, check_region, shape_of
@@ -96,7 +98,7 @@ class AttentionOp(LinalgExtOperation):
     decomposition_config = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), STATIC_SHAPES)
 
     @classmethod
     def arrange(cls, ins, outs):
@@ -138,7 +140,7 @@ class OnlineAttentionOp(LinalgExtOperation):
     decomposition_config = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(DestinationStyleEffects())
+    traits = traits_def(DestinationStyleEffects(), STATIC_SHAPES)
 
     @classmethod
     def arrange(cls, ins, outs):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from . import commands, regions, tensors, transfers, types
-from .commands import CmdDispatchOp
+from .commands import CmdDispatchOp, CmdTraceOp
 from .regions import AsyncDispatchOp, AsyncExecuteOp, YieldOp
 from .tensors import TensorExportOp, TensorImportOp
 from .transfers import AsyncTransferOp
@@ -24,6 +24,7 @@ __all__ = [
     "AsyncExecuteOp",
     "AsyncTransferOp",
     "CmdDispatchOp",
+    "CmdTraceOp",
     "ResourceType",
     "Stream",
     "TensorExportOp",

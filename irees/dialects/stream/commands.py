@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.builtin import MemRefType, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from .._shaped import parse_keyed_values, print_keyed_values
 
 
 @irdl_op_definition
@@ -36,4 +40,36 @@ class CmdDispatchOp(IRDLOperation):
         super().__init__(operands=[arguments], properties={"entry_point": entry_point})
 
 
-OPS: list[type[Operation]] = [CmdDispatchOp]
+@irdl_op_definition
+class CmdTraceOp(IRDLOperation):
+    """
+    Shows what lies in row-major buffers to whoever runs the program, under a key.
+
+    Of the same kind as IREE's `stream.tensor.trace` and `hal.buffer_view.trace`.
+    """
+
+    name = "stream.cmd.trace"
+
+    key = prop_def(StringAttr)
+    values = var_operand_def(MemRefType)
+
+    # It writes nothing that the program sees, but must stay where it is.
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, key: str, values: Sequence[SSAValue]):
+        super().__init__(operands=[values], properties={"key": StringAttr(key)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CmdTraceOp:
+        key, values, _ = parse_keyed_values(parser)
+        op = cls(key, values)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op.attributes |= attributes.data if attributes else {}
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_keyed_values(printer, self.key, self.values)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+
+OPS: list[type[Operation]] = [CmdDispatchOp, CmdTraceOp]

@@ -37,6 +37,9 @@ typedef struct irees_call {
   int64_t *result_dims;       /* out: every dim (static too) of all array results, in order */
   int64_t *result_scalars;    /* out: 16 bytes per result, used by scalar results */
   int64_t *trap;              /* out: 4 numbers that a trap message may mention */
+  /* Called by programs that were compiled to trace only, with the number of the trace in the manifest,
+     the buffers and all their dims (static too) in order. */
+  void (*trace)(int32_t trace, void *const *values, const int64_t *dims);
 } irees_call;
 
 /* Returned by an entry: 0 is success, n > 0 is trap n-1 of the manifest. */

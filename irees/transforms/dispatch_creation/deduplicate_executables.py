@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from irees.dialects.flow import DispatchOp, ExecutableOp
+from irees.rewrites import may_rewrite
 
 
 def fingerprint(function: func.FuncOp) -> Hashable:
@@ -67,7 +68,8 @@ class DeduplicateExecutablesPass(ModulePass):
         for name, executable in executables.items():
             function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
             kept = first.setdefault(fingerprint(function), name)
-            if kept != name:
+            what = f"merge of @{name} into @{kept}"
+            if kept != name and may_rewrite(self.name, executable, what):
                 renamed[name] = kept
         for dispatch in [d for d in op.walk() if isinstance(d, DispatchOp)]:
             kept = renamed.get(dispatch.entry_point.root_reference.data)

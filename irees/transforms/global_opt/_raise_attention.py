@@ -21,6 +21,7 @@ from xdsl.ir.affine import AffineDimExpr
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.upstream.linalg.packing import SoftmaxOp
 from irees.remarks import remark
+from irees.rewrites import may_rewrite
 from irees.transforms.global_opt._raise_reductions import NAME, filled_with, plain
 from irees.transforms.utils.shapes import dims
 from irees.transforms.utils.structured import Structured, element_type, is_parallel, maps
@@ -331,9 +332,12 @@ def raise_attention(op: Operation) -> bool:
     if not found:
         return False
     try:
-        new = build(read_attention(outer, found[0]), outer.op)
+        match = read_attention(outer, found[0])
     except Refused as why:
         remark("missed", NAME, op, f"no attention: {why}")
         return False
+    if not may_rewrite(NAME, op, "attention of two contractions and a softmax"):
+        return False
+    new = build(match, outer.op)
     remark("passed", NAME, new, "two contractions and the softmax between are an attention")
     return True

@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.upstream.linalg.packing import SoftmaxOp
 from irees.remarks import remark
+from irees.rewrites import may_rewrite
 from irees.transforms.utils.structured import element_type, is_parallel, iterators, maps
 from irees.transforms.utils.tensors import TensorBuilder, rank_of, select_dims
 
@@ -61,6 +62,8 @@ def raise_arg_compare(op: linalg.GenericOp) -> bool:
         return False
     if not isinstance(value, Operation) or not _takes_the_winner(value, wins, x, best):
         remark("missed", NAME, op, "no arg_compare: of a NaN, value and index disagree")
+        return False
+    if not may_rewrite(NAME, op, "arg_compare of linalg.generic"):
         return False
     body = Block(arg_types=[x.type, x.type])
     compare = wins.clone({x: body.args[0], best: body.args[1]})
@@ -191,7 +194,7 @@ def raise_softmax(op: linalg.GenericOp) -> bool:
         return False
     if any(loops_of_map(maps(g)[1]) != rest for g in (quotient, difference)):
         return False
-    if x.type != op.res[0].type:
+    if x.type != op.res[0].type or not may_rewrite(NAME, op, "softmax of linalg.generics"):
         return False
     new = SoftmaxOp(x, op.outputs[0], loop)
     TensorBuilder(op).insert(new)

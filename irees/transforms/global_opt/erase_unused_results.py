@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 
+from irees.transforms.utils.greedy import rewrite_greedily
 from irees.transforms.utils.unused_results import PATTERNS
 
 
@@ -36,6 +36,4 @@ class EraseUnusedResultsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [pattern for of_op in PATTERNS.values() for pattern in of_op]
         # Users first: what they let go of may be all that an op before them was used for.
-        PatternRewriteWalker(
-            GreedyRewritePatternApplier(patterns), walk_reverse=True
-        ).rewrite_module(op)
+        rewrite_greedily(self.name, op, patterns, walk_reverse=True)

@@ -36,6 +36,7 @@ from xdsl.rewriter import Rewriter
 
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
+from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.structured import captured_values
 
@@ -153,6 +154,6 @@ class FoldConstantsPass(ModulePass):
             if isinstance(inner.parent_op(), linalg.GenericOp):
                 continue
             new = fold(inner)
-            if new is not None:
+            if new is not None and may_rewrite(self.name, inner, f"fold of {inner.name}"):
                 new.location = inner.location
                 Rewriter.replace_op(inner, new)

@@ -29,10 +29,12 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.rewrites import Fuel, may_rewrite
 from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import generic, is_parallel, iterators, maps, static_ranges
 from irees.transforms.utils.unit_dims import collapse, expand
 
+NAME = "irees-fold-unit-extent-dims"
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 
@@ -100,6 +102,8 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
         return False
     results = tuple(e for m in new_maps for e in m.results)
     if AffineMap(len(kept_loops), 0, results).inverse_permutation() is None and kept_loops:
+        return False
+    if not may_rewrite(NAME, op, "drop_unit_dims of linalg.generic"):
         return False
     builder = IndexBuilder(InsertPoint.before(op))
     operands = [
@@ -186,19 +190,19 @@ def merge_reshapes(op: Operation) -> bool:
     start, end = source.type, op.results[0].type
     assert isinstance(start, TensorType)
     assert isinstance(end, TensorType)
-    if start == end:
-        Rewriter.replace_op(op, [], [source])
-        return True
-    builder = IndexBuilder(InsertPoint.before(op))
-    kept = _embedding(end.get_shape(), start.get_shape())
-    if kept is not None:
-        Rewriter.replace_op(op, [], [collapse(source, kept, builder)])
-        return True
-    kept = _embedding(start.get_shape(), end.get_shape())
-    if kept is not None:
-        Rewriter.replace_op(op, [], [expand(source, end, kept, builder)])
-        return True
-    return False
+    smaller = _embedding(end.get_shape(), start.get_shape())
+    larger = _embedding(start.get_shape(), end.get_shape())
+    if smaller is None and larger is None:
+        return False
+    if not may_rewrite(NAME, op, f"merge_reshapes of {op.name}"):
+        return False
+    new, builder = source, IndexBuilder(InsertPoint.before(op))
+    if start != end and smaller is not None:
+        new = collapse(source, smaller, builder)
+    elif start != end and larger is not None:
+        new = expand(source, end, larger, builder)
+    Rewriter.replace_op(op, [], [new])
+    return True
 
 
 def _embedding(small: Sequence[int], large: Sequence[int]) -> list[int] | None:
@@ -222,11 +226,13 @@ class FoldUnitExtentDimsPass(ModulePass):
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             if inner.res:
                 drop_unit_dims(inner)
-        changed = True
-        while changed:
+        changed, fuel = True, Fuel.of(self.name, op)
+        while changed and not fuel.is_spent:
             changed = False
             for inner in [o for o in op.walk() if isinstance(o, RESHAPES)]:
                 if inner.results[0].uses:
-                    changed |= merge_reshapes(inner)
-                else:
+                    if merge_reshapes(inner):
+                        changed = True
+                        fuel.burn("merge_reshapes")
+                elif may_rewrite(self.name, inner, f"erasure of dead {inner.name}"):
                     Rewriter.erase_op(inner)

@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import is_contraction
+from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.elementwise_fusion import fuse
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
@@ -38,7 +39,9 @@ from irees.transforms.utils.structured import (
     is_parallel,
     maps,
 )
-from irees.transforms.utils.unused_results import without_unused_inputs
+from irees.transforms.utils.unused_results import needed_inputs, without_unused_inputs
+
+NAME = "irees-fuse-elementwise-ops"
 
 MOVEMENT = frozenset(
     ("arith.extf", "arith.extsi", "arith.extui", "linalg.yield", "arith.index_cast")
@@ -97,7 +100,7 @@ def inline_scalars(op: linalg.GenericOp) -> bool:
         scalar = (
             splat_scalar(value.owner) if isinstance(value.type, TensorType) else value.owner.clone()
         )
-        if scalar is None:
+        if scalar is None or not may_rewrite(NAME, op, "inline_scalars of linalg.generic"):
             continue
         first = op.body.block.first_op
         assert first is not None
@@ -112,16 +115,13 @@ def fuse_into(op: linalg.GenericOp) -> linalg.GenericOp:
     while True:
         while inline_scalars(op):
             pass
-        smaller = without_unused_inputs(op)
-        if smaller is not None:
-            Rewriter.replace_op(op, smaller)
-            op = smaller
+        op = _with_needed_inputs(op)
         for position, value in enumerate(op.inputs):
             producer = value.owner
             if not isinstance(producer, linalg.GenericOp) or not fusable(producer, op, position):
                 continue
             new = fuse(producer, op, position)
-            if new is None:
+            if new is None or not may_rewrite(NAME, op, "fuse of linalg.generics"):
                 continue
             Rewriter.insert_op(new, InsertPoint.before(op))
             Rewriter.replace_op(op, [], new.results)
@@ -131,6 +131,18 @@ def fuse_into(op: linalg.GenericOp) -> linalg.GenericOp:
             break
         else:
             return op
+
+
+def _with_needed_inputs(op: linalg.GenericOp) -> linalg.GenericOp:
+    """generic ins(%read, %unread, %read)  =>  generic ins(%read)"""
+    if len(needed_inputs(op)) == len(op.inputs):
+        return op
+    if not may_rewrite(NAME, op, "without_unused_inputs of linalg.generic"):
+        return op
+    smaller = without_unused_inputs(op)
+    assert smaller is not None
+    Rewriter.replace_op(op, smaller)
+    return smaller
 
 
 def forget_inits(op: linalg.GenericOp) -> None:
@@ -144,6 +156,8 @@ def forget_inits(op: linalg.GenericOp) -> None:
             or isinstance(init.owner, tensor.EmptyOp)
             or not isinstance(init.type, TensorType)
         ):
+            continue
+        if not may_rewrite(NAME, op, "forget_inits of linalg.generic"):
             continue
         builder = IndexBuilder(InsertPoint.before(op))
         empty = tensor.EmptyOp(dynamic_dims(init, builder), init.type)

@@ -37,20 +37,17 @@ from xdsl.dialects import affine, arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import HasCanonicalizationPatternsTrait, is_side_effect_free
 
 from irees.analysis.divisibility import IntegerDivisibility
 from irees.analysis.integer_ranges import IntegerRanges, IntRange, width_of
 from irees.dialects.upstream.scf import ForallOp
+from irees.rewrites import may_rewrite
 from irees.transforms.global_opt import _int_casts as casts
 from irees.transforms.global_opt import _int_narrowing as narrowing
+from irees.transforms.utils.greedy import rewrite_greedily
 
 _STRUCTURED = (scf.ForOp, scf.IfOp, scf.ParallelOp, scf.WhileOp, ForallOp, affine.ForOp)
 
@@ -233,14 +230,16 @@ class OptimizeIntArithmeticPass(ModulePass):
         ]
         if self.narrow_to_i32:
             patterns += narrowing.patterns(ranges)
-        PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
-        erase_dead_arithmetic(op)
+        rewrite_greedily(self.name, op, patterns)
+        erase_dead_arithmetic(op, self.name)
 
 
-def erase_dead_arithmetic(op: Operation) -> None:
+def erase_dead_arithmetic(op: Operation, pass_name: str) -> None:
     """Erases the arith ops that nobody reads any more."""
     for inner in list(op.walk(reverse=True)):
         if inner.name.startswith("arith.") and not any(r.uses for r in inner.results):
-            if inner.parent is not None and inner.results:
+            if inner.parent is None or not inner.results:
+                continue
+            if may_rewrite(pass_name, inner, f"erasure of dead {inner.name}"):
                 inner.detach()
                 inner.erase()

@@ -44,8 +44,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd, is_contraction, multiply_add, roles
 from irees.analysis.register_blocking import choose_blocking
+from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.structured import maps, static_ranges
+
+NAME = "irees-pack-constant-operands"
 
 MIN_ROWS = 5
 """With fewer rows a contraction reads its matrix once, in the layout it has."""
@@ -149,6 +152,8 @@ def pack_operand(op: linalg.GenericOp, lanes: int, registers: int) -> bool:
     if all(e >= 0 for e in extents) and prod(extents) < MIN_ROWS:
         return False
     if not side.contiguous and not worth_scattering(op, side, reduction, lanes):
+        return False
+    if not may_rewrite(NAME, op, "pack_operand of linalg.generic"):
         return False
     flat = extents[-1] if windows & set(side.rows) or min(extents) < 0 else prod(extents)
     columns = lanes * choose_blocking(flat, ranges[side.column], lanes, registers).vectors

@@ -55,8 +55,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.rewrites import may_rewrite
 from irees.transforms.global_opt._raise_attention import raise_attention
-from irees.transforms.global_opt._raise_reductions import raise_arg_compare, raise_softmax
+from irees.transforms.global_opt._raise_reductions import NAME, raise_arg_compare, raise_softmax
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, dims
 from irees.transforms.utils.unused_results import erase_dead_code
@@ -127,7 +128,7 @@ def raise_topk(op: ext.SortOp) -> bool:
     if len(sources) == 2 and not counts_along(sources[1], dim):
         return False
     k = first_k(op)
-    if k is None:
+    if k is None or not may_rewrite(NAME, op, "topk of sort and slices"):
         return False
     builder = IndexBuilder(InsertPoint.before(op))
     outs: list[SSAValue] = []

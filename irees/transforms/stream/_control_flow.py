@@ -28,7 +28,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.errors import UnsupportedError
+from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value
+
+MOST_TRIPS = 1 << 53
+"""A year has 2^55 nanoseconds."""
 
 
 def buffer_type(kind: Attribute) -> Attribute:
@@ -53,6 +57,19 @@ def root(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer, OpResult) and isinstance(buffer.op, memref.ReinterpretCastOp):
         buffer = buffer.op.source
     return buffer
+
+
+def check_that_it_ends(op: scf.ForOp) -> None:
+    """Raises UnsupportedError for a loop that is known to run for years."""
+    first, end, step = (constant_value(v) for v in (op.lb, op.ub, op.step))
+    if first is None or end is None or not step:
+        return
+    if (trips := -(-(end - first) // step)) > MOST_TRIPS:
+        raise UnsupportedError(
+            f"a loop of {trips} iterations, which no machine ends",
+            op=op,
+            hint="give it the bound that it counts to; an importer that did not know one wrote this",
+        )
 
 
 @dataclass
@@ -154,6 +171,7 @@ class ControlFlow:
         return homes, operands
 
     def _for(self, op: scf.ForOp, builder: IndexBuilder) -> None:
+        check_that_it_ends(op)
         homes, operands = self._inits(op.iter_args, [r.type for r in op.results], builder)
         block = op.body.block
         self._enter(block, homes, 1, lambda: self._leave(block, homes))

@@ -25,10 +25,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
     FunctionType,
-    IntegerAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -40,11 +37,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import util
-from irees.dialects.flow import DispatchOp
-from irees.dialects.stream import CmdDispatchOp
+from irees.dialects.flow import DispatchOp, TensorTraceOp
+from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
 from irees.transforms.stream._control_flow import ControlFlow, buffer_type, root
+from irees.transforms.stream._globals import convert_global
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
 
@@ -99,7 +97,12 @@ class HostConversion(ControlFlow):
             if op.parent is None:
                 continue
             if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(
-                op, tensor.ExtractOp | tensor.DimOp | util.GlobalLoadOp | util.GlobalStoreOp
+                op,
+                tensor.ExtractOp
+                | tensor.DimOp
+                | TensorTraceOp
+                | util.GlobalLoadOp
+                | util.GlobalStoreOp,
             ):
                 Rewriter.erase_op(op, safe_erase=False)
 
@@ -118,6 +121,10 @@ class HostConversion(ControlFlow):
                 )
             case DispatchOp():
                 self._dispatch(op, builder)
+            case TensorTraceOp():
+                trace = CmdTraceOp(op.key.data, [self.buffers[v] for v in op.values])
+                trace.location = op.location
+                builder.insert(trace)
             case tensor.DimOp():
                 dim = memref.DimOp(self.buffers[op.source], op.index)
                 builder.insert(dim)
@@ -275,20 +282,6 @@ class HostConversion(ControlFlow):
             roots.add(source)
             returned.append(buffer)
         op.operands = returned
-
-
-def convert_global(op: util.GlobalOp) -> None:
-    """util.global mutable @g = v : tensor  =>  memref.global @g = v : memref"""
-    kind = op.type if isinstance(op.type, TensorType) else TensorType(op.type, [])
-    value = op.initial_value
-    if value is None or isinstance(value, IntegerAttr | FloatAttr):
-        number = 0 if value is None else value.value.data
-        value = DenseIntOrFPElementsAttr.from_list(kind, [number])
-    glob = memref.GlobalOp.get(
-        StringAttr(op.sym_name.data), buffer_type(kind), value, sym_visibility=StringAttr("private")
-    )
-    glob.location = op.location
-    Rewriter.replace_op(op, glob)
 
 
 @dataclass(frozen=True)

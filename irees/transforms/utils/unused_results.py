@@ -123,14 +123,10 @@ class MergeEqualGenericResults(RewritePattern):
             first.setdefault(key, i)
 
 
-def without_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp | None:
-    """
-    generic ins(%read, %unread, %read)  =>  generic ins(%read)
-
-    Returns the new op with the old one's body, not yet in its place; None if all are needed.
-    """
+def needed_inputs(op: linalg.GenericOp) -> list[int]:
+    """The inputs of a generic that are read or bound a loop, and no second time the same."""
     indexing, block = maps(op), op.body.block
-    first: dict[tuple[object, ...], int] = {}
+    first: set[tuple[object, ...]] = set()
     keep: list[int] = []
     for i, value in enumerate(op.inputs):
         key = (value, str(indexing[i]))
@@ -139,10 +135,21 @@ def without_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp | None:
         rest = [m for k, m in enumerate(indexing) if k != i and (k > i or k in keep)]
         if not block.args[i].uses and bounds_every_loop(op, rest):
             continue
-        first[key] = i
+        first.add(key)
         keep.append(i)
+    return keep
+
+
+def without_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp | None:
+    """
+    generic ins(%read, %unread, %read)  =>  generic ins(%read)
+
+    Returns the new op with the old one's body, not yet in its place; None if all are needed.
+    """
+    indexing, block, keep = maps(op), op.body.block, needed_inputs(op)
     if len(keep) == len(op.inputs):
         return None
+    first = {(op.inputs[i], str(indexing[i])): i for i in keep}
     for i in reversed(range(len(op.inputs))):
         if i in keep:
             continue

@@ -33,18 +33,13 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from irees.dialects.hal import InterfaceBindingSubspanOp
 from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
 from irees.remarks import remark
 from irees.transforms.codegen.common._interface_slices import Refused, Reshaper, Slice
+from irees.transforms.utils.greedy import rewrite_greedily
 from irees.transforms.utils.shapes import mixed, reassociation
 
 _DROPPABLE = (
@@ -185,4 +180,4 @@ class FoldReshapeIntoInterfaceTensorPass(ModulePass):
     name = "irees-fold-reshape-into-interface-tensor"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        PatternRewriteWalker(GreedyRewritePatternApplier(list(PATTERNS))).rewrite_module(op)
+        rewrite_greedily(self.name, op, PATTERNS)

@@ -40,7 +40,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
@@ -48,6 +47,7 @@ from irees.dialects.iree_codegen import LoadFromBufferOp, StoreToBufferOp
 from irees.dialects.iree_tensor_ext import BitCastOp, DispatchTensorLoadOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
 from irees.remarks import remark
+from irees.rewrites import Fuel, count_rewrite, limit_reached
 from irees.transforms.codegen.common._interface_slices import Refused, available
 from irees.transforms.codegen.common._loop_destinations import expand_for, expand_forall
 from irees.transforms.codegen.common._reshape_propagation import (
@@ -60,6 +60,7 @@ from irees.transforms.codegen.common._reshape_propagation import (
     through_op,
 )
 from irees.transforms.codegen.common.fold_reshape_into_interface_tensor import PATTERNS
+from irees.transforms.utils.greedy import rewrite_greedily
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, mixed, reassociation
 
 
@@ -183,20 +184,24 @@ class PropagateReshapesByExpansionPass(ModulePass):
 
         def once(inner: Operation) -> bool:
             # What an earlier step of this round took out of the program is no longer in it.
-            if inner.parent is None:
+            if inner.parent is None or limit_reached():
                 return False
             try:
-                return step(inner)
+                done = step(inner)
             except Refused as error:
                 refused.append((inner, str(error)))
                 return False
+            if done:
+                count_rewrite(self.name, inner, f"propagation through {inner.name}")
+            return done
 
-        fold = PatternRewriteWalker(GreedyRewritePatternApplier(list(PATTERNS)))
-        fold.rewrite_module(op)
-        while any([once(inner) for inner in list(op.walk())]):
+        fuel = Fuel.of(self.name, op)
+        rewrite_greedily(self.name, op, PATTERNS)
+        while not fuel.is_spent and any([once(inner) for inner in list(op.walk())]):
+            fuel.burn("round of propagation")
             refused.clear()
             _erase_dead_code(op)
-            fold.rewrite_module(op)
+            rewrite_greedily(self.name, op, PATTERNS)
         for inner, text in refused:
             remark("missed", self.name, inner, text)
         _erase_dead_code(op)

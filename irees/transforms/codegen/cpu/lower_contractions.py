@@ -43,6 +43,7 @@ from xdsl.passes import ModulePass
 
 from irees.analysis.contractions import is_contraction, multiply_add
 from irees.remarks import remark
+from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu._contraction_nest import lower_contraction
 from irees.transforms.codegen.cpu._contraction_plan import Unsuitable
 
@@ -65,6 +66,8 @@ class LowerContractionsPass(ModulePass):
         """linalg.generic {multiply-add}  =>  packed loops, or a remark why not"""
         parts = multiply_add(op)
         assert parts is not None
+        if not may_rewrite(self.name, op, "lower_contraction of linalg.generic"):
+            return
         before = op.prev_op
         try:
             lower_contraction(op, parts, self.vector_bytes, self.registers)

@@ -1,0 +1,72 @@
+"""
+xDSL's `canonicalize` and `cse`, each rewrite counted: what the pipeline and `irees opt` run by
+these names.
+
+The rewrites and their order are xDSL's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import HasCanonicalizationPatternsTrait
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+    CSEDriver,
+)
+
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.greedy import rewrite_greedily
+
+
+def patterns_of_class(cls: type[Operation]) -> tuple[RewritePattern, ...]:
+    """The canonicalization patterns of a class of ops."""
+    traits = cls.get_traits_of_type(HasCanonicalizationPatternsTrait)
+    return tuple(pattern for trait in traits for pattern in trait.get_patterns(cls))
+
+
+@dataclass(frozen=True)
+class CountedCanonicalizePass(CanonicalizePass):
+    """Applies all canonicalization patterns."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite_greedily(
+            self.name, op, lambda each: patterns_of_class(type(each)), fold_with=ctx, sweep=True
+        )
+
+
+class CountedCSEDriver(CSEDriver):
+    """A second op that computes the same  =>  the first; a dead op  =>  nothing"""
+
+    _replaced: Operation | None = None
+
+    def _replace_and_delete(self, op: Operation, existing: Operation) -> None:
+        what = f"reuse of an equal {op.name}"
+        if may_rewrite(CommonSubexpressionElimination.name, op, what):
+            self._replaced = op
+            super()._replace_and_delete(op, existing)
+
+    def _mark_erasure(self, op: Operation) -> None:
+        # The erasure of an op that was replaced is a part of that rewrite.
+        what = f"erasure of dead {op.name}"
+        if op is self._replaced or may_rewrite(CommonSubexpressionElimination.name, op, what):
+            super()._mark_erasure(op)
+
+
+@dataclass(frozen=True)
+class CountedCommonSubexpressionElimination(CommonSubexpressionElimination):
+    """Ops that compute what an op before them has computed become that op."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        CountedCSEDriver().simplify(op)
+
+
+COUNTED: dict[str, type[CanonicalizePass | CommonSubexpressionElimination]] = {
+    each.name: each for each in (CountedCanonicalizePass, CountedCommonSubexpressionElimination)
+}
+"""Pass name => the class that counts."""
