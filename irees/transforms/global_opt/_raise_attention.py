@@ -191,7 +191,7 @@ def factor(op: linalg.GenericOp, value: SSAValue) -> SSAValue | FloatAttr:
             return op.inputs[value.index]
     elif isinstance(value.owner, arith.ConstantOp) and isinstance(value.owner.value, FloatAttr):
         return value.owner.value
-    elif value.owner not in op.body.block.ops:
+    elif not isinstance(value.owner, Operation) or value.owner.parent is not op.body.block:
         return value
     raise Refused("the scores are scaled by a tensor")
 

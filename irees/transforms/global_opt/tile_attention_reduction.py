@@ -97,10 +97,10 @@ class TileOnlineAttention(RewritePattern):
         (loop,) = scores.over
         b = TensorBuilder(op)
         total = scores.size(loop, b)
-        bounds = [b.value(n) for n in (0, total, self.keys)]
+        lower, upper, step = b.value(0), b.value(total), b.value(self.keys)
         block = Block(arg_types=[IndexType(), *(o.type for o in op.outputs)])
         begin, *carried = block.args
-        each = scf.ForOp(*bounds, list(op.outputs), Region(block))
+        each = scf.ForOp(lower, upper, step, list(op.outputs), Region(block))
         b.insert(each)
         b.point = InsertPoint.at_end(block)
         size: Size = self.keys
