@@ -38,8 +38,10 @@ SIZES = (8, 5, 16, 1)
 ROUNDED = {
     "expand_math": Tolerance("U", 8),
     "decompose_softmax": Tolerance("U", 16),
-    "raise_special_ops": Tolerance("U", 8),
+    "raise_special_ops": Tolerance("R", 32),
     "decompose_attention": Tolerance("R", 32),
+    "convert_attention_to_online_attention": Tolerance("R", 32),
+    "tile_attention_reduction": Tolerance("R", 32),
     "decompose_exp_reduction": Tolerance("R", 32),
     "decompose_winograd": Tolerance("R", 64),
     "decompose_fft": Tolerance("R", 16),

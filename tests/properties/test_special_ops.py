@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from irees.testing import profiles
 from irees.testing.oracles import passes_agree
-from irees.testing.tolerances import ulps
+from irees.testing.tolerances import reassociated, ulps
 from irees.transforms import load_pass
 
 FACTOR = profiles.load()
@@ -141,3 +141,103 @@ func.func @main(%x: {x}, %o: {x}) -> {x} {{
     raised = "linalg.softmax" in str(module)
     assert raised == (first and second and not crossed)
     event("raised" if raised else "kept")
+
+
+def generic(ins: dict[str, tuple[str, str]], out: tuple[str, str, str], body: str) -> str:
+    """A generic of %a, %b into %c; inputs are name: (loops, type), loops are letters."""
+    result, loops, kind = out
+    letters = sorted({*loops, *(d for own, _ in ins.values() for d in own if d != "0")})
+    maps = ", ".join(
+        f"affine_map<({', '.join(letters)}) -> ({', '.join(own)})>"
+        for own in (*(own for own, _ in ins.values()), loops)
+    )
+    iterators = ", ".join('"parallel"' if d in loops else '"reduction"' for d in letters)
+    arguments = ", ".join(f"%{d}: f32" for d in "abc"[: len(ins)])
+    return f"""linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}
+      ins({", ".join(ins)} : {", ".join(k for _, k in ins.values())}) outs({result} : {kind}) {{
+  ^bb0({arguments}, %out: f32):
+    {body}
+    linalg.yield %y : f32
+  }} -> {kind}"""
+
+
+MULTIPLY_ADD = "%z = arith.mulf %a, %b : f32\n    %y = arith.addf %out, %z : f32"
+
+
+@settings(max_examples=150 * FACTOR)
+@given(st.data())
+def test_attention(data):
+    """q . k [* scale] [+ mask], softmax, . v, with any order of dims; one thing may be wrong."""
+    draw = data.draw
+    batch = draw(st.sampled_from(["", "b", "bh"]))
+    sizes = {d: draw(st.sampled_from([1, 2, 3])) for d in "bhm"} | {"s": 4, "k": 5, "n": 3}
+    dynamic = draw(st.booleans())
+    wrong = draw(st.sampled_from([None, None, None, "order", "divisor", "used", "start", "over"]))
+    scaled = wrong in ("order", "divisor") or draw(st.booleans())
+    masked = wrong == "order" or draw(st.booleans())
+
+    def shuffled(dims: str) -> str:
+        return "".join(draw(st.permutations(dims)))
+
+    def kind(dims: str) -> str:
+        shape = "".join("?x" if dynamic else f"{sizes[d]}x" for d in dims)
+        return f"tensor<{shape}f32>"
+
+    q, k, v = (shuffled(batch + own) for own in ("mk", "sk", "sn"))
+    s, out = batch + "ms", shuffled(batch + "mn")
+    mask = shuffled("".join(d for d in batch + "m" if draw(st.booleans())) + "s")
+    steps, scores = [], "%x0"
+
+    def step(body: str, **more: tuple[str, str]) -> None:
+        nonlocal scores
+        made = f"%x{len(steps) + 1}"
+        ins = {scores: (s, kind(s))} | {f"%{n}": m for n, m in more.items()}
+        steps.append(f"  {made} = {generic(ins, ('%s', s, kind(s)), body)}")
+        scores = made
+
+    divisor = {"divisor": "%three"}.get(wrong or "", "%four")
+    scale = draw(st.sampled_from([f"%y = arith.divf %a, {divisor} : f32"] + [
+        "%y = arith.mulf %three, %a : f32"] * (wrong != "divisor")))  # fmt: skip
+    if scaled and wrong != "order":
+        step(scale)
+    if masked:
+        swap = draw(st.booleans())
+        add = "%y = arith.addf %b, %a : f32" if swap else "%y = arith.addf %a, %b : f32"
+        step(add, mask=(mask, kind(mask)))
+    if wrong == "order":
+        step(scale)
+    over = s.index("m" if wrong == "over" else "s")
+    results = [("%r", kind(out))] + [("%p", kind(s))] * (wrong == "used")
+    names, types = (", ".join(parts) for parts in zip(*results, strict=True))
+    start = "%three" if wrong == "start" else "%zero"
+    text = f"""
+func.func @main(%q: {kind(q)}, %k: {kind(k)}, %v: {kind(v)}, %mask: {kind(mask)}, %s: {kind(s)},
+    %o: {kind(out)}) -> ({types}) {{
+  %zero = arith.constant 0.0 : f32
+  %three = arith.constant 3.0 : f32
+  %four = arith.constant 4.0 : f32
+  %s0 = linalg.fill ins({start} : f32) outs(%s : {kind(s)}) -> {kind(s)}
+  %o0 = linalg.fill ins(%zero : f32) outs(%o : {kind(out)}) -> {kind(out)}
+  %x0 = {generic({"%q": (q, kind(q)), "%k": (k, kind(k))}, ("%s0", s, kind(s)), MULTIPLY_ADD)}
+{chr(10).join(steps)}
+  %p = linalg.softmax dimension({over}) ins({scores} : {kind(s)}) outs(%s : {kind(s)}) -> {kind(s)}
+  %r = {generic({"%v": (v, kind(v)), "%p": (s, kind(s))}, ("%o0", out, kind(out)), MULTIPLY_ADD)}
+  return {names} : {types}
+}}
+"""
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    arrays = [
+        random.normal(0, 1, [sizes[d] for d in own]).astype(np.float32)
+        for own in (q, k, v, mask, s, out)
+    ]
+    if draw(st.booleans()):
+        arrays[3][arrays[3] < 0] = -np.inf
+    passes = [load_pass("irees-raise-special-ops")()]
+    module, found = passes_agree(text, passes, *arrays, tolerances=(reassociated(64),) * 2)
+    assert found == []
+    raised = "iree_linalg_ext.attention" in str(module)
+    event("raised" if raised else "kept")
+    assert raised == (wrong is None)
+    passes.append(load_pass("irees-decompose-attention")())
+    _, found = passes_agree(text, passes, *arrays, tolerances=(reassociated(64),) * 2)
+    assert found == []

@@ -1,5 +1,6 @@
 // RUN: xdsl-opt %s -p irees-decompose-softmax{use_fusion=false} | filecheck %s
 // RUN: xdsl-opt %s -p irees-decompose-softmax | filecheck %s --check-prefix FUSED
+// RUN: xdsl-opt %s -p irees-decompose-softmax{online=true} | filecheck %s --check-prefix ONLINE
 
 // The largest of each row, the powers, their sum, the quotient.
 // CHECK-LABEL: func.func @rows
@@ -26,6 +27,24 @@
 // FUSED:           arith.divf
 // FUSED-NOT:     linalg.generic
 // FUSED:         func.return %[[R]]
+
+// The maximum and the rescaled sum in one pass over the row.
+// ONLINE-LABEL: func.func @rows
+// ONLINE:         %[[LOW:.*]] = arith.constant -3.40282347e+38 : f32
+// ONLINE:         %[[M0:.*]] = linalg.fill ins(%[[LOW]] : f32)
+// ONLINE:         %[[S0:.*]] = linalg.fill
+// ONLINE:         %[[M:.*]], %[[S:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%[[M0]], %[[S0]] : tensor<4xf32>, tensor<4xf32>) {
+// ONLINE-NEXT:    ^bb{{.*}}(%[[X:.*]]: f32, %[[A:.*]]: f32, %[[B:.*]]: f32):
+// ONLINE-NEXT:      %[[N:.*]] = arith.maxnumf %[[X]], %[[A]]
+// ONLINE-NEXT:      %[[D:.*]] = arith.subf %[[A]], %[[N]]
+// ONLINE-NEXT:      %[[F:.*]] = math.exp %[[D]]
+// ONLINE-NEXT:      %[[O:.*]] = arith.mulf %[[B]], %[[F]]
+// ONLINE:           %[[T:.*]] = arith.addf %[[O]], %{{.*}}
+// ONLINE-NEXT:      linalg.yield %[[N]], %[[T]]
+// ONLINE:         linalg.generic {{.*}} ins(%x, %[[M]], %[[S]] : tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4x8xf32>)
+// ONLINE:           arith.divf
+// ONLINE-NOT:     linalg.generic
+// ONLINE:         func.return
 func.func @rows(%x: tensor<4x8xf32>, %o: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %r = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>) -> tensor<4x8xf32>
   return %r : tensor<4x8xf32>

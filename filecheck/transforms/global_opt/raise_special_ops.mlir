@@ -180,3 +180,67 @@ func.func @softmax(%x: tensor<?x8xf32>, %m0: tensor<?xf32>, %s0: tensor<?x1xf32>
   } -> tensor<?x8xf32>
   return %r : tensor<?x8xf32>
 }
+
+// Both named contractions; the keys are read where they are transposed from.
+// CHECK-LABEL: func.func @attention
+// CHECK-NOT:     linalg.softmax
+// CHECK:         %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK:         %[[R:.*]] = iree_linalg_ext.attention {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d2)>, affine_map<(d0, d1, d2, d3, d4) -> ()>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>]} ins(%q, %k, %v, %[[ONE]] : tensor<2x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x5xf32>, f32) outs(%{{.*}} : tensor<2x?x5xf32>)
+// CHECK-NEXT:    ^bb{{.*}}(%[[X:.*]]: f32):
+// CHECK-NEXT:      iree_linalg_ext.yield %[[X]]
+// CHECK:         func.return %[[R]]
+func.func @attention(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %v: tensor<2x?x5xf32>, %t: tensor<2x8x?xf32>, %s: tensor<2x?x?xf32>, %o: tensor<2x?x5xf32>) -> tensor<2x?x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %s0 = linalg.fill ins(%zero : f32) outs(%s : tensor<2x?x?xf32>) -> tensor<2x?x?xf32>
+  %o0 = linalg.fill ins(%zero : f32) outs(%o : tensor<2x?x5xf32>) -> tensor<2x?x5xf32>
+  %kt = linalg.transpose ins(%k : tensor<2x?x8xf32>) outs(%t : tensor<2x8x?xf32>) permutation = [0, 2, 1]
+  %x = linalg.batch_matmul ins(%q, %kt : tensor<2x?x8xf32>, tensor<2x8x?xf32>) outs(%s0 : tensor<2x?x?xf32>) -> tensor<2x?x?xf32>
+  %p = linalg.softmax dimension(2) ins(%x : tensor<2x?x?xf32>) outs(%s : tensor<2x?x?xf32>) -> tensor<2x?x?xf32>
+  %r = linalg.batch_matmul ins(%p, %v : tensor<2x?x?xf32>, tensor<2x?x5xf32>) outs(%o0 : tensor<2x?x5xf32>) -> tensor<2x?x5xf32>
+  return %r : tensor<2x?x5xf32>
+}
+
+// A division by a power of two is a scale, and comes before the mask. One batch is none.
+// CHECK-LABEL: func.func @masked
+// CHECK:         %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
+// CHECK:         iree_linalg_ext.attention {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d2)>, affine_map<(d0, d1, d2, d3) -> (d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d3, d1)>, affine_map<(d0, d1, d2, d3) -> ()>, affine_map<(d0, d1, d2, d3) -> (d0, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1)>]} ins(%q, %k, %v, %[[SCALE]], %mask : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>, f32, tensor<4x6xf32>)
+func.func @masked(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %mask: tensor<4x6xf32>, %s: tensor<4x6xf32>, %w: tensor<1x4x6xf32>, %o: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %eight = arith.constant 8.0 : f32
+  %s0 = linalg.fill ins(%zero : f32) outs(%s : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %o0 = linalg.fill ins(%zero : f32) outs(%o : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %x = linalg.matmul indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>] ins(%q, %k : tensor<4x8xf32>, tensor<6x8xf32>) outs(%s0 : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %y = tensor.expand_shape %x [[0, 1], [2]] output_shape [1, 4, 6] : tensor<4x6xf32> into tensor<1x4x6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%y, %mask : tensor<1x4x6xf32>, tensor<4x6xf32>) outs(%w : tensor<1x4x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.divf %a, %eight : f32
+    %e = arith.addf %d, %b : f32
+    linalg.yield %e : f32
+  } -> tensor<1x4x6xf32>
+  %p = linalg.softmax dimension(2) ins(%z : tensor<1x4x6xf32>) outs(%w : tensor<1x4x6xf32>) -> tensor<1x4x6xf32>
+  %p1 = tensor.collapse_shape %p [[0, 1], [2]] : tensor<1x4x6xf32> into tensor<4x6xf32>
+  %r = linalg.matmul ins(%p1, %v : tensor<4x6xf32>, tensor<6x5xf32>) outs(%o0 : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+
+// The mask is scaled too.
+// CHECK-LABEL: func.func @no_scaled_mask
+// CHECK:         linalg.softmax
+func.func @no_scaled_mask(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %mask: tensor<4x6xf32>, %s: tensor<4x6xf32>, %w: tensor<1x4x6xf32>, %o: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %eight = arith.constant 8.0 : f32
+  %s0 = linalg.fill ins(%zero : f32) outs(%s : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %o0 = linalg.fill ins(%zero : f32) outs(%o : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %x = linalg.matmul indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>] ins(%q, %k : tensor<4x8xf32>, tensor<6x8xf32>) outs(%s0 : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %y = tensor.expand_shape %x [[0, 1], [2]] output_shape [1, 4, 6] : tensor<4x6xf32> into tensor<1x4x6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%y, %mask : tensor<1x4x6xf32>, tensor<4x6xf32>) outs(%w : tensor<1x4x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.addf %a, %b : f32
+    %e = arith.divf %d, %eight : f32
+    linalg.yield %e : f32
+  } -> tensor<1x4x6xf32>
+  %p = linalg.softmax dimension(2) ins(%z : tensor<1x4x6xf32>) outs(%w : tensor<1x4x6xf32>) -> tensor<1x4x6xf32>
+  %p1 = tensor.collapse_shape %p [[0, 1], [2]] : tensor<1x4x6xf32> into tensor<4x6xf32>
+  %r = linalg.matmul ins(%p1, %v : tensor<4x6xf32>, tensor<6x5xf32>) outs(%o0 : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from irees.transforms.utils.shapes import Size
@@ -17,6 +19,9 @@ from irees.transforms.utils.tensors import (
     constant,
     select_dims,
 )
+
+LOWEST: dict[Attribute, float] = {f32: -(2 - 2.0**-23) * 2.0**127, f64: -sys.float_info.max}
+"""The number that is less than all others but -infinity, of the types that sums are made in."""
 
 
 def softmax(
@@ -82,6 +87,42 @@ def softmax(
         [out],
         [whole, rows, whole],
         lambda s, v: [s.cast(s.op(arith.DivfOp, v[0], v[1]), target)],
+    )
+    return result
+
+
+def online_softmax(
+    source: SSAValue, over: Sequence[int], sizes: Sequence[Size], out: SSAValue, b: TensorBuilder
+) -> SSAValue:
+    """
+    out = exp(x - m) / s, where one pass over the row makes its maximum and sum
+
+        m, s = max(m, x), s * exp(m - max(m, x)) + exp(x - max(m, x))
+    """
+    rank = len(sizes)
+    kept = [d for d in range(rank) if d not in over]
+    whole, rows = AffineMap.identity(rank), select_dims(rank, kept)
+    row_sizes = [sizes[d] for d in kept]
+    wide, target = accumulator_type(element_type(source)), element_type(out)
+
+    def power(s: ScalarBuilder, x: SSAValue, largest: SSAValue) -> SSAValue:
+        return s.op(math.ExpOp, s.op(arith.SubfOp, x, largest))
+
+    def step(s: ScalarBuilder, v: Sequence[SSAValue]) -> list[SSAValue]:
+        x = s.cast(v[0], wide)
+        # A NaN is no maximum, and makes its row NaN all the same: exp(NaN - max) is one.
+        largest = s.op(arith.MaxnumfOp, x, v[1])
+        before = s.op(arith.MulfOp, v[2], power(s, v[1], largest))
+        return [largest, s.op(arith.AddfOp, before, power(s, x, largest))]
+
+    # From -infinity, exp(m - max) would be NaN until the first number that is larger.
+    starts = [b.filled(n, wide, row_sizes) for n in (LOWEST[wide], 0)]
+    largest, total = b.compute([source], starts, [whole, rows, rows], step)
+    (result,) = b.compute(
+        [source, largest, total],
+        [out],
+        [whole, rows, rows, whole],
+        lambda s, v: [s.cast(s.op(arith.DivfOp, power(s, s.cast(v[0], wide), v[1]), v[2]), target)],
     )
     return result
 

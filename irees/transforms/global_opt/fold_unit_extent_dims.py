@@ -22,82 +22,20 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    IntegerAttr,
-    ModuleOp,
-    TensorType,
-    i64,
-)
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.rewrites import Fuel, may_rewrite
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
+from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import generic, is_parallel, iterators, maps, static_ranges
+from irees.transforms.utils.unit_dims import collapse, expand
 
 NAME = "irees-fold-unit-extent-dims"
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
-
-
-def groups_of_kept(rank: int, kept: Sequence[int]) -> list[list[int]]:
-    """Reassociation that keeps some dims: each takes the dropped ones after it."""
-    groups: list[list[int]] = []
-    for position, dim in enumerate(kept):
-        start = 0 if position == 0 else dim
-        end = kept[position + 1] if position + 1 < len(kept) else rank
-        groups.append(list(range(start, end)))
-    return groups
-
-
-def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """Groups of dims as an attribute."""
-    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
-
-
-def collapse(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:
-    """Drops the unit dims of a value that are not in `kept`."""
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    shape = kind.get_shape()
-    if len(kept) == len(shape):
-        return value
-    result = TensorType(kind.get_element_type(), [shape[d] for d in kept])
-    op = tensor.CollapseShapeOp.build(
-        operands=[value],
-        properties={"reassociation": reassociation_attr(groups_of_kept(len(shape), kept))},
-        result_types=[result],
-    )
-    return builder.insert(op).results[0]
-
-
-def expand(
-    value: SSAValue, kind: Attribute, kept: Sequence[int], builder: IndexBuilder
-) -> SSAValue:
-    """Adds unit dims to a value so that it has type `kind`; its own dims are at `kept`."""
-    assert isinstance(kind, TensorType)
-    shape = kind.get_shape()
-    if len(kept) == len(shape):
-        return value
-    sizes: list[Size] = [1] * len(shape)
-    for dim, size in zip(kept, dims(value, builder), strict=True):
-        sizes[dim] = size
-    static, dynamic = split(sizes)
-    static = [s if shape[i] >= 0 else -(1 << 63) for i, s in enumerate(static)]
-    dynamic = [builder.value(s) for i, s in enumerate(sizes) if shape[i] < 0]
-    op = tensor.ExpandShapeOp.build(
-        operands=[value, dynamic],
-        properties={
-            "reassociation": reassociation_attr(groups_of_kept(len(shape), kept)),
-            "static_output_shape": DenseArrayBase.from_list(i64, static),
-        },
-        result_types=[kind],
-    )
-    return builder.insert(op).results[0]
 
 
 def is_background(op: Operation) -> bool:

@@ -1,5 +1,5 @@
 """
-Recognises ops that frameworks write out: topk, arg_compare, softmax.
+Recognises ops that frameworks write out: topk, arg_compare, softmax, attention.
 
 torch.topk arrives as a full sort of values and positions of which only the first k are
 kept. A top-k needs one pass and k places instead of n log n work and n.
@@ -27,8 +27,19 @@ index come from two orders. Powers over their sum, less the largest, are a `lina
 
     %m = max(%x); %e = exp(%x - %m); %r = %e / sum(%e)  =>  %r = linalg.softmax dimension(1) ins(%x)
 
-of f32 and f64: a softmax of smaller floats is computed in f32, and so is not the same. IREE:
-`iree-global-opt-raise-special-ops`.
+of f32 and f64: a softmax of smaller floats is computed in f32, and so is not the same. Between two
+contractions it is an `iree_linalg_ext.attention`:
+
+    %s = %q . %k; %p = softmax(%s * scale + %mask); %r = %p . %v
+  =>
+    %r = iree_linalg_ext.attention ins(%q, %k, %v, scale, %mask)
+
+which `irees-decompose-attention` takes apart into the same sums in the same order, so that nothing
+is gained or lost in the pipeline; it is for what works on attention as one op. Reshapes that add or
+drop dims of one element may lie anywhere. A mask before the scale, a division that is no product, a
+sum that starts from something, or scores that are used elsewhere are no attention, and a remark
+says so. IREE: `iree-global-opt-raise-special-ops`, which does not raise attention; there it comes
+from the frontend.
 """
 
 from __future__ import annotations
@@ -45,6 +56,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.rewrites import may_rewrite
+from irees.transforms.global_opt._raise_attention import raise_attention
 from irees.transforms.global_opt._raise_reductions import NAME, raise_arg_compare, raise_softmax
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, dims
@@ -152,7 +164,7 @@ def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:
 
 @dataclass(frozen=True)
 class RaiseSpecialOpsPass(ModulePass):
-    """What is a topk, an arg_compare or a softmax becomes one op."""
+    """What is a topk, an arg_compare, a softmax or an attention becomes one op."""
 
     name = "irees-raise-special-ops"
 
@@ -162,4 +174,8 @@ class RaiseSpecialOpsPass(ModulePass):
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             block = inner.parent
             if block is not None and (raise_arg_compare(inner) or raise_softmax(inner)):
+                erase_dead_code(block, Rewriter.erase_op)
+        for inner in list(op.walk()):
+            block = inner.parent
+            if block is not None and raise_attention(inner):
                 erase_dead_code(block, Rewriter.erase_op)
