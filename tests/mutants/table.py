@@ -284,8 +284,9 @@ MUTANTS = (
         "S4a",
         "an export without an affinity pins its operand to the default device",
         AFFINITY_OPS,
-        "return placed is not None and placed.pins and own_affinity(op) is not None",
-        "return placed is not None and placed.pins",
+        "return _attribute(op, placed.attribute)\n",
+        "found = _attribute(op, placed.attribute)\n"
+        "        return found or (default_affinity(op) if placed.pins else None)\n",
         AFFINITY_TESTS,
     ),
     Mutant(
