@@ -111,17 +111,19 @@ def copy_region(element_types: Sequence[Attribute], source: int, target_type: At
     return Region(block)
 
 
-def is_zero_fill(op: linalg.GenericOp) -> bool:
-    """Whether an op only writes +0 to every element of its one output."""
+def filled_value(op: linalg.GenericOp) -> arith.ConstantOp | None:
+    """The constant that an op only writes to every element of its one output, or None."""
     if op.inputs or len(op.outputs) != 1 or not is_parallel(op):
-        return False
+        return None
     value = op.body.block.last_op.operands[0].owner
     if maps(op) != [AffineMap.identity(len(op.iterator_types))]:
-        return False
-    if not isinstance(value, arith.ConstantOp):
-        return False
-    number = getattr(value.value, "value", None)
-    data = getattr(number, "data", None)
+        return None
+    return value if isinstance(value, arith.ConstantOp) else None
+
+
+def is_zero(constant: arith.ConstantOp) -> bool:
+    """Whether a scalar constant is 0, and not -0."""
+    data = getattr(getattr(constant.value, "value", None), "data", None)
     return data == 0 and str(data) != "-0.0"
 
 

@@ -80,6 +80,7 @@ class Distribution:
         self._shrink(tiles, inside)
         for member, ranges in zip(self.members, tiles, strict=True):
             self._member(member, ranges, inside)
+        take_in_constants(block)
         forall = make_forall(static, dynamic, block)
         forall.location = last.location
         Rewriter.insert_op(forall, InsertPoint.before(last))
@@ -243,6 +244,23 @@ def shift_indices(op: Operation, offsets: dict[int, Size]) -> None:
         add = arith.AddiOp(index.result, builder.value(offset))
         builder.insert(add)
         index.result.replace_uses_with_if(add.result, lambda use, add=add: use.operation is not add)
+
+
+def take_in_constants(block: Block) -> None:
+    """Copies the constants that a block uses into it: what is handed in is no constant any more."""
+    copies: dict[SSAValue, SSAValue] = {}
+    for op in list(block.walk()):
+        for number, operand in enumerate(op.operands):
+            owner = operand.owner
+            if not isinstance(owner, arith.ConstantOp) or block.is_ancestor(owner):
+                continue
+            if operand not in copies:
+                first = block.first_op
+                assert first is not None
+                copy = owner.clone()
+                Rewriter.insert_op(copy, InsertPoint.before(first))
+                copies[operand] = copy.result
+            op.operands[number] = copies[operand]
 
 
 def make_forall(static: list[int], dynamic: list[SSAValue], block: Block) -> Operation:

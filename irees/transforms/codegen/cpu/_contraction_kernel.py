@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from xdsl.dialects import memref, vector
 from xdsl.ir import Operation, SSAValue
 
+from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue
 from irees.transforms.codegen.cpu._contraction_packing import KC, Columns, Panels
-from irees.transforms.codegen.cpu._contraction_plan import Plan, widened
+from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widened
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -31,10 +32,12 @@ class Kernel:
     base_b: Size
     base_a: Callable[[Size, IndexBuilder], Size]
     """Where a row starts in A, or in its panel."""
-    base_c: Callable[[Size, IndexBuilder], Size]
+    base: Callable[[Operand, Size, IndexBuilder], Size]
+    """Where a row starts in C, or in what is read and written beside it."""
     staging: SSAValue | None
     """MR x NR elements, for columns of C that are no vectors in memory."""
     depth: Size
+    epilogue: Epilogue | None
 
     @property
     def kind(self):
@@ -43,7 +46,7 @@ class Kernel:
 
     def emit(self, i: Size, rows: int, at: IndexBuilder) -> None:
         """C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]"""
-        base_c = self.base_c(i, at)
+        base_c = self.base(self.plan.c, i, at)
         accs = self._start(base_c, rows, at)
         plan = self.plan
         packed_rows = self.panels is not None and self.panels.a is not None
@@ -51,13 +54,19 @@ class Kernel:
         base_a = self.base_a(i, at)
         starts = [at.add(base_a, at.mul(step_m, r)) for r in range(rows)]
         results = self._reduce(0, starts, self._first_column(at), accs, at)
-        self._finish(base_c, rows, results, at)
+        if self.epilogue is None or self.epilogue.consumer.keeps_source:
+            self._finish(base_c, rows, results, at)
+        if self.epilogue is not None:
+            self.epilogue.emit(
+                plan, self.columns.vectors, results, lambda o: self.base(o, i, at), at
+            )
 
     def _first_column(self, at: IndexBuilder) -> Size:
         if self.panels is not None:
             return 0
-        column = self.columns.start if self.plan.packed is None else 0
-        return at.add(self.base_b, column)
+        if self.plan.packed is not None:
+            return self.base_b
+        return at.add(self.base_b, self.plan.column_offset(self.plan.b, self.columns.start, at))
 
     def _reduce(
         self, level: int, rows: list[Size], column: Size, accs: list[SSAValue], at: IndexBuilder
@@ -83,7 +92,10 @@ class Kernel:
     ) -> list[SSAValue]:
         """One outer product: acc[r, v] + broadcast(A[r]) * B[v]"""
         plan, vectors = self.plan, self.columns.vectors
-        columns = [self._column(b.add(column, v * plan.lanes), v, b) for v in range(vectors)]
+        apart = plan.lanes
+        if plan.vector_loop is not None and self.panels is None:
+            apart = plan.b.steps[plan.vector_loop]
+        columns = [self._column(b.add(column, b.mul(v, apart)), v, b) for v in range(vectors)]
         packed_rows = self.panels.a if self.panels is not None else None
         source = plan.a.flat if packed_rows is None else packed_rows
         out: list[SSAValue] = []
@@ -137,8 +149,7 @@ class Kernel:
             assert self.staging is not None
             number = (r * self.columns.vectors + v) * self.plan.lanes
             return self.staging, b.value(number)
-        step = b.add(b.mul(self.plan.step_c, r), v * self.plan.lanes)
-        return self.plan.c.flat, b.value(b.add(base, step))
+        return self.plan.c.flat, b.value(self.plan.place(self.plan.c, base, r, v, b))
 
     def _start(self, base: Size, rows: int, at: IndexBuilder) -> list[SSAValue]:
         """What C holds."""
@@ -175,7 +186,7 @@ class Kernel:
         column = b.add(base, b.mul(j, plan.step_n))
         for r in range(rows):
             staged = self.staging, b.value(b.add(j, r * width))
-            there = plan.c.flat, b.value(b.add(column, b.mul(plan.step_c, r)))
+            there = plan.c.flat, b.value(b.add(column, b.mul(plan.row_step(plan.c), r)))
             source, target = (staged, there) if out else (there, staged)
             part = b.insert(memref.LoadOp.get(source[0], [source[1]])).results[0]
             b.insert(memref.StoreOp.get(part, target[0], [target[1]]))

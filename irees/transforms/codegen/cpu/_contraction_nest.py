@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd
-from irees.analysis.distribution import root
+from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue, epilogue_of, fits
 from irees.transforms.codegen.cpu._contraction_kernel import Kernel, panel_row
 from irees.transforms.codegen.cpu._contraction_packing import (
     KC,
@@ -22,10 +22,17 @@ from irees.transforms.codegen.cpu._contraction_packing import (
     pack_columns,
     pack_rows,
 )
-from irees.transforms.codegen.cpu._contraction_plan import Plan, make_plan, suffix, zero_vector
+from irees.transforms.codegen.cpu._contraction_plan import (
+    Operand,
+    Plan,
+    make_plan,
+    suffix,
+    zero_vector,
+)
+from irees.transforms.codegen.cpu._surroundings import fill_of, find_consumer
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
-from irees.transforms.utils.structured import is_zero_fill
+from irees.transforms.utils.structured import is_zero
 
 Inside = Callable[[dict[int, Size], IndexBuilder], None]
 
@@ -34,40 +41,33 @@ def lower_contraction(
     op: linalg.GenericOp, parts: MultiplyAdd, vector_bytes: int, registers: int
 ) -> None:
     """Replaces a contraction by its loops. Raises Unsuitable before the op is changed."""
-    fill = zero_fill_of(op)
+    fill = fill_of(op)
     at = IndexBuilder(InsertPoint.before(op))
-    plan = make_plan(op, parts, vector_bytes, registers, at)
-    from_zero = plan.direct and fill is not None
-    if fill is not None and plan.direct:
-        Rewriter.erase_op(fill)
-    Nest(plan, at, from_zero).build(at)
+    consumer = find_consumer(op)
+    epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
+    beside = [] if epilogue is None else epilogue.buffers
+    plan = make_plan(op, parts, vector_bytes, registers, at, beside)
+    if epilogue is not None and not (plan.direct and fits(epilogue, plan)):
+        epilogue, plan = None, make_plan(op, parts, vector_bytes, registers, at)
+    from_zero = plan.direct and fill is not None and is_zero(fill[1])
+    if fill is not None and from_zero:
+        Rewriter.erase_op(fill[0])
+    Nest(plan, at, from_zero, epilogue).build(at)
     Rewriter.erase_op(op)
-
-
-def zero_fill_of(op: linalg.GenericOp) -> Operation | None:
-    """The op that fills the output with zeros for this op alone, or None."""
-    output = op.outputs[0]
-    buffer = root(output)
-    current = op.prev_op
-    while current is not None:
-        if isinstance(current, linalg.GenericOp) and current.outputs[0] is output:
-            return current if is_zero_fill(current) else None
-        touches = any(root(o) is buffer for o in current.operands)
-        if current.regions or (touches and not isinstance(current, memref.SubviewOp)):
-            return None
-        current = current.prev_op
-    return None
+    if epilogue is not None:
+        epilogue.consumer.erase()
 
 
 class Nest:
     """The loops of one contraction under construction."""
 
-    def __init__(self, plan: Plan, at: IndexBuilder, from_zero: bool):
+    def __init__(self, plan: Plan, at: IndexBuilder, from_zero: bool, epilogue: Epilogue | None):
         self.plan = plan
+        self.epilogue = epilogue
         self.panels: Panels | None = None if plan.direct else allocate(plan, at)
         self.zero = zero_vector(plan, at)
         self.staging: SSAValue | None = None
-        divides = isinstance(plan.size_n, int) and plan.size_n % plan.columns == 0
+        divides = isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0
         if plan.scattered or not divides:
             size = plan.block.rows * plan.columns
             self.staging = at.insert(memref.AllocaOp.get(plan.element, shape=[size])).results[0]
@@ -157,15 +157,16 @@ class Nest:
                 start = plan.a.at(row(ivs, i), b)
                 return b.add(start, b.mul(k0, plan.a.steps[plan.k[-1][-1]]))
 
-            def base_c(i: Size, b: IndexBuilder) -> Size:
-                return b.add(plan.c.at(row(ivs, i), b), b.mul(columns.start, plan.step_n))
+            def base(operand: Operand, i: Size, b: IndexBuilder) -> Size:
+                start = plan.column_offset(operand, columns.start, b)
+                return b.add(operand.at(row(ivs, i), b), start)
 
             def row(ivs: dict[int, Size], i: Size) -> dict[int, Size]:
                 return {**ivs, plan.m[-1]: i} if plan.m else ivs
 
             kernel = Kernel(
-                plan, panels, columns, self.zero, self.from_zero, base_b, base_a, base_c,
-                self.staging, depth,
+                plan, panels, columns, self.zero, self.from_zero, base_b, base_a, base,
+                self.staging, depth, self.epilogue,
             )  # fmt: skip
             size, block = plan.size_m, plan.block.rows
             main = at.mul(at.floordiv(size, block), block)

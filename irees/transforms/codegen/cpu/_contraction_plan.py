@@ -90,6 +90,9 @@ class Plan:
     packed: int | None
     """Columns of the panels in which B lies already, or None."""
     panel_step: Size
+    vector_loop: int | None
+    """The loop from one vector of a panel to the next where a vector is one block of columns of
+    a blocked layout; None where they are neighbours."""
     direct: bool
     """B is read where it lies, all of K at once; else it is packed, a slice of K at a time."""
     scattered: bool
@@ -108,14 +111,27 @@ class Plan:
         return self.a.steps[self.m[-1]] if self.m else 0
 
     @property
-    def step_c(self) -> Size:
-        """From one row of C to the next."""
-        return self.c.steps[self.m[-1]] if self.m else 0
-
-    @property
     def step_n(self) -> Size:
-        """From one column of C to the next."""
+        """From one column of C to the next of the same vector."""
         return self.c.steps[self.n[-1]]
+
+    def row_step(self, operand: Operand) -> Size:
+        """From one row of C to the next, in another operand."""
+        return operand.steps[self.m[-1]] if self.m else 0
+
+    def place(self, operand: Operand, base: Size, r: int, v: int, at: IndexBuilder) -> Size:
+        """Where vector `v` of row `r` of a block lies that starts at `base`."""
+        if self.vector_loop is None:
+            apart = at.mul(operand.steps[self.n[-1]], self.lanes)
+        else:
+            apart = operand.steps[self.vector_loop]
+        return at.add(base, at.add(at.mul(self.row_step(operand), r), at.mul(apart, v)))
+
+    def column_offset(self, operand: Operand, start: Size, at: IndexBuilder) -> Size:
+        """Where column `start`, the first of a vector, lies in an operand that is not packed."""
+        if self.vector_loop is None:
+            return at.mul(start, operand.steps[self.n[-1]])
+        return at.mul(at.floordiv(start, self.lanes), operand.steps[self.vector_loop])
 
 
 def strides(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
@@ -189,9 +205,18 @@ def sort_by_steps(loops: list[int], operand: Operand) -> None:
 
 
 def make_plan(
-    op: linalg.GenericOp, parts: MultiplyAdd, vector_bytes: int, registers: int, at: IndexBuilder
+    op: linalg.GenericOp,
+    parts: MultiplyAdd,
+    vector_bytes: int,
+    registers: int,
+    at: IndexBuilder,
+    beside: Sequence[Operand] = (),
 ) -> Plan:
-    """The plan of a contraction; sizes and steps are computed at `at`. Raises Unsuitable."""
+    """
+    The plan of a contraction; sizes and steps are computed at `at`. Raises Unsuitable.
+
+    Loops that run through C as one do so through the operands `beside` it, too.
+    """
     output = op.outputs[0].type
     assert isinstance(output, MemRefType)
     element = output.element_type
@@ -227,11 +252,16 @@ def make_plan(
         sort_by_steps(n, c)
         if c.steps[n[-1]] != 1:
             raise Unsuitable("the output is not contiguous")
-        flat_n, scattered = suffix(n, [c], sizes), False
+        flat_n, scattered = suffix(n, [c, *beside], sizes), False
         outer_n = n[: -len(flat_n)]
     if packed is not None and (len(flat_n) != 1 or outer_n or packed % lanes):
         raise Unsuitable("packed for another vector width")
-    flat_m = suffix(m, [a, c], sizes)
+    vector_loop = None
+    if packed is None and outer_n and streams(b, flat_n, k, sizes, lanes):
+        lanes = sizes[flat_n[0]]
+        vector_loop = outer_n.pop()
+        flat_n = [vector_loop, *flat_n]
+    flat_m = suffix(m, [a, c, *beside], sizes)
     outer_m = m[: -len(flat_m)] if m else []
     size_n = at.product([sizes[x] for x in flat_n])
     size_m = at.product([sizes[x] for x in flat_m])
@@ -241,11 +271,12 @@ def make_plan(
         (parts.widen_rhs, parts.widen_lhs) if swapped else (parts.widen_lhs, parts.widen_rhs)
     )
     few_rows = isinstance(size_m, int) and size_m <= FEW_ROWS and not outer_m
+    in_panels = packed is not None or vector_loop is not None
     contiguous = len(flat_n) == 1 and b.steps[flat_n[0]] == 1 and not widen_b
-    if few_rows and packed is None and not contiguous:
+    if few_rows and not in_panels and not contiguous:
         raise Unsuitable("too few rows to pack for")
-    direct = few_rows or packed is not None
-    sort_by_steps(k, b if packed is not None else a)
+    direct = few_rows or in_panels
+    sort_by_steps(k, b if in_panels else a)
     outer_k: list[int] = []
     if direct:
         groups = grouped(k, [a, b], sizes)
@@ -263,12 +294,24 @@ def make_plan(
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
-        block, packed, panel_step, direct, scattered,
+        block, packed, panel_step, vector_loop, direct, scattered,
         crowded=not direct
         and not outer_m
         and upper_bound(size_m) is not None
         and crowds(apart, block.rows),
     )  # fmt: skip
+
+
+def streams(b: Operand, n: list[int], k: list[int], sizes: list[Size], lanes: int) -> bool:
+    """
+    Whether B lies block by block of columns, each block as a kernel reads it: [K, one vector].
+
+    Blocks of half a vector are read by narrower vectors; they come from channels of which there
+    is no multiple of a whole one.
+    """
+    if len(n) != 1 or sizes[n[0]] not in (lanes, lanes // 2):
+        return False
+    return b.steps[n[0]] == 1 and any(b.steps[loop] == sizes[n[0]] for loop in k)
 
 
 def crowds(apart: int, rows: int) -> bool:

@@ -17,6 +17,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.transforms.codegen.cpu._invariants import invariants
+from irees.transforms.codegen.cpu._surroundings import (
+    Consumer,
+    fill_of,
+    find_consumer,
+    has_vector_form,
+)
 from irees.transforms.utils.combiners import COMBINERS, combine, neutral_element
 from irees.transforms.utils.lanes import (
     Kind,
@@ -42,6 +48,9 @@ from irees.transforms.utils.structured import (
 
 ACCUMULATORS = 4
 
+MOST_POINTS = 8
+"""Neighbouring points reduced at once: enough to hide the latency of an addition."""
+
 LONGEST_STEP = 4
 """Lanes further apart than this are not worth loading together with what is between them."""
 
@@ -58,6 +67,16 @@ class Nest:
     sizes: list[Size] = field(default_factory=list)
     computed: dict[SSAValue, Lane] = field(default_factory=dict)
     """Values of the body that are the same at every point of the inner loops."""
+    jam: int | None = None
+    """The loop of which several points are reduced at once, since they share what they read."""
+    points: int = 1
+    """How many."""
+    start: arith.ConstantOp | None = None
+    """What the accumulators start from, where it need not be read."""
+    consumer: Consumer | None = None
+    """What is done with the results while they are in registers."""
+    after: Nest | None = None
+    """The consumer, vectorized along the same loop."""
 
     def __post_init__(self) -> None:
         self.maps = maps(self.op)
@@ -134,7 +153,7 @@ class Nest:
     def _moving(self) -> set[int]:
         """The loops inside of which a point is computed: reductions and the vectorized one."""
         reductions = {i for i, k in enumerate(self.kinds) if k != "parallel"}
-        return reductions if self.axis is None else reductions | {self.axis}
+        return reductions | {x for x in (self.axis, self.jam) if x is not None}
 
     def _candidates(self) -> list[int]:
         parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
@@ -176,8 +195,65 @@ class Nest:
             reduction.remove(self.axis)
             reduction.append(self.axis)
         self.reduction = reduction
+        if self.axis in parallel and reduction:
+            self._look_around()
+            self._choose_jam(parallel[:-1])
         self._parallel(parallel, {}, here)
         Rewriter.erase_op(self.op)
+        if self.consumer is not None:
+            self.consumer.erase()
+
+    def _look_around(self) -> None:
+        """Takes in the fill before the op, and the elementwise op after it."""
+        if len(self.op.outputs) != 1:
+            return
+        fill = fill_of(self.op)
+        if fill is not None:
+            self.start = fill[1].clone()
+            Rewriter.insert_op(self.start, InsertPoint.before(self.op))
+            Rewriter.erase_op(fill[0])
+        consumer = find_consumer(self.op)
+        if consumer is None or not has_vector_form(consumer.op, self.lanes):
+            return
+        after = Nest(consumer.op, self.vector_bytes, self.reassociate, self.lanes)
+        theirs = {ours: loop for loop, ours in consumer.rename.items()}
+        assert self.axis is not None
+        after.axis = theirs.get(self.axis)
+        if after.axis is None:
+            return
+        strides = after.strides(after.axis)
+        if "other" not in strides and "short" not in strides:
+            if all(s == "unit" for s in strides[after.inputs :]):
+                self.consumer, self.after = consumer, after
+
+    def _choose_jam(self, parallel: Sequence[int]) -> None:
+        """
+        The innermost loop whose neighbouring points share an input, and how many to take.
+
+        out[c, w] += in[c, w + k] * filter[c, k]: all w share the filter, and neighbours most of
+        the image.
+        """
+        for loop in reversed(parallel):
+            size = self.sizes[loop]
+            if size == 1:
+                continue
+            exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i)]
+            shared = any(all(loop not in e.used_dims() for e in results) for results in exprs)
+            windows = any(
+                loop in e.used_dims() and len(e.used_dims()) > 1 for r in exprs for e in r
+            )
+            if not (shared or windows):
+                return
+            self.jam = loop
+            self.points = MOST_POINTS // 2
+            if isinstance(size, int):
+                divisors = [n for n in range(MOST_POINTS, 1, -1) if size % n == 0]
+                self.points = divisors[0] if divisors else min(self.points, size)
+            return
+
+    def _reads(self, position: int) -> bool:
+        """Whether the body uses an input; one that only gives a window its shape is not."""
+        return bool(self.block.args[position].uses)
 
     def _sizes(self, builder: IndexBuilder) -> list[Size]:
         sizes: list[Size] = []
@@ -203,6 +279,9 @@ class Nest:
         if isinstance(size, int) and size == 1 and loop != self.axis:
             self._parallel(rest, {**ivs, loop: 0}, at)
             return
+        if loop == self.jam and self.points > 1:
+            self._jammed(loop, rest, ivs, at)
+            return
         if loop != self.axis:
             body, iv, inner = for_loop(at, 0, size, 1)
             self._parallel(rest, {**ivs, loop: iv}, inner)
@@ -220,6 +299,24 @@ class Nest:
         body, iv, inner = for_loop(at, main, size, 1)
         self._point({**ivs, loop: iv}, inner, lanes=1)
         body()
+
+    def _jammed(
+        self, loop: int, rest: Sequence[int], ivs: dict[int, Size], at: IndexBuilder
+    ) -> None:
+        """Several points at a time, and what is left one by one."""
+        size, points = self.sizes[loop], self.points
+        main = at.mul(at.floordiv(size, points), points)
+        if not (isinstance(main, int) and main == 0):
+            body, iv, inner = for_loop(at, 0, main, points)
+            self._parallel(rest, {**ivs, loop: iv}, inner)
+            body()
+        if isinstance(main, int) and main == size:
+            return
+        self.points = 1
+        body, iv, inner = for_loop(at, main, size, 1)
+        self._parallel(rest, {**ivs, loop: iv}, inner)
+        body()
+        self.points = points
 
     def _rest(
         self, loop: int, start: int, size: int, ivs: dict[int, Size], at: IndexBuilder
@@ -308,14 +405,63 @@ class Nest:
                 value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
                 self._write(i, value, ivs, at, lanes)
             return
-        accs = [self._read(self.inputs + i, ivs, at, lanes) for i in range(outputs)]
         if self.axis in self.reduction:
+            accs = [self._read(self.inputs + i, ivs, at, lanes) for i in range(outputs)]
             results = self._reduce_vector([a.value for a in accs], ivs, at)
-        else:
-            start = [materialize(a, lanes, at.insert) if lanes > 1 else a.value for a in accs]
-            results = self._reduce(self.reduction, start, ivs, at, lanes)
-        for i, value in enumerate(results):
-            self._write(i, value, ivs, at, lanes)
+            for i, value in enumerate(results):
+                self._write(i, value, ivs, at, lanes)
+            return
+        places = [self._shifted(ivs, n, at) for n in range(self.points)]
+        start = [
+            materialize(lane, lanes, at.insert) if lanes > 1 else lane.value
+            for place in places
+            for lane in self._start(place, at, lanes)
+        ]
+        results = self._reduce(self.reduction, start, ivs, at, lanes)
+        for number, place in enumerate(places):
+            mine = results[number * outputs : (number + 1) * outputs]
+            self._finish(mine, place, at, lanes)
+
+    def _shifted(self, ivs: dict[int, Size], number: int, at: IndexBuilder) -> dict[int, Size]:
+        """The loops at one of the points that are reduced together."""
+        if self.jam is None or number == 0:
+            return ivs
+        return {**ivs, self.jam: at.add(ivs[self.jam], number)}
+
+    def _start(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> list[Lane]:
+        """What the accumulators of a point start from."""
+        if self.start is not None:
+            return [Lane(self.start.result, Kind.UNIFORM)]
+        return [self._read(self.inputs + i, ivs, at, lanes) for i in range(len(self.op.outputs))]
+
+    def _finish(
+        self, values: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> None:
+        """Stores the results of a point, or what the consumer makes of them."""
+        if self.consumer is None or self.after is None or self.consumer.keeps_source:
+            for i, value in enumerate(values):
+                self._write(i, value, ivs, at, lanes)
+        if self.consumer is None or self.after is None:
+            return
+        after = self.after
+        theirs = {loop: ivs.get(ours, 0) for loop, ours in self.consumer.rename.items()}
+        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+        arguments = [
+            Lane(values[0], kind)
+            if i == self.consumer.source
+            else after._read(i, theirs, at, lanes)
+            if after.block.args[i].uses
+            else Lane(operand, Kind.UNIFORM)
+            for i, operand in enumerate(after.op.operands)
+        ]
+
+        def no_index(loop: int) -> Lane:
+            raise AssertionError("consumers have no linalg.index")
+
+        results = evaluate(after.block, arguments, lanes, at.insert, no_index, {})
+        for i, result in enumerate(results):
+            value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
+            after._write(i, value, theirs, at, lanes)
 
     def _reduce(
         self,
@@ -327,8 +473,15 @@ class Nest:
     ) -> list[SSAValue]:
         if not loops:
             kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
-            results = self._apply([Lane(a, kind) for a in accs], ivs, at, lanes)
-            return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
+            width = len(self.op.outputs)
+            found: list[SSAValue] = []
+            for number in range(len(accs) // width):
+                mine = [Lane(a, kind) for a in accs[number * width : (number + 1) * width]]
+                results = self._apply(mine, self._shifted(ivs, number, at), at, lanes)
+                found += [
+                    materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results
+                ]
+            return found
         body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, accs)
         carried = body.arguments
         return body(self._reduce(loops[1:], carried, {**ivs, loops[0]: iv}, inner, lanes))

@@ -26,6 +26,10 @@ the same nest: its image is packed as if it had been unfolded (implicit GEMM), w
 neighbouring columns that are neighbours in the image are moved as vectors. Operands may
 be widened (bf16 to f32, i8 to i32): B while it is packed, A when it is broadcast.
 
+An elementwise op on the output is done while a block is in registers (`_surroundings.py`). Where B
+comes in blocks of a vector's width (`irees-propagate-blocked-layouts`) a panel is several blocks,
+read where they lie.
+
 Batch loops, and loops of a side that do not flatten, run outside. Left to
 `irees-vectorize-structured-ops`: depthwise convolutions (no M), outputs that are not
 contiguous, dot products (M and N tiny), element types without vectors. After Goto and van
@@ -46,6 +50,7 @@ from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu._contraction_nest import lower_contraction
 from irees.transforms.codegen.cpu._contraction_plan import Unsuitable
+from irees.transforms.codegen.cpu._surroundings import erase_unused_between
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,4 @@ class LowerContractionsPass(ModulePass):
             lower_contraction(op, parts, self.vector_bytes, self.registers)
         except Unsuitable as reason:
             remark("missed", self.name, op, str(reason))
-            while (partial := op.prev_op) is not before:
-                assert partial is not None
-                partial.detach()
-                partial.erase(safe_erase=False)
+            erase_unused_between(before, op)

@@ -98,7 +98,7 @@ class Machine:
 
 def contraction_config(
     group: Group, number: int, machine: Machine
-) -> tuple[list[int], tuple[int, int] | None]:
+) -> tuple[list[int], tuple[int, int]]:
     """
     Tiles of a contraction's loops, one per class of the group, and its register block.
 
@@ -112,9 +112,10 @@ def contraction_config(
     parts = multiply_add(op)
     assert parts is not None
     found, side = roles(op, parts), vector_side(op, parts)
+    assert side is not None
     rows, columns = (found.n, found.m) if side == parts.lhs else (found.m, found.n)
     loops = [c[number] for c in group.classes]
-    packed = None if side is None else packed_columns(op.indexing_maps.data[side].data)
+    packed = packed_columns(op.indexing_maps.data[side].data)
     lanes = machine.vector_bytes // 4
     block = choose_blocking(
         min(ROWS, _extent(member.sizes, rows[-1:])),
@@ -142,7 +143,7 @@ def contraction_config(
             else:
                 tiles[loop] = _row_tile(member.sizes, loop, rows, missing, last=part is order[1])
             count *= _tiles_in(member.sizes[loop], tiles[loop])
-    return [tiles[loop] for loop in loops], None if side is None else (block.rows, panel)
+    return [tiles[loop] for loop in loops], (block.rows, panel)
 
 
 def _extent(sizes: tuple[int, ...], loops: tuple[int, ...]) -> int:
@@ -187,6 +188,12 @@ def _column_tile(
     return 0 if tile >= size else tile
 
 
+def _has_panels(op: linalg.GenericOp) -> bool:
+    """Whether an op is a contraction that is worth packing for: not one channel by channel."""
+    parts = multiply_add(op)
+    return parts is not None and is_contraction(op) and vector_side(op, parts) is not None
+
+
 def configure(function: func.FuncOp, machine: Machine) -> None:
     """Writes the config of every op of one kernel."""
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
@@ -195,7 +202,7 @@ def configure(function: func.FuncOp, machine: Machine) -> None:
             (
                 i
                 for i, m in enumerate(group.members)
-                if isinstance(m.op, linalg.GenericOp) and is_contraction(m.op)
+                if isinstance(m.op, linalg.GenericOp) and _has_panels(m.op)
             ),
             None,
         )

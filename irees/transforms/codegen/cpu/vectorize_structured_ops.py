@@ -32,8 +32,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
 from irees.remarks import remark
+from irees.transforms.codegen.cpu._surroundings import erase_unused_between
 from irees.transforms.codegen.cpu._vector_nest import Nest
 from irees.transforms.utils.lanes import NotVectorizableError
+from irees.transforms.utils.structured import is_parallel
 
 
 def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
@@ -46,10 +48,7 @@ def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
         return
     except NotVectorizableError as reason:
         remark("missed", "irees-vectorize-structured-ops", op, str(reason))
-    while (partial := op.prev_op) is not marker:
-        assert partial is not None
-        partial.detach()
-        partial.erase(safe_erase=False)
+    erase_unused_between(marker, op)
     scalar = Nest(op, vector_bytes, reassociate)
     scalar.build()
 
@@ -64,6 +63,10 @@ class VectorizeStructuredOpsPass(ModulePass):
     reassociate: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+        found = [o for o in op.walk() if isinstance(o, linalg.GenericOp)]
+        # Reductions first: they take in the fill before and the elementwise op after.
+        for inner in sorted(found, key=is_parallel):
+            if inner.parent is None:
+                continue
             if all(isinstance(o.type, MemRefType) for o in inner.outputs):
                 lower(inner, self.vector_bytes, self.reassociate)

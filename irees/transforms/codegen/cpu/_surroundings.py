@@ -1,0 +1,206 @@
+"""
+What stands around a reduction and can be done with it: the fill before, the elementwise op after.
+Part of `irees-lower-contractions` and `irees-vectorize-structured-ops`.
+
+    C = 0;  C[i, j] += A[i, j, k];  D[i, j] = f(C[i, j], bias[j], E[i, j])
+
+Done while a point of C is still in a register, f saves the way of C to the cache and back, and C
+itself when nothing else reads it. A body of many ops stays a loop of its own: repeated for each
+register of a block it would cost more instructions than the memory traffic that it saves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
+
+from irees.analysis.distribution import root
+from irees.transforms.utils.lanes import (
+    Kind,
+    Lane,
+    NotVectorizableError,
+    evaluate,
+    has_lanes,
+    lane_bytes,
+    vector_of,
+)
+from irees.transforms.utils.structured import filled_value, is_parallel, maps
+
+MOST_OPS = 12
+"""Ops of a body that is worth repeating for each register of a block."""
+
+
+@dataclass
+class Consumer:
+    """An elementwise op that reads each point of a producer's output once."""
+
+    op: linalg.GenericOp
+    source: int
+    """The operand that the producer writes."""
+    rename: dict[int, int]
+    """Its loops => those of the producer."""
+    keeps_source: bool
+    """Whether others read the producer's output, too."""
+
+    def erase(self) -> None:
+        """Removes the op, and what it read if nobody reads it any more."""
+        buffer = self.op.operands[self.source]
+        Rewriter.erase_op(self.op)
+        while isinstance(buffer, OpResult) and not buffer.uses and buffer.op.parent is not None:
+            view = buffer.op
+            source = view.operands[0] if isinstance(view, memref.SubviewOp) else None
+            Rewriter.erase_op(view)
+            if source is None:
+                return
+            buffer = source
+
+
+def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] | None:
+    """The op that fills the output with a constant for this op alone, and the constant."""
+    output = op.outputs[0]
+    buffer = root(output)
+    current = op.prev_op
+    while current is not None:
+        if isinstance(current, linalg.GenericOp) and current.outputs[0] is output:
+            value = filled_value(current)
+            return None if value is None else (current, value)
+        touches = any(root(o) is buffer for o in current.operands)
+        if current.regions or (touches and not isinstance(current, memref.SubviewOp)):
+            return None
+        current = current.prev_op
+    return None
+
+
+def find_consumer(producer: linalg.GenericOp) -> Consumer | None:
+    """The consumer that can be done with the producer; what prepares it is moved in front."""
+    found = _next_reader(producer)
+    if found is None:
+        return None
+    op, between = found
+    if not _suits(op, producer):
+        return None
+    source = next(i for i, o in enumerate(op.operands) if o is producer.outputs[0])
+    rename = _renaming(maps(producer)[-1], maps(op)[source])
+    if rename is None:
+        return None
+    for inner in between:
+        inner.detach()
+        Rewriter.insert_op(inner, InsertPoint.before(producer))
+    return Consumer(op, source, rename, _is_kept(producer, op))
+
+
+def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation]] | None:
+    """The next op, if it reads the output, and what stands between and only prepares it."""
+    between: list[Operation] = []
+    current = op.next_op
+    while current is not None:
+        if isinstance(current, linalg.GenericOp):
+            return (current, between) if op.outputs[0] in current.operands else None
+        if not (isinstance(current, memref.SubviewOp) or is_side_effect_free(current)):
+            return None
+        between.append(current)
+        current = current.next_op
+    return None
+
+
+def _suits(op: linalg.GenericOp, producer: linalg.GenericOp) -> bool:
+    """Whether doing the op point by point, amid the producer, cannot change what either reads."""
+    target, indexing = producer.outputs[0], maps(op)
+    body = list(op.body.block.ops)
+    if not is_parallel(op) or len(body) > MOST_OPS + 1:
+        return False
+    if any(o.regions or isinstance(o, linalg.IndexOp | memref.LoadOp) for o in body):
+        return False
+    element = target.type.element_type
+    for operand, mapping in zip(op.operands, indexing, strict=True):
+        if not isinstance(operand.type, MemRefType):
+            continue
+        if operand.type.element_type != element:
+            return False
+        if root(operand) is root(target) and operand is not target:
+            return False
+        reads = [m for o, m in zip(op.operands, indexing, strict=True) if root(o) is root(operand)]
+        if operand in op.outputs and any(m != mapping for m in reads):
+            return False
+    written = {root(o) for o in op.outputs}
+    return not any(root(o) in written for o in producer.inputs) and (
+        sum(o is target for o in op.inputs) == 1 and target not in op.outputs
+    )
+
+
+def _renaming(produced: AffineMap, consumed: AffineMap) -> dict[int, int] | None:
+    """Loop of the consumer => loop of the producer, where both index C by plain loops."""
+    rename: dict[int, int] = {}
+    for ours, theirs in zip(produced.results, consumed.results, strict=True):
+        if not (isinstance(ours, AffineDimExpr) and isinstance(theirs, AffineDimExpr)):
+            return None
+        if theirs.position in rename or ours.position in rename.values():
+            return None
+        rename[theirs.position] = ours.position
+    return rename if len(rename) == consumed.num_dims else None
+
+
+def _is_kept(producer: linalg.GenericOp, op: linalg.GenericOp) -> bool:
+    """Whether C outlives the epilogue."""
+    buffer = root(producer.outputs[0])
+    if not (
+        isinstance(buffer, OpResult) and isinstance(buffer.op, memref.AllocOp | memref.AllocaOp)
+    ):
+        return True
+    views, uses = [buffer], []
+    while views:
+        for use in views.pop().uses:
+            if isinstance(use.operation, memref.SubviewOp):
+                views.append(use.operation.results[0])
+            else:
+                uses.append(use.operation)
+    return any(user not in (producer, op) for user in uses)
+
+
+def has_vector_form(op: linalg.GenericOp, lanes: int) -> bool:
+    """Whether each op of the body works on vectors of equal width: tried on a block of its own."""
+    scratch = Block(arg_types=[vector_of(a.type, lanes) for a in op.body.block.args])
+    values = [*op.body.block.args, *(r for o in op.body.block.ops for r in o.results)]
+    width = lane_bytes(op.body.block.args[-1].type)
+    if any(not has_lanes(v.type) or lane_bytes(v.type) != width for v in values):
+        return False
+
+    def insert(inner: Operation) -> Operation:
+        scratch.add_op(inner)
+        return inner
+
+    try:
+        evaluate(
+            op.body.block,
+            [Lane(a, Kind.VECTOR) for a in scratch.args],
+            lanes,
+            insert,
+            lambda loop: Lane(scratch.args[0], Kind.UNIFORM),
+            {},
+        )
+    except NotVectorizableError:
+        return False
+    finally:
+        for inner in reversed(list(scratch.ops)):
+            inner.detach()
+            inner.erase(safe_erase=False)
+    return True
+
+
+def erase_unused_between(start: Operation | None, end: Operation) -> None:
+    """Removes what was built after `start` in front of `end` and came to nothing."""
+    current = end.prev_op
+    while current is not start:
+        assert current is not None
+        previous = current.prev_op
+        if not any(r.uses for r in current.results):
+            current.detach()
+            current.erase(safe_erase=False)
+        current = previous
