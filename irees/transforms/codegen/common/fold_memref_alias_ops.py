@@ -89,6 +89,8 @@ def fold_subview(op: memref.SubviewOp) -> bool:
         sizes[dim] = outer_sizes[at]
     new = subview(inner.source, offsets, sizes, strides, mine)
     if new.result.type != op.result.type:
+        # It would count as a use of the view, which then never dies.
+        new.drop_all_references()
         return False
     Rewriter.insert_op(new, InsertPoint.before(op))
     Rewriter.replace_op(op, [], new.results)
