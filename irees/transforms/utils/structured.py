@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -123,6 +123,18 @@ def is_zero_fill(op: linalg.GenericOp) -> bool:
     number = getattr(value.value, "value", None)
     data = getattr(number, "data", None)
     return data == 0 and str(data) != "-0.0"
+
+
+def is_background(op: Operation) -> bool:
+    """Whether an op makes a tensor out of scalars and indices only, as a fill does."""
+    return (
+        isinstance(op, linalg.GenericOp)
+        and is_parallel(op)
+        and not any(isinstance(i.type, TensorType) for i in op.inputs)
+        and not any(isinstance(o, linalg.IndexOp) for o in op.body.block.ops)
+        and len(op.outputs) == 1
+        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
+    )
 
 
 def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) -> Size:
