@@ -43,6 +43,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
     """The phases of a compilation, in order."""
     target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
     strict = options.fp == "strict"
+    blocked_layouts = a("propagate-blocked-layouts", vector_bytes=target.vector_bytes)
     return (
         Phase(
             "input",
@@ -83,6 +84,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("fold-constants"),
                 a("fuse-elementwise-ops"),
                 a("fold-constants"),
+                # The sums of a blocked convolution have another order.
+                *([] if strict else [blocked_layouts]),
                 a(
                     "pack-constant-operands",
                     vector_bytes=target.vector_bytes,
@@ -150,7 +153,8 @@ OPTIONAL = frozenset(
     irees-erase-unused-results irees-raise-special-ops irees-optimize-int-arithmetic
     canonicalize cse
     irees-fold-unit-extent-dims irees-fold-constants irees-fuse-elementwise-ops
-    irees-pack-constant-operands irees-deduplicate-executables irees-lower-contractions
+    irees-propagate-blocked-layouts irees-pack-constant-operands irees-deduplicate-executables
+    irees-lower-contractions
     """.split()
 )
 """

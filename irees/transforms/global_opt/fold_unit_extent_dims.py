@@ -4,7 +4,7 @@ Removes dims of size 1 from structured ops.
 Frontends keep batch dims of 1 and keepdim axes; they hide that two ops run over the same
 loops, and the reshapes between them stop fusion. Here every generic drops its loops of
 one iteration and the unit dims of its operands; what is left are reshapes that only add
-or drop unit dims, and those cancel.
+or drop unit dims, and those cancel. So does a pad, which is a slice inserted into a fill.
 
     %e = tensor.expand_shape %m [[0, 1]] : tensor<512xf32> into tensor<512x1xf32>
     %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, 0), (i, j) -> (i, j)]} ins(%x, %e)
@@ -30,24 +30,19 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.rewrites import Fuel, may_rewrite
-from irees.transforms.utils.shapes import IndexBuilder
-from irees.transforms.utils.structured import generic, is_parallel, iterators, maps, static_ranges
+from irees.transforms.utils.shapes import IndexBuilder, mixed
+from irees.transforms.utils.structured import (
+    generic,
+    is_background,
+    iterators,
+    maps,
+    static_ranges,
+)
+from irees.transforms.utils.tensors import insert_slice
 from irees.transforms.utils.unit_dims import collapse, expand
 
 NAME = "irees-fold-unit-extent-dims"
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
-
-
-def is_background(op: Operation) -> bool:
-    """Whether an op makes a tensor out of scalars and indices only, as a fill does."""
-    return (
-        isinstance(op, linalg.GenericOp)
-        and is_parallel(op)
-        and not any(isinstance(i.type, TensorType) for i in op.inputs)
-        and not any(isinstance(o, linalg.IndexOp) for o in op.body.block.ops)
-        and len(op.outputs) == 1
-        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
-    )
 
 
 def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
@@ -130,6 +125,41 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
         for result, old, kept in zip(new.res, op.res, kept_dims[count:], strict=True)
     ]
     Rewriter.replace_op(op, [], values)
+    return True
+
+
+def drop_unit_dims_of_pad(op: tensor.InsertSliceOp) -> bool:
+    """insert_slice x into fill : 1xN  =>  expand(insert_slice collapse(x) into fill : N)"""
+    kind, source = op.dest.type, op.source.type
+    assert isinstance(kind, TensorType)
+    assert isinstance(source, TensorType)
+    shape = kind.get_shape()
+    kept = [d for d, size in enumerate(shape) if size != 1]
+    # Others than fills may be updated in place, which a reshape must not hide.
+    if not is_background(op.dest.owner) or len(kept) == len(shape) or not kept:
+        return False
+    if len(source.get_shape()) != len(shape):
+        return False
+    if any(source.get_shape()[d] != 1 for d in range(len(shape)) if d not in kept):
+        return False
+    lists = [
+        mixed(static.get_values(), dynamic)
+        for static, dynamic in (
+            (op.static_offsets, op.offsets),
+            (op.static_sizes, op.sizes),
+            (op.static_strides, op.strides),
+        )
+    ]
+    if any(stride != 1 for stride in lists[2]):
+        return False
+    if not may_rewrite(NAME, op, "drop_unit_dims_of_pad of tensor.insert_slice"):
+        return False
+    builder = IndexBuilder(InsertPoint.before(op))
+    part, target = (_reduced(v, kept, builder) for v in (op.source, op.dest))
+    offsets, sizes = ([values[d] for d in kept] for values in lists[:2])
+    new = insert_slice(part, target, offsets, sizes, builder)
+    new.owner.location = op.location
+    Rewriter.replace_op(op, [], [expand(new, kind, kept, builder)])
     return True
 
 
@@ -226,6 +256,8 @@ class FoldUnitExtentDimsPass(ModulePass):
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             if inner.res:
                 drop_unit_dims(inner)
+        for inner in [o for o in op.walk() if isinstance(o, tensor.InsertSliceOp)]:
+            drop_unit_dims_of_pad(inner)
         changed, fuel = True, Fuel.of(self.name, op)
         while changed and not fuel.is_spent:
             changed = False

@@ -1,0 +1,252 @@
+"""
+Blocked forms of tensors: dims cut into blocks, and what they become in another order.
+
+    C x H x W  as  C/8 x H x W x 8  is  Form({0: 8}, (0, outer) (1, ..) (2, ..) (0, inner))
+
+A value gets into its form by an expand_shape, which is free, and a transpose, and out of it the
+same way back. Where only dims of one element would move there is no transpose. Constants get
+there at compile time; fills and empty tensors are made in the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    Float32Type,
+    Float64Type,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint
+
+from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims
+from irees.transforms.utils.structured import copy_region, element_type, generic, is_background
+from irees.transforms.utils.tensors import empty, select_dims
+from irees.transforms.utils.unit_dims import collapse, expand, reassociation_attr
+
+ELEMENT_BYTES: dict[type[Attribute], int] = {Float32Type: 4, Float64Type: 8}
+"""Types of elements that lie in blocks."""
+
+NOMINAL = 64
+"""What a dim that is not known counts for."""
+
+Part = tuple[int, bool]
+"""A dim or a loop, and whether it is the inner part of one that was cut."""
+
+
+def block_of(size: int, element: Attribute, vector_bytes: int) -> int | None:
+    """
+    The block of so many channels: as many as a vector has lanes, or half as many; else None.
+
+    It depends on nothing else, so that values of as many channels have blocks of one size.
+    """
+    width = ELEMENT_BYTES.get(type(element))
+    if width is None or size <= 0:
+        return None
+    lanes, block = vector_bytes // width, 1
+    while 2 * block <= lanes and size % (2 * block) == 0:
+        block *= 2
+    return block if block > 1 and 2 * block >= lanes else None
+
+
+@dataclass(frozen=True)
+class Form:
+    """The dims that are cut, each with the size of its blocks, and the order of all parts."""
+
+    blocks: tuple[tuple[int, int], ...]
+    order: tuple[Part, ...]
+
+    @staticmethod
+    def of_channel(rank: int, dim: int, block: int) -> Form:
+        """One dim is cut, and its inner part comes last."""
+        return Form(((dim, block),), (*((d, False) for d in range(rank)), (dim, True)))
+
+    @property
+    def channel(self) -> int:
+        """The one dim that is cut."""
+        ((dim, _),) = self.blocks
+        return dim
+
+    @property
+    def block(self) -> int:
+        """The size of the blocks of the one dim that is cut."""
+        ((_, size),) = self.blocks
+        return size
+
+    def parts(self) -> list[Part]:
+        """All parts in the order of the tensor's own dims."""
+        cut = dict(self.blocks)
+        outer = [d for d, inner in self.order if not inner]
+        return [p for d in sorted(outer) for p in ((d, False), (d, True)) if not p[1] or d in cut]
+
+    def sizes(self, shape: Sequence[Size], parts: Sequence[Part]) -> list[Size]:
+        """The sizes of some parts of a tensor of that shape; what is cut is static."""
+        cut, found = dict(self.blocks), list[Size]()
+        for dim, inner in parts:
+            size = shape[dim]
+            if dim in cut:
+                assert isinstance(size, int)
+                size = cut[dim] if inner else size // cut[dim]
+            found.append(size)
+        return found
+
+    def type_of(self, kind: Attribute) -> TensorType:
+        """The type of a tensor in this form."""
+        assert isinstance(kind, TensorType)
+        return TensorType(kind.get_element_type(), self._static(kind, self.order))
+
+    def _static(self, kind: TensorType, parts: Sequence[Part]) -> list[int]:
+        return [s for s in self.sizes(kind.get_shape(), parts) if isinstance(s, int)]
+
+    def is_free(self, kind: Attribute) -> bool:
+        """Whether a tensor of that type lies in memory as it would in this form."""
+        assert isinstance(kind, TensorType)
+        sizes = dict(zip(self.order, self._static(kind, self.order), strict=True))
+        return [p for p in self.order if sizes[p] != 1] == [
+            p for p in self.parts() if sizes[p] != 1
+        ]
+
+    def groups(self) -> list[list[int]]:
+        """Which parts, in the order of the dims, each dim was cut into."""
+        found: list[list[int]] = []
+        for position, (_, inner) in enumerate(self.parts()):
+            if inner:
+                found[-1].append(position)
+            else:
+                found.append([position])
+        return found
+
+    def pack(self, value: SSAValue, b: IndexBuilder) -> SSAValue:
+        """x  =>  transpose(expand_shape(x))"""
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        parts = self.parts()
+        cut_type = TensorType(kind.get_element_type(), self._static(kind, parts))
+        static = cut_type.get_shape()
+        sizes = zip(self.sizes(dims(value, b), parts), static, strict=True)
+        dynamic = [b.value(size) for size, known in sizes if known < 0]
+        cut = b.insert(
+            tensor.ExpandShapeOp.build(
+                operands=[value, dynamic],
+                properties={
+                    "reassociation": reassociation_attr(self.groups()),
+                    "static_output_shape": DenseArrayBase.from_list(i64, static),
+                },
+                result_types=[cut_type],
+            )
+        ).results[0]
+        places = [parts.index(p) for p in self.order]
+        return _moved(cut, places, self.type_of(kind), self.is_free(kind), b)
+
+    def unpack(self, value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
+        """x  =>  collapse_shape(transpose(x)), of type `kind`"""
+        assert isinstance(kind, TensorType)
+        parts = self.parts()
+        cut_type = TensorType(kind.get_element_type(), self._static(kind, parts))
+        places = [self.order.index(p) for p in parts]
+        cut = _moved(value, places, cut_type, self.is_free(kind), b)
+        return b.insert(
+            tensor.CollapseShapeOp.build(
+                operands=[cut],
+                properties={"reassociation": reassociation_attr(self.groups())},
+                result_types=[kind],
+            )
+        ).results[0]
+
+    def constant(self, op: arith.ConstantOp) -> arith.ConstantOp:
+        """A tensor constant in this form."""
+        kind, value = op.result.type, op.value
+        assert isinstance(kind, TensorType)
+        new_type = self.type_of(kind)
+        if isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat():
+            return arith.ConstantOp(DenseIntOrFPElementsAttr(new_type, value.data))
+        if isinstance(value, DenseResourceAttr) and self.is_free(kind):
+            return arith.ConstantOp(DenseResourceAttr(value.resource_handle, new_type))
+        array, parts = array_of(op), self.parts()
+        assert isinstance(array, np.ndarray)
+        cut = array.reshape(self._static(kind, parts))
+        moved = np.transpose(cut, [parts.index(p) for p in self.order])
+        key = None
+        if isinstance(value, DenseResourceAttr):
+            letters = "".join(f"{d}{'i' if inner else ''}" for d, inner in self.order)
+            sizes = "x".join(str(size) for _, size in self.blocks)
+            key = f"{value.resource_handle.data}_blocked{sizes}_{letters}"
+        return constant_of(np.ascontiguousarray(moved), new_type, key)
+
+
+def _moved(
+    value: SSAValue, places: Sequence[int], kind: TensorType, free: bool, b: IndexBuilder
+) -> SSAValue:
+    """The dims of a value in another order; dim i of the result is dim `places[i]` of it."""
+    assert isinstance(value.type, TensorType)
+    if list(places) == list(range(len(places))):
+        return value
+    if free:
+        source, result = value.type.get_shape(), kind.get_shape()
+        bare = collapse(value, [d for d, s in enumerate(source) if s != 1], b)
+        return expand(bare, kind, [d for d, s in enumerate(result) if s != 1], b)
+    sizes = dims(value, b)
+    init = empty(kind, [sizes[p] for p in places], b)
+    inverse = [places.index(d) for d in range(len(places))]
+    indexing = [select_dims(len(places), inverse), AffineMap.identity(len(places))]
+    element = element_type(value)
+    body = copy_region([element, element], 0, element)
+    kinds = ["parallel"] * len(places)
+    return b.insert(generic([value], [init], indexing, kinds, body)).results[0]
+
+
+def costs_nothing(value: SSAValue, form: Form) -> bool:
+    """Whether a value gets into a form without being copied when the program runs."""
+    made_anywhere = isinstance(value.owner, arith.ConstantOp | tensor.EmptyOp)
+    return made_anywhere or is_fill(value) or form.is_free(value.type)
+
+
+def is_fill(value: SSAValue) -> bool:
+    """Whether a value is a number everywhere."""
+    return not isinstance(value.owner, Block) and is_background(value.owner)
+
+
+def elements(value: SSAValue) -> int:
+    """How many elements a tensor has, roughly where that is not known."""
+    assert isinstance(value.type, TensorType)
+    return prod(s if s >= 0 else NOMINAL for s in value.type.get_shape())
+
+
+def after(value: SSAValue) -> IndexBuilder:
+    """Builds behind what defines a value."""
+    owner = value.owner
+    at = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
+    return IndexBuilder(at)
+
+
+def in_form(value: SSAValue, form: Form) -> SSAValue:
+    """A value in a form, made behind the value."""
+    b, owner = after(value), value.owner
+    if isinstance(owner, arith.ConstantOp):
+        new = form.constant(owner)
+        new.location = owner.location
+        return b.insert(new).results[0]
+    if isinstance(owner, tensor.EmptyOp):
+        sizes = list(owner.dynamic_sizes)
+        return b.insert(tensor.EmptyOp(sizes, form.type_of(value.type))).results[0]
+    if not is_fill(value):
+        return form.pack(value, b)
+    assert isinstance(owner, linalg.GenericOp)
+    rank = len(form.order)
+    indexing = [select_dims(rank, [])] * len(owner.inputs) + [AffineMap.identity(rank)]
+    init = in_form(owner.outputs[0], form)
+    new = generic(owner.inputs, [init], indexing, ["parallel"] * rank, owner.body.clone())
+    new.location = owner.location
+    return b.insert(new).results[0]
