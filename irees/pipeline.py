@@ -126,6 +126,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     threads=target.threads,
                     vector_bytes=target.vector_bytes,
                     registers=target.vector_registers,
+                    l2_bytes=target.l2_bytes,
                 ),
                 a("tile-and-distribute"),
                 a("lower-linalg-ext-to-loops"),

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 DYNAMIC_GUESS = 1 << 10
 """What a dynamic extent is taken for."""
 
+SLICE = 512
+"""Depth of a slice of K: deep enough that reading and writing C for each is little of the work."""
+
 MAX_ROWS = 14
 LATENCY = 4.0
 """Cycles until the result of a multiply-add can be added to."""

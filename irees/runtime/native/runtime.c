@@ -176,6 +176,8 @@ typedef struct {
   pthread_mutex_t lock;
   pthread_cond_t wake;
   scratch scratch;
+  pthread_t thread;
+  int kept_off; /* the core that it may not run on, or -1 */
   int started;
 } worker;
 
@@ -240,17 +242,17 @@ static unsigned worker_wait(worker *me, unsigned seen) {
 }
 
 /* A worker that slept is often woken on the caller's own core, and left there, behind the caller,
-   until the scheduler next balances: milliseconds. So it asks for any other core it may use. */
-static void leave_core(int core) {
+   until the scheduler next balances: milliseconds. So it is kept off that core before it is woken,
+   and leaves it when it finds itself there. */
+static void keep_off(worker *sleeper, int core) {
 #ifdef __linux__
-  cpu_set_t allowed, others;
-  if (core < 0 || sched_getcpu() != core || sched_getaffinity(0, sizeof allowed, &allowed)) return;
-  others = allowed;
+  cpu_set_t others;
+  if (core < 0 || core == sleeper->kept_off || sched_getaffinity(0, sizeof others, &others)) return;
   CPU_CLR((size_t)core, &others);
-  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others)) return;
-  sched_setaffinity(0, sizeof allowed, &allowed);
+  if (CPU_COUNT(&others) == 0) return;
+  if (!pthread_setaffinity_np(sleeper->thread, sizeof others, &others)) sleeper->kept_off = core;
 #else
-  (void)core;
+  (void)sleeper, (void)core;
 #endif
 }
 
@@ -260,7 +262,9 @@ static void *worker_main(void *argument) {
   unsigned seen = 0;
   for (;;) {
     seen = worker_wait(me, seen);
-    leave_core(pool.core);
+#ifdef __linux__
+    if (sched_getcpu() == pool.core) keep_off(me, pool.core);
+#endif
     run_part(part, me->scratch.memory);
     if (atomic_fetch_sub(&pool.pending, 1) == 1 && atomic_load(&pool.caller_asleep)) {
       pthread_mutex_lock(&pool.lock);
@@ -273,22 +277,22 @@ static void *worker_main(void *argument) {
 
 static int worker_start(worker *fresh) {
   sigset_t all, before;
-  pthread_t thread;
   pthread_attr_t attributes;
   pthread_mutex_init(&fresh->lock, NULL);
   pthread_cond_init(&fresh->wake, NULL);
   atomic_store(&fresh->go, 0);
   atomic_store(&fresh->asleep, 0);
+  fresh->kept_off = -1;
   if (pthread_attr_init(&attributes)) return 0;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   /* Signals are for the threads of the program, Python's main thread above all. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  fresh->started = !pthread_create(&thread, &attributes, worker_main, fresh);
+  fresh->started = !pthread_create(&fresh->thread, &attributes, worker_main, fresh);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
 #ifdef __linux__
-  if (fresh->started) pthread_setname_np(thread, "irees-worker");
+  if (fresh->started) pthread_setname_np(fresh->thread, "irees-worker");
 #endif
   return fresh->started;
 }
@@ -332,6 +336,7 @@ static void run_together(int parts, void *memory) {
     /* Sequentially consistent on both sides: either the worker sees `go`, or we see it asleep. */
     atomic_fetch_add(&workers[i].go, 1);
     if (!atomic_load(&workers[i].asleep)) continue;
+    keep_off(workers + i, pool.core);
     pthread_mutex_lock(&workers[i].lock);
     pthread_cond_signal(&workers[i].wake);
     pthread_mutex_unlock(&workers[i].lock);

@@ -2,7 +2,7 @@
 
 // B is packed into panels, and a block of C is held in registers over all of K.
 // CHECK-LABEL: func.func @matmul
-// CHECK:         %[[PANEL:.*]] = memref.alloc() : memref<4096xf32>
+// CHECK:         %[[PANEL:.*]] = memref.alloc() : memref<1024xf32>
 // CHECK:         %[[B:.*]] = vector.load %{{.*}} : memref<?xf32, strided<[1], offset: ?>>, vector<8xf32>
 // CHECK-NEXT:            vector.store %[[B]], %[[PANEL]]
 // CHECK:         scf.for
@@ -62,11 +62,12 @@ func.func @filter(%x: memref<4x6x6xf32>, %w: memref<1x3x3x4x8xf32>, %c: memref<8
   return
 }
 
-// Rows 4 KiB apart share one set of the cache: A is packed as well, once per slice of K.
+// Rows 4 KiB apart share one set of the cache: A is packed as well, once per slice of K, into rows
+// that lie a line more than a slice apart.
 // CHECK-LABEL: func.func @crowded
-// CHECK-DAG:     memref.alloc() : memref<4096xf32>
-// CHECK-DAG:     %[[ROWS:.*]] = memref.alloc() : memref<{{[0-9]+}}xf32>
-// CHECK:         memref.store %{{.*}}, %[[ROWS]]
+// CHECK-DAG:     memref.alloc() : memref<8192xf32>
+// CHECK-DAG:     %[[ROWS:.*]] = memref.alloc() : memref<8448xf32>
+// CHECK:         vector.store %{{.*}}, %[[ROWS]]
 // CHECK:         memref.load %[[ROWS]]
 func.func @crowded(%a: memref<16x1024xf32>, %b: memref<1024x16xf32>, %c: memref<16x16xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x1024xf32>, memref<1024x16xf32>) outs(%c : memref<16x16xf32>) {
@@ -145,6 +146,61 @@ func.func @no_f16(%a: memref<16x64xf16>, %b: memref<64x16xf16>, %c: memref<16x16
     %p = arith.mulf %x, %y : f16
     %q = arith.addf %z, %p : f16
     linalg.yield %q : f16
+  }
+  return
+}
+
+// Channels in blocks of a vector: each block of B is read where it lies, two of them side by side
+// in registers, which start at zero and end in the op that follows; C is never written.
+// CHECK-LABEL: func.func @blocked
+// CHECK-NOT:     memref.alloc()
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[ZERO:.*]] = vector.broadcast %{{.*}} : f32 to vector<8xf32>
+// CHECK:         %[[SUMS:[0-9]+]], {{.*}} = scf.for %{{.*}} iter_args(%{{.*}} = %[[ZERO]],
+// CHECK:         %[[BIAS:.*]] = vector.load %{{.*}} vector<8xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = arith.addf %[[SUMS]], %[[BIAS]] : vector<8xf32>
+// CHECK-NEXT:    vector.store %[[SUM]]
+// CHECK:         func.return
+func.func @blocked(%x: memref<2x6x6x8xf32>, %w: memref<2x2x8x8xf32>, %b: memref<2x8xf32>, %d: memref<2x6x6x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c = memref.alloc() : memref<2x6x6x8xf32>
+  linalg.generic {indexing_maps = [affine_map<(o, h, w, i) -> (o, h, w, i)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%c : memref<2x6x6x8xf32>) {
+  ^bb0(%z: f32):
+    linalg.yield %zero : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(o, h, w, i, c, k) -> (c, h, w, k)>, affine_map<(o, h, w, i, c, k) -> (o, c, k, i)>, affine_map<(o, h, w, i, c, k) -> (o, h, w, i)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : memref<2x6x6x8xf32>, memref<2x2x8x8xf32>) outs(%c : memref<2x6x6x8xf32>) {
+  ^bb0(%a: f32, %f: f32, %z: f32):
+    %p = arith.mulf %a, %f : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(o, h, w, i) -> (o, h, w, i)>, affine_map<(o, h, w, i) -> (o, i)>, affine_map<(o, h, w, i) -> (o, h, w, i)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%c, %b : memref<2x6x6x8xf32>, memref<2x8xf32>) outs(%d : memref<2x6x6x8xf32>) {
+  ^bb0(%s: f32, %bias: f32, %z: f32):
+    %r = arith.addf %s, %bias : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// What others read of C is stored as well, and an op that asks where it is stays a loop of its own.
+// CHECK-LABEL: func.func @no_epilogue
+
+// CHECK:         linalg.generic
+// CHECK:         linalg.index
+func.func @no_epilogue(%a: memref<16x64xf32>, %b: memref<64x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xf32>, memref<64x16xf32>) outs(%c : memref<16x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%c : memref<16x16xf32>) outs(%d : memref<16x16xf32>) {
+  ^bb0(%s: f32, %z: f32):
+    %i = linalg.index 0 : index
+    %k = arith.index_cast %i : index to i32
+    %f = arith.sitofp %k : i32 to f32
+    %r = arith.addf %s, %f : f32
+    linalg.yield %r : f32
   }
   return
 }

@@ -135,6 +135,9 @@ def fits(epilogue: Epilogue, plan: Plan) -> bool:
     """Whether vectors of C are vectors, or one value, for every operand of the epilogue."""
     if plan.scattered or not (isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0):
         return False
+    # Where K is no plain run of slices, none of them is known to be the last.
+    if plan.outer_k or (plan.depth is not None and plan.size_k is None):
+        return False
     outputs = epilogue.operands[len(epilogue.op.inputs) :]
     for operand in epilogue.operands:
         if isinstance(operand, Operand):

@@ -11,7 +11,7 @@ from xdsl.dialects import memref, vector
 from xdsl.ir import Operation, SSAValue
 
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue
-from irees.transforms.codegen.cpu._contraction_packing import KC, Columns, Panels
+from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widened
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
@@ -23,8 +23,7 @@ class Kernel:
     """The micro-kernel for one panel of columns and one slice of K."""
 
     plan: Plan
-    panels: Panels | None
-    """None when B is read where it lies."""
+    panels: Panels
     columns: Columns
     zero: SSAValue
     from_zero: bool
@@ -36,7 +35,9 @@ class Kernel:
     """Where a row starts in C, or in what is read and written beside it."""
     staging: SSAValue | None
     """MR x NR elements, for columns of C that are no vectors in memory."""
-    depth: Size
+    k0: Size
+    depth: Size | None
+    """Where the slice of K starts, and its depth; None for all of K."""
     epilogue: Epilogue | None
 
     @property
@@ -49,8 +50,7 @@ class Kernel:
         base_c = self.base(self.plan.c, i, at)
         accs = self._start(base_c, rows, at)
         plan = self.plan
-        packed_rows = self.panels is not None and self.panels.a is not None
-        step_m = 1 if packed_rows else plan.step_m
+        step_m = plan.step_m if self.panels.a is None else self.panels.row
         base_a = self.base_a(i, at)
         starts = [at.add(base_a, at.mul(step_m, r)) for r in range(rows)]
         results = self._reduce(0, starts, self._first_column(at), accs, at)
@@ -62,11 +62,13 @@ class Kernel:
             )
 
     def _first_column(self, at: IndexBuilder) -> Size:
-        if self.panels is not None:
+        if self.panels.b is not None:
             return 0
-        if self.plan.packed is not None:
-            return self.base_b
-        return at.add(self.base_b, self.plan.column_offset(self.plan.b, self.columns.start, at))
+        plan = self.plan
+        start = at.add(self.base_b, at.mul(self.k0, plan.b.steps[plan.k[-1][-1]]))
+        if plan.packed is not None:
+            return start
+        return at.add(start, plan.column_offset(plan.b, self.columns.start, at))
 
     def _reduce(
         self, level: int, rows: list[Size], column: Size, accs: list[SSAValue], at: IndexBuilder
@@ -78,9 +80,10 @@ class Kernel:
         last = plan.k[level][-1]
         step_a, step_b = plan.a.steps[last], plan.b.steps[last]
         size = at.product([plan.sizes[x] for x in plan.k[level]])
-        if self.panels is not None:
-            size, step_b = self.depth, self.columns.vectors * plan.lanes
-            step_a = plan.block.rows if self.panels.a is not None else step_a
+        if self.depth is not None:
+            size = self.depth
+        if self.panels.b is not None:
+            step_b = self.columns.vectors * plan.lanes
         close, k, b = for_loop(at, 0, size, 1, accs)
         ahead = b.mul(k, step_a)
         moved = [b.add(row, ahead) for row in rows]
@@ -93,10 +96,10 @@ class Kernel:
         """One outer product: acc[r, v] + broadcast(A[r]) * B[v]"""
         plan, vectors = self.plan, self.columns.vectors
         apart = plan.lanes
-        if plan.vector_loop is not None and self.panels is None:
+        if plan.vector_loop is not None and self.panels.b is None:
             apart = plan.b.steps[plan.vector_loop]
         columns = [self._column(b.add(column, b.mul(v, apart)), v, b) for v in range(vectors)]
-        packed_rows = self.panels.a if self.panels is not None else None
+        packed_rows = self.panels.a
         source = plan.a.flat if packed_rows is None else packed_rows
         out: list[SSAValue] = []
         for r, row in enumerate(rows):
@@ -112,7 +115,7 @@ class Kernel:
 
     def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
         plan = self.plan
-        if self.panels is not None:
+        if self.panels.b is not None:
             return b.insert(vector.LoadOp(self.panels.b, [b.value(start)], self.kind)).results[0]
         source = plan.b.flat
         if self._whole(v) or plan.packed is not None:
@@ -198,10 +201,3 @@ def same(op: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
     return type(op).create(
         operands=[lhs, rhs], result_types=[lhs.type], properties=dict(op.properties)
     )
-
-
-def panel_row(plan: Plan, i: Size, at: IndexBuilder) -> Size:
-    """Where row `i` of the slice starts in the panel of A."""
-    block = plan.block.rows
-    start = at.mul(at.floordiv(i, block), block * KC)
-    return at.add(start, at.rem(i, block))

@@ -13,11 +13,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue, epilogue_of, fits
-from irees.transforms.codegen.cpu._contraction_kernel import Kernel, panel_row
+from irees.transforms.codegen.cpu._contraction_kernel import Kernel
 from irees.transforms.codegen.cpu._contraction_packing import (
-    KC,
     Columns,
-    Panels,
     allocate,
     pack_columns,
     pack_rows,
@@ -47,9 +45,9 @@ def lower_contraction(
     epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
     beside = [] if epilogue is None else epilogue.buffers
     plan = make_plan(op, parts, vector_bytes, registers, at, beside)
-    if epilogue is not None and not (plan.direct and fits(epilogue, plan)):
+    if epilogue is not None and not fits(epilogue, plan):
         epilogue, plan = None, make_plan(op, parts, vector_bytes, registers, at)
-    from_zero = plan.direct and fill is not None and is_zero(fill[1])
+    from_zero = fill is not None and is_zero(fill[1]) and plan.one_slice
     if fill is not None and from_zero:
         Rewriter.erase_op(fill[0])
     Nest(plan, at, from_zero, epilogue).build(at)
@@ -64,7 +62,7 @@ class Nest:
     def __init__(self, plan: Plan, at: IndexBuilder, from_zero: bool, epilogue: Epilogue | None):
         self.plan = plan
         self.epilogue = epilogue
-        self.panels: Panels | None = None if plan.direct else allocate(plan, at)
+        self.panels = allocate(plan, at)
         self.zero = zero_vector(plan, at)
         self.staging: SSAValue | None = None
         divides = isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0
@@ -76,7 +74,7 @@ class Nest:
     def build(self, at: IndexBuilder) -> None:
         """All loops."""
         plan = self.plan
-        inside = self._whole_k if plan.direct else self._slices_of_k
+        inside = self._whole_k if plan.depth is None else self._slices_of_k
         self._loops([*plan.batch, *plan.outer_n, *plan.outer_k], {}, at, inside)
 
     def _loops(
@@ -94,38 +92,57 @@ class Nest:
         close()
 
     def _whole_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """B is where it is: panels of columns, blocks of rows, all of K in each."""
-        plan = self.plan
+        """Panels of columns, blocks of rows, all of K in each."""
+        self._slice(ivs, 0, None, self.epilogue, at)
+
+    def _slices_of_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Slices of K one after the other; what is done with C is done with the last."""
+        plan, deep = self.plan, self.plan.depth
+        assert deep is not None
+        known = plan.size_k
+        if self.epilogue is not None:
+            assert known is not None
+            last = (known - 1) // deep * deep
+            if last > 0:
+                close, k0, b = for_loop(at, 0, last, deep)
+                self._slice(ivs, k0, deep, None, b)
+                close()
+            self._slice(ivs, last, known - last, self.epilogue, at)
+            return
+        size = at.product([plan.sizes[x] for x in plan.k[-1]])
+        close, k0, b = for_loop(at, 0, size, deep)
+        whole = known is not None and known % deep == 0
+        self._slice(ivs, k0, deep if whole else b.minimum(deep, b.sub(size, k0)), None, b)
+        close()
+
+    def _slice(
+        self,
+        ivs: dict[int, Size],
+        k0: Size,
+        depth: Size | None,
+        epilogue: Epilogue | None,
+        at: IndexBuilder,
+    ) -> None:
+        """One slice: A packed once, if at all, B panel by panel."""
+        plan, panels = self.plan, self.panels
+        linear = len(suffix(plan.n, [plan.b], plan.sizes)) == len(plan.n)
+        linear = linear and plan.b.steps[plan.n[-1]] == 1
+        if panels.a is not None:
+            assert depth is not None
+            start = at.add(plan.a.at(ivs, at), at.mul(k0, plan.a.steps[plan.k[-1][-1]]))
+            pack_rows(panels, start, depth, at)
 
         def panel(columns: Columns, b: IndexBuilder) -> None:
             base = plan.b.at(ivs, b)
-            if plan.packed is not None:
+            if panels.b is not None:
+                assert depth is not None
+                pack_columns(panels, columns, linear, base, k0, depth, b)
+            elif plan.packed is not None:
                 number = b.floordiv(columns.start, plan.packed)
                 base = b.add(base, b.mul(number, plan.panel_step))
-            self._loops(plan.outer_m, ivs, b, self._rows(columns, base, 0, 0))
+            self._loops(plan.outer_m, ivs, b, self._rows(columns, base, k0, depth, epilogue))
 
         self._columns(panel, at)
-
-    def _slices_of_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Slices of K, each packed: A once, if at all, B panel by panel."""
-        plan, panels = self.plan, self.panels
-        assert panels is not None
-        linear = len(suffix(plan.n, [plan.b], plan.sizes)) == len(plan.n)
-        linear = linear and plan.b.steps[plan.n[-1]] == 1
-        size = at.product([plan.sizes[x] for x in plan.k[-1]])
-        close, k0, outer = for_loop(at, 0, size, KC)
-        whole = isinstance(size, int) and size % KC == 0
-        depth: Size = KC if whole else outer.minimum(KC, outer.sub(size, k0))
-        if panels.a is not None:
-            base_a = outer.add(plan.a.at(ivs, outer), outer.mul(k0, plan.a.steps[plan.k[-1][-1]]))
-            pack_rows(panels, base_a, depth, outer)
-
-        def panel(columns: Columns, b: IndexBuilder) -> None:
-            pack_columns(panels, columns, linear, plan.b.at(ivs, b), k0, depth, b)
-            self._loops(plan.outer_m, ivs, b, self._rows(columns, 0, k0, depth))
-
-        self._columns(panel, outer)
-        close()
 
     def _columns(self, panel: Callable[[Columns, IndexBuilder], None], at: IndexBuilder) -> None:
         """Panels of NR columns, and a narrower last one."""
@@ -146,14 +163,21 @@ class Nest:
         panel(Columns(main, plan.block.vectors, rest), b)
         close()
 
-    def _rows(self, columns: Columns, base_b: Size, k0: Size, depth: Size) -> Inside:
+    def _rows(
+        self,
+        columns: Columns,
+        base_b: Size,
+        k0: Size,
+        depth: Size | None,
+        epilogue: Epilogue | None,
+    ) -> Inside:
         """Blocks of MR rows, and what is left."""
         plan, panels = self.plan, self.panels
 
         def inside(ivs: dict[int, Size], at: IndexBuilder) -> None:
             def base_a(i: Size, b: IndexBuilder) -> Size:
-                if panels is not None and panels.a is not None:
-                    return panel_row(plan, i, b)
+                if panels.a is not None:
+                    return b.mul(i, panels.row)
                 start = plan.a.at(row(ivs, i), b)
                 return b.add(start, b.mul(k0, plan.a.steps[plan.k[-1][-1]]))
 
@@ -166,7 +190,7 @@ class Nest:
 
             kernel = Kernel(
                 plan, panels, columns, self.zero, self.from_zero, base_b, base_a, base,
-                self.staging, depth, self.epilogue,
+                self.staging, k0, depth, epilogue,
             )  # fmt: skip
             size, block = plan.size_m, plan.block.rows
             main = at.mul(at.floordiv(size, block), block)

@@ -1,8 +1,8 @@
 """
 Copies slices of a contraction's operands into panels. Part of `irees-lower-contractions`.
 
-B goes to [KC, NR], so that the micro-kernel streams through it; A to [M/MR, KC, MR], so that
-the rows of a block, which may be a multiple of the cache's size apart, become neighbours.
+B goes to [KC, NR], so that the micro-kernel streams through it; A keeps its rows, but those come
+to lie a little more than a slice of K apart, so that no two of a block share a set of the cache.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
-KC = 256
-"""Rows of a panel: 256 x 48 floats are 48 KiB, which stays in the L2 cache."""
+APART = 16
+"""Elements between the packed rows of A: a line, so that neighbours lie in neighbouring sets."""
 
 
 @dataclass
@@ -35,55 +35,60 @@ class Columns:
 
 @dataclass
 class Panels:
-    """The memory that slices are packed into."""
+    """The memory that slices are packed into; None for an operand that is read where it lies."""
 
     plan: Plan
-    b: SSAValue
+    b: SSAValue | None
+    offsets: SSAValue | None
     a: SSAValue | None
-    offsets: SSAValue
+
+    @property
+    def row(self) -> int:
+        """From one packed row of A to the next, in elements."""
+        assert self.plan.depth is not None
+        return self.plan.depth + APART
 
 
 def allocate(plan: Plan, at: IndexBuilder) -> Panels:
-    """Room for one panel of B and, if rows of A collide, for a slice of A."""
-    b = at.insert(memref.AllocOp([], [], MemRefType(plan.element, [KC * plan.columns])))
-    offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.columns]))
-    a = None
+    """Room for one panel of B, unless it lies in panels, and for a slice of A if its rows collide."""
+    b = offsets = None
+    if not plan.direct:
+        assert plan.depth is not None
+        kind = MemRefType(plan.element, [plan.depth * plan.columns])
+        b = at.insert(memref.AllocOp([], [], kind)).results[0]
+        offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.columns])).results[0]
+    panels = Panels(plan, b, offsets, None)
     if plan.crowded:
         # Scratch is laid out before the kernel runs, so its size is a bound known now.
         most = upper_bound(plan.size_m)
         assert most is not None
-        size = -(-most // plan.block.rows) * plan.block.rows * KC
-        a = at.insert(memref.AllocOp([], [], MemRefType(plan.element, [size]))).results[0]
-    return Panels(plan, b.results[0], a, offsets.results[0])
+        kind = MemRefType(plan.element, [most * panels.row])
+        panels.a = at.insert(memref.AllocOp([], [], kind)).results[0]
+    return panels
 
 
 def pack_rows(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> None:
-    """panel[i / MR, k, i mod MR] = A[i, k] for one slice of K"""
-    plan, block = panels.plan, panels.plan.block.rows
-    main = at.mul(at.floordiv(plan.size_m, block), block)
-
-    def pack(i: Size, rows: int, row: Size, b: IndexBuilder) -> None:
-        from_row = b.add(base, b.mul(i, plan.step_m))
-        close, k, inner = for_loop(b, 0, depth, 1)
-        source = inner.add(from_row, inner.mul(k, plan.a.steps[plan.k[-1][-1]]))
-        place = inner.add(row, inner.mul(k, block))
-        for r in range(rows):
-            where = inner.value(inner.add(source, inner.mul(plan.step_m, r)))
-            value = inner.insert(memref.LoadOp.get(plan.a.flat, [where])).results[0]
-            value = widened(value, plan.widen_a, plan.lanes, inner)
-            store = memref.StoreOp.get(value, panels.a, [inner.value(inner.add(place, r))])
-            inner.insert(store)
-        close()
-
-    if main != 0 or not isinstance(main, int):
-        close, i, b = for_loop(at, 0, main, block)
-        pack(i, block, b.mul(i, KC), b)
-        close()
-    if main == plan.size_m and isinstance(main, int):
-        return
-    close, i, b = for_loop(at, main, plan.size_m, 1)
-    pack(i, 1, b.add(b.mul(main, KC), b.sub(i, main)), b)
+    """panel[i, k] = A[i, k] for one slice of K, vector by vector"""
+    plan, lanes = panels.plan, panels.plan.lanes
+    assert panels.a is not None
+    assert isinstance(plan.a.flat.type, MemRefType)
+    kind = vector_of(plan.a.flat.type.element_type, lanes)
+    close_rows, i, row = for_loop(at, 0, plan.size_m, 1)
+    source = row.add(base, row.mul(i, plan.step_m))
+    target = row.mul(i, panels.row)
+    main = row.mul(row.floordiv(depth, lanes), lanes)
+    close, k, inner = for_loop(row, 0, main, lanes)
+    read = vector.LoadOp(plan.a.flat, [inner.value(inner.add(source, k))], kind)
+    value = widened(inner.insert(read).results[0], plan.widen_a, lanes, inner)
+    inner.insert(vector.StoreOp(value, panels.a, [inner.value(inner.add(target, k))]))
     close()
+    if not (isinstance(main, int) and main == depth):
+        close, k, inner = for_loop(row, main, depth, 1)
+        load = memref.LoadOp.get(plan.a.flat, [inner.value(inner.add(source, k))])
+        value = widened(inner.insert(load).results[0], plan.widen_a, lanes, inner)
+        inner.insert(memref.StoreOp.get(value, panels.a, [inner.value(inner.add(target, k))]))
+        close()
+    close_rows()
 
 
 def spread(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind
 
 from irees.analysis.contractions import MultiplyAdd, packed_columns, roles, vector_side
-from irees.analysis.register_blocking import Blocking, choose_blocking
+from irees.analysis.register_blocking import SLICE, Blocking, choose_blocking
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, constant_value
@@ -37,6 +37,10 @@ WAY = 4096
 
 SHARE = 3
 """Rows of A that one set, of eight ways, is trusted to hold beside B and C."""
+
+
+LARGE_SLICE = 512 << 10
+"""Bytes of A, all of K deep, that drive the panels of B out of the L2 cache."""
 
 
 class Unsuitable(Exception):
@@ -94,11 +98,26 @@ class Plan:
     """The loop from one vector of a panel to the next where a vector is one block of columns of
     a blocked layout; None where they are neighbours."""
     direct: bool
-    """B is read where it lies, all of K at once; else it is packed, a slice of K at a time."""
+    """B is read where it lies, else it is packed, a slice of K at a time."""
+    depth: int | None
+    """How deep slices of K are; None for all of K at once."""
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
     crowded: bool
     """Rows of A collide in the cache, and are packed too."""
+
+    @property
+    def size_k(self) -> int | None:
+        """Points of the last group of K where they are known, else None."""
+        sizes = [self.sizes[x] for x in self.k[-1]]
+        return prod(sizes) if all(isinstance(s, int) for s in sizes) else None
+
+    @property
+    def one_slice(self) -> bool:
+        """Whether a block of C is computed at once, all of K in it."""
+        if self.outer_k:
+            return False
+        return self.depth is None or (self.size_k is not None and self.size_k <= self.depth)
 
     @property
     def columns(self) -> int:
@@ -291,14 +310,26 @@ def make_plan(
     block = choose_blocking(
         rows, width, lanes, registers, None if given is None or given % lanes else given // lanes
     )
+    crowded = (
+        len(groups) == 1
+        and not outer_m
+        and upper_bound(size_m) is not None
+        and a.steps[k[-1]] == 1
+        and crowds(apart, block.rows)
+    )
+    known = [sizes[x] for x in groups[-1]] if groups else []
+    deep = prod(known) if all(isinstance(s, int) for s in known) else 0
+    depth: int | None = min(SLICE, deep) if deep else SLICE
+    if direct:
+        depth = None
+        large = deep * max(rows, 0) * lane_bytes(element) > LARGE_SLICE
+        if len(groups) == 1 and deep >= SLICE and (crowded or large):
+            depth = SLICE
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
-        block, packed, panel_step, vector_loop, direct, scattered,
-        crowded=not direct
-        and not outer_m
-        and upper_bound(size_m) is not None
-        and crowds(apart, block.rows),
+        block, packed, panel_step, vector_loop, direct, depth, scattered,
+        crowded and depth is not None,
     )  # fmt: skip
 
 

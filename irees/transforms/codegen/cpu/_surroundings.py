@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, OpResult
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
@@ -53,13 +53,24 @@ class Consumer:
         """Removes the op, and what it read if nobody reads it any more."""
         buffer = self.op.operands[self.source]
         Rewriter.erase_op(self.op)
-        while isinstance(buffer, OpResult) and not buffer.uses and buffer.op.parent is not None:
-            view = buffer.op
-            source = view.operands[0] if isinstance(view, memref.SubviewOp) else None
-            Rewriter.erase_op(view)
-            if source is None:
-                return
-            buffer = source
+        _erase_unused(root(buffer))
+
+
+LOOKS = (memref.SubviewOp, memref.ExtractStridedMetaDataOp, memref.ReinterpretCastOp)
+"""Ops that only look at a buffer."""
+
+
+def _erase_unused(value: SSAValue) -> bool:
+    """Removes a buffer of which there are only views that nobody uses; whether it is gone."""
+    for use in list(value.uses):
+        user = use.operation
+        if not isinstance(user, LOOKS) or not all([_erase_unused(r) for r in user.results]):
+            return False
+    owner = value.owner
+    if isinstance(owner, Operation) and not any(r.uses for r in owner.results):
+        if isinstance(owner, (*LOOKS, memref.AllocOp, memref.AllocaOp)) and owner.parent:
+            Rewriter.erase_op(owner)
+    return not value.uses
 
 
 def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] | None:
@@ -80,6 +91,7 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
 
 def find_consumer(producer: linalg.GenericOp) -> Consumer | None:
     """The consumer that can be done with the producer; what prepares it is moved in front."""
+    fill = fill_of(producer)
     found = _next_reader(producer)
     if found is None:
         return None
@@ -93,7 +105,8 @@ def find_consumer(producer: linalg.GenericOp) -> Consumer | None:
     for inner in between:
         inner.detach()
         Rewriter.insert_op(inner, InsertPoint.before(producer))
-    return Consumer(op, source, rename, _is_kept(producer, op))
+    known = (producer, op, None if fill is None else fill[0])
+    return Consumer(op, source, rename, _is_kept(producer.outputs[0], known))
 
 
 def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation]] | None:
@@ -147,12 +160,10 @@ def _renaming(produced: AffineMap, consumed: AffineMap) -> dict[int, int] | None
     return rename if len(rename) == consumed.num_dims else None
 
 
-def _is_kept(producer: linalg.GenericOp, op: linalg.GenericOp) -> bool:
-    """Whether C outlives the epilogue."""
-    buffer = root(producer.outputs[0])
-    if not (
-        isinstance(buffer, OpResult) and isinstance(buffer.op, memref.AllocOp | memref.AllocaOp)
-    ):
+def _is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
+    """Whether others than the known ops see what was written."""
+    buffer = root(output)
+    if not isinstance(buffer.owner, memref.AllocOp | memref.AllocaOp):
         return True
     views, uses = [buffer], []
     while views:
@@ -161,7 +172,7 @@ def _is_kept(producer: linalg.GenericOp, op: linalg.GenericOp) -> bool:
                 views.append(use.operation.results[0])
             else:
                 uses.append(use.operation)
-    return any(user not in (producer, op) for user in uses)
+    return any(user not in known for user in uses)
 
 
 def has_vector_form(op: linalg.GenericOp, lanes: int) -> bool:

@@ -35,16 +35,15 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.distribution import Group, groups_of, loops_of
-from irees.analysis.register_blocking import choose_blocking
+from irees.analysis.register_blocking import SLICE, choose_blocking
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
 
-ROWS = 256
 COLUMNS = 512
-"""Largest tile of a contraction: with a slice of K, it stays in the L2 cache."""
+"""Most columns of a contraction's tile."""
 
 FEW_ROWS = 64
 """Packing a vector of B costs as much as multiplying it by a row or two; more rows hide that."""
@@ -94,6 +93,12 @@ class Machine:
     threads: int
     vector_bytes: int
     registers: int
+    l2_bytes: int
+
+    @property
+    def rows(self) -> int:
+        """Most rows of a contraction's tile: a slice of K of them fills half of the L2 cache."""
+        return max(FEW_ROWS, self.l2_bytes // 2 // (SLICE * 4))
 
 
 def contraction_config(
@@ -118,7 +123,7 @@ def contraction_config(
     packed = packed_columns(op.indexing_maps.data[side].data)
     lanes = machine.vector_bytes // 4
     block = choose_blocking(
-        min(ROWS, _extent(member.sizes, rows[-1:])),
+        min(machine.rows, _extent(member.sizes, rows[-1:])),
         _extent(member.sizes, columns),
         lanes,
         machine.registers,
@@ -137,11 +142,15 @@ def contraction_config(
     order = (columns, rows) if unfolds else (rows, columns)
     for part in order:
         for loop in (x for x in loops if x in part):
-            missing = -(-2 * machine.threads // count)
+            # Square tiles are packed for least: each side gives a part of the workgroups.
+            wanted = machine.threads if part is order[0] else 2 * machine.threads
+            missing = -(-wanted // count)
             if part is columns:
                 tiles[loop] = _column_tile(member.sizes, loop, columns, panel, missing)
             else:
-                tiles[loop] = _row_tile(member.sizes, loop, rows, missing, last=part is order[1])
+                tiles[loop] = _row_tile(
+                    member.sizes, loop, rows, missing, machine.rows, last=part is order[1]
+                )
             count *= _tiles_in(member.sizes[loop], tiles[loop])
     return [tiles[loop] for loop in loops], (block.rows, panel)
 
@@ -156,16 +165,22 @@ def _tiles_in(size: int, tile: int) -> int:
 
 
 def _row_tile(
-    sizes: tuple[int, ...], loop: int, side: tuple[int, ...], wanted: int, *, last: bool
+    sizes: tuple[int, ...],
+    loop: int,
+    side: tuple[int, ...],
+    wanted: int,
+    most: int,
+    *,
+    last: bool,
 ) -> int:
-    """Up to ROWS rows; for `wanted` tiles fewer, but a number that is worth packing columns for."""
+    """Up to `most` rows; for `wanted` tiles fewer, but a number that is worth packing columns for."""
     size = sizes[loop]
     if size < 0 and any(other > loop for other in side):
         return 1
     least = 16 if last else FEW_ROWS
-    limit = max(least, min(ROWS, -(-size // wanted)))
+    limit = max(least, min(most, -(-size // wanted)))
     if size < 0:
-        return ROWS if wanted == 1 else FEW_ROWS
+        return most if wanted == 1 else FEW_ROWS
     return 0 if size <= limit else even(size, limit)
 
 
@@ -230,9 +245,10 @@ class SelectStrategyPass(ModulePass):
     threads: int = 2
     vector_bytes: int = 64
     registers: int = 32
+    l2_bytes: int = 1 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.threads, self.vector_bytes, self.registers)
+        machine = Machine(self.threads, self.vector_bytes, self.registers, self.l2_bytes)
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
                 configure(function, machine)
