@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.contractions import MultiplyAdd, is_contraction, multiply_add
+from irees.analysis.contractions import is_contraction, multiply_add
 from irees.transforms.global_opt._blocked_forms import NOMINAL, Form, Part, block_of
 from irees.transforms.utils.shapes import IndexBuilder, kept_dims, mixed, reassociation
 from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
@@ -236,7 +236,7 @@ def follow(op: Operation, value: SSAValue, form: Form, vector_bytes: int) -> Nod
         case tensor.CastOp():
             return follow_cast(op, form)
         case _:
-            return f"{op.name} is none that could"
+            return "it takes nothing else"
 
 
 def follow_generic(
