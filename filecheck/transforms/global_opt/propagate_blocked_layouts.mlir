@@ -71,14 +71,21 @@ func.func @both(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>) -> tensor<32
 
 // Each channel by itself; a wide window makes up for the copies.
 // CHECK-LABEL: func.func @depthwise
+// CHECK:         %[[H:.*]] = tensor.dim %o
 // CHECK:         affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, (d1 + d4), (d2 + d5), d3)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d4, d5, d3)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3)>
+// CHECK:         %[[C:.*]] = arith.constant 8 : index
+// CHECK:         return %r, %[[C]], %[[H]] :
 // WHY-DAG:       writes tensor<2x?x?x4xf32>
-func.func @depthwise(%x: tensor<8x?x?xf32>, %o: tensor<8x?x?xf32>) -> tensor<8x?x?xf32> {
+func.func @depthwise(%x: tensor<8x?x?xf32>, %o: tensor<8x?x?xf32>) -> (tensor<8x?x?xf32>, index, index) {
   %w = arith.constant dense<1.0> : tensor<8x25x25xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(h, w, c, y, x) -> (c, h + y, w + x)>, affine_map<(h, w, c, y, x) -> (c, y, x)>, affine_map<(h, w, c, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : tensor<8x?x?xf32>, tensor<8x25x25xf32>) outs(%o : tensor<8x?x?xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
   } -> tensor<8x?x?xf32>
-  return %r : tensor<8x?x?xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %d0 = tensor.dim %r, %c0 : tensor<8x?x?xf32>
+  %d1 = tensor.dim %r, %c1 : tensor<8x?x?xf32>
+  return %r, %d0, %d1 : tensor<8x?x?xf32>, index, index
 }
 
 // A filter is laid out from any order of its dims, and when the program runs if it is an argument.

@@ -104,11 +104,12 @@ class Blocks:
             if not isinstance(use.operation, tensor.DimOp):
                 continue
             number = constant_value(use.operation.index)
-            if number is None or number == form.channel:
+            if number is None:
                 continue
             b = after(made)
-            size = b.value(dims(made, b)[form.order.index((number, False))])
-            Rewriter.replace_op(use.operation, [], [size])
+            sizes = dict(zip(form.order, dims(made, b), strict=True))
+            sizes[form.channel, False] = old.type.get_shape()[form.channel]  # pyright: ignore
+            Rewriter.replace_op(use.operation, [], [b.value(sizes[number, False])])
 
     def _unpack(self, old: OpResult, made: SSAValue, form: Form) -> None:
         if not costs_nothing(old, form):
