@@ -359,4 +359,12 @@ MUTANTS = (
         "if False:",
         ("filecheck/transforms/global_opt/propagate_blocked_layouts.mlir",),
     ),
+    Mutant(
+        "S6d",
+        "what a value is taken from keeps the sign of its scale",
+        "irees/transforms/global_opt/_channel_constants.py",
+        "scale = b.op(arith.NegfOp, scale) if step.op.name == arith.SubfOp.name else scale",
+        "pass",
+        ("tests/properties/test_affine_epilogues.py",),
+    ),
 )
