@@ -84,7 +84,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("fold-constants"),
                 a("fuse-elementwise-ops"),
                 a("fold-constants"),
-                # The sums of a blocked convolution have another order.
+                # Rounds otherwise: a product in a weight, and a sum in another order.
+                a("fold-affine-epilogues", scale=not strict),
                 *([] if strict else [blocked_layouts]),
                 a(
                     "pack-constant-operands",
@@ -154,8 +155,8 @@ OPTIONAL = frozenset(
     irees-erase-unused-results irees-raise-special-ops irees-optimize-int-arithmetic
     canonicalize cse
     irees-fold-unit-extent-dims irees-fold-constants irees-fuse-elementwise-ops
-    irees-propagate-blocked-layouts irees-pack-constant-operands irees-deduplicate-executables
-    irees-lower-contractions
+    irees-fold-affine-epilogues irees-propagate-blocked-layouts irees-pack-constant-operands
+    irees-deduplicate-executables irees-lower-contractions
     """.split()
 )
 """

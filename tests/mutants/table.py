@@ -5,7 +5,7 @@ A mutant puts one of them back: the only place where `old` stands in `file` beco
 its tests must fail then. `old` that is not there any more is an error, so the table follows the
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
 a memory limit, 3 views, bounds and padding, 4 devices,
-5 leaving rewrites out.
+5 leaving rewrites out, 6 blocked layouts.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ PAD = "irees/transforms/codegen/common/pad_operands.py"
 PAD_TESTS = ("tests/properties/test_padding.py",)
 AFFINITY_OPS = "irees/analysis/_affinity_ops.py"
 AFFINITY_TESTS = ("tests/analysis/test_affinity.py",)
+FOLLOWERS = "irees/transforms/global_opt/_layout_followers.py"
+LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
 MUTANTS = (
     Mutant(
@@ -332,5 +334,37 @@ MUTANTS = (
         "        if self.fuel.is_spent:\n            return\n",
         "        if self.fuel.left < -100:\n            raise RecursionError\n",
         ("tests/test_rewrites.py",),
+    ),
+    Mutant(
+        "S6a",
+        "the index of a loop that was cut counts blocks",
+        FOLLOWERS,
+        "value = b.value(b.add(b.mul(value, blocks[loop]), inner))",
+        "value = b.value(b.add(value, inner))",
+        LAYOUT_TESTS,
+    ),
+    Mutant(
+        "S6b",
+        "a slice of channels begins inside of a block",
+        FOLLOWERS,
+        "if inside.block != block or stride != 1 or offset < 0 or offset % block or size % block:",
+        "if inside.block != block or stride != 1 or offset < 0 or size % block:",
+        LAYOUT_TESTS,
+    ),
+    Mutant(
+        "S6c",
+        "an op that wants its channels elsewhere than its neighbours gets them where they are",
+        "irees/transforms/global_opt/_layout_plan.py",
+        "if isinstance(found, Node) and self.disagrees(found):",
+        "if False:",
+        ("filecheck/transforms/global_opt/propagate_blocked_layouts.mlir",),
+    ),
+    Mutant(
+        "S6d",
+        "what a value is taken from keeps the sign of its scale",
+        "irees/transforms/global_opt/_channel_constants.py",
+        "scale = b.op(arith.NegfOp, scale) if step.op.name == arith.SubfOp.name else scale",
+        "pass",
+        ("tests/properties/test_affine_epilogues.py",),
     ),
 )

@@ -77,3 +77,28 @@ func.func @no_reshape(%x: tensor<2x4xf32>) -> tensor<8x1xf32> {
   %e = tensor.expand_shape %c [[0, 1]] output_shape [8, 1] : tensor<8xf32> into tensor<8x1xf32>
   return %e : tensor<8x1xf32>
 }
+
+// A pad loses them as well, and so does the fill that it is put into.
+// CHECK-LABEL: func.func @pad
+// CHECK:         %[[S:.*]] = tensor.collapse_shape %x {{\[\[}}0, 1], [2]] : tensor<1x?x4xf32> into tensor<?x4xf32>
+// CHECK:         %[[F:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>]
+// CHECK:         %[[P:.*]] = tensor.insert_slice %[[S]] into %[[F]][2, 1] [%n, 4] [1, 1] : tensor<?x4xf32> into tensor<9x6xf32>
+// CHECK:         tensor.expand_shape %[[P]]
+func.func @pad(%x: tensor<1x?x4xf32>, %n: index) -> tensor<1x9x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x9x6xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<1x9x6xf32>) {
+  ^bb0(%o: f32):
+    linalg.yield %zero : f32
+  } -> tensor<1x9x6xf32>
+  %p = tensor.insert_slice %x into %f[0, 2, 1] [1, %n, 4] [1, 1, 1] : tensor<1x?x4xf32> into tensor<1x9x6xf32>
+  return %p : tensor<1x9x6xf32>
+}
+
+// What is not a fill may be updated in place.
+// CHECK-LABEL: func.func @no_update
+// CHECK-NEXT:    tensor.insert_slice
+func.func @no_update(%x: tensor<1x3x4xf32>, %c: tensor<1x9x6xf32>) -> tensor<1x9x6xf32> {
+  %p = tensor.insert_slice %x into %c[0, 2, 1] [1, 3, 4] [1, 1, 1] : tensor<1x3x4xf32> into tensor<1x9x6xf32>
+  return %p : tensor<1x9x6xf32>
+}

@@ -141,3 +141,17 @@ func.func @no_small_filter(%x: tensor<1x5x5xf32>, %o: tensor<8x5x5xf32>) -> tens
     }
   }
 #-}
+
+// A filter in blocks of channels lies in panels.
+// CHECK-LABEL: func.func @no_blocks
+// CHECK:         ins(%x, %w : tensor<2x8x8x4xf32>, tensor<2x2x4x4xf32>)
+func.func @no_blocks(%x: tensor<2x8x8x4xf32>, %o: tensor<2x8x8x4xf32>) -> tensor<2x8x8x4xf32> {
+  %w = arith.constant dense_resource<v> : tensor<2x2x4x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, i, j, d, k, l) -> (k, i, j, l)>, affine_map<(c, i, j, d, k, l) -> (c, k, l, d)>, affine_map<(c, i, j, d, k, l) -> (c, i, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : tensor<2x8x8x4xf32>, tensor<2x2x4x4xf32>) outs(%o : tensor<2x8x8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x8x8x4xf32>
+  return %r : tensor<2x8x8x4xf32>
+}

@@ -236,7 +236,7 @@ def follow(op: Operation, value: SSAValue, form: Form, vector_bytes: int) -> Nod
         case tensor.CastOp():
             return follow_cast(op, form)
         case _:
-            return f"{op.name} is none that could"
+            return "it takes nothing else"
 
 
 def follow_generic(

@@ -11,7 +11,7 @@ saves time. What is cheapest is a minimum cut, in units of one floating-point op
     another op that writes channels and is not in blocks        1 for each element
 
 The last only settles ties: a conversion comes as late as it can. So a convolution by itself is
-left alone where it does fewer than COPY flops for each element that would be copied.
+left alone where it does fewer than COPY_FLOPS for each element that would be copied.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from irees.transforms.global_opt._layout_followers import (
 )
 from irees.transforms.global_opt._minimum_cut import NEVER, Network
 
-COPY = 256
+COPY_FLOPS = 256
 """
 Flops in the time that it takes to copy one element into another order.
 
@@ -53,15 +53,16 @@ class Plan:
     """What may run in blocks, in what form each value would be, and what cannot follow."""
 
     vector_bytes: int
+    copy_flops: int = COPY_FLOPS
     nodes: dict[Operation, Node] = field(default_factory=dict[Operation, Node])
     forms: dict[SSAValue, Form] = field(default_factory=dict[SSAValue, Form])
     refused: dict[Operation, str] = field(default_factory=dict[Operation, str])
     """Why each op that touches a value with a form has to have it as it was."""
 
     @staticmethod
-    def of(module: Operation, vector_bytes: int) -> Plan:
+    def of(module: Operation, vector_bytes: int, copy_flops: int = COPY_FLOPS) -> Plan:
         """Everything that convolutions reach."""
-        plan = Plan(vector_bytes)
+        plan = Plan(vector_bytes, copy_flops)
         for op in module.walk():
             if isinstance(op, linalg.GenericOp) and op.res and is_contraction(op):
                 plan.begin(op)
@@ -117,9 +118,9 @@ class Plan:
             network.connect(source, op, gain)
             filters = [v for v, f in node.sides() if v not in self.forms]
             copied = sum(elements(v) for v, f in node.sides() if v in filters and _copied(v, f))
-            network.connect(op, sink, COPY * copied)
+            network.connect(op, sink, self.copy_flops * copied)
         for value, form in self.forms.items():
-            cost = COPY * elements(value)
+            cost = self.copy_flops * elements(value)
             maker = value.owner if value.owner in self.nodes else None
             readers = [o if self.reads_in(o, value, form) else sink for o in users(value)]
             # Unpacked once if it is made in blocks and some reader is not, and the reverse.
@@ -138,6 +139,16 @@ class Plan:
         return node is not None and all(
             f == form for v, f in zip(op.operands, node.operands, strict=True) if v is value
         )
+
+    def convolutions_left(self, chosen: set[Operation]) -> dict[Operation, str]:
+        """Why each convolution that is not in blocks is not."""
+        left = {
+            op: why
+            for op, why in self.refused.items()
+            if isinstance(op, linalg.GenericOp) and convolution(op) is not None
+        }
+        dear = [op for op, node in self.nodes.items() if node.flops and op not in chosen]
+        return left | dict.fromkeys(dear, "copies would cost more than blocks gain")
 
 
 def _copied(value: SSAValue, form: Form) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
+from itertools import pairwise
 
 NEVER = 1 << 62
 """The capacity of an edge that must not be cut."""
@@ -69,7 +70,7 @@ class Network:
                 rest[path[-1]].pop()
 
     def _send(self, path: list[Hashable]) -> None:
-        edges = list(zip(path, path[1:], strict=False))
+        edges = list(pairwise(path))
         amount = min(self.left[tail][head] for tail, head in edges)
         for tail, head in edges:
             self.left[tail][head] -= amount

@@ -47,7 +47,7 @@ from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt._blocked_forms import Form, after, costs_nothing, in_form
 from irees.transforms.global_opt._layout_followers import Node
-from irees.transforms.global_opt._layout_plan import Plan, users
+from irees.transforms.global_opt._layout_plan import COPY_FLOPS, Plan, users
 from irees.transforms.utils.shapes import constant_value, dims
 
 NAME = "irees-propagate-blocked-layouts"
@@ -84,6 +84,8 @@ class Blocks:
             if form is not None:
                 self.made[old, form] = made
         self.replaced.append((node, new))
+        if node.flops:
+            remark("passed", NAME, new, f"writes {new.results[0].type}, channels in blocks")
 
     def finish(self) -> None:
         """Whoever still reads a replaced value gets it as it was; old ops go, the last first."""
@@ -102,17 +104,19 @@ class Blocks:
             if not isinstance(use.operation, tensor.DimOp):
                 continue
             number = constant_value(use.operation.index)
-            if number is None or number == form.channel:
+            if number is None:
                 continue
             b = after(made)
-            size = b.value(dims(made, b)[form.order.index((number, False))])
-            Rewriter.replace_op(use.operation, [], [size])
+            sizes = dict(zip(form.order, dims(made, b), strict=True))
+            sizes[form.channel, False] = old.type.get_shape()[form.channel]  # pyright: ignore
+            Rewriter.replace_op(use.operation, [], [b.value(sizes[number, False])])
 
     def _unpack(self, old: OpResult, made: SSAValue, form: Form) -> None:
         if not costs_nothing(old, form):
             reader = users(old)[0] if users(old) else old.op
-            why = self.plan.refused.get(reader, "a copy costs less than to follow")
-            remark("missed", NAME, reader, f"{old.type} is taken out of its blocks: {why}")
+            why = self.plan.refused.get(reader, "that costs less than to follow")
+            text = f"{old.type} is taken out of its blocks for {reader.name}: {why}"
+            remark("missed", NAME, reader, text)
         old.replace_all_uses_with(form.unpack(made, old.type, after(made)))
 
 
@@ -128,14 +132,15 @@ class PropagateBlockedLayoutsPass(ModulePass):
     name = "irees-propagate-blocked-layouts"
 
     vector_bytes: int = 64
+    copy_flops: int = COPY_FLOPS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Resources are printed by the builtin dialect, which text without a module does not load.
         ctx.get_optional_op(ModuleOp.name)
-        plan = Plan.of(op, self.vector_bytes)
-        for refused, why in plan.refused.items():
-            remark("missed", NAME, refused, f"{refused.name} does not follow: {why}")
+        plan = Plan.of(op, self.vector_bytes, self.copy_flops)
         chosen, blocks = plan.choose(), Blocks(plan)
+        for convolution, why in plan.convolutions_left(chosen).items():
+            remark("missed", NAME, convolution, f"a convolution stays as it was: {why}")
         for inner in list(op.walk()):
             if inner in chosen and may_rewrite(NAME, inner, f"blocks for {inner.name}"):
                 blocks.replace(plan.nodes[inner])
