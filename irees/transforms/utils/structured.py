@@ -139,6 +139,12 @@ def is_background(op: Operation) -> bool:
     )
 
 
+def is_zero_fill(op: linalg.GenericOp) -> bool:
+    """Whether an op only writes +0 to every element of its one output."""
+    constant = filled_value(op)
+    return constant is not None and is_zero(constant)
+
+
 def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) -> Size:
     """An affine expression computed from the values of its dims (all non-negative)."""
     if isinstance(expr, AffineConstantExpr):

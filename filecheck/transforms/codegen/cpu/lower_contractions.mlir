@@ -156,9 +156,9 @@ func.func @no_f16(%a: memref<16x64xf16>, %b: memref<64x16xf16>, %c: memref<16x16
 // CHECK-NOT:     memref.alloc()
 // CHECK-NOT:     linalg.generic
 // CHECK:         %[[ZERO:.*]] = vector.broadcast %{{.*}} : f32 to vector<8xf32>
-// CHECK:         %[[SUMS:[0-9]+]], {{.*}} = scf.for %{{.*}} iter_args(%{{.*}} = %[[ZERO]],
+// CHECK:         scf.for %{{.*}} iter_args(%{{.*}} = %[[ZERO]],
 // CHECK:         %[[BIAS:.*]] = vector.load %{{.*}} vector<8xf32>
-// CHECK-NEXT:    %[[SUM:.*]] = arith.addf %[[SUMS]], %[[BIAS]] : vector<8xf32>
+// CHECK:         %[[SUM:.*]] = arith.addf %{{.*}}, %[[BIAS]] : vector<8xf32>
 // CHECK-NEXT:    vector.store %[[SUM]]
 // CHECK:         func.return
 func.func @blocked(%x: memref<2x6x6x8xf32>, %w: memref<2x2x8x8xf32>, %b: memref<2x8xf32>, %d: memref<2x6x6x8xf32>) {
