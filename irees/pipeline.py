@@ -87,6 +87,11 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 # Rounds otherwise: a product in a weight, and a sum in another order.
                 a("fold-affine-epilogues", scale=not strict),
                 *([] if strict else [blocked_layouts]),
+                *(
+                    []
+                    if strict
+                    else [a("convert-conv2d-to-winograd", vector_bytes=target.vector_bytes)]
+                ),
                 a(
                     "pack-constant-operands",
                     vector_bytes=target.vector_bytes,
@@ -155,7 +160,8 @@ OPTIONAL = frozenset(
     irees-erase-unused-results irees-raise-special-ops irees-optimize-int-arithmetic
     canonicalize cse
     irees-fold-unit-extent-dims irees-fold-constants irees-fuse-elementwise-ops
-    irees-fold-affine-epilogues irees-propagate-blocked-layouts irees-pack-constant-operands
+    irees-fold-affine-epilogues irees-propagate-blocked-layouts
+    irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-lower-contractions
     """.split()
 )

@@ -92,8 +92,9 @@ def constant_sides(op: linalg.GenericOp, parts: MultiplyAdd) -> list[Side]:
         if not all(isinstance(e, AffineDimExpr) for e in exprs):
             continue
         contiguous = isinstance(last, AffineDimExpr) and last.position in own
-        # What `irees-propagate-blocked-layouts` laid out [N/NR, K.., NR] stays.
-        if contiguous and exprs[-1] == last and exprs[0].used_dims() <= {*own} - {last.position}:
+        # What `irees-propagate-blocked-layouts` laid out [batch.., N/NR, K.., NR] stays.
+        inner = [e for e in exprs if not e.used_dims() <= {*found.batch}]
+        if contiguous and exprs[-1] == last and inner[0].used_dims() <= {*own} - {last.position}:
             continue
         if contiguous:
             sides.append(Side(position, last.position, rows, True))
