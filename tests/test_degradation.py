@@ -198,11 +198,51 @@ def layers_are_right(program) -> bool:
     return np.array_equal(program(x), 28 * 36 * 36 * w[None])
 
 
+PIXELS = """
+#point = affine_map<(c, h, w) -> (c, h, w)>
+#channel = affine_map<(c, h, w) -> (c)>
+func.func @pixels(%x: tensor<3x8x8xf32>) -> tensor<16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<WEIGHT> : tensor<16x3x3x3xf32>
+  %k = arith.constant dense<SCALE> : tensor<16xf32>
+  %e = tensor.empty() : tensor<16x6x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<16x6x6xf32>) -> tensor<16x6x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<3x8x8xf32>, tensor<16x3x3x3xf32>) outs(%f : tensor<16x6x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<16x6x6xf32>
+  %v = tensor.empty() : tensor<16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%v : tensor<16xf32>) -> tensor<16xf32>
+  %m = linalg.generic {indexing_maps = [#point, #channel, #channel], iterator_types = ["parallel", "reduction", "reduction"]} ins(%r, %k : tensor<16x6x6xf32>, tensor<16xf32>) outs(%i : tensor<16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.maximumf %p, %zero : f32
+    %s = arith.addf %c, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<16xf32>
+  return %m : tensor<16xf32>
+}
+"""
+FILTER = np.arange(16 * 27, dtype=np.float32).reshape(16, 3, 3, 3) % 5 - 2
+SCALE = np.arange(16, dtype=np.float32) % 3 - 1
+PIXELS = PIXELS.replace("WEIGHT", str(FILTER.tolist())).replace("SCALE", str(SCALE.tolist()))
+
+
+def pixels_are_right(program) -> bool:
+    x = np.arange(3 * 64, dtype=np.float32).reshape(3, 8, 8) % 7
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+    wanted = np.einsum("khwyx,ckyx->chw", windows, FILTER) * SCALE[:, None, None]
+    return np.array_equal(program(x), np.maximum(wanted, 0).sum((1, 2)))
+
+
 PROGRAMS = {
     "several kernels": (TEXT, is_right),
     "integers": (INTEGERS, integers_are_right),
     "topk": (TOPK, topk_is_right),
     "layers": (LAYERS, layers_are_right),
+    "pixels": (PIXELS, pixels_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

@@ -210,12 +210,7 @@ def _moved(
 def costs_nothing(value: SSAValue, form: Form) -> bool:
     """Whether a value gets into a form without being copied when the program runs."""
     made_anywhere = isinstance(value.owner, arith.ConstantOp | tensor.EmptyOp)
-    return made_anywhere or is_fill(value) or form.is_free(value.type)
-
-
-def is_fill(value: SSAValue) -> bool:
-    """Whether a value is a number everywhere."""
-    return not isinstance(value.owner, Block) and is_background(value.owner)
+    return made_anywhere or is_background(value.owner) or form.is_free(value.type)
 
 
 def elements(value: SSAValue) -> int:
@@ -241,7 +236,7 @@ def in_form(value: SSAValue, form: Form) -> SSAValue:
     if isinstance(owner, tensor.EmptyOp):
         sizes = list(owner.dynamic_sizes)
         return b.insert(tensor.EmptyOp(sizes, form.type_of(value.type))).results[0]
-    if not is_fill(value):
+    if not is_background(owner):
         return form.pack(value, b)
     assert isinstance(owner, linalg.GenericOp)
     rank = len(form.order)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
+from xdsl.dialects.builtin import I64, DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -299,7 +299,7 @@ def follow_slice(
     block = outside.block
     if inside.block != block or stride != 1 or offset < 0 or offset % block or size % block:
         return "it cuts blocks"
-    named = {
+    named: dict[str, Attribute] = {
         "static_offsets": _with(op.static_offsets, dim, offset // block, 0),
         "static_sizes": _with(op.static_sizes, dim, size // block, block),
         "static_strides": _with(op.static_strides, dim, 1, 1),
@@ -350,9 +350,9 @@ def _group_of(groups: Sequence[Sequence[int]], dim: int) -> int:
     return next(i for i, group in enumerate(groups) if dim in group)
 
 
-def _with(values: DenseArrayBase, dim: int, value: int, last: int) -> DenseArrayBase:
+def _with(values: DenseArrayBase[I64], dim: int, value: int, last: int) -> DenseArrayBase[I64]:
     """A list of numbers with another one at a place, and one more at the end."""
-    numbers = [int(v) for v in values.get_values()]
+    numbers = list(values.get_values())
     return DenseArrayBase.from_list(i64, [*numbers[:dim], value, *numbers[dim + 1 :], last])
 
 

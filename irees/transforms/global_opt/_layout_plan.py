@@ -116,9 +116,9 @@ class Plan:
             made = [v for v, f in zip(op.results, node.results, strict=True) if f is not None]
             gain = node.flops or sum(elements(v) for v in made if v in self.forms)
             network.connect(source, op, gain)
-            filters = [v for v, f in node.sides() if v not in self.forms]
-            copied = sum(elements(v) for v, f in node.sides() if v in filters and _copied(v, f))
-            network.connect(op, sink, self.copy_flops * copied)
+            # What nobody shares: a filter that is no constant.
+            own = [v for v, f in node.sides() if v not in self.forms and not costs_nothing(v, f)]
+            network.connect(op, sink, self.copy_flops * sum(elements(v) for v in own))
         for value, form in self.forms.items():
             cost = self.copy_flops * elements(value)
             maker = value.owner if value.owner in self.nodes else None
@@ -149,10 +149,6 @@ class Plan:
         }
         dear = [op for op, node in self.nodes.items() if node.flops and op not in chosen]
         return left | dict.fromkeys(dear, "copies would cost more than blocks gain")
-
-
-def _copied(value: SSAValue, form: Form) -> bool:
-    return not costs_nothing(value, form)
 
 
 def users(value: SSAValue) -> list[Operation]:

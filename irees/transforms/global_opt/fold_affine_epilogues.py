@@ -19,7 +19,8 @@ chains, what depends on such constants only is computed here.
 Left alone: contractions with other readers, without a constant operand that has the channel, or
 that start from anything but +0; elements that are not f32 or f64; and filters that would not be
 finite. Products are rounded elsewhere and a zero may get another sign, so for `fp=strict` the
-pipeline sets `scale=false`, which leaves the exact half. ONNX Runtime: `ConvBNFusion`, `ConvMulFusion`; PyTorch: `fuse_conv_bn_eval`.
+pipeline sets `scale=false`, which leaves the exact half. ONNX Runtime: `ConvBNFusion`,
+`ConvMulFusion`; PyTorch: `fuse_conv_bn_eval`.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def tidied(op: linalg.GenericOp) -> linalg.GenericOp:
 
 @dataclass(frozen=True)
 class FoldAffineEpiloguesPass(ModulePass):
-    """Scales that follow contractions go into their weights, if `scale`; what is known is folded."""
+    """What is known is folded; if `scale`, scales after contractions go into their weights."""
 
     name = "irees-fold-affine-epilogues"
 

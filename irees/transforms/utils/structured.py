@@ -127,7 +127,7 @@ def is_zero(constant: arith.ConstantOp) -> bool:
     return data == 0 and str(data) != "-0.0"
 
 
-def is_background(op: Operation) -> bool:
+def is_background(op: Operation | Block) -> bool:
     """Whether an op makes a tensor out of scalars and indices only, as a fill does."""
     return (
         isinstance(op, linalg.GenericOp)
