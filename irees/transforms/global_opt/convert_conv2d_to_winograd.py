@@ -357,6 +357,7 @@ class ConvertConv2dToWinogradPass(ModulePass):
     name = NAME
 
     vector_bytes: int = 64
+    least_gain: float = GAIN
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ctx.get_optional_op(ModuleOp.name)
@@ -366,7 +367,7 @@ class ConvertConv2dToWinogradPass(ModulePass):
             if conv is None:
                 continue
             found = gain(conv, lanes)
-            if found < GAIN:
+            if found < self.least_gain:
                 remark("missed", NAME, inner, f"tiles take {1 / found:.2f} of the cycles")
                 continue
             if not may_rewrite(NAME, inner, "convert of linalg.generic"):
