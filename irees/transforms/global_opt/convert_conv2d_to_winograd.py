@@ -228,8 +228,8 @@ def transform_filter(conv: Convolution, b: TensorBuilder) -> SSAValue:
     ]
     g = np.array(MATRICES[OUTPUTS, WINDOW - OUTPUTS + 1]["filter"])
     rest = np.moveaxis(weights.astype(np.float64), axes, (0, 1))
-    result = np.einsum("ia,jb,ab...->ij...", g, g, rest, optimize=True).astype(np.float32)
-    array = np.ascontiguousarray(result)
+    tall = np.tensordot(g, rest, (1, 0))
+    array = np.ascontiguousarray(np.moveaxis(np.tensordot(g, tall, (1, 1)), 0, 1), np.float32)
     return b.insert(constant_of(array, TensorType(f32, array.shape))).results[0]
 
 
