@@ -96,9 +96,11 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "dispatch-creation",
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
+                a("annotate-dispatches"),
                 a("form-dispatch-regions", one_tile_loop=True),
                 a("outline-dispatch-regions"),
                 a("deduplicate-executables"),
+                a("annotate-dispatches"),
                 *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
             ),
             TENSORS | {"flow", "iree_tensor_ext"},

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,11 +15,15 @@ from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
     IndexType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     ShapedType,
     StringAttr,
+    VectorType,
     i8,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -28,6 +33,7 @@ from irees.backends.c import emit
 from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import vector_typedef
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.resources import constant_array
 from irees.dialects.signature import unsigned_results
 from irees.dialects.stream import CmdDispatchOp
@@ -147,9 +153,51 @@ def _kernel_record(
         for function in functions
         for op in function.walk()
     )
-    text = executable.attributes.get("summary")
-    summary = text.data if isinstance(text, StringAttr) else ""
-    return {"name": name, "symbol": unit.kernels[name], "calls": calls, "summary": summary}
+    return {
+        "name": name,
+        "symbol": unit.kernels[name],
+        "calls": calls,
+        "summary": _text(executable, "summary"),
+        "key": _text(executable, "key"),
+        "configs": _configs(executable),
+        "vector": widest_vector(executable),
+        **_work(executable),
+    }
+
+
+def _text(op: Operation, name: str) -> str:
+    attribute = op.attributes.get(name)
+    return attribute.data if isinstance(attribute, StringAttr) else ""
+
+
+def _work(op: Operation) -> dict[str, int | None]:
+    """Flops and bytes that `irees-annotate-dispatches` wrote down, None where unknown."""
+    work = op.attributes.get("work")
+    known = work.data if isinstance(work, DictionaryAttr) else {}
+    numbers = {name: known.get(name) for name in ("flops", "bytes")}
+    return {k: n.value.data if isinstance(n, IntegerAttr) else None for k, n in numbers.items()}
+
+
+def _configs(executable: ExecutableOp) -> list[dict[str, Any]]:
+    """The lowering config of each structured op of a kernel, in order."""
+    configs = executable.attributes.get("configs")
+    if not isinstance(configs, ArrayAttr):
+        return []
+    return [c.as_data() for c in configs if isinstance(c, LoweringConfigAttr)]
+
+
+def widest_vector(executable: ExecutableOp) -> str | None:
+    """The vector type with the most bytes in a kernel, as `16xf32`, or None without any."""
+    best, best_bits = None, 0
+    for op in executable.walk():
+        for kind in (v.type for v in (*op.results, *op.operands)):
+            if not isinstance(kind, VectorType):
+                continue
+            bits = prod(kind.get_shape()) * getattr(kind.element_type, "bitwidth", 0)
+            if bits > best_bits:
+                sizes = "x".join(map(str, kind.get_shape()))
+                best, best_bits = f"{sizes}x{kind.element_type}", bits
+    return best
 
 
 def arena_bytes(function: func.FuncOp) -> int | None:
@@ -175,6 +223,7 @@ def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
         "args": [_spec(t) for t in function.function_type.inputs],
         "results": results,
         "equal_dims": equal_dims(function),
+        **_work(function),
     }
 
 

@@ -20,7 +20,7 @@ def test_every_chain_is_computed(chains):
 def test_the_rate_does_not_depend_on_the_number_of_chains():
     """One chain in twelve that the compiler drops would be 9 %; a busy machine may be noisy."""
     meters = [PeakMeter(chains=chains) for chains in (10, 11, 12)]
-    for attempt in range(4):
+    for _ in range(4):
         rates = [[m.gflops(1, 100_000) for m in meters] for _ in range(15)]
         ten, eleven, twelve = (statistics.median(column) for column in zip(*rates, strict=True))
         if max(ten, eleven, twelve) < 1.06 * min(ten, eleven, twelve):

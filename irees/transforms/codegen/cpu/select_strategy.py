@@ -22,7 +22,7 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
@@ -187,8 +187,20 @@ def _column_tile(
     return 0 if tile >= size else tile
 
 
-def configure(function: func.FuncOp, machine: Machine) -> None:
-    """Writes the config of every op of one kernel."""
+def tuned_tiles(group: Group, tiles: list[int]) -> list[int]:
+    """The tiles of a group's classes that its first op was given, or else the chosen ones."""
+    given = LoweringConfigAttr.on(group.members[0].op).ints("workgroup")
+    if given is None or len(given) != len(group.members[0].kinds):
+        return tiles
+    return [given[group_class[0]] for group_class in group.classes]
+
+
+def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
+    """
+    Writes the config of every op of one kernel, and returns all in order.
+
+    Tiles and a register block that an op has already (`irees-apply-tuning`) stay as they are.
+    """
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
     for number, group in enumerate(groups_of(ops, enough=4 * machine.threads)):
         heavy = next(
@@ -204,14 +216,16 @@ def configure(function: func.FuncOp, machine: Machine) -> None:
             tiles = chunk_tiles(group)
         else:
             tiles, block = contraction_config(group, heavy, machine)
+        tiles = tuned_tiles(group, tiles)
         for position, member in enumerate(group.members):
             workgroup = [0] * len(member.kinds)
             for group_class, tile in zip(group.classes, tiles, strict=True):
                 workgroup[group_class[position]] = tile
             entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
             if position == heavy and block is not None:
-                entries["block"] = block
+                entries["block"] = LoweringConfigAttr.on(member.op).ints("block") or block
             member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
+    return [LoweringConfigAttr.on(op) for op in ops]
 
 
 @dataclass(frozen=True)
@@ -228,4 +242,5 @@ class SelectStrategyPass(ModulePass):
         machine = Machine(self.threads, self.vector_bytes, self.registers)
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
-                configure(function, machine)
+                # Tiling takes the configs off the ops; reports read them here.
+                executable.attributes["configs"] = ArrayAttr(configure(function, machine))
