@@ -82,7 +82,7 @@ class LoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
         return tuple(v.value.data for v in value.data if isinstance(v, IntegerAttr))
 
     def as_data(self) -> dict[str, Any]:
-        """The entries as plain numbers and lists; `LoweringConfigAttr.of(**data)` makes it again."""
+        """The entries as numbers and lists; `LoweringConfigAttr.of(**data)` makes it again."""
         found: dict[str, Any] = {}
         for key in self.entries.data:
             numbers = self.ints(key)

@@ -92,7 +92,8 @@ static int64_t together(job *jobs, int32_t threads) {
   return end - begin;
 }
 
-EXPORT int64_t fma_ns(int32_t threads, int64_t steps, const float *starts, float a, float b, float *sum) {
+EXPORT int64_t fma_ns(int32_t threads, int64_t steps, const float *starts, float a, float b,
+                      float *sum) {
   job jobs[64] = {0};
   for (int i = 0; i < threads && i < 64; i++)
     jobs[i] = (job){.steps = steps, .starts = starts, .a = a, .b = b};

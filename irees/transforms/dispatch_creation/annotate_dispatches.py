@@ -38,7 +38,8 @@ def annotate(function: func.FuncOp, owner: Operation) -> None:
         return
     known = {"flops": work.flops, "bytes": work.bytes}
     entries = {name: IntegerAttr(n, i64) for name, n in known.items() if n is not None}
-    owner.attributes["work"] = DictionaryAttr(entries)
+    if entries:
+        owner.attributes["work"] = DictionaryAttr(entries)
 
 
 @dataclass(frozen=True)
