@@ -66,12 +66,18 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     target = target_of(options)
     sources = emit_program(module)
     sources.manifest["remarks"] = [str(remark) for remark in remarks]
+    for kernel in sources.manifest["kernels"]:
+        # Equal dispatches were merged, so one kernel may say the same of several ops.
+        said = (f"{r.pass_name}: {r.text}" for r in remarks if r.dispatch == kernel["name"])
+        kernel["remarks"] = list(dict.fromkeys(said))
     library = compile_library(
         sources.texts, target=target, fp=options.fp, opt_level=options.opt_level
     )
     sources.manifest["target"] = target_record(target)
     if isinstance(options.trace_dispatch_tensors, str):
         sources.manifest["trace_directory"] = options.trace_dispatch_tensors
+    if options.time_dispatches:
+        sources.manifest["time_dispatches"] = True
     return Built(library, sources.manifest, sources.texts, sources.constants, {})
 
 

@@ -24,7 +24,8 @@ class Options:
     `irees.pipeline.OPTIONAL` lists can be. `rewrite_limit` is how many rewrites those passes apply
     at most, all together: a bisection over it finds the one that breaks a program.
     `trace_dispatch_tensors` shows what goes into each dispatch and comes out of it, on standard
-    error or, if it is a path, as .npy files in that folder.
+    error or, if it is a path, as .npy files in that folder. `time_dispatches` notes when each
+    dispatch begins and ends, for `Program.explain`; a program without it has no trace of it.
     """
 
     target: str | Target = "cpu"
@@ -33,6 +34,7 @@ class Options:
     disable_pass: tuple[str, ...] = ()
     rewrite_limit: int | None = None
     trace_dispatch_tensors: bool | str = False
+    time_dispatches: bool = False
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -48,6 +50,14 @@ class Options:
         if not isinstance(folder, bool | str) or folder == "":
             raise ArgumentError(
                 f"trace_dispatch_tensors is {folder!r}, but must be True, False or a folder"
+            )
+        if not isinstance(self.time_dispatches, bool):
+            raise ArgumentError(f"time_dispatches is {self.time_dispatches!r}, but must be a bool")
+        if self.time_dispatches and (folder or self.target == "reference"):
+            other = "trace_dispatch_tensors" if folder else "target=reference"
+            raise ArgumentError(
+                f"time_dispatches and {other} exclude each other",
+                hint="compile the program twice",
             )
         limit = self.rewrite_limit
         if limit is not None and (not isinstance(limit, int) or limit < 0):

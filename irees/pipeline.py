@@ -102,6 +102,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("deduplicate-executables"),
                 a("annotate-dispatches"),
                 *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
+                *([a("trace-dispatch-tensors", tensors=False)] if options.time_dispatches else []),
             ),
             TENSORS | {"flow", "iree_tensor_ext"},
         ),

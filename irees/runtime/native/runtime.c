@@ -409,6 +409,30 @@ EXPORT void irees_rt_set_threads(int32_t threads, int32_t cores) {
   atomic_store(&pool.threads, threads);
 }
 
+/* The trace of programs that time their dispatches: pairs of a number and a time, as many as fit
+   into what the calling thread gave. The count goes on, so that it knows what did not fit. */
+static _Thread_local struct {
+  int64_t *log;
+  int64_t capacity, count;
+} times;
+
+EXPORT void irees_rt_time_to(int64_t *log, int64_t capacity) {
+  times.log = log;
+  times.capacity = capacity;
+  times.count = 0;
+}
+
+EXPORT int64_t irees_rt_times(void) { return times.count; }
+
+EXPORT void irees_rt_time(int32_t trace, void *const *values, const int64_t *dims) {
+  (void)values, (void)dims;
+  if (times.count < times.capacity) {
+    times.log[2 * times.count] = trace;
+    times.log[2 * times.count + 1] = now_ns();
+  }
+  times.count++;
+}
+
 EXPORT int32_t irees_rt_threads(void) { return atomic_load(&pool.threads); }
 
 EXPORT void irees_rt_free(void *pointer) { rt_free(pointer); }
