@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,8 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
         sources.manifest["trace_directory"] = options.trace_dispatch_tensors
     if options.time_dispatches:
         sources.manifest["time_dispatches"] = True
+    if options.tuning:
+        sources.manifest["tuning"] = json.loads(str(options.tuning))
     return Built(library, sources.manifest, sources.texts, sources.constants, {})
 
 

@@ -5,6 +5,8 @@ command line. Nothing else configures the compiler.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -12,6 +14,33 @@ from irees.errors import ArgumentError
 from irees.target import Target
 
 FloatMode = Literal["default", "strict"]
+
+
+def canonical_tuning(tuning: Any) -> str | None:
+    """A tuning, a mapping or JSON, as sorted JSON; None for one without entries."""
+    try:
+        data = json.loads(tuning) if isinstance(tuning, str) else dict(tuning or {})
+    except (TypeError, ValueError):
+        data = None
+    if not isinstance(data, dict) or not all(map(_is_configs, data.values())):
+        raise ArgumentError(
+            "tuning must map keys of dispatches to lists of lowering configs",
+            hint='take what irees.tune found, as in {"1f0c...": [{"workgroup": [64, 0]}]}',
+        )
+    return json.dumps(data, sort_keys=True) if data else None
+
+
+def _is_configs(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(config, dict)
+        and config.keys() <= {"workgroup", "block"}
+        and all(isinstance(sizes, list) and all(map(_is_size, sizes)) for sizes in config.values())
+        for config in value
+    )
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
 
 
 @dataclass(frozen=True)
@@ -26,6 +55,8 @@ class Options:
     `trace_dispatch_tensors` shows what goes into each dispatch and comes out of it, on standard
     error or, if it is a path, as .npy files in that folder. `time_dispatches` notes when each
     dispatch begins and ends, for `Program.explain`; a program without it has no trace of it.
+    `tuning` maps keys of dispatches to lowering configs, one per structured op, as `irees.tune`
+    finds them: `{"1f0c...": [{"workgroup": [64, 0]}, {}]}`; it is kept as JSON.
     """
 
     target: str | Target = "cpu"
@@ -35,6 +66,7 @@ class Options:
     rewrite_limit: int | None = None
     trace_dispatch_tensors: bool | str = False
     time_dispatches: bool = False
+    tuning: str | Mapping[str, Any] | None = None
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -66,6 +98,7 @@ class Options:
                 hint="0 leaves out every optional rewrite, None sets no limit",
             )
         object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
+        object.__setattr__(self, "tuning", canonical_tuning(self.tuning))
 
     @staticmethod
     def make(**options: Any) -> Options:

@@ -121,6 +121,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "each executable becomes loops over vectors and scalars",
             (
                 a("bufferize-dispatch"),
+                *([a("apply-tuning", tuning=options.tuning)] if options.tuning else []),
                 a(
                     "select-strategy",
                     threads=target.threads,

@@ -75,12 +75,14 @@ def _groups(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Per tile loop: its strategy, the tile of each loop of its main op, its register block."""
     found: dict[int, dict[str, Any]] = {}
     for config in configs:
+        sizes = list(config.get("sizes") or ())
         tiles, block = list(config.get("workgroup") or ()), config.get("block")
         group = found.setdefault(config.get("group", 0), {"strategy": "", "tiles": []})
         if block is not None:
-            group |= {"strategy": "contraction", "tiles": tiles, "block": list(block)}
+            group |= {"strategy": "contraction", "tiles": tiles, "sizes": sizes}
+            group["block"] = list(block)
         elif "block" not in group and len(tiles) >= len(group["tiles"]):
-            group["tiles"] = tiles
+            group |= {"tiles": tiles, "sizes": sizes}
     for group in found.values():
         if not group["strategy"]:
             group["strategy"] = "tiles" if any(group["tiles"]) else "whole"

@@ -220,6 +220,11 @@ class Program:
         sizes = {"constant_bytes": sum(data.nbytes for data in self.constants.values())}
         return sizes | dict(self.manifest.get("memory") or {})
 
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """The tuned lowering configs that it was compiled with: `irees.compile(tuning=...)`."""
+        return dict(self.manifest.get("tuning") or {})
+
     def trace_to(self, directory: str | Path | None) -> None:
         """
         Saves what dispatches show in a folder, or prints it where that is None.

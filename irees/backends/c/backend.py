@@ -160,6 +160,7 @@ def _kernel_record(
         "summary": _text(executable, "summary"),
         "key": _text(executable, "key"),
         "configs": _configs(executable),
+        "tuned": "tuned" in executable.attributes,
         "vector": widest_vector(executable),
         **_work(executable),
     }

@@ -24,6 +24,7 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 
@@ -38,6 +39,7 @@ from irees.analysis.distribution import Group, groups_of, loops_of
 from irees.analysis.register_blocking import choose_blocking
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.transforms.codegen.cpu._tuned_configs import tuned_block, tuned_tiles
 
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
@@ -187,21 +189,14 @@ def _column_tile(
     return 0 if tile >= size else tile
 
 
-def tuned_tiles(group: Group, tiles: list[int]) -> list[int]:
-    """The tiles of a group's classes that its first op was given, or else the chosen ones."""
-    given = LoweringConfigAttr.on(group.members[0].op).ints("workgroup")
-    if given is None or len(given) != len(group.members[0].kinds):
-        return tiles
-    return [given[group_class[0]] for group_class in group.classes]
-
-
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
     """
-    Writes the config of every op of one kernel, and returns all in order.
+    Writes the config of every op of one kernel, and returns all in order, with trip counts.
 
     Tiles and a register block that an op has already (`irees-apply-tuning`) stay as they are.
     """
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
+    chosen: dict[Operation, LoweringConfigAttr] = {}
     for number, group in enumerate(groups_of(ops, enough=4 * machine.threads)):
         heavy = next(
             (
@@ -223,9 +218,11 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
                 workgroup[group_class[position]] = tile
             entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
             if position == heavy and block is not None:
-                entries["block"] = LoweringConfigAttr.on(member.op).ints("block") or block
+                entries["block"] = tuned_block(member.op, block, machine.vector_bytes // 4)
             member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
-    return [LoweringConfigAttr.on(op) for op in ops]
+            entries["sizes"] = member.sizes
+            chosen[member.op] = LoweringConfigAttr.of(**entries)
+    return [chosen[op] for op in ops]
 
 
 @dataclass(frozen=True)
