@@ -221,9 +221,12 @@ def tune(
         return interleave(left, right, ROUND_SECONDS)
 
     untuned = current = build(best)
-    end = time.perf_counter() + budget
+    begin = time.perf_counter()
     open_ = _worthwhile(untuned, function, inputs)
-    while open_ and time.perf_counter() < end:
+    rounds = 0
+    # One more round takes about as long as those before, and so does what is left to confirm.
+    while open_ and (time.perf_counter() - begin) * (rounds + 2) <= budget * max(1, rounds):
+        rounds += 1
         trial = dict(best)
         for key, rest in list(open_.items()):
             if (candidate := next(rest, None)) is None:

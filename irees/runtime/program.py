@@ -215,8 +215,12 @@ class Program:
             raise ArgumentError(f"the constant {name!r} is missing")
         return data.ctypes.data
 
-    def memory_analysis(self) -> dict[str, int]:
-        """Bytes by kind: constants, and what the planner wrote into the manifest."""
+    def memory_analysis(self) -> dict[str, Any]:
+        """
+        Bytes by kind: constants and, by function, `arena_bytes` of temporaries and `live_bytes`,
+        the most of them alive at once, which no plan can do with less than; None where they
+        depend on the arguments.
+        """
         sizes = {"constant_bytes": sum(data.nbytes for data in self.constants.values())}
         return sizes | dict(self.manifest.get("memory") or {})
 

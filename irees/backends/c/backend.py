@@ -24,11 +24,11 @@ from xdsl.dialects.builtin import (
     ShapedType,
     StringAttr,
     VectorType,
-    i8,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.target import Target as XdslTarget
 
+from irees.analysis.arena import arena_use
 from irees.backends.c import emit
 from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import vector_typedef
@@ -109,12 +109,14 @@ def emit_program(module: ModuleOp) -> Sources:
     for record in functions:
         record["constants"] = list(constants)
         record["traps"] = traps
+    arenas = {function.sym_name.data: arena_use(function) for function in public}
     manifest = {
         "functions": functions,
         "kernels": [_kernel_record(e, unit, public) for e in executables],
         "memory": {
             "constant_bytes": sum(a.nbytes for a in constants.values()),
-            "arena_bytes": {f.sym_name.data: arena_bytes(f) for f in public},
+            "arena_bytes": {name: use.bytes for name, use in arenas.items()},
+            "live_bytes": {name: use.live for name, use in arenas.items()},
         },
     }
     if unit.traces:
@@ -199,18 +201,6 @@ def widest_vector(executable: ExecutableOp) -> str | None:
                 sizes = "x".join(map(str, kind.get_shape()))
                 best, best_bits = f"{sizes}x{kind.element_type}", bits
     return best
-
-
-def arena_bytes(function: func.FuncOp) -> int | None:
-    """Bytes of temporaries of one call, None when they depend on the arguments."""
-    total = 0
-    for op in function.walk():
-        if isinstance(op, memref.AllocOp) and op.memref.type.element_type == i8:
-            size = op.memref.type.get_shape()[0] if op.memref.type.get_shape() else 1
-            if size < 0:
-                return None
-            total += size
-    return total
 
 
 def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
