@@ -80,3 +80,20 @@ def test_every_program_has_a_name_and_unknown_ones_are_refused():
     done = subprocess.run(wrong, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no program nothing" in done.stderr
+
+
+def test_the_cost_of_a_dispatch():
+    command = [sys.executable, str(BENCHMARKS / "dispatch.py"), "--count", "2000", "--repeat", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [
+        [float(cell) for cell in line.strip("| ").split("|")]
+        for line in done.stdout.splitlines()[2:]
+    ]
+    assert [row[:3] for row in rows] == [
+        [threads, groups, gap]
+        for threads, groups in ((1, 1), (2, 1), (2, 2))
+        for gap in (0, 20, 200)
+    ]
+    # One workgroup needs no other thread, and no barrier: a call.
+    assert rows[0][3] < 1
+    assert rows[3][3] < 1
