@@ -18,11 +18,12 @@ FloatMode = Literal["default", "strict"]
 
 def canonical_tuning(tuning: Any) -> str | None:
     """A tuning, a mapping or JSON, as sorted JSON; None for one without entries."""
+    data: Any = None
     try:
         data = json.loads(tuning) if isinstance(tuning, str) else dict(tuning or {})
     except (TypeError, ValueError):
-        data = None
-    if not isinstance(data, dict) or not all(map(_is_configs, data.values())):
+        pass
+    if not _is_tuning(data):
         raise ArgumentError(
             "tuning must map keys of dispatches to lists of lowering configs",
             hint='take what irees.tune found, as in {"1f0c...": [{"workgroup": [64, 0]}]}',
@@ -30,12 +31,17 @@ def canonical_tuning(tuning: Any) -> str | None:
     return json.dumps(data, sort_keys=True) if data else None
 
 
-def _is_configs(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(config, dict)
-        and config.keys() <= {"workgroup", "block"}
-        and all(isinstance(sizes, list) and all(map(_is_size, sizes)) for sizes in config.values())
-        for config in value
+def _is_tuning(value: Any) -> bool:
+    return type(value) is dict and all(
+        type(configs) is list and all(map(_is_config, configs)) for configs in value.values()
+    )
+
+
+def _is_config(value: Any) -> bool:
+    return (
+        type(value) is dict
+        and value.keys() <= {"workgroup", "block"}
+        and all(type(sizes) is list and all(map(_is_size, sizes)) for sizes in value.values())
     )
 
 

@@ -58,8 +58,8 @@ def candidates(kernel: Mapping[str, Any]) -> Iterator[list[Config]]:
         groups.setdefault(config.get("group", 0), place)
     seen = [configs]
     for place in groups.values():
-        sizes = list(kernel["configs"][place].get("sizes") or ())
-        for tiles in _tilings(configs[place].get("workgroup", []), sizes):
+        sizes: list[int] = list(kernel["configs"][place].get("sizes") or ())
+        for tiles in _tilings(configs[place].get("workgroup") or list[int](), sizes):
             made = [*configs[:place], configs[place] | {"workgroup": tiles}, *configs[place + 1 :]]
             if made not in seen:
                 seen.append(made)
@@ -106,8 +106,8 @@ def _tilings(tiles: list[int], sizes: list[int]) -> Iterator[list[int]]:
 class Samples:
     """Seconds of one thing in both programs, called in turn."""
 
-    before: list[float] = field(default_factory=list)
-    after: list[float] = field(default_factory=list)
+    before: list[float] = field(default_factory=list[float])
+    after: list[float] = field(default_factory=list[float])
 
     @property
     def gain(self) -> float:
@@ -128,7 +128,8 @@ def interleave(
     seconds: float,
 ) -> dict[str, Samples]:
     """Calls both in turn for a while; each returns seconds by name."""
-    before(), after()
+    for call in (before, after):
+        call()
     found: dict[str, Samples] = {}
     end = time.perf_counter() + seconds
     pairs = 0
@@ -201,7 +202,7 @@ def tune(
     A `tuning` given is where it begins. Remarks say what was kept. Raises an IreesError as
     `compile` does, and ArgumentError for a budget that is no time or inputs that do not fit.
     """
-    if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
+    if type(budget) not in (int, float) or not budget > 0:
         raise ArgumentError(f"budget is {budget!r}, but must be a number of seconds")
     for name in ("time_dispatches", "trace_dispatch_tensors"):
         if options.pop(name, False):
@@ -301,8 +302,8 @@ def _final(
     assert isinstance(tuned, Program)
     if kept == given:
         return plain
-    calls = (_whole(program, name, inputs) for program in (plain, tuned))
-    samples = interleave(*calls, FINAL_SECONDS)[""]
+    before, after = _whole(plain, name, inputs), _whole(tuned, name, inputs)
+    samples = interleave(before, after, FINAL_SECONDS)[""]
     if samples.is_faster(*WHOLE):
         text = f"a call takes {samples.gain:.0%} of its time"
         remark("passed", "irees-tune", None, text)

@@ -14,7 +14,7 @@ from math import prod
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ComplexType, MemRefType, i8
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ def arena_use(function: func.FuncOp) -> ArenaUse:
         views = _views(arena)
         if not views:
             continue
-        size = arena.results[0].type.get_shape()[0]
-        known = known and size >= 0
-        total += size
+        room = _bytes(arena.results[0].type)
+        known = known and room is not None
+        total += room or 0
         for view in views:
             size = _bytes(view.results[0].type)
             places = _touched(view.results[0], block, position)
@@ -67,15 +67,16 @@ def _views(op: Operation) -> list[memref.ViewOp]:
     return [use.operation for use in op.memref.uses if isinstance(use.operation, memref.ViewOp)]
 
 
-def _bytes(kind: object) -> int | None:
+def _bytes(kind: Attribute) -> int | None:
     assert isinstance(kind, MemRefType)
-    element, parts = kind.element_type, 1
-    if isinstance(element, ComplexType):
-        element, parts = element.element_type, 2
-    if any(size < 0 for size in kind.get_shape()):
+    shape: tuple[int, ...] = kind.get_shape()
+    if any(size < 0 for size in shape):
         return None
-    size = max(1, -(-getattr(element, "bitwidth", 64) // 8))
-    return prod(kind.get_shape()) * parts * size
+    element: Attribute = kind.get_element_type()
+    parts = 1
+    if isinstance(element, ComplexType):
+        element, parts = element.get_element_type(), 2
+    return prod(shape) * parts * max(1, -(-int(getattr(element, "bitwidth", 64)) // 8))
 
 
 def _touched(value: SSAValue, block: Block, position: dict[Operation, int]) -> list[int]:

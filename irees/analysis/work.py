@@ -77,14 +77,14 @@ def flops_of(op: Operation) -> int | None:
 
 def bytes_of(kind: TensorType) -> int | None:
     """Bytes of a tensor, None when its size is dynamic."""
-    shape = kind.get_shape()
-    return None if any(s < 0 for s in shape) else prod(shape) * _itemsize(kind.element_type)
+    shape: tuple[int, ...] = kind.get_shape()
+    return None if any(s < 0 for s in shape) else prod(shape) * _itemsize(kind.get_element_type())
 
 
 def _itemsize(element: Attribute) -> int:
     if isinstance(element, ComplexType):
-        return 2 * _itemsize(element.element_type)
-    return max(1, -(-getattr(element, "bitwidth", 64) // 8))
+        return 2 * _itemsize(element.get_element_type())
+    return max(1, -(-int(getattr(element, "bitwidth", 64)) // 8))
 
 
 def _points(op: linalg.GenericOp, loops: range | set[int]) -> int | None:
@@ -109,8 +109,9 @@ def _roots(function: func.FuncOp) -> Iterator[SSAValue]:
 
 def _read(value: SSAValue) -> int | None:
     """Bytes of a tensor that its uses read: at most all, an element for each point of a gather."""
-    assert isinstance(value.type, TensorType)
-    whole, size = bytes_of(value.type), _itemsize(value.type.element_type)
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    whole, size = bytes_of(kind), _itemsize(kind.get_element_type())
     parts = [_read_by(use, whole, size) for use in value.uses]
     total = _sum(parts)
     if whole is None or total is None:

@@ -64,7 +64,8 @@ class DispatchTimer:
             return
         found: dict[str, float] = {}
         begun = 0
-        for number, at in log[:count].tolist():
+        events: list[list[int]] = log[:count].tolist()
+        for number, at in events:
             if self._begins[number]:
                 begun = at
             else:

@@ -74,7 +74,9 @@ def _program(arguments: argparse.Namespace) -> Program:
     if arguments.measure and not options["trace_dispatch_tensors"]:
         options["time_dispatches"] = options["target"] != "reference"
     with progress() as listener:
-        return compile(import_source(path), listener=listener, **options)
+        program = compile(import_source(path), listener=listener, **options)
+    assert isinstance(program, Program)
+    return program
 
 
 def _inputs(program: Program, arguments: argparse.Namespace) -> list[Any] | None:

@@ -176,9 +176,11 @@ def _text(op: Operation, name: str) -> str:
 def _work(op: Operation) -> dict[str, int | None]:
     """Flops and bytes that `irees-annotate-dispatches` wrote down, None where unknown."""
     work = op.attributes.get("work")
-    known = work.data if isinstance(work, DictionaryAttr) else {}
-    numbers = {name: known.get(name) for name in ("flops", "bytes")}
-    return {k: n.value.data if isinstance(n, IntegerAttr) else None for k, n in numbers.items()}
+    found: dict[str, int | None] = {}
+    for name in ("flops", "bytes"):
+        number = work.data.get(name) if isinstance(work, DictionaryAttr) else None
+        found[name] = number.value.data if isinstance(number, IntegerAttr) else None
+    return found
 
 
 def _configs(executable: ExecutableOp) -> list[dict[str, Any]]:
@@ -196,10 +198,10 @@ def widest_vector(executable: ExecutableOp) -> str | None:
         for kind in (v.type for v in (*op.results, *op.operands)):
             if not isinstance(kind, VectorType):
                 continue
-            bits = prod(kind.get_shape()) * getattr(kind.element_type, "bitwidth", 0)
+            shape, element = kind.get_shape(), kind.get_element_type()
+            bits = prod(shape) * int(getattr(element, "bitwidth", 0))
             if bits > best_bits:
-                sizes = "x".join(map(str, kind.get_shape()))
-                best, best_bits = f"{sizes}x{kind.element_type}", bits
+                best, best_bits = f"{'x'.join(map(str, shape))}x{element}", bits
     return best
 
 

@@ -151,26 +151,25 @@ def place_static(lives: list[Life]) -> int:
 
 def place_in_order(
     lives: list[Life], order: Callable[[Life], tuple[int, ...]]
-) -> tuple[int, list[Size]]:
-    """Places the temporaries by rising keys; returns the bytes of all, and the offsets."""
+) -> tuple[int, list[int]]:
+    """Places the temporaries by rising keys; returns the bytes of all, and their offsets."""
     total = 0
-    placed: list[Life] = []
-    for life in sorted(lives, key=order):
-        assert isinstance(life.size, int)
+    offsets = [0] * len(lives)
+    placed: list[int] = []
+    for number in sorted(range(len(lives)), key=lambda n: order(lives[n])):
+        size = aligned(lives[number].static_size)
         busy = sorted(
-            (other.offset, other.offset + aligned(other.size))
+            (offsets[other], offsets[other] + aligned(lives[other].static_size))
             for other in placed
-            if life.meets(other)
+            if lives[number].meets(lives[other])
         )
-        offset = 0
         for low, high in busy:
-            if offset + aligned(life.size) <= low:
+            if offsets[number] + size <= low:
                 break
-            offset = max(offset, high)
-        life.offset = offset
-        total = max(total, offset + aligned(life.size))
-        placed.append(life)
-    return total, [life.offset for life in lives]
+            offsets[number] = max(offsets[number], high)
+        total = max(total, offsets[number] + size)
+        placed.append(number)
+    return total, offsets
 
 
 def place_dynamic(lives: list[Life], start: Size, builder: IndexBuilder) -> Size:
