@@ -42,6 +42,10 @@ LEAST, SLOW, SLOW_LEAST = 5, 1.0, 2
 """Repetitions of everything, but of a call that takes longer than SLOW seconds only two."""
 
 
+LEAST_LIMIT = 20.0
+"""Seconds to get ready that every contender has."""
+
+
 def timed(call: Call) -> float:
     """Seconds of one call."""
     start = time.perf_counter()
@@ -147,6 +151,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=4.0, help="budget of one row")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds to get ready")
+    parser.add_argument("--minutes", type=float, default=43.0, help="budget of the whole run")
     parser.add_argument("--write", type=Path, help="the page; the plot lies beside it")
     parser.add_argument("--list", action="store_true", help="the names of the programs")
     options = parser.parse_args()
@@ -161,8 +166,16 @@ def main() -> None:
     cache_bytes = cpu_target().l3_bytes
     meter = PeakMeter()
     results: list[Result] = []
+    todo = options.only or programs.names()
+    end, limit = time.perf_counter() + 60 * options.minutes, options.limit
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.only or programs.names():
+        for place, name in enumerate(todo):
+            left = end - time.perf_counter()
+            if left <= 0:
+                print(f"not run, out of time: {' '.join(todo[place:])}", file=sys.stderr)
+                break
+            # A program may take three times its share to get ready, of those that are left.
+            options.limit = min(limit, max(LEAST_LIMIT, 3 * left / (len(todo) - place)))
             try:
                 for result in rows(name, Path(folder), chosen, options, meter):
                     results.append(result)
