@@ -28,7 +28,7 @@ prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 test-models: $(VENV)/.models ## real PyTorch models, exported and compared with PyTorch
 	$(PYTEST) tests/models
 
-bench: $(VENV)/.models ## time irees beside PyTorch, ONNX Runtime and IREE; writes docs/performance.md
+bench: $(VENV)/.models ## time irees beside its peers; writes docs/performance.md and its plot
 	$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/bench.py --write docs/performance.md
 

@@ -1,83 +1,49 @@
 """
-Times irees beside PyTorch, ONNX Runtime and IREE, in one run, interleaved.
+Times irees beside PyTorch, Inductor, ONNX Runtime and IREE, in one run, interleaved.
 
     python benchmarks/bench.py [--only NAME ...] [--threads 1 2] [--repeat N] [--write FILE]
 
 Every repetition runs each contender in turn, so that a change of the machine's speed falls on
-all of them, after a pause and a call that is not counted; medians and ratios are reported.
-The FMA peak is measured by a kernel of independent multiply-adds in the same run. A contender
-that is not installed, or that fails on a program, is a dash with the reason below the table.
+all of them, after a pause and a call that is not counted; then the peak of multiply-adds and of
+copies. Medians are reported. A contender that is not installed, that fails on a program or is not
+ready in time is a dash with the reason below the table. The page and its plot are written after
+each row, so that a run that is cut off leaves what it had.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
+import contextlib
 import datetime
+import gc
+import logging
 import os
 import platform
 import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
+import programs
+from contenders import CONTENDERS, Call, Open, time_limit
+from report import Result, page, plot, table
 
-import irees
-
-ROOT = Path(__file__).parents[1]
-EXPORT = ROOT.parent / "shared" / "models" / "export.py"
-MODELS = (
-    "resnet50", "mobilenet_v2", "bert_base", "gpt2", "llama_decode", "deepseek_moe",
-    "group_norm_silu", "softmax_eltwise", "two_matmul", "topk_both", "topk_indices",
-)  # fmt: skip
-SIZES = (512, 1024)
-ROWS = ((64, 4096), (1, 1 << 22))
-"""Rows to sort, and how long they are."""
+from irees.backends.c.peaks import PeakMeter
+from irees.target import cpu_target
 
 PAUSE = 0.05
 """Seconds before each contender, after which no thread pool spins any more."""
 
-QUADRATIC = 1 << 13
-"""Longer rows are not given to IREE, whose sort takes time that grows with their square."""
-
-PEAK = """
-#include <stdint.h>
-typedef float v __attribute__((vector_size(%d)));
-__attribute__((visibility("default"))) float peak(int64_t n) {
-  v x[12], a = {0}, b = {0};
-  for (int i = 0; i < 12; i++) x[i] = (v){0} + (float)i;
-  a += 0.999f; b += 0.001f;
-  for (int64_t k = 0; k < n; k++)
-    for (int i = 0; i < 12; i++) x[i] = x[i] * a + b;
-  v s = x[0];
-  for (int i = 1; i < 12; i++) s += x[i];
-  return s[0];
-}
-"""
-
-Call = Callable[[], object]
+LEAST, SLOW, SLOW_LEAST = 5, 1.0, 2
+"""Repetitions of everything, but of a call that takes longer than SLOW seconds only two."""
 
 
-def fma_peak() -> float:
-    """GFLOP/s of one thread doing nothing but independent vector multiply-adds; best of 20."""
-    from irees.backends.c.toolchain import compile_library
-    from irees.target import cpu_target
-
-    width = cpu_target().vector_bytes
-    image = compile_library({"peak": PEAK % width})
-    with tempfile.NamedTemporaryFile(suffix=".so") as file:
-        file.write(image)
-        file.flush()
-        function = ctypes.CDLL(file.name).peak
-        function.argtypes, function.restype = [ctypes.c_int64], ctypes.c_float
-        count = 1_000_000
-        best = min(timed(lambda: function(count)) for _ in range(20))
-    return 2 * 12 * (width // 4) * count / best / 1e9
+LEAST_LIMIT = 20.0
+"""Seconds to get ready that every contender has."""
 
 
 def timed(call: Call) -> float:
@@ -87,274 +53,155 @@ def timed(call: Call) -> float:
     return time.perf_counter() - start
 
 
-class Contender:
-    """One implementation of one program."""
+def reason(error: BaseException) -> str:
+    """The first line of what went wrong, without folders of this machine."""
+    text = next(iter(str(error).splitlines()), "")
+    words = [Path(w).name if w.startswith("/") else w for w in text.split()]
+    return f"{type(error).__name__}: {' '.join(words)[:120]}".replace("|", "/")
 
-    def __init__(self, name: str, make: Callable[[], Call]):
+
+class Entry:
+    """One contender at one program and number of threads."""
+
+    def __init__(self, name: str, call: Call, first: float):
         self.name = name
+        self.call = call
+        self.last = first
         self.times: list[float] = []
-        self.reason = ""
-        self.call: Call | None = None
-        try:
-            self.call = make()
-            self.call()
-        except Exception as error:
-            self.reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
-            self.call = None
 
-    @property
-    def median(self) -> float | None:
-        """Milliseconds."""
-        return statistics.median(self.times) * 1e3 if self.times else None
-
-
-def matmul_text(n: int) -> str:
-    """An n x n x n f32 product."""
-    t = f"tensor<{n}x{n}xf32>"
-    return f"""func.func @main(%a: {t}, %b: {t}) -> {t} {{
-  %c = arith.constant 0.0 : f32
-  %e = tensor.empty() : {t}
-  %f = linalg.fill ins(%c : f32) outs(%e : {t}) -> {t}
-  %r = linalg.matmul ins(%a, %b : {t}, {t}) outs(%f : {t}) -> {t}
-  return %r : {t}
-}}"""
-
-
-def sort_text(rows: int, size: int) -> str:
-    """torch.sort of rows of f32, as torch-mlir lowers it."""
-    values, places = f"tensor<{rows}x{size}xf32>", f"tensor<{rows}x{size}xi64>"
-    return f"""#map = affine_map<(d0, d1) -> (d0, d1)>
-func.func @main(%x: {values}) -> ({values}, {places}) {{
-  %e = tensor.empty() : {places}
-  %i = linalg.generic {{indexing_maps = [#map], iterator_types = ["parallel", "parallel"]}} outs(%e : {places}) {{
-  ^bb0(%o: i64):
-    %d = linalg.index 1 : index
-    %c = arith.index_cast %d : index to i64
-    linalg.yield %c : i64
-  }} -> {places}
-  %s:2 = iree_linalg_ext.sort dimension(1) outs(%x, %i : {values}, {places}) {{
-  ^bb0(%a: f32, %b: f32, %p: i64, %q: i64):
-    %less = arith.cmpf ole, %a, %b : f32
-    iree_linalg_ext.yield %less : i1
-  }} -> {values}, {places}
-  return %s#0, %s#1 : {values}, {places}
-}}"""
-
-
-def use_irees(source: str | Path, inputs: list[np.ndarray]) -> Call:
-    """irees, target cpu."""
-    program = irees.compile(source)
-    return lambda: program(*inputs)
-
-
-def use_iree(source: str | Path, inputs: list[np.ndarray], threads: int) -> Call:
-    """IREE, llvm-cpu for this machine; the highest opt level that compiles."""
-    import iree.compiler as compiler
-    import iree.runtime as runtime
-
-    if isinstance(source, str) and "linalg_ext.sort" in source and inputs[0].shape[1] > QUADRATIC:
-        raise RuntimeError("not run: its sort takes time that grows with the square of the row")
-    text = source if isinstance(source, str) else source.read_text()
-    for level in ("O3", "O2", "O1"):
-        flags = ["--iree-llvmcpu-target-cpu=host", f"--iree-opt-level={level}"]
-        try:
-            blob = compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=flags)
-            break
-        except compiler.CompilerToolError:
-            if level == "O1":
-                raise
-    runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
-    config = runtime.Config("local-sync" if threads == 1 else "local-task")
-    context = runtime.SystemContext(config=config)
-    context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, blob))
-    main = context.modules.module["main"]
-    arrays = [runtime.asdevicearray(config.device, x) for x in inputs]
-    return lambda: main(*arrays)
-
-
-def use_torch(module, inputs: list[np.ndarray], threads: int) -> Call:
-    """PyTorch eager."""
-    import torch
-
-    torch.set_num_threads(threads)
-    tensors = [torch.from_numpy(x) for x in inputs]
-
-    def call() -> object:
-        with torch.inference_mode():
-            return module(*tensors)
-
-    return call
-
-
-def use_onnx(module, inputs: list[np.ndarray], threads: int, folder: Path, name: str) -> Call:
-    """ONNX Runtime, all optimisations."""
-    import onnxruntime
-    import torch
-
-    path = folder / f"{name}.onnx"
-    if not path.exists():
-        torch.onnx.export(
-            module, tuple(torch.from_numpy(x) for x in inputs), str(path), dynamo=True,
-            verbose=False,
-        )  # fmt: skip
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"]
-    )
-    feed = {i.name: x for i, x in zip(session.get_inputs(), inputs, strict=True)}
-    return lambda: session.run(None, feed)
-
-
-def torch_module(name: str):
-    """The module of one model of the shared catalogue."""
-    import importlib.util
-
-    import torch
-
-    spec = importlib.util.spec_from_file_location("export", EXPORT)
-    export = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(export)
-    torch.manual_seed(0)
-    module, *_ = export.catalogue()[name]()
-    return module.eval()
-
-
-class Product:
-    """torch.matmul under the name of a module."""
-
-    def __call__(self, a, b):
-        """a @ b"""
-        return a @ b
-
-
-def contenders(
-    name: str, folder: Path, threads: int, skip: set[str]
-) -> tuple[list[Contender], float]:
-    """All implementations of one program, and its flops where they are counted."""
-    import torch
-
-    flops = 0.0
-    if name.startswith("matmul_"):
-        n = int(name.removeprefix("matmul_"))
-        rng = np.random.default_rng(0)
-        inputs = [rng.standard_normal((n, n)).astype("f4") for _ in range(2)]
-        source: str | Path = matmul_text(n)
-        flops = 2.0 * n**3
-
-        class Module(torch.nn.Module):
-            def forward(self, a, b):
-                return a @ b
-
-        module = Module()
-    elif name.startswith("sort_"):
-        rows, size = map(int, name.removeprefix("sort_").split("x"))
-        inputs = [np.random.default_rng(0).standard_normal((rows, size)).astype("f4")]
-        source = sort_text(rows, size)
-
-        class Sort(torch.nn.Module):
-            def forward(self, x):
-                return torch.sort(x, dim=1)
-
-        module = Sort()
-    else:
-        given = os.environ.get("IREES_MODELS")
-        base = Path(given) if given else folder
-        source = base / f"{name}.mlir"
-        if not source.exists():
-            subprocess.run([sys.executable, str(EXPORT), str(base), name], check=True, capture_output=True)
-        data = np.load(source.with_suffix(".npz"))
-        inputs = [data[f"in{i}"] for i in range(sum(k.startswith("in") for k in data))]
-        module = torch_module(name)
-    irees.set_num_threads(threads)
-    makers: dict[str, Callable[[], Call]] = {
-        "irees": lambda: use_irees(source, inputs),
-        "PyTorch": lambda: use_torch(module, inputs, threads),
-        "ONNX Runtime": lambda: use_onnx(module, inputs, threads, folder, name),
-        "IREE": lambda: use_iree(source, inputs, threads),
-    }
-    return [Contender(n, make) for n, make in makers.items() if n not in skip], flops
-
-
-def measure(all_of: list[Contender], repeat: int, seconds: float) -> None:
-    """Interleaved repetitions, within a time budget."""
-    end = time.perf_counter() + seconds
-    for round_number in range(repeat):
-        for contender in all_of:
-            if contender.call is not None:
-                # Threads of the one before may still spin, waiting for more work; its own are
-                # woken by a call that does not count.
-                time.sleep(PAUSE)
-                contender.call()
-                contender.times.append(timed(contender.call))
-        if round_number >= 4 and time.perf_counter() > end:
+    def repeat(self) -> None:
+        """One more repetition, unless it is slow and has been timed enough."""
+        slow = self.last > SLOW
+        if slow and len(self.times) >= SLOW_LEAST:
             return
+        # Threads of the one before may still spin, waiting for more work; its own are
+        # woken by a call that does not count.
+        time.sleep(PAUSE)
+        if not slow:
+            self.call()
+        self.last = timed(self.call)
+        self.times.append(self.last)
 
 
-def cell(contender: Contender, best: float) -> str:
-    """Milliseconds, bold where best."""
-    value = contender.median
-    if value is None:
-        return "–"
-    text = f"{value:.3g}" if value < 100 else f"{value:.0f}"
-    return f"**{text}**" if value <= best else text
+def attempt(result: Result, name: str, seconds: float, work: Callable[[], object]) -> object:
+    """What `work` returns; None, and the reason in the result, when it fails or takes too long."""
+    try:
+        with time_limit(seconds), open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
+            return work()
+    except Exception as error:
+        result.reasons[name] = reason(error)
+        return None
+
+
+def measure(result: Result, entries: list[Entry], meter: PeakMeter, repeat: int, seconds: float):
+    """Interleaved repetitions within a budget; fills in medians and peaks."""
+    begin = time.perf_counter()
+    gflops: list[float] = []
+    gigabytes: list[float] = []
+    for done in range(repeat):
+        spent = time.perf_counter() - begin
+        if (done >= LEAST and spent > seconds) or (done >= SLOW_LEAST and spent > 3 * seconds):
+            break
+        for entry in entries:
+            entry.repeat()
+        time.sleep(PAUSE)
+        gflops.append(meter.gflops(result.threads))
+        gigabytes.append(meter.gigabytes(result.threads))
+        result.repetitions += 1
+    result.times = {e.name: statistics.median(e.times) * 1e3 for e in entries if e.times}
+    result.gflops, result.gigabytes = statistics.median(gflops), statistics.median(gigabytes)
+
+
+def rows(name: str, folder: Path, chosen: list[str], options: argparse.Namespace, meter: PeakMeter):
+    """Yields the results of one program, one per number of threads."""
+    program = programs.program(name, folder)
+    failed = Result(name, 0)
+    ready: dict[str, Open] = {}
+    makers = {each: CONTENDERS[each](folder) for each in chosen}
+    for each, maker in makers.items():
+        opened = attempt(failed, each, options.limit, lambda maker=maker: maker.prepare(program))
+        if opened is not None:
+            ready[each] = opened
+    for threads in options.threads:
+        result = Result(name, threads, reasons=dict(failed.reasons))
+        if "irees" in makers:
+            result.flops, result.bytes = makers["irees"].flops, makers["irees"].bytes
+        entries: list[Entry] = []
+        for each, opened in ready.items():
+
+            def start(opened: Open = opened, threads: int = threads) -> tuple[Call, float]:
+                call = opened(threads)
+                return call, timed(call)
+
+            made = attempt(result, each, options.limit, start)
+            if made is not None:
+                entries.append(Entry(each, *made))
+        measure(result, entries, meter, options.repeat, options.seconds)
+        yield result
+        del entries
+        gc.collect()
 
 
 def main() -> None:
-    """Measures and prints a Markdown table."""
+    """Measures, prints a line per row, and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
-    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--only", nargs="*", default=[], help="programs, of all")
     parser.add_argument("--skip", nargs="*", default=[], help="contenders to leave out")
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    parser.add_argument("--repeat", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=20.0, help="budget of one row")
-    parser.add_argument("--write", type=Path)
-    arguments = parser.parse_args()
-    names = arguments.only or [
-        *MODELS,
-        *(f"matmul_{n}" for n in SIZES),
-        *(f"sort_{rows}x{size}" for rows, size in ROWS),
-    ]
-    peak = fma_peak()
-    header = ["irees", "PyTorch", "ONNX Runtime", "IREE"]
-    header = [h for h in header if h not in set(arguments.skip)]
-    lines = [
-        "| program | threads | " + " | ".join(header) + " | irees / PyTorch | irees / best peer | share of peak |",
-        "|---|---|" + "---|" * (len(header) + 3),
-    ]
-    reasons: dict[str, None] = {}
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in names:
-            for threads in arguments.threads:
-                found, flops = contenders(name, Path(temporary), threads, set(arguments.skip))
-                measure(found, arguments.repeat, arguments.seconds)
-                medians = {c.name: c.median for c in found if c.median is not None}
-                mine = medians.get("irees")
-                peers = [v for n, v in medians.items() if n != "irees"]
-                best = min(medians.values(), default=0.0)
-                torch_ratio = f"{mine / medians['PyTorch']:.2f}" if mine and "PyTorch" in medians else "–"
-                ratio = f"{mine / min(peers):.2f}" if mine and peers else "–"
-                share = f"{flops / mine / 1e6 / (peak * threads):.0%}" if flops and mine else ""
-                row = [name, str(threads), *(cell(c, best) for c in found), torch_ratio, ratio, share]
-                lines.append("| " + " | ".join(row) + " |")
-                print(lines[-1], flush=True)
-                for contender in found:
-                    if contender.reason:
-                        reasons[f"- {name}, {contender.name}: {contender.reason}"] = None
-    report = [
-        "# Performance",
-        "",
-        f"Milliseconds, medians of interleaved repetitions in one run; the best is bold. "
-        f"Made on {datetime.date.today()}, on {platform.machine()} "
-        f"({processor()}), {os.cpu_count()} cores, by `{shlex.join(sys.argv)}`. "
-        f"FMA peak measured in the same run: {peak:.0f} GFLOP/s a core.",
-        "",
-        *lines,
-        *(["", "Not measured:", "", *reasons] if reasons else []),
-    ]
-    print("\n".join(report))
-    if arguments.write:
-        arguments.write.write_text("\n".join(report) + "\n")
+    parser.add_argument("--repeat", type=int, default=25)
+    parser.add_argument("--seconds", type=float, default=4.0, help="budget of one row")
+    parser.add_argument("--limit", type=float, default=90.0, help="seconds to get ready")
+    parser.add_argument("--minutes", type=float, default=43.0, help="budget of the whole run")
+    parser.add_argument("--write", type=Path, help="the page; the plot lies beside it")
+    parser.add_argument("--list", action="store_true", help="the names of the programs")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(programs.names()))
+        return
+    if unknown := set(options.only) - set(programs.names()):
+        parser.error(f"no program {', '.join(sorted(unknown))}; see --list")
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    chosen = [name for name in CONTENDERS if name not in options.skip]
+    cache_bytes = cpu_target().l3_bytes
+    meter = PeakMeter()
+    results: list[Result] = []
+    todo = options.only or programs.names()
+    end, limit = time.perf_counter() + 60 * options.minutes, options.limit
+    with tempfile.TemporaryDirectory() as folder:
+        for place, name in enumerate(todo):
+            left = end - time.perf_counter()
+            if left <= 0:
+                print(f"not run, out of time: {' '.join(todo[place:])}", file=sys.stderr)
+                break
+            # A program may take three times its share to get ready, of those that are left.
+            options.limit = min(limit, max(LEAST_LIMIT, 3 * left / (len(todo) - place)))
+            try:
+                for result in rows(name, Path(folder), chosen, options, meter):
+                    results.append(result)
+                    print(table([result], chosen, cache_bytes)[2], flush=True)
+                    if options.write:
+                        write(options.write, results, chosen, cache_bytes)
+            except Exception as error:
+                print(f"{name}: {reason(error)}", file=sys.stderr, flush=True)
+            for path in Path(folder).iterdir():
+                path.unlink()
+    print(page(results, chosen, cache_bytes, how()))
+
+
+def write(path: Path, results: list[Result], chosen: list[str], cache_bytes: int) -> None:
+    """The page and the plot of what there is so far."""
+    path.write_text(page(results, chosen, cache_bytes, how()))
+    path.with_suffix(".svg").write_text(plot(results))
+
+
+def how() -> str:
+    """When, where and by which command."""
+    command = shlex.join(["python", "benchmarks/bench.py", *sys.argv[1:]])
+    return (
+        f"Made on {datetime.date.today()}, on {platform.machine()} ({processor()}), "
+        f"{os.cpu_count()} cores, by `{command}`."
+    )
 
 
 def processor() -> str:
@@ -363,10 +210,8 @@ def processor() -> str:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")),
-        "unknown",
-    )
+    lines = (line for line in text.splitlines() if line.startswith("model name"))
+    return next((line.partition(":")[2].strip() for line in lines), "unknown")
 
 
 if __name__ == "__main__":

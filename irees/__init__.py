@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from irees.runtime.program import Program
     from irees.runtime.services import set_num_threads
     from irees.target import Target
+    from irees.tuning import tune
 
-__all__ = ["Program", "Target", "compile", "errors", "import_mlir", "load", "set_num_threads"]
+__all__ = [
+    "Program",
+    "Target",
+    "compile",
+    "errors",
+    "import_mlir",
+    "load",
+    "set_num_threads",
+    "tune",
+]
 
 _HOMES = {
     "Program": "irees.runtime.program",
@@ -27,6 +37,7 @@ _HOMES = {
     "import_mlir": "irees.frontends.mlir",
     "load": "irees.runtime.artifact",
     "set_num_threads": "irees.runtime.services",
+    "tune": "irees.tuning",
 }
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,12 +67,20 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     target = target_of(options)
     sources = emit_program(module)
     sources.manifest["remarks"] = [str(remark) for remark in remarks]
+    for kernel in sources.manifest["kernels"]:
+        # Equal dispatches were merged, so one kernel may say the same of several ops.
+        said = (f"{r.pass_name}: {r.text}" for r in remarks if r.dispatch == kernel["name"])
+        kernel["remarks"] = list(dict.fromkeys(said))
     library = compile_library(
         sources.texts, target=target, fp=options.fp, opt_level=options.opt_level
     )
     sources.manifest["target"] = target_record(target)
     if isinstance(options.trace_dispatch_tensors, str):
         sources.manifest["trace_directory"] = options.trace_dispatch_tensors
+    if options.time_dispatches:
+        sources.manifest["time_dispatches"] = True
+    if options.tuning:
+        sources.manifest["tuning"] = json.loads(str(options.tuning))
     return Built(library, sources.manifest, sources.texts, sources.constants, {})
 
 

@@ -5,6 +5,8 @@ command line. Nothing else configures the compiler.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -12,6 +14,39 @@ from irees.errors import ArgumentError
 from irees.target import Target
 
 FloatMode = Literal["default", "strict"]
+
+
+def canonical_tuning(tuning: Any) -> str | None:
+    """A tuning, a mapping or JSON, as sorted JSON; None for one without entries."""
+    data: Any = None
+    try:
+        data = json.loads(tuning) if isinstance(tuning, str) else dict(tuning or {})
+    except (TypeError, ValueError):
+        pass
+    if not _is_tuning(data):
+        raise ArgumentError(
+            "tuning must map keys of dispatches to lists of lowering configs",
+            hint='take what irees.tune found, as in {"1f0c...": [{"workgroup": [64, 0]}]}',
+        )
+    return json.dumps(data, sort_keys=True) if data else None
+
+
+def _is_tuning(value: Any) -> bool:
+    return type(value) is dict and all(
+        type(configs) is list and all(map(_is_config, configs)) for configs in value.values()
+    )
+
+
+def _is_config(value: Any) -> bool:
+    return (
+        type(value) is dict
+        and value.keys() <= {"workgroup", "block"}
+        and all(type(sizes) is list and all(map(_is_size, sizes)) for sizes in value.values())
+    )
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
 
 
 @dataclass(frozen=True)
@@ -24,7 +59,10 @@ class Options:
     `irees.pipeline.OPTIONAL` lists can be. `rewrite_limit` is how many rewrites those passes apply
     at most, all together: a bisection over it finds the one that breaks a program.
     `trace_dispatch_tensors` shows what goes into each dispatch and comes out of it, on standard
-    error or, if it is a path, as .npy files in that folder.
+    error or, if it is a path, as .npy files in that folder. `time_dispatches` notes when each
+    dispatch begins and ends, for `Program.explain`; a program without it has no trace of it.
+    `tuning` maps keys of dispatches to lowering configs, one per structured op, as `irees.tune`
+    finds them: `{"1f0c...": [{"workgroup": [64, 0]}, {}]}`; it is kept as JSON.
     """
 
     target: str | Target = "cpu"
@@ -33,6 +71,8 @@ class Options:
     disable_pass: tuple[str, ...] = ()
     rewrite_limit: int | None = None
     trace_dispatch_tensors: bool | str = False
+    time_dispatches: bool = False
+    tuning: str | Mapping[str, Any] | None = None
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -49,6 +89,14 @@ class Options:
             raise ArgumentError(
                 f"trace_dispatch_tensors is {folder!r}, but must be True, False or a folder"
             )
+        if not isinstance(self.time_dispatches, bool):
+            raise ArgumentError(f"time_dispatches is {self.time_dispatches!r}, but must be a bool")
+        if self.time_dispatches and (folder or self.target == "reference"):
+            other = "trace_dispatch_tensors" if folder else "target=reference"
+            raise ArgumentError(
+                f"time_dispatches and {other} exclude each other",
+                hint="compile the program twice",
+            )
         limit = self.rewrite_limit
         if limit is not None and (not isinstance(limit, int) or limit < 0):
             raise ArgumentError(
@@ -56,6 +104,7 @@ class Options:
                 hint="0 leaves out every optional rewrite, None sets no limit",
             )
         object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
+        object.__setattr__(self, "tuning", canonical_tuning(self.tuning))
 
     @staticmethod
     def make(**options: Any) -> Options:

@@ -105,10 +105,13 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "dispatch-creation",
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
+                a("annotate-dispatches"),
                 a("form-dispatch-regions", one_tile_loop=True),
                 a("outline-dispatch-regions"),
                 a("deduplicate-executables"),
+                a("annotate-dispatches"),
                 *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
+                *([a("trace-dispatch-tensors", tensors=False)] if options.time_dispatches else []),
             ),
             TENSORS | {"flow", "iree_tensor_ext"},
         ),
@@ -127,6 +130,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "each executable becomes loops over vectors and scalars",
             (
                 a("bufferize-dispatch"),
+                *([a("apply-tuning", tuning=options.tuning)] if options.tuning else []),
                 a(
                     "select-strategy",
                     threads=target.threads,

@@ -33,6 +33,8 @@ class Remark:
     location: str | None
     text: str
     op: str | None = None
+    dispatch: str | None = None
+    """The executable that the op is in, once there are executables."""
 
     def __str__(self) -> str:
         place = f"{self.location}: " if self.location else ""
@@ -42,7 +44,8 @@ class Remark:
         """
         One line of JSON: kind, pass, location, op and text; what is not known is null.
 
-        A location is file, line and column, or the name that stands for one.
+        A location is file, line and column, or the name that stands for one. In a kernel, the
+        name of the dispatch follows.
         """
         found = _PLACE.fullmatch(self.location or "")
         place: dict[str, str | int] | None = {"name": self.location} if self.location else None
@@ -54,6 +57,7 @@ class Remark:
             "location": place,
             "op": self.op,
             "text": self.text,
+            **({"dispatch": self.dispatch} if self.dispatch else {}),
         }
         return json.dumps(record)
 
@@ -64,7 +68,14 @@ def remark(kind: Kind, pass_name: str, op_location: Any, text: str) -> None:
         return
     is_op = hasattr(op_location, "regions") and hasattr(op_location, "location")
     location = describe_location(op_location.location if is_op else op_location)
-    tell(Remark(kind, pass_name, location, text, str(op_location.name) if is_op else None))
+    op, dispatch = (str(op_location.name), _executable(op_location)) if is_op else (None, None)
+    tell(Remark(kind, pass_name, location, text, op, dispatch))
+
+
+def _executable(op: Any) -> str | None:
+    while op is not None and op.name != "flow.executable":
+        op = op.parent_op()
+    return None if op is None else op.sym_name.data
 
 
 def tell(made: Remark) -> None:

@@ -23,7 +23,7 @@ PASSES = [
 
 LAYERS = (
     {"tools", "testing"},
-    {"pipeline", "phase", "universe", "compiler", "program_cache"},
+    {"pipeline", "phase", "universe", "compiler", "program_cache", "tuning"},
     {"backends"},
     {"transforms", "frontends"},
     {"analysis", "interpreters"},

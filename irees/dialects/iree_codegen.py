@@ -9,6 +9,7 @@ IREE's (`compiler/src/iree/compiler/Codegen/Dialect/Codegen/IR`); keys are irees
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -79,6 +80,14 @@ class LoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
         if not isinstance(value, ArrayAttr):
             return None
         return tuple(v.value.data for v in value.data if isinstance(v, IntegerAttr))
+
+    def as_data(self) -> dict[str, Any]:
+        """The entries as numbers and lists; `LoweringConfigAttr.of(**data)` makes it again."""
+        found: dict[str, Any] = {}
+        for key in self.entries.data:
+            numbers = self.ints(key)
+            found[key] = self.int(key) if numbers is None else list(numbers)
+        return found
 
     def int(self, key: str) -> int | None:
         """The integer stored under `key`, or None."""

@@ -68,6 +68,7 @@ class ProgramInfo:
     target: Target
     traces: tuple[TraceInfo, ...] = ()
     trace_directory: str | None = None
+    timed: bool = False
 
     @staticmethod
     def read(manifest: Mapping[str, Any]) -> ProgramInfo:
@@ -80,6 +81,7 @@ class ProgramInfo:
             _target(_get(manifest, "target", dict, {})),
             tuple(_trace(item) for item in _list(manifest, "traces")),
             _get(manifest, "trace_directory", str, "") or None,
+            manifest.get("time_dispatches") is True,
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from irees.runtime.dtypes import torch_dtype
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
 from irees.runtime.services import Services, load_services
+from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
 
 CACHE_LINE = 64
@@ -184,7 +185,11 @@ class Program:
             )
         self.services = load_services(runtime)
         self.library = Library(library)
-        self.tracer = Tracer(info.traces, info.trace_directory) if info.traces else None
+        self.tracer: Tracer | DispatchTimer | None = None
+        if info.timed:
+            self.tracer = DispatchTimer([trace.key for trace in info.traces], self.services)
+        elif info.traces:
+            self.tracer = Tracer(info.traces, info.trace_directory)
         self.constants = {name: _constant(data) for name, data in (constants or {}).items()}
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
         self._main = self.functions.get("main")
@@ -210,10 +215,19 @@ class Program:
             raise ArgumentError(f"the constant {name!r} is missing")
         return data.ctypes.data
 
-    def memory_analysis(self) -> dict[str, int]:
-        """Bytes by kind: constants, and what the planner wrote into the manifest."""
+    def memory_analysis(self) -> dict[str, Any]:
+        """
+        Bytes by kind: constants and, by function, `arena_bytes` of temporaries and `live_bytes`,
+        the most of them alive at once, which no plan can do with less than; None where they
+        depend on the arguments.
+        """
         sizes = {"constant_bytes": sum(data.nbytes for data in self.constants.values())}
         return sizes | dict(self.manifest.get("memory") or {})
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """The tuned lowering configs that it was compiled with: `irees.compile(tuning=...)`."""
+        return dict(self.manifest.get("tuning") or {})
 
     def trace_to(self, directory: str | Path | None) -> None:
         """
@@ -221,21 +235,54 @@ class Program:
 
         Raises ArgumentError for a program that was compiled without `trace_dispatch_tensors`.
         """
-        if self.tracer is None:
+        if not isinstance(self.tracer, Tracer):
             raise ArgumentError(
                 "the program shows no dispatches", hint="compile it with --trace-dispatch-tensors"
             )
         self.tracer.directory = directory
 
-    def explain(self) -> str:
-        """What the compiler chose, and what it did not choose and why: its remarks."""
-        return "\n".join(str(line) for line in self.manifest.get("remarks") or ())
+    def explain(
+        self,
+        inputs: Sequence[Any] | None = None,
+        *,
+        function: str | None = None,
+        peaks: tuple[float, float] | None = None,
+        as_data: bool = False,
+    ) -> Any:
+        """
+        What the compiler chose for each dispatch, and what it did not choose and why: a text, or
+        what `json` can take with `as_data`.
+
+        With inputs the dispatches of a function (`main`, or the only one) are timed, in a program
+        that was compiled with `time_dispatches`. `peaks` are the GFLOP/s and GB/s that this
+        machine can do, to give rates as shares of them. Raises ArgumentError for inputs of a
+        program that was not, and what a call does.
+        """
+        from irees.runtime.explanation import explanation, text_of
+
+        times = None
+        if inputs is not None:
+            timed = self._main if function is None else self.functions.get(function)
+            if timed is None:
+                raise ArgumentError(f"no function {function or 'main'!r} to time")
+            times = measured(timed, inputs)
+        data = explanation(self, times, peaks)
+        return data if as_data else text_of(data)
 
     def save(self, path: str | Path) -> None:
         """Writes the program to one file for `irees.load`. Raises ArgumentError if it cannot."""
         from irees.runtime.artifact import save
 
         save(self, path)
+
+
+def measured(function: Function, inputs: Sequence[Any]) -> Times:
+    """Medians over calls of the function. Raises ArgumentError where dispatches are not timed."""
+    if not isinstance(function.tracer, DispatchTimer):
+        raise ArgumentError(
+            "the program does not time its dispatches", hint="compile it with time_dispatches=True"
+        )
+    return function.tracer.measure(lambda: function(*inputs))
 
 
 def _constant(data: Any) -> np.ndarray[Any, Any]:

@@ -51,6 +51,26 @@ class Services:
         self.free.argtypes = (ctypes.c_void_p,)
         self.free.restype = None
         self._block_types: dict[int, Any] = {}
+        self._prepare_timing()
+
+    def _prepare_timing(self) -> None:
+        """Runtimes of programs that were saved before cannot take times, and need not."""
+        cdll = self.library.cdll
+        self._time = getattr(cdll, "irees_rt_time", None)
+        if self._time is not None:
+            self.times, self.time_to = cdll.irees_rt_times, cdll.irees_rt_time_to
+            self.times.restype = ctypes.c_int64
+            self.time_to.argtypes = (ctypes.c_void_p, ctypes.c_int64)
+            self.time_to.restype = None
+
+    def timing_address(self) -> int:
+        """What programs that time their dispatches call. Raises ToolchainError without it."""
+        if self._time is None:
+            raise ToolchainError(
+                "the runtime of the program that was loaded first takes no times",
+                hint="load the program that times its dispatches first",
+            )
+        return ctypes.cast(self._time, ctypes.c_void_p).value or 0
 
     def set_threads(self, count: int) -> None:
         """How many threads run a region from now on."""

@@ -1,4 +1,4 @@
-"""`irees bench`: times a function, as `iree-benchmark-module` does."""
+"""`irees bench`: times a function, as `iree-benchmark-module` does, and tunes it with `--tune`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from irees.runtime.artifact import is_artifact
+from irees.runtime.program import Program
 from irees.runtime.services import num_threads
-from irees.tools.common import UsageError, add_program, function_of, program_of
+from irees.tools.common import (
+    UsageError,
+    add_program,
+    function_of,
+    options_of,
+    printed_remarks,
+    program_of,
+    source_of,
+    write_output,
+)
 from irees.tools.values import parse_values, zeros_or_random
 
 SEED = 0
+BUDGET = 60.0
+"""Seconds to tune for."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--benchmark-min-warmup-time", type=float, default=0.1)
     parser.add_argument("--benchmark-repetitions", type=int, default=5)
     parser.add_argument("--benchmark-format", choices=("console", "json"), default="console")
+    parser.add_argument(
+        "--tune", action="store_true", help="look for faster tiles, and time what was found"
+    )
+    parser.add_argument("--tune-budget", type=float, default=BUDGET, metavar="SECONDS")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="save the tuned program (.irees) or tuning (.json)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,11 +57,16 @@ def run(arguments: argparse.Namespace) -> int:
     seconds, calls = _minimum(arguments.benchmark_min_time)
     if arguments.benchmark_repetitions < 1:
         raise UsageError("--benchmark-repetitions must be at least 1")
-    function = function_of(program_of(arguments), arguments.function)
+    if arguments.output and not arguments.tune:
+        raise UsageError("-o is for what --tune finds", hint="use irees compile -o")
+    program = program_of(arguments)
+    function = function_of(program, arguments.function)
     values = [value for text in arguments.input for value in parse_values(text)]
     if not values:
         random = np.random.default_rng(SEED)
         values = [zeros_or_random(spec, random) for spec in function.arguments]
+    if arguments.tune:
+        function = function_of(_tuned(arguments, values), function.name)
     first = _time(lambda: function(*values), 1)
     _warm_up(lambda: function(*values), arguments.benchmark_min_warmup_time)
     calls = calls or max(1, round(seconds / max(1e-7, _time(lambda: function(*values), 3))))
@@ -64,6 +90,29 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(_row(report))
     return 0
+
+
+def _tuned(arguments: argparse.Namespace, values: list[Any]) -> Program:
+    """The program as `irees.tune` leaves it, saved where `-o` says."""
+    from irees.tuning import tune
+
+    path, output = source_of(arguments), arguments.output
+    if path != "-" and is_artifact(path):
+        raise UsageError("a saved program cannot be tuned", hint="name its source")
+    if path == "-":
+        raise UsageError("standard input cannot be tuned", hint="name a file")
+    if output and Path(output).suffix not in (".irees", ".json"):
+        raise UsageError(f"{output} has no known suffix", hint="use .irees or .json")
+    options = {**options_of(arguments), "function": arguments.function}
+    if options.pop("time_dispatches") or options.pop("trace_dispatch_tensors"):
+        raise UsageError("a program that shows its dispatches cannot be tuned")
+    with printed_remarks("text"):
+        program = tune(Path(path), values, budget=arguments.tune_budget, **options)
+    if output and Path(output).suffix == ".json":
+        write_output(output, json.dumps(program.tuning, indent=1, sort_keys=True) + "\n")
+    elif output:
+        program.save(output)
+    return program
 
 
 def _minimum(text: str) -> tuple[float, int | None]:

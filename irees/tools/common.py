@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import sys
 import tempfile
@@ -39,7 +40,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         kinds = get_args(hints[option.name]) or (hints[option.name],)
         spelling = "--" + option.name.replace("_", "-")
         settings: dict[str, Any] = {"dest": option.name, "default": option.default}
-        if {bool, str} <= set(kinds):
+        if option.name == "tuning":
+            settings |= {"metavar": "FILE"}
+        elif {bool, str} <= set(kinds):
             settings |= {"type": _named_or_on, "metavar": "[DIR]"}
         elif bool in kinds:
             settings["action"] = argparse.BooleanOptionalAction
@@ -81,8 +84,22 @@ def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
 
 
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The compiler options on a command line."""
-    return {option.name: getattr(arguments, option.name) for option in fields(Options)}
+    """The compiler options on a command line. Raises ArgumentError for a file that is no tuning."""
+    options = {option.name: getattr(arguments, option.name) for option in fields(Options)}
+    if options["tuning"]:
+        options["tuning"] = read_tuning(options["tuning"])
+    return options
+
+
+def read_tuning(path: str) -> Any:
+    """The tuning of a saved program, or JSON. Raises ArgumentError when the file is neither."""
+    if is_artifact(path):
+        return load(path).tuning
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is neither a saved program nor JSON"
+        raise ArgumentError(f"cannot read the tuning {path}: {reason}") from None
 
 
 def source_of(arguments: argparse.Namespace) -> str:

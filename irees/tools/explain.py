@@ -3,39 +3,101 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import textwrap
+from typing import Any
 
-from irees.remarks import collect
-from irees.tools.common import add_options, import_source, options_of, progress, source_of
+import numpy as np
+
+from irees.errors import ArgumentError
+from irees.runtime.artifact import is_artifact, load
+from irees.runtime.program import Program
+from irees.runtime.services import num_threads, set_num_threads
+from irees.tools.common import (
+    add_program,
+    function_of,
+    import_source,
+    options_of,
+    progress,
+    source_of,
+)
+from irees.tools.values import parse_values, zeros_or_random
+
+SEED = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
-    parser.add_argument("source", nargs="?", help="a program; without one, the phases are listed")
-    add_options(parser)
+    add_program(parser, function=True)
+    parser.add_argument(
+        "--input", action="append", default=[], help="default: random numbers for static shapes"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--measure", action=argparse.BooleanOptionalAction, default=True, help="time dispatches"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the phases, or the remarks and sizes of a program. Raises an IreesError."""
-    if arguments.source is None:
+    """
+    Prints the phases, or the dispatches of a program with their strategies, times and shares of
+    what the machine can do. Raises an IreesError.
+    """
+    if arguments.source is None and arguments.module is None:
         print(_phases())
         return 0
+    program = _program(arguments)
+    inputs = _inputs(program, arguments)
+    peaks = None
+    if inputs is not None:
+        from irees.backends.c.peaks import measure_peaks
+
+        found = measure_peaks(num_threads())
+        peaks = (found.gflops, found.gigabytes)
+    as_json = arguments.format == "json"
+    made = program.explain(inputs, function=arguments.function, peaks=peaks, as_data=as_json)
+    print(json.dumps(made, indent=1) if as_json else made)
+    return 0
+
+
+def _program(arguments: argparse.Namespace) -> Program:
+    """The saved program, or the source compiled so that it times its dispatches."""
+    path = source_of(arguments)
+    if arguments.num_threads is not None:
+        set_num_threads(arguments.num_threads)
+    if path != "-" and is_artifact(path):
+        return load(path)
     from irees.compiler import compile
 
-    with collect() as remarks, progress() as listener:
-        module = import_source(source_of(arguments))
-        program = compile(module, listener=listener, **options_of(arguments))
-    print("functions:")
-    for function in program.functions.values():
-        print(f"  {function!r}")
-    print(f"kernels: {sum(name.startswith('irees_k') for name in program.sources)}")
-    print("memory:")
-    for name, value in program.memory_analysis().items():
-        print(f"  {name}: {value}")
-    print("remarks:" if remarks else "remarks: none")
-    for line in remarks:
-        print(f"  {line}")
-    return 0
+    options = options_of(arguments)
+    if arguments.measure and not options["trace_dispatch_tensors"]:
+        options["time_dispatches"] = options["target"] != "reference"
+    with progress() as listener:
+        program = compile(import_source(path), listener=listener, **options)
+    assert isinstance(program, Program)
+    return program
+
+
+def _inputs(program: Program, arguments: argparse.Namespace) -> list[Any] | None:
+    """What to call the function with; None when nothing is to be measured or can be."""
+    given = [value for text in arguments.input for value in parse_values(text)]
+    if not arguments.measure or not program.manifest.get("time_dispatches"):
+        if given:
+            raise ArgumentError(
+                "the program does not time its dispatches",
+                hint="name its source, or compile it with --time-dispatches",
+            )
+        return None
+    try:
+        function = function_of(program, arguments.function)
+        random = np.random.default_rng(SEED)
+        return given or [zeros_or_random(spec, random) for spec in function.arguments]
+    except ArgumentError as error:
+        if arguments.function is not None:
+            raise
+        print(f"not measured: {error.diagnostic()}", file=sys.stderr)
+        return None
 
 
 def _phases() -> str:

@@ -109,3 +109,12 @@ def test_a_saved_phase_can_be_compiled_on(name, phase, folder, tmp_path):
     results = results if isinstance(results, tuple) else (results,)
     for got, want in zip(results, answers, strict=True):
         check(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_arena_is_near_its_least(name, folder):
+    """At most 1.1 times the most bytes of temporaries that are alive at once."""
+    memory = irees.compile(exported(name, folder)).memory_analysis()
+    for function, least in memory["live_bytes"].items():
+        if least is not None:
+            assert memory["arena_bytes"][function] <= 1.1 * least

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,20 +15,25 @@ from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
     IndexType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     ShapedType,
     StringAttr,
-    i8,
+    VectorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.target import Target as XdslTarget
 
+from irees.analysis.arena import arena_use
 from irees.backends.c import emit
 from irees.backends.c.emit_ops import Expressions
 from irees.backends.c.types import vector_typedef
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.resources import constant_array
 from irees.dialects.signature import unsigned_results
 from irees.dialects.stream import CmdDispatchOp
@@ -103,12 +109,14 @@ def emit_program(module: ModuleOp) -> Sources:
     for record in functions:
         record["constants"] = list(constants)
         record["traps"] = traps
+    arenas = {function.sym_name.data: arena_use(function) for function in public}
     manifest = {
         "functions": functions,
         "kernels": [_kernel_record(e, unit, public) for e in executables],
         "memory": {
             "constant_bytes": sum(a.nbytes for a in constants.values()),
-            "arena_bytes": {f.sym_name.data: arena_bytes(f) for f in public},
+            "arena_bytes": {name: use.bytes for name, use in arenas.items()},
+            "live_bytes": {name: use.live for name, use in arenas.items()},
         },
     }
     if unit.traces:
@@ -147,21 +155,54 @@ def _kernel_record(
         for function in functions
         for op in function.walk()
     )
-    text = executable.attributes.get("summary")
-    summary = text.data if isinstance(text, StringAttr) else ""
-    return {"name": name, "symbol": unit.kernels[name], "calls": calls, "summary": summary}
+    return {
+        "name": name,
+        "symbol": unit.kernels[name],
+        "calls": calls,
+        "summary": _text(executable, "summary"),
+        "key": _text(executable, "key"),
+        "configs": _configs(executable),
+        "tuned": "tuned" in executable.attributes,
+        "vector": widest_vector(executable),
+        **_work(executable),
+    }
 
 
-def arena_bytes(function: func.FuncOp) -> int | None:
-    """Bytes of temporaries of one call, None when they depend on the arguments."""
-    total = 0
-    for op in function.walk():
-        if isinstance(op, memref.AllocOp) and op.memref.type.element_type == i8:
-            size = op.memref.type.get_shape()[0] if op.memref.type.get_shape() else 1
-            if size < 0:
-                return None
-            total += size
-    return total
+def _text(op: Operation, name: str) -> str:
+    attribute = op.attributes.get(name)
+    return attribute.data if isinstance(attribute, StringAttr) else ""
+
+
+def _work(op: Operation) -> dict[str, int | None]:
+    """Flops and bytes that `irees-annotate-dispatches` wrote down, None where unknown."""
+    work = op.attributes.get("work")
+    found: dict[str, int | None] = {}
+    for name in ("flops", "bytes"):
+        number = work.data.get(name) if isinstance(work, DictionaryAttr) else None
+        found[name] = number.value.data if isinstance(number, IntegerAttr) else None
+    return found
+
+
+def _configs(executable: ExecutableOp) -> list[dict[str, Any]]:
+    """The lowering config of each structured op of a kernel, in order."""
+    configs = executable.attributes.get("configs")
+    if not isinstance(configs, ArrayAttr):
+        return []
+    return [c.as_data() for c in configs if isinstance(c, LoweringConfigAttr)]
+
+
+def widest_vector(executable: ExecutableOp) -> str | None:
+    """The vector type with the most bytes in a kernel, as `16xf32`, or None without any."""
+    best, best_bits = None, 0
+    for op in executable.walk():
+        for kind in (v.type for v in (*op.results, *op.operands)):
+            if not isinstance(kind, VectorType):
+                continue
+            shape, element = kind.get_shape(), kind.get_element_type()
+            bits = prod(shape) * int(getattr(element, "bitwidth", 0))
+            if bits > best_bits:
+                best, best_bits = f"{'x'.join(map(str, shape))}x{element}", bits
+    return best
 
 
 def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
@@ -175,6 +216,7 @@ def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
         "args": [_spec(t) for t in function.function_type.inputs],
         "results": results,
         "equal_dims": equal_dims(function),
+        **_work(function),
     }
 
 

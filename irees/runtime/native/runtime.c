@@ -1,7 +1,7 @@
 /* The services that generated code gets through `irees_runtime`: a thread pool and memory.
 
    One pool per process. Its workers start at the first region that needs them, spin for a moment
-   after each region and then sleep. Only one caller at a time has the workers; whoever comes
+   after each region, longer while a program runs, and then sleep. Only one caller at a time has the workers; whoever comes
    second runs its region alone, on its own scratch, so that nobody waits for anybody and nothing
    can deadlock. No result depends on which of the two happens. */
 #define _GNU_SOURCE
@@ -23,6 +23,7 @@
 #define LINE 128 /* two cache lines: the prefetcher fetches pairs */
 #define MAX_THREADS 1024
 #define SPIN_NS 50000
+#define CALL_NS 1000000 /* while a program runs: waking a worker costs 30 us and more */
 #define YIELD_NS 1000000
 
 static inline void relax(void) {
@@ -197,6 +198,7 @@ static struct {
   _Alignas(LINE) atomic_flag busy;
   atomic_int threads;
   atomic_int cores;
+  atomic_int calls; /* programs that run now */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .done = PTHREAD_COND_INITIALIZER,
@@ -227,11 +229,12 @@ static int64_t spin_limit(void) {
 
 static unsigned worker_wait(worker *me, unsigned seen) {
   unsigned go;
-  int64_t limit = spin_limit(), begin = limit ? now_ns() : 0;
+  int64_t limit = spin_limit(), begin = limit ? now_ns() : 0, spent;
   for (int i = 1; limit; i++) {
     if ((go = atomic_load_explicit(&me->go, memory_order_acquire)) != seen) return go;
     relax();
-    if (i % 32 == 0 && now_ns() - begin > limit) break;
+    if (i % 32 || (spent = now_ns() - begin) <= limit) continue;
+    if (spent > CALL_NS || !atomic_load_explicit(&pool.calls, memory_order_relaxed)) break;
   }
   pthread_mutex_lock(&me->lock);
   atomic_store(&me->asleep, 1);
@@ -386,6 +389,7 @@ static void after_fork_child(void) {
     workers[i].scratch = (scratch){0};
   }
   atomic_flag_clear(&pool.busy);
+  atomic_store(&pool.calls, 0);
 }
 
 /* ---- exports --------------------------------------------------------------------------------*/
@@ -414,6 +418,30 @@ EXPORT void irees_rt_set_threads(int32_t threads, int32_t cores) {
   atomic_store(&pool.threads, threads);
 }
 
+/* The trace of programs that time their dispatches: pairs of a number and a time, as many as fit
+   into what the calling thread gave. The count goes on, so that it knows what did not fit. */
+static _Thread_local struct {
+  int64_t *log;
+  int64_t capacity, count;
+} times;
+
+EXPORT void irees_rt_time_to(int64_t *log, int64_t capacity) {
+  times.log = log;
+  times.capacity = capacity;
+  times.count = 0;
+}
+
+EXPORT int64_t irees_rt_times(void) { return times.count; }
+
+EXPORT void irees_rt_time(int32_t trace, void *const *values, const int64_t *dims) {
+  (void)values, (void)dims;
+  if (times.count < times.capacity) {
+    times.log[2 * times.count] = trace;
+    times.log[2 * times.count + 1] = now_ns();
+  }
+  times.count++;
+}
+
 EXPORT int32_t irees_rt_threads(void) { return atomic_load(&pool.threads); }
 
 EXPORT void irees_rt_free(void *pointer) { rt_free(pointer); }
@@ -427,7 +455,9 @@ EXPORT int32_t irees_rt_invoke(irees_entry_fn entry, const irees_call *call, int
   unsigned before = _mm_getcsr();
   _mm_setcsr(0x1f80);
 #endif
+  atomic_fetch_add_explicit(&pool.calls, 1, memory_order_relaxed);
   int32_t status = entry(call);
+  atomic_fetch_sub_explicit(&pool.calls, 1, memory_order_relaxed);
 #if defined(__SSE2__)
   _mm_setcsr(before);
 #endif

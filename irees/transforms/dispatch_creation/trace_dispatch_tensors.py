@@ -12,6 +12,8 @@ merged, so that the names are those of the kernels that run. Every dispatch gets
 where one of them is empty: so they can be counted. Scalars are not shown. IREE:
 `iree-flow-inject-dispatch-tracing`, which sees only the top level of a function; here dispatches in
 loops and branches are traced too.
+
+With `tensors=false` no tensor is shown, only that a dispatch begins and ends: `time_dispatches`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,10 @@ class TraceDispatchTensorsPass(ModulePass):
 
     name = "irees-trace-dispatch-tensors"
 
+    tensors: bool = True
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for dispatch in [d for d in op.walk() if isinstance(d, DispatchOp)]:
-            trace(dispatch, "inputs", dispatch.arguments, InsertPoint.before(dispatch))
-            trace(dispatch, "outputs", dispatch.res, InsertPoint.after(dispatch))
+            inputs, outputs = (dispatch.arguments, dispatch.res) if self.tensors else ((), ())
+            trace(dispatch, "inputs", inputs, InsertPoint.before(dispatch))
+            trace(dispatch, "outputs", outputs, InsertPoint.after(dispatch))

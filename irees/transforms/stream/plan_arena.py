@@ -2,9 +2,10 @@
 Lays the temporaries of the host program into one arena.
 
 Each buffer lives from the op that writes it to the last op that touches it or a view of
-it; two buffers may share bytes when they never live at once. Static sizes are placed
-largest first at the lowest offset that is free for their whole life; dynamic ones follow,
-one after another, and share a slot only with one of the same size value.
+it; two buffers may share bytes when they never live at once. Static sizes are placed one
+by one at the lowest offset that is free for their whole life: largest first, and in other
+orders while that takes more than the most bytes that are alive at once. Dynamic ones
+follow, one after another, and share a slot only with one of the same size value.
 
     %a = memref.alloc() : memref<256xf32>         %arena = memref.alloc() : memref<2048xi8>
     stream.cmd.dispatch @f(%x, %a)           =>   %a = memref.view %arena[0][]
@@ -17,6 +18,7 @@ size is known only after something has run. IREE: `LayoutSlices`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -36,6 +38,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.arena import most_alive
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
 
 ALIGNMENT = 64
@@ -53,9 +56,24 @@ class Life:
     end: int
     offset: Size = 0
 
+    @property
+    def static_size(self) -> int:
+        """Its bytes, for one whose size is known."""
+        assert isinstance(self.size, int)
+        return self.size
+
     def meets(self, other: Life) -> bool:
         """Whether both are alive at some moment."""
         return self.start <= other.end and other.start <= self.end
+
+
+ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
+    lambda x: (-x.static_size, x.start),
+    lambda x: (-x.static_size * (x.end - x.start + 1), x.start),
+    lambda x: (x.start - x.end, -x.static_size),
+    lambda x: (x.start, -x.static_size),
+)
+"""Largest first; most bytes times time; longest life; as they come."""
 
 
 def aligned(size: int) -> int:
@@ -118,24 +136,40 @@ def hoist(value: SSAValue, block: Block, point: InsertPoint) -> bool:
 
 def place_static(lives: list[Life]) -> int:
     """Gives every static temporary its offset; returns the bytes of all."""
-    total = 0
-    placed: list[Life] = []
-    for life in sorted(lives, key=lambda x: (-x.size, x.start)):
-        assert isinstance(life.size, int)
-        busy = sorted(
-            (other.offset, other.offset + aligned(other.size))
-            for other in placed
-            if life.meets(other)
-        )
-        offset = 0
-        for low, high in busy:
-            if offset + aligned(life.size) <= low:
-                break
-            offset = max(offset, high)
+    least = most_alive([(x.start, x.end, aligned(x.static_size)) for x in lives])
+    best, offsets = place_in_order(lives, ORDERS[0])
+    for order in ORDERS[1:]:
+        if best == least:
+            break
+        total, others = place_in_order(lives, order)
+        if total < best:
+            best, offsets = total, others
+    for life, offset in zip(lives, offsets, strict=True):
         life.offset = offset
-        total = max(total, offset + aligned(life.size))
-        placed.append(life)
-    return total
+    return best
+
+
+def place_in_order(
+    lives: list[Life], order: Callable[[Life], tuple[int, ...]]
+) -> tuple[int, list[int]]:
+    """Places the temporaries by rising keys; returns the bytes of all, and their offsets."""
+    total = 0
+    offsets = [0] * len(lives)
+    placed: list[int] = []
+    for number in sorted(range(len(lives)), key=lambda n: order(lives[n])):
+        size = aligned(lives[number].static_size)
+        busy = sorted(
+            (offsets[other], offsets[other] + aligned(lives[other].static_size))
+            for other in placed
+            if lives[number].meets(lives[other])
+        )
+        for low, high in busy:
+            if offsets[number] + size <= low:
+                break
+            offsets[number] = max(offsets[number], high)
+        total = max(total, offsets[number] + size)
+        placed.append(number)
+    return total, offsets
 
 
 def place_dynamic(lives: list[Life], start: Size, builder: IndexBuilder) -> Size:

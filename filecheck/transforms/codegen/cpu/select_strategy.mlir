@@ -110,3 +110,34 @@ flow.executable @no_parallel_loop {
     }
   }
 }
+
+// Tiles that the op was given stay, where the loop can be tiled.
+// CHECK-LABEL: func.func @tuned
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [24 : i64, 8 : i64]}>
+flow.executable @tuned {
+  builtin.module {
+    func.func @tuned(%x: memref<512x512xf32>, %y: memref<512x512xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<512x512xf32>) outs(%y : memref<512x512xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{workgroup = [24, 8]}>} {
+      ^bb0(%p: f32, %o: f32):
+        linalg.yield %p : f32
+      }
+      return
+    }
+  }
+}
+
+// A reduction has no such loop: the tile of it is not taken.
+// CHECK-LABEL: func.func @tuned_reduction
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [16 : i64, 0 : i64]}>
+flow.executable @tuned_reduction {
+  builtin.module {
+    func.func @tuned_reduction(%x: memref<512x512xf32>, %y: memref<512xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<512x512xf32>) outs(%y : memref<512xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{workgroup = [16, 8]}>} {
+      ^bb0(%p: f32, %o: f32):
+        %s = arith.addf %p, %o : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

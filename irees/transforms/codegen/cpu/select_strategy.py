@@ -22,8 +22,9 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 
@@ -38,6 +39,7 @@ from irees.analysis.distribution import Group, groups_of, loops_of
 from irees.analysis.register_blocking import SLICE, choose_blocking
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.transforms.codegen.cpu._tuned_configs import tuned_block, tuned_tiles
 
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
@@ -209,9 +211,14 @@ def _has_panels(op: linalg.GenericOp) -> bool:
     return parts is not None and is_contraction(op) and vector_side(op, parts) is not None
 
 
-def configure(function: func.FuncOp, machine: Machine) -> None:
-    """Writes the config of every op of one kernel."""
+def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
+    """
+    Writes the config of every op of one kernel, and returns all in order, with trip counts.
+
+    Tiles and a register block that an op has already (`irees-apply-tuning`) stay as they are.
+    """
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
+    chosen: dict[Operation, LoweringConfigAttr] = {}
     for number, group in enumerate(groups_of(ops, enough=4 * machine.threads)):
         heavy = next(
             (
@@ -226,14 +233,18 @@ def configure(function: func.FuncOp, machine: Machine) -> None:
             tiles = chunk_tiles(group)
         else:
             tiles, block = contraction_config(group, heavy, machine)
+        tiles = tuned_tiles(group, tiles)
         for position, member in enumerate(group.members):
             workgroup = [0] * len(member.kinds)
             for group_class, tile in zip(group.classes, tiles, strict=True):
                 workgroup[group_class[position]] = tile
             entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
             if position == heavy and block is not None:
-                entries["block"] = block
+                entries["block"] = tuned_block(member.op, block, machine.vector_bytes // 4)
             member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
+            entries["sizes"] = member.sizes
+            chosen[member.op] = LoweringConfigAttr.of(**entries)
+    return [chosen[op] for op in ops]
 
 
 @dataclass(frozen=True)
@@ -251,4 +262,5 @@ class SelectStrategyPass(ModulePass):
         machine = Machine(self.threads, self.vector_bytes, self.registers, self.l2_bytes)
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
-                configure(function, machine)
+                # Tiling takes the configs off the ops; reports read them here.
+                executable.attributes["configs"] = ArrayAttr(configure(function, machine))

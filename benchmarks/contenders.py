@@ -1,0 +1,207 @@
+"""
+The implementations that are timed beside each other.
+
+`prepare(program)` does once what does not depend on the number of threads, and returns what opens
+the program for a number of threads: something to call. Either may raise; the table then has a dash
+and the reason.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from programs import Program
+
+import irees
+
+Call = Callable[[], object]
+Open = Callable[[int], Call]
+
+QUADRATIC = 1 << 13
+"""Longer rows are not given to IREE, whose sort takes time that grows with their square."""
+
+
+class TooSlow(Exception):
+    """A contender that was not ready within its time."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TooSlow in the block when it takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TooSlow(f"not ready after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def tensors(inputs: list[np.ndarray]) -> list[Any]:
+    """The inputs as torch tensors."""
+    import torch
+
+    def one(array: np.ndarray) -> Any:
+        if array.dtype.name == "bfloat16":
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(array)
+
+    return [one(array) for array in inputs]
+
+
+class Irees:
+    """irees, target cpu. Its manifest says what the program has to do."""
+
+    def __init__(self, folder: Path):
+        self.flops: int | None = None
+        self.bytes: int | None = None
+
+    def prepare(self, program: Program) -> Open:
+        """Compiles."""
+        self.flops = self.bytes = None
+        made = irees.compile(program.source)
+        main = made.manifest["functions"][0]
+        self.flops, self.bytes = main["flops"], main["bytes"]
+
+        def at(threads: int) -> Call:
+            irees.set_num_threads(threads)
+            return lambda: made(*program.inputs)
+
+        return at
+
+
+class Torch:
+    """PyTorch eager."""
+
+    def __init__(self, folder: Path):
+        pass
+
+    def prepare(self, program: Program) -> Open:
+        """Nothing to do."""
+        import torch
+
+        arguments = tensors(program.inputs)
+
+        def at(threads: int) -> Call:
+            torch.set_num_threads(threads)
+
+            def call() -> object:
+                with torch.inference_mode():
+                    return program.module(*arguments)
+
+            return call
+
+        return at
+
+
+class Inductor:
+    """PyTorch's compiler; it compiles for a number of threads."""
+
+    def __init__(self, folder: Path):
+        pass
+
+    def prepare(self, program: Program) -> Open:
+        """Nothing to do: the first call compiles."""
+        import torch
+
+        arguments = tensors(program.inputs)
+
+        def at(threads: int) -> Call:
+            torch.set_num_threads(threads)
+            torch._dynamo.reset()
+            compiled = torch.compile(program.module)
+
+            def call() -> object:
+                with torch.no_grad():
+                    return compiled(*arguments)
+
+            return call
+
+        return at
+
+
+class OnnxRuntime:
+    """ONNX Runtime, all optimisations, of what torch.onnx exports."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def prepare(self, program: Program) -> Open:
+        """Exports."""
+        import onnxruntime
+
+        path = self.folder / f"{program.name}.onnx"
+        if program.onnx is not None:
+            path.write_bytes(program.onnx())
+        else:
+            import torch
+
+            arguments = tuple(tensors(program.inputs))
+            torch.onnx.export(program.module, arguments, str(path), dynamo=True, verbose=False)
+
+        def at(threads: int) -> Call:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = threads
+            options.log_severity_level = 4
+            session = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+            names = [given.name for given in session.get_inputs()]
+            feed = dict(zip(names, program.inputs, strict=True))
+            return lambda: session.run(None, feed)
+
+        return at
+
+
+class Iree:
+    """IREE, llvm-cpu for this machine; the highest opt level that compiles."""
+
+    def __init__(self, folder: Path):
+        pass
+
+    def prepare(self, program: Program) -> Open:
+        """Compiles."""
+        import iree.compiler as compiler
+        import iree.runtime as runtime
+
+        source, first = program.source, program.inputs[0]
+        if isinstance(source, str) and "linalg_ext.sort" in source and first.shape[1] > QUADRATIC:
+            raise TooSlow("not run: its sort takes time that grows with the square of the row")
+        text = source if isinstance(source, str) else source.read_text()
+        for level in ("O3", "O2", "O1"):
+            flags = ["--iree-llvmcpu-target-cpu=host", f"--iree-opt-level={level}"]
+            try:
+                blob = compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=flags)
+                break
+            except compiler.CompilerToolError:
+                if level == "O1":
+                    raise
+
+        def at(threads: int) -> Call:
+            runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
+            config = runtime.Config("local-sync" if threads == 1 else "local-task")
+            context = runtime.SystemContext(config=config)
+            context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, blob))
+            main = context.modules.module["main"]
+            arrays = [runtime.asdevicearray(config.device, x) for x in program.inputs]
+            return lambda: main(*arrays)
+
+        return at
+
+
+CONTENDERS: dict[str, Callable[[Path], Any]] = {
+    "irees": Irees,
+    "PyTorch": Torch,
+    "Inductor": Inductor,
+    "ONNX Runtime": OnnxRuntime,
+    "IREE": Iree,
+}

@@ -1,0 +1,96 @@
+"""
+How much memory the temporaries of a planned host function take, and how much they must.
+
+Read off the IR after `irees-plan-arena`, without asking the planner: the arena is the allocation
+of bytes that views are made of, each view a temporary. It is alive from the first op of the
+function that touches it, or a view of it, to the last. No plan takes less than the most bytes that
+are alive at once, since a buffer does not move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ComplexType, MemRefType, i8
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+
+@dataclass(frozen=True)
+class ArenaUse:
+    """Bytes of the arena, and the most that are alive at once; None where sizes are dynamic."""
+
+    bytes: int | None
+    live: int | None
+
+
+def arena_use(function: func.FuncOp) -> ArenaUse:
+    """What one call of a function takes for temporaries: nothing without an arena."""
+    if function.is_declaration:
+        return ArenaUse(0, 0)
+    block = function.body.block
+    position = {op: number for number, op in enumerate(block.ops)}
+    total, lives, known = 0, list[tuple[int, int, int]](), True
+    for arena in block.ops:
+        views = _views(arena)
+        if not views:
+            continue
+        room = _bytes(arena.results[0].type)
+        known = known and room is not None
+        total += room or 0
+        for view in views:
+            size = _bytes(view.results[0].type)
+            places = _touched(view.results[0], block, position)
+            known = known and size is not None
+            if places:
+                lives.append((min(places), max(places), size or 0))
+    return ArenaUse(total, most_alive(lives)) if known else ArenaUse(None, None)
+
+
+def most_alive(lives: list[tuple[int, int, int]]) -> int:
+    """The most bytes alive at once of lives from a first to a last place, both included."""
+    changes: dict[int, int] = {}
+    for first, last, size in lives:
+        changes[first] = changes.get(first, 0) + size
+        changes[last + 1] = changes.get(last + 1, 0) - size
+    alive = most = 0
+    for place in sorted(changes):
+        alive += changes[place]
+        most = max(most, alive)
+    return most
+
+
+def _views(op: Operation) -> list[memref.ViewOp]:
+    if not isinstance(op, memref.AllocOp) or op.memref.type.element_type != i8:
+        return []
+    return [use.operation for use in op.memref.uses if isinstance(use.operation, memref.ViewOp)]
+
+
+def _bytes(kind: Attribute) -> int | None:
+    assert isinstance(kind, MemRefType)
+    shape: tuple[int, ...] = kind.get_shape()
+    if any(size < 0 for size in shape):
+        return None
+    element: Attribute = kind.get_element_type()
+    parts = 1
+    if isinstance(element, ComplexType):
+        element, parts = element.get_element_type(), 2
+    return prod(shape) * parts * max(1, -(-int(getattr(element, "bitwidth", 64)) // 8))
+
+
+def _touched(value: SSAValue, block: Block, position: dict[Operation, int]) -> list[int]:
+    """Where in the function a buffer or a view of it is touched; making a view touches nothing."""
+    places: list[int] = []
+    for use in value.uses:
+        op = use.operation
+        made = [result for result in op.results if isinstance(result.type, MemRefType)]
+        for result in made:
+            places += _touched(result, block, position)
+        while op.parent_block() is not block:
+            parent = op.parent_op()
+            assert parent is not None
+            op = parent
+        if not made:
+            places.append(position[op])
+    return places

@@ -1,0 +1,163 @@
+"""
+How much work a function is: arithmetic operations, and bytes that must move.
+
+Both are lower bounds of what any implementation does, counted from the loops of the structured
+ops of a function on tensors, without running it:
+
+* flops: for each op its points times the arithmetic of its body, where a multiply-add is two, and
+  exp, erf and their like one each. Integer arithmetic counts in contractions only; elsewhere it
+  computes places.
+* bytes: what enters (arguments, constants, tensors that a kernel loads), each at most once and
+  no more of it than is read, and what leaves (results, tensors that a kernel stores). A temporary
+  inside costs nothing.
+
+What depends on a dynamic size is unknown, None, and so is what runs in a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Operation, SSAValue, Use
+
+from irees.analysis.contractions import multiply_add
+from irees.analysis.distribution import loops_of
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.flow import DispatchOp, DispatchRegionOp
+from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
+from irees.dialects.util import GlobalLoadOp
+
+_FLOATS = frozenset(
+    f"arith.{name}"
+    for name in "addf subf mulf divf remf negf maximumf minimumf maxnumf minnumf".split()
+)
+_VIEWS = (tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.CastOp, tensor.ExtractSliceOp)
+_ROOTS = (DispatchTensorLoadOp, GlobalLoadOp)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Arithmetic operations and bytes of one call; None where they are unknown."""
+
+    flops: int | None
+    bytes: int | None
+
+
+def work_of(function: func.FuncOp) -> Work | None:
+    """The work of a function on tensors; None when it leaves its work to dispatches."""
+    if any(isinstance(op, DispatchOp | DispatchRegionOp) for op in function.walk()):
+        return None
+    if any(isinstance(op, scf.ForOp | scf.WhileOp) for op in function.walk()):
+        return Work(None, None)
+    flops = _sum(flops_of(op) for op in function.walk())
+    moved = _sum([*(_read(root) for root in _roots(function)), *_written(function)])
+    return Work(flops, moved)
+
+
+def flops_of(op: Operation) -> int | None:
+    """Arithmetic operations of one op, those of its body times its points."""
+    if isinstance(op, ext.ScanOp):
+        loops = loops_of(op)
+        return None if loops is None or -1 in loops.sizes else prod(loops.sizes)
+    if not isinstance(op, linalg.GenericOp):
+        return 0
+    each = sum(inner.name in _FLOATS or inner.name.startswith("math.") for inner in op.body.walk())
+    if each == 0 and multiply_add(op) is not None:
+        each = 2
+    if each == 0:
+        return 0
+    points = _points(op, range(len(op.iterator_types)))
+    return None if points is None else each * points
+
+
+def bytes_of(kind: TensorType) -> int | None:
+    """Bytes of a tensor, None when its size is dynamic."""
+    shape: tuple[int, ...] = kind.get_shape()
+    return None if any(s < 0 for s in shape) else prod(shape) * _itemsize(kind.get_element_type())
+
+
+def _itemsize(element: Attribute) -> int:
+    if isinstance(element, ComplexType):
+        return 2 * _itemsize(element.get_element_type())
+    return max(1, -(-int(getattr(element, "bitwidth", 64)) // 8))
+
+
+def _points(op: linalg.GenericOp, loops: range | set[int]) -> int | None:
+    found = loops_of(op)
+    assert found is not None
+    sizes = [found.sizes[loop] for loop in loops]
+    return None if -1 in sizes else prod(sizes)
+
+
+def _roots(function: func.FuncOp) -> Iterator[SSAValue]:
+    for argument in function.body.block.args:
+        if isinstance(argument.type, TensorType):
+            yield argument
+    for op in function.walk():
+        if isinstance(op, arith.ConstantOp) and isinstance(op.result.type, TensorType):
+            value = op.value
+            if not (isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()):
+                yield op.result
+        elif isinstance(op, _ROOTS) and isinstance(op.results[0].type, TensorType):
+            yield op.results[0]
+
+
+def _read(value: SSAValue) -> int | None:
+    """Bytes of a tensor that its uses read: at most all, an element for each point of a gather."""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    whole, size = bytes_of(kind), _itemsize(kind.get_element_type())
+    parts = [_read_by(use, whole, size) for use in value.uses]
+    total = _sum(parts)
+    if whole is None or total is None:
+        # All that is not known may be all of it; a gather from a dynamic tensor is its points.
+        return whole if total is None else total
+    return min(whole, total)
+
+
+def _read_by(use: Use, whole: int | None, size: int) -> int | None:
+    op = use.operation
+    if isinstance(op, _VIEWS) and use.index == 0:
+        return _read(op.results[0])
+    if isinstance(op, tensor.DimOp | tensor.EmptyOp):
+        return 0
+    if isinstance(op, linalg.GenericOp):
+        if use.index >= len(op.inputs) and not op.body.block.args[use.index].uses:
+            return 0
+        points = _points(op, op.indexing_maps.data[use.index].data.used_dims())
+        if points is None:
+            return whole
+        return points * size if whole is None else min(whole, points * size)
+    if isinstance(op, tensor.ExtractOp):
+        around = op.parent_op()
+        points = 1
+        if isinstance(around, linalg.GenericOp):
+            points = _points(around, range(len(around.iterator_types)))
+        return whole if points is None else points * size
+    return whole
+
+
+def _written(function: func.FuncOp) -> Iterator[int | None]:
+    for op in function.walk():
+        values: tuple[SSAValue, ...] = ()
+        if isinstance(op, func.ReturnOp):
+            values = tuple(op.operands)
+        elif isinstance(op, DispatchTensorStoreOp):
+            values = (op.value,)
+        for value in values:
+            if isinstance(value.type, TensorType):
+                yield bytes_of(value.type)
+
+
+def _sum(parts: list[int | None] | Iterator[int | None]) -> int | None:
+    total = 0
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total

@@ -1,0 +1,172 @@
+"""
+What `Program.explain` says, as data and as text.
+
+Everything that was chosen is in the manifest; what is measured comes along. A dispatch is held
+to the peak of multiply-adds when it does much with each byte, and to a copy of memory when not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irees.runtime.timing import Times
+
+if TYPE_CHECKING:
+    from irees.runtime.program import Program
+
+RIDGE = 8.0
+"""Flops a byte from which a dispatch is held to the peak of multiply-adds."""
+
+_HEADER = (
+    *("dispatch", "calls", "strategy", "tiles", "block", "vector", "Mflop", "MB"),
+    *("ms", "%", "GFLOP/s", "GB/s", "of peak"),
+)
+
+
+def explanation(
+    program: Program, times: Times | None, peaks: tuple[float, float] | None
+) -> dict[str, Any]:
+    """
+    Functions, memory, dispatches and remarks. Flops, bytes and seconds of a dispatch are those of
+    all its calls together, None where they are not known; rates follow from them.
+    """
+    kernels = program.manifest.get("kernels") or ()
+    return {
+        "functions": [repr(function) for function in program.functions.values()],
+        "memory": program.memory_analysis(),
+        "seconds": None if times is None else times.call,
+        "peaks": None if peaks is None else {"gflops": peaks[0], "gigabytes": peaks[1]},
+        "dispatches": [_dispatch(kernel, times, peaks) for kernel in kernels],
+        "remarks": [str(line) for line in program.manifest.get("remarks") or ()],
+    }
+
+
+def _dispatch(
+    kernel: Mapping[str, Any], times: Times | None, peaks: tuple[float, float] | None
+) -> dict[str, Any]:
+    calls = kernel.get("calls") or 0
+    groups = _groups(kernel.get("configs") or ())
+    flops, moved = (
+        None if kernel.get(name) is None else kernel[name] * calls for name in ("flops", "bytes")
+    )
+    seconds = None if times is None else times.dispatches.get(kernel["name"])
+    found: dict[str, Any] = {
+        "name": kernel["name"],
+        "summary": kernel.get("summary", ""),
+        "key": kernel.get("key", ""),
+        "calls": calls,
+        "groups": groups,
+        "vector": kernel.get("vector"),
+        "flops": flops,
+        "bytes": moved,
+        "seconds": seconds,
+        "share": None if not seconds or times is None else seconds / times.call,
+        "gflops": flops / seconds / 1e9 if flops and seconds else None,
+        "gigabytes": moved / seconds / 1e9 if moved and seconds else None,
+        "tuned": bool(kernel.get("tuned")),
+        "rejected": _rejected(groups, kernel.get("remarks") or ()),
+    }
+    found["of_peak"] = _of_peak(found, peaks)
+    return found
+
+
+def _groups(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Per tile loop: its strategy, the tile of each loop of its main op, its register block."""
+    found: dict[int, dict[str, Any]] = {}
+    for config in configs:
+        sizes = list(config.get("sizes") or ())
+        tiles, block = list(config.get("workgroup") or ()), config.get("block")
+        group = found.setdefault(config.get("group", 0), {"strategy": "", "tiles": []})
+        if block is not None:
+            group |= {"strategy": "contraction", "tiles": tiles, "sizes": sizes}
+            group["block"] = list(block)
+        elif "block" not in group and len(tiles) >= len(group["tiles"]):
+            group |= {"tiles": tiles, "sizes": sizes}
+    for group in found.values():
+        if not group["strategy"]:
+            group["strategy"] = "tiles" if any(group["tiles"]) else "whole"
+    return list(found.values())
+
+
+def _rejected(groups: Sequence[Mapping[str, Any]], remarks: Sequence[str]) -> list[str]:
+    reasons = list(remarks)
+    if any(group["strategy"] == "whole" for group in groups):
+        reasons.append("not tiled: no loop that all ops write along, or not enough work for two")
+    return reasons
+
+
+def _of_peak(found: Mapping[str, Any], peaks: tuple[float, float] | None) -> float | None:
+    if peaks is None:
+        return None
+    if found["gflops"] and (not found["bytes"] or found["flops"] >= RIDGE * found["bytes"]):
+        return found["gflops"] / peaks[0]
+    return found["gigabytes"] / peaks[1] if found["gigabytes"] else None
+
+
+def text_of(data: Mapping[str, Any]) -> str:
+    """The same for a terminal: a table of dispatches, and what was rejected below each."""
+    lines = ["functions:", *(f"  {function}" for function in data["functions"])]
+    lines += ["memory:", *(f"  {name}: {value}" for name, value in data["memory"].items())]
+    lines += [f"kernels: {len(data['dispatches'])}"]
+    if (seconds := data["seconds"]) is not None:
+        inside = sum(each["seconds"] or 0.0 for each in data["dispatches"])
+        lines.append(f"one call: {seconds * 1e3:.3f} ms, {inside * 1e3:.3f} ms in dispatches")
+    if (peaks := data["peaks"]) is not None:
+        lines.append(f"peaks: {peaks['gflops']:.0f} GFLOP/s, copies {peaks['gigabytes']:.1f} GB/s")
+    if data["dispatches"]:
+        lines += _table(data["dispatches"])
+    elsewhere = _elsewhere(data)
+    return "\n".join([*lines, "remarks:" if elsewhere else "remarks: none", *elsewhere])
+
+
+def _elsewhere(data: Mapping[str, Any]) -> list[str]:
+    """Remarks that stand below no dispatch."""
+    shown = {text for each in data["dispatches"] for text in each["rejected"]}
+    return [f"  {line}" for line in data["remarks"] if line.partition("] ")[2] not in shown]
+
+
+def _table(dispatches: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [_cells(each) for each in dispatches]
+    widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
+    lines = [_aligned(_HEADER, widths)]
+    for each, row in zip(dispatches, rows, strict=True):
+        lines.append(_aligned(row, widths))
+        lines.append(f"    {each['summary']}")
+        lines += [f"    - {reason}" for reason in each["rejected"]]
+    return lines
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    last_left = _HEADER.index("vector")
+    texts = [
+        cell.rjust(width) if i == 1 or i > last_left else cell.ljust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(texts).rstrip()
+
+
+def _cells(each: Mapping[str, Any]) -> list[str]:
+    groups = each["groups"]
+    return [
+        each["name"],
+        str(each["calls"]),
+        "+".join(group["strategy"] for group in groups) + (" (tuned)" if each["tuned"] else ""),
+        " ".join("x".join(map(str, group["tiles"])) or "-" for group in groups),
+        " ".join("x".join(map(str, group["block"])) for group in groups if "block" in group) or "-",
+        each["vector"] or "scalar",
+        _number(each["flops"], 1e-6),
+        _number(each["bytes"], 1e-6),
+        _number(each["seconds"], 1e3),
+        _number(each["share"], 100, 0),
+        _number(each["gflops"], 1),
+        _number(each["gigabytes"], 1),
+        _number(each["of_peak"], 100, 0) + ("%" if each["of_peak"] is not None else ""),
+    ]
+
+
+def _number(value: float | None, factor: float, digits: int = 3) -> str:
+    if value is None:
+        return "-"
+    scaled = value * factor
+    return f"{scaled:.{digits if scaled < 10 else min(digits, 1)}f}"
