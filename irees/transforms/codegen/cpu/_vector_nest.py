@@ -123,7 +123,7 @@ class Nest:
                 continue
             outputs = strides[self.inputs :]
             if self.kinds[axis] == "parallel" and all(s == "unit" for s in outputs):
-                self._take(axis)
+                self.take(axis)
                 return
             if self.kinds[axis] == "reduction" and all(s == "uniform" for s in outputs):
                 if self.combiners() is None:
@@ -132,11 +132,11 @@ class Nest:
                 if not self.reassociate:
                     reasons.append("strict floating point keeps the order of a reduction")
                     continue
-                self._take(axis)
+                self.take(axis)
                 return
         raise NotVectorizableError("; ".join(reasons) or "no loop is contiguous")
 
-    def _take(self, axis: int) -> None:
+    def take(self, axis: int) -> None:
         """Vectorizes along a loop, by as many lanes as the widest value that varies allows."""
         self.axis = axis
         inputs, fixed = invariants(self.op, self._moving())
@@ -181,6 +181,15 @@ class Nest:
         return found
 
     # --- building the loops ------------------------------------------------------------
+
+    def start_loops(self, here: IndexBuilder) -> None:
+        """Trip counts, for somebody else who builds the loops."""
+        self.sizes, self.reduction = self._sizes(here), []
+
+    def point(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """One point by itself."""
+        self.computed = {}
+        self._point(ivs, at, lanes=1)
 
     def build(self) -> None:
         """Replaces the op by its loops."""
@@ -351,24 +360,31 @@ class Nest:
         dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
         return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
 
-    def _read(self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
+    def read(
+        self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
+    ) -> Lane:
+        """An operand at a point, or at `lanes` points along an axis."""
         operand = self.op.operands[position]
         if not isinstance(operand.type, MemRefType):
             return Lane(operand, Kind.UNIFORM)
         indices = self._access(position, ivs, at)
-        if lanes > 1 and self.axis is not None and self._moves(position):
+        if lanes > 1 and axis is not None and self._moves(position, axis):
             form = linear_form(self.maps[position].results[-1])
             assert form is not None
-            step = form[0][self.axis]
+            step = form[0][axis]
             return Lane(load_steps(operand, indices, step, lanes, at), Kind.VECTOR)
         return Lane(at.insert(memref.LoadOp.get(operand, indices)).results[0], Kind.UNIFORM)
 
-    def _moves(self, position: int) -> bool:
-        return any(self.axis in e.used_dims() for e in self.maps[position].results)
+    def _read(self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
+        return self.read(position, ivs, at, lanes, self.axis)
 
-    def _write(
+    def _moves(self, position: int, axis: int) -> bool:
+        return any(axis in e.used_dims() for e in self.maps[position].results)
+
+    def write(
         self, position: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder, lanes: int
     ) -> None:
+        """Stores a result at a point, or at `lanes` points."""
         target = self.op.operands[self.inputs + position]
         indices = self._access(self.inputs + position, ivs, at)
         if lanes > 1:
@@ -403,13 +419,13 @@ class Nest:
             ]
             for i, result in enumerate(self._apply(accs, ivs, at, lanes)):
                 value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
-                self._write(i, value, ivs, at, lanes)
+                self.write(i, value, ivs, at, lanes)
             return
         if self.axis in self.reduction:
             accs = [self._read(self.inputs + i, ivs, at, lanes) for i in range(outputs)]
             results = self._reduce_vector([a.value for a in accs], ivs, at)
             for i, value in enumerate(results):
-                self._write(i, value, ivs, at, lanes)
+                self.write(i, value, ivs, at, lanes)
             return
         places = [self._shifted(ivs, n, at) for n in range(self.points)]
         start = [
@@ -440,7 +456,7 @@ class Nest:
         """Stores the results of a point, or what the consumer makes of them."""
         if self.consumer is None or self.after is None or self.consumer.keeps_source:
             for i, value in enumerate(values):
-                self._write(i, value, ivs, at, lanes)
+                self.write(i, value, ivs, at, lanes)
         if self.consumer is None or self.after is None:
             return
         after = self.after
@@ -461,7 +477,7 @@ class Nest:
         results = evaluate(after.block, arguments, lanes, at.insert, no_index, {})
         for i, result in enumerate(results):
             value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
-            after._write(i, value, theirs, at, lanes)
+            after.write(i, value, theirs, at, lanes)
 
     def _reduce(
         self,

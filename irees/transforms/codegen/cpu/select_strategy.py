@@ -37,12 +37,16 @@ from irees.analysis.contractions import (
 )
 from irees.analysis.distribution import Group, groups_of, loops_of
 from irees.analysis.register_blocking import SLICE, choose_blocking
+from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.codegen.cpu._tuned_configs import tuned_block, tuned_tiles
 
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
+
+SQUARE = 128
+"""Side of a tile that is read along one loop and written along another."""
 
 COLUMNS = 512
 """Most columns of a contraction's tile."""
@@ -76,6 +80,20 @@ def chunk_tiles(group: Group) -> list[int]:
         else:
             inner *= extent
     return tiles
+
+
+def square_tiles(group: Group, across: int, along: int) -> list[int]:
+    """Tiles of an op that reads along one loop and writes along another: square in those two."""
+    extents = [DYNAMIC_GUESS if e < 0 else e for e in group.extents()]
+    loops = [c[0] for c in group.classes]
+    tiles = [1] * len(loops)
+    left = CHUNK
+    for loop, wanted in ((along, SQUARE), (across, SQUARE), *((x, left) for x in loops[::-1])):
+        if loop in loops and tiles[loops.index(loop)] == 1:
+            position = loops.index(loop)
+            tiles[position] = max(1, min(extents[position], wanted, left))
+            left //= tiles[position]
+    return [0 if t == e else t for t, e in zip(tiles, group.extents(), strict=True)]
 
 
 def even(extent: int, tile: int) -> int:
@@ -230,7 +248,11 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
         )
         block = None
         if heavy is None:
-            tiles = chunk_tiles(group)
+            only = group.members[0].op
+            crossing = None
+            if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
+                crossing = crossing_loops(only)
+            tiles = chunk_tiles(group) if crossing is None else square_tiles(group, *crossing)
         else:
             tiles, block = contraction_config(group, heavy, machine)
         tiles = tuned_tiles(group, tiles)

@@ -13,6 +13,9 @@ point.
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
     scf.for %i = 992 to 1000 { ... scalar ... }
 
+An elementwise op that reads along one loop and writes along another, such as a transpose, is done in
+square tiles that are turned in registers (`_transposing_nest.py`).
+
 A load at places that depend on data becomes a `vector.gather` where the body does math, which is
 what vectors make cheap; `irees-lower-gather` takes it apart again. By itself a gather is no quicker
 than the scalar loop.
@@ -33,6 +36,7 @@ from xdsl.passes import ModulePass
 
 from irees.remarks import remark
 from irees.transforms.codegen.cpu._surroundings import erase_unused_between
+from irees.transforms.codegen.cpu._transposing_nest import lower_transposing
 from irees.transforms.codegen.cpu._vector_nest import Nest
 from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.structured import is_parallel
@@ -46,8 +50,14 @@ def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
         nest.choose()
         nest.build()
         return
-    except NotVectorizableError as reason:
-        remark("missed", "irees-vectorize-structured-ops", op, str(reason))
+    except NotVectorizableError as error:
+        reason = str(error)
+    erase_unused_between(marker, op)
+    try:
+        lower_transposing(Nest(op, vector_bytes, reassociate))
+        return
+    except NotVectorizableError as error:
+        remark("missed", "irees-vectorize-structured-ops", op, f"{reason}; {error}")
     erase_unused_between(marker, op)
     scalar = Nest(op, vector_bytes, reassociate)
     scalar.build()

@@ -1,0 +1,154 @@
+"""
+Elementwise ops that read along one loop and write along another, in square tiles of registers. Part
+of `irees-vectorize-structured-ops`.
+
+    out[i, j] = f(x[j, i], y[i, j])
+
+N vectors of x, one for each of N values of j, are turned in registers into N vectors along j, one for
+each i. Turning swaps the bits of the number of a vector with those of the number of a lane, one bit
+at a time: log2(N) rounds of N shuffles of two vectors.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.transposes import crossing_loops
+from irees.transforms.codegen.cpu._vector_nest import Nest
+from irees.transforms.utils.lanes import Kind, Lane, NotVectorizableError, evaluate, materialize
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+MOST_LANES = 16
+"""Vectors of a tile: as many again are made in a round, and there are 32 registers at most."""
+
+
+def lower_transposing(nest: Nest) -> None:
+    """Replaces the op by loops over tiles. Raises NotVectorizableError before it is changed."""
+    found = crossing_loops(nest.op)
+    if found is None:
+        raise NotVectorizableError("it does not read along one loop and write along another")
+    across, along = found
+    turned = [i for i, s in enumerate(nest.strides(along)) if s == "other"]
+    through = nest.strides(across)
+    if any(i >= nest.inputs or through[i] != "unit" for i in turned):
+        raise NotVectorizableError("a loop is strided for what is read and what is written")
+    nest.take(along)
+    nest.lanes = min(nest.lanes, MOST_LANES)
+    Tiles(nest, across, along, turned).build()
+
+
+class Tiles:
+    """The loops of one such op under construction."""
+
+    def __init__(self, nest: Nest, across: int, along: int, turned: list[int]):
+        self.nest, self.across, self.along, self.turned = nest, across, along, turned
+
+    def build(self) -> None:
+        """All loops."""
+        nest = self.nest
+        here = IndexBuilder(InsertPoint.before(nest.op))
+        nest.start_loops(here)
+        others = [i for i in range(len(nest.kinds)) if i not in (self.across, self.along)]
+        self._outer(others, {}, here)
+        Rewriter.erase_op(nest.op)
+
+    def _outer(self, loops: list[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+        if not loops:
+            self._tiles(ivs, at)
+            return
+        close, iv, b = for_loop(at, 0, self.nest.sizes[loops[0]], 1)
+        self._outer(loops[1:], {**ivs, loops[0]: iv}, b)
+        close()
+
+    def _tiles(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Whole tiles, and point by point what is left of either loop."""
+        nest, across, along = self.nest, self.across, self.along
+        lanes = nest.lanes
+        rows, columns = nest.sizes[across], nest.sizes[along]
+        main_rows = at.mul(at.floordiv(rows, lanes), lanes)
+        main_columns = at.mul(at.floordiv(columns, lanes), lanes)
+        close, j, b = for_loop(at, 0, main_columns, lanes)
+        close_rows, i, inner = for_loop(b, 0, main_rows, lanes)
+        self._tile({**ivs, across: i, along: j}, inner)
+        close_rows()
+        self._points(ivs, (main_rows, rows), (j, b.add(j, lanes)), b)
+        close()
+        self._points(ivs, (0, rows), (main_columns, columns), at)
+
+    def _points(
+        self,
+        ivs: dict[int, Size],
+        rows: tuple[Size, Size],
+        columns: tuple[Size, Size],
+        at: IndexBuilder,
+    ) -> None:
+        if any(isinstance(a, int) and a == b for a, b in (rows, columns)):
+            return
+        close, i, b = for_loop(at, *rows, 1)
+        close_columns, j, inner = for_loop(b, *columns, 1)
+        self.nest.point({**ivs, self.across: i, self.along: j}, inner)
+        close_columns()
+        close()
+
+    def _tile(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """N x N points: all loads first, the turning, then N times the body."""
+        nest, lanes = self.nest, self.nest.lanes
+
+        def moved(loop: int, count: int) -> dict[int, Size]:
+            return {**ivs, loop: at.add(ivs[loop], count)}
+
+        tiles = {
+            position: transposed(
+                [
+                    nest.read(position, moved(self.along, n), at, lanes, self.across).value
+                    for n in range(lanes)
+                ],
+                at,
+            )
+            for position in self.turned
+        }
+        block = nest.block
+        for n in range(lanes):
+            place = moved(self.across, n)
+            arguments = [
+                Lane(tiles[i][n], Kind.VECTOR)
+                if i in tiles
+                else nest.read(i, place, at, lanes, self.along)
+                if argument.uses
+                else Lane(nest.op.operands[i], Kind.UNIFORM)
+                for i, argument in enumerate(block.args)
+            ]
+
+            def index_of(loop: int, place: dict[int, Size] = place) -> Lane:
+                kind = Kind.IOTA if loop == self.along else Kind.UNIFORM
+                return Lane(at.value(place[loop]), kind)
+
+            results = evaluate(block, arguments, lanes, at.insert, index_of, {})
+            for position, result in enumerate(results):
+                nest.write(position, materialize(result, lanes, at.insert), place, at, lanes)
+
+
+def transposed(rows: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
+    """result[c][r] = rows[r][c] for as many vectors as they have lanes, a power of two"""
+    count, bit = len(rows), 1
+    while bit < count:
+        swapped = list(rows)
+        for r in range(count):
+            if r & bit:
+                continue
+            low = [c + count - bit if c & bit else c for c in range(count)]
+            high = [c + count if c & bit else c + bit for c in range(count)]
+            for target, mask in ((r, low), (r | bit, high)):
+                shuffle = vector.ShuffleOp(
+                    rows[r],
+                    rows[r | bit],
+                    DenseArrayBase.from_list(i64, mask),
+                    result_type=rows[r].type,
+                )
+                swapped[target] = at.insert(shuffle).results[0]
+        rows, bit = swapped, bit * 2
+    return rows

@@ -1,0 +1,78 @@
+"""Transposes and what reads along one loop and writes along another, compiled, against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irees
+from irees.testing import profiles
+
+FACTOR = profiles.load()
+SIZES = st.sampled_from((1, 2, 7, 8, 15, 16, 17, 31, 33, 48, 130))
+TYPES = {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "i8": "i1", "i16": "i2"}
+
+
+def text(shape, order, element: str, dynamic: bool, also: bool) -> str:
+    """out[d0, d1, ..] = x[order] + y[d0, d1, ..], or x alone without `also`"""
+    out = tuple(shape[order.index(d)] for d in range(len(shape)))
+
+    def tensor(sizes) -> str:
+        return "tensor<" + "".join(f"{'?' if dynamic else s}x" for s in sizes) + f"{element}>"
+
+    loops = ", ".join(f"d{d}" for d in range(len(shape)))
+    place = ", ".join(f"d{d}" for d in order)
+    add = "arith.addf" if element.startswith("f") else "arith.addi"
+    x, o = tensor(shape), tensor(out)
+    sizes = [f"%n{d} = tensor.dim %x, %c{order.index(d)} : {x}" for d in range(len(out))]
+    indices = [f"%c{d} = arith.constant {d} : index" for d in range(len(out))]
+    lines = indices + sizes if dynamic else []
+    names = ", ".join(f"%n{d}" for d in range(len(out))) if dynamic else ""
+    second = f", %y : {x}, {o}" if also else f" : {x}"
+    maps = [f"affine_map<({loops}) -> ({place})>"]
+    maps += [f"affine_map<({loops}) -> ({loops})>"] * (2 if also else 1)
+    body = f"%s = {add} %a, %b : {element}\n    linalg.yield %s" if also else "linalg.yield %a"
+    joined = "\n  ".join(lines)
+    return f"""func.func @main(%x: {x}{f", %y: {o}" if also else ""}) -> {o} {{
+  {joined}
+  %e = tensor.empty({names}) : {o}
+  %r = linalg.generic {{indexing_maps = [{", ".join(maps)}],
+      iterator_types = [{", ".join(['"parallel"'] * len(shape))}]}} ins(%x{second}) outs(%e : {o}) {{
+  ^bb0(%a: {element}{f", %b: {element}" if also else ""}, %o: {element}):
+    {body} : {element}
+  }} -> {o}
+  return %r : {o}
+}}"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:generic"])
+def test_transposes(target):
+    @settings(max_examples=25 * FACTOR, deadline=None)
+    @given(st.data())
+    def agree(data):
+        rank = data.draw(st.integers(2, 4))
+        shape = tuple(
+            data.draw(SIZES if rank < 4 else st.sampled_from((1, 3, 16, 17))) for _ in range(rank)
+        )
+        order = data.draw(st.permutations(range(rank)))
+        element = data.draw(st.sampled_from(sorted(TYPES)))
+        also = data.draw(st.booleans())
+        dynamic = data.draw(st.booleans())
+        program = irees.compile(text(shape, order, element, dynamic, also), target=target)
+        rng = np.random.default_rng(0)
+        x = rng.integers(-50, 50, shape).astype(TYPES[element])
+        expected = x.transpose([order.index(d) for d in range(rank)])
+        y = rng.integers(-50, 50, expected.shape).astype(TYPES[element])
+        actual = program(x, y) if also else program(x)
+        np.testing.assert_array_equal(actual, expected + y if also else expected)
+
+    agree()
+
+
+def test_a_transpose_is_turned_in_registers():
+    module = irees.compile(text((64, 48), (1, 0), "f32", False, False), to="codegen")
+    names = [op.name for op in module.walk()]
+    assert "vector.shuffle" in names
+    assert "memref.load" not in names
