@@ -32,7 +32,7 @@ def crossing(x: str, mx: str, y: str, my: str, a: str = "%a") -> tuple[int, int]
 
 
 @pytest.mark.parametrize(
-    "operands, expected",
+    ("operands", "expected"),
     [
         (("8x4", "j, i", "4x8", "i, j"), (0, 1)),
         (("8x4", "j, i", "8x4", "j, i"), (0, 1)),

@@ -1,9 +1,9 @@
 // RUN: xdsl-opt %s -p "irees-select-strategy{threads=2}" | filecheck %s
 
-// Ops over the same rows are one group; 16384 points are 512 rows of 32, of 4096.
+// Ops over the same rows are one group; its 2048 points are 64 rows of 32, of 4096.
 // CHECK-LABEL: flow.executable @rows
-// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [512 : i64, 0 : i64]}>
-// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [512 : i64, 0 : i64]}>
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [64 : i64, 0 : i64]}>
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [64 : i64, 0 : i64]}>
 flow.executable @rows {
   builtin.module {
     func.func @rows(%x: memref<4096x32xf32>, %m: memref<4096xf32>, %y: memref<4096x32xf32>) {
@@ -22,7 +22,7 @@ flow.executable @rows {
   }
 }
 
-// A dynamic number of rows gets the same tile.
+// A dynamic number of rows gets a tile as well; one op alone takes 16384 points.
 // CHECK-LABEL: flow.executable @dynamic
 // CHECK:         workgroup = [512 : i64, 0 : i64]
 flow.executable @dynamic {

@@ -50,7 +50,7 @@ class Panels:
 
 
 def allocate(plan: Plan, at: IndexBuilder) -> Panels:
-    """Room for one panel of B, unless it lies in panels, and for a slice of A if its rows collide."""
+    """Room for a panel of B, unless it lies in panels, and for a slice of A if its rows collide."""
     b = offsets = None
     if not plan.direct:
         assert plan.depth is not None

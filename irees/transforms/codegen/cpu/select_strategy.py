@@ -45,6 +45,9 @@ from irees.transforms.codegen.cpu._tuned_configs import tuned_block, tuned_tiles
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
 
+FUSED = 2048
+"""The same for ops that hand tiles to one another: three of f32 fill most of an L1 cache."""
+
 SQUARE = 128
 """Side of a tile that is read along one loop and written along another."""
 
@@ -62,6 +65,7 @@ def chunk_tiles(group: Group) -> list[int]:
     """Tiles of rows: outer loops one by one, the next in slices, inner loops whole."""
     member = max(group.members, key=lambda m: len(m.kinds))
     extents = group.extents()
+    chunk = CHUNK if len(group.members) == 1 else FUSED
     inner = 1
     for loop, size in enumerate(member.sizes):
         number = group.members.index(member)
@@ -70,10 +74,10 @@ def chunk_tiles(group: Group) -> list[int]:
     tiles = [0] * len(extents)
     for position in reversed(range(len(extents))):
         extent = DYNAMIC_GUESS if extents[position] < 0 else extents[position]
-        if inner >= CHUNK:
+        if inner >= chunk:
             tiles[position] = 1
-        elif inner * extent > CHUNK or position == 0:
-            tile = max(1, CHUNK // max(1, inner))
+        elif inner * extent > chunk or position == 0:
+            tile = max(1, chunk // max(1, inner))
             tiles[position] = tile if extents[position] < 0 or tile < extents[position] else 0
             tiles[position] = even(extents[position], tiles[position])
             inner *= max(1, tile)
