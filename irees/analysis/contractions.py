@@ -113,6 +113,19 @@ def packed_columns(indexing: AffineMap) -> int | None:
     return None
 
 
+def in_blocks(op: linalg.GenericOp, parts: MultiplyAdd, side: int) -> bool:
+    """
+    Whether an operand lies in blocks of the output's last dim, [N/NR, K.., NR] with a loop of its
+    own for each part of N, as `irees-propagate-blocked-layouts` lays filters out.
+    """
+    found, output = roles(op, parts), op.indexing_maps.data[-1].data.results
+    own = found.n if side == parts.rhs else found.m
+    exprs = op.indexing_maps.data[side].data.results
+    if len(own) < 2 or len(exprs) < 2 or not output or exprs[-1] != output[-1]:
+        return False
+    return exprs[-1].used_dims() <= set(own) and exprs[-2].used_dims() <= set(found.k)
+
+
 def vector_side(op: linalg.GenericOp, parts: MultiplyAdd) -> int | None:
     """
     The operand that is read by vectors, the other being broadcast.

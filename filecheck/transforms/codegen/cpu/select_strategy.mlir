@@ -38,10 +38,10 @@ flow.executable @dynamic {
   }
 }
 
-// A contraction is cut into rows, then columns, until each thread has two tiles; and gets a
+// A contraction is cut into rows, then columns, until each thread has a tile; and gets a
 // register block.
 // CHECK-LABEL: flow.executable @matmul
-// CHECK:         workgroup = [256 : i64, 256 : i64, 0 : i64], block = [14 : i64, 32 : i64]
+// CHECK:         workgroup = [256 : i64, 0 : i64, 0 : i64], block = [14 : i64, 32 : i64]
 flow.executable @matmul {
   builtin.module {
     func.func @matmul(%a: memref<512x64xf32>, %b: memref<64x480xf32>, %c: memref<512x480xf32>) {

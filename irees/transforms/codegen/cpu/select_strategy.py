@@ -25,10 +25,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
 
 from irees.analysis.contractions import (
+    in_blocks,
     is_contraction,
     multiply_add,
     packed_columns,
@@ -66,10 +67,12 @@ def chunk_tiles(group: Group) -> list[int]:
     member = max(group.members, key=lambda m: len(m.kinds))
     extents = group.extents()
     chunk = CHUNK if len(group.members) == 1 else FUSED
+    windows = {d for a in member.accesses for e in a.map.results for d in _moving(e)}
     inner = 1
     for loop, size in enumerate(member.sizes):
         number = group.members.index(member)
-        if not any(c[number] == loop for c in group.classes):
+        # What a window sees of its neighbours is in the cache already.
+        if loop not in windows and not any(c[number] == loop for c in group.classes):
             inner *= DYNAMIC_GUESS if size < 0 else size
     tiles = [0] * len(extents)
     for position in reversed(range(len(extents))):
@@ -84,6 +87,11 @@ def chunk_tiles(group: Group) -> list[int]:
         else:
             inner *= extent
     return tiles
+
+
+def _moving(expr: AffineExpr) -> set[int]:
+    """The loops that move a window, which no plain loop indexes."""
+    return set() if isinstance(expr, AffineDimExpr) else set(expr.used_dims())
 
 
 def square_tiles(group: Group, across: int, along: int) -> list[int]:
@@ -133,7 +141,8 @@ def contraction_config(
 
     Whole batches first. Then rows and columns are cut until there are enough workgroups: the
     columns first where packing them again for each block of rows would be dear (an image
-    that is unfolded) or where they lie in panels, else the rows.
+    that is unfolded) or where they lie in panels or blocks, each of which one thread then
+    reads; else the rows.
     """
     member = group.members[number]
     op = member.op
@@ -163,12 +172,11 @@ def contraction_config(
         for indexing in op.indexing_maps
         for expr in indexing.data.results
     )
-    order = (columns, rows) if unfolds else (rows, columns)
+    order = (columns, rows) if unfolds or in_blocks(op, parts, side) else (rows, columns)
     for part in order:
         for loop in (x for x in loops if x in part):
-            # Square tiles are packed for least: each side gives a part of the workgroups.
-            wanted = machine.threads if part is order[0] else 2 * machine.threads
-            missing = -(-wanted // count)
+            # The schedule is static: more workgroups than threads would balance nothing.
+            missing = -(-machine.threads // count)
             if part is columns:
                 tiles[loop] = _column_tile(member.sizes, loop, columns, panel, missing)
             else:
@@ -197,11 +205,19 @@ def _row_tile(
     *,
     last: bool,
 ) -> int:
-    """Up to `most` rows; for `wanted` tiles fewer, but a number that is worth packing columns for."""
+    """
+    Up to `most` rows; for `wanted` tiles fewer, but a number that is worth packing columns for.
+
+    Rows of several loops are those of a window, of which no slice is kept in the cache.
+    """
     size = sizes[loop]
-    if size < 0 and any(other > loop for other in side):
+    inner = [sizes[other] for other in side if other > loop]
+    if size < 0 and inner:
         return 1
     least = 16 if last else FEW_ROWS
+    if inner:
+        each = prod(DYNAMIC_GUESS if n < 0 else max(1, n) for n in inner)
+        least, most = -(-least // each), size
     limit = max(least, min(most, -(-size // wanted)))
     if size < 0:
         return most if wanted == 1 else FEW_ROWS
@@ -221,6 +237,8 @@ def _column_tile(
     if size < 0:
         return -(-tile // panel) * panel if inner == 1 else tile
     pieces = max(1, -(-size // tile), min(wanted, -(-size * inner // (2 * panel))))
+    # A last thread with one tile less would wait for the others.
+    pieces = -(-pieces // wanted) * wanted if pieces > wanted else pieces
     tile = -(-size // pieces)
     if inner == 1:
         tile = -(-tile // panel) * panel
