@@ -144,6 +144,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     "lower-contractions",
                     vector_bytes=target.vector_bytes,
                     registers=target.vector_registers,
+                    reassociate=not strict,
                 ),
                 a(
                     "vectorize-structured-ops",

@@ -57,7 +57,7 @@ from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.structured import is_zero_fill, linear_form, maps, static_ranges
-from irees.transforms.utils.tensors import TensorBuilder
+from irees.transforms.utils.tensors import TensorBuilder, is_static
 from irees.transforms.utils.unit_dims import reassociation_attr
 
 NAME = "irees-convert-conv2d-to-winograd"
@@ -117,7 +117,7 @@ def convolution_of(op: linalg.GenericOp) -> Convolution | None:
         return None
     image = parts.lhs if position == parts.rhs else parts.rhs
     indexing, ranges = maps(op), static_ranges(op)
-    if len(op.inputs) != 2 or any(r <= 0 for r in ranges):
+    if len(op.inputs) != 2 or any(r <= 0 for r in ranges) or not is_static(op.operands[image]):
         return None
     for number in (position, 2):
         if not all(isinstance(e, AffineDimExpr) for e in indexing[number].results):
@@ -208,7 +208,7 @@ def padded(source: SSAValue, whole: list[int], b: TensorBuilder) -> SSAValue:
         known = list(op.static_offsets.get_values())
         plain = not op.offsets and set(op.static_strides.get_values()) == {1}
         around = op.dest.owner
-        same_rank = len(shape(op.source)) == len(whole)
+        same_rank = len(shape(op.source)) == len(whole) and is_static(op.source)
         if plain and same_rank and isinstance(around, linalg.GenericOp) and is_zero_fill(around):
             offsets, origin = known, op.source
     background = zeros(whole, b)
@@ -239,9 +239,13 @@ def convert(conv: Convolution) -> SSAValue:
     height, width = conv.height, conv.width
     tiles = dict(zip((height.point, width.point), conv.tiles, strict=True))
     image = op.operands[conv.image]
-    whole = shape(image)
+    whole, seen = shape(image), shape(image)
     for axis in (height, width):
+        # What no window reaches must not come into a tile, where it would be rounded with.
+        seen[axis.dim] = conv.ranges[axis.point] + WINDOW - OUTPUTS
         whole[axis.dim] = tiles[axis.point] * OUTPUTS + WINDOW - OUTPUTS
+    if seen != shape(image):
+        image = b.extract_slice(image, [0] * len(seen), seen)
     image = padded(image, whole, b)
     v = _into_tiles(conv, image, tiles, matrix("input", b), b)
     m = _products(conv, v, transform_filter(conv, b), tiles, b)

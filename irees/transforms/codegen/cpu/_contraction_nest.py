@@ -36,7 +36,7 @@ Inside = Callable[[dict[int, Size], IndexBuilder], None]
 
 
 def lower_contraction(
-    op: linalg.GenericOp, parts: MultiplyAdd, vector_bytes: int, registers: int
+    op: linalg.GenericOp, parts: MultiplyAdd, vector_bytes: int, registers: int, reassociate: bool
 ) -> None:
     """Replaces a contraction by its loops. Raises Unsuitable before the op is changed."""
     fill = fill_of(op)
@@ -44,9 +44,9 @@ def lower_contraction(
     consumer = find_consumer(op)
     epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
     beside = [] if epilogue is None else epilogue.buffers
-    plan = make_plan(op, parts, vector_bytes, registers, at, beside)
+    plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, beside)
     if epilogue is not None and not fits(epilogue, plan):
-        epilogue, plan = None, make_plan(op, parts, vector_bytes, registers, at)
+        epilogue, plan = None, make_plan(op, parts, vector_bytes, registers, reassociate, at)
     from_zero = fill is not None and is_zero(fill[1]) and plan.one_slice
     if fill is not None and from_zero:
         Rewriter.erase_op(fill[0])
@@ -100,9 +100,10 @@ class Nest:
         plan, deep = self.plan, self.plan.depth
         assert deep is not None
         known = plan.size_k
-        if self.epilogue is not None:
+        if self.epilogue is not None or plan.one_slice:
+            # One slice is written even where K is empty: a fill may have been left out for it.
             assert known is not None
-            last = (known - 1) // deep * deep
+            last = max(known - 1, 0) // deep * deep
             if last > 0:
                 close, k0, b = for_loop(at, 0, last, deep)
                 self._slice(ivs, k0, deep, None, b)

@@ -228,13 +228,15 @@ def make_plan(
     parts: MultiplyAdd,
     vector_bytes: int,
     registers: int,
+    reassociate: bool,
     at: IndexBuilder,
     beside: Sequence[Operand] = (),
 ) -> Plan:
     """
     The plan of a contraction; sizes and steps are computed at `at`. Raises Unsuitable.
 
-    Loops that run through C as one do so through the operands `beside` it, too.
+    Loops that run through C as one do so through the operands `beside` it, too. Products of floats
+    are added in the order of the loops unless `reassociate`.
     """
     output = op.outputs[0].type
     assert isinstance(output, MemRefType)
@@ -276,7 +278,9 @@ def make_plan(
     if packed is not None and (len(flat_n) != 1 or outer_n or packed % lanes):
         raise Unsuitable("packed for another vector width")
     vector_loop = None
-    if packed is None and outer_n and streams(b, flat_n, k, sizes, lanes):
+    # Whole blocks only: how many are left of a number that is not known need not be whole panels.
+    blocks = sizes[outer_n[-1]] if outer_n else None
+    if packed is None and isinstance(blocks, int) and streams(b, flat_n, k, sizes, lanes):
         lanes = sizes[flat_n[0]]
         vector_loop = outer_n.pop()
         flat_n = [vector_loop, *flat_n]
@@ -295,7 +299,8 @@ def make_plan(
     if few_rows and not in_panels and not contiguous:
         raise Unsuitable("too few rows to pack for")
     direct = few_rows or in_panels
-    sort_by_steps(k, b if in_panels else a)
+    if reassociate or isinstance(element, IntegerType):
+        sort_by_steps(k, b if in_panels else a)
     outer_k: list[int] = []
     if direct:
         groups = grouped(k, [a, b], sizes)

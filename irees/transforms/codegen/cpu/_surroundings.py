@@ -77,6 +77,8 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
     """The op that fills the output with a constant for this op alone, and the constant."""
     output = op.outputs[0]
     buffer = root(output)
+    if not _covers(maps(op)[-1]):
+        return None
     current = op.prev_op
     while current is not None:
         if isinstance(current, linalg.GenericOp) and current.outputs[0] is output:
@@ -87,6 +89,12 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
             return None
         current = current.prev_op
     return None
+
+
+def _covers(written: AffineMap) -> bool:
+    """Whether an output is written everywhere: what `2 * i` or `(i, i)` skips, the fill must write."""
+    loops = [e.position for e in written.results if isinstance(e, AffineDimExpr)]
+    return len(set(loops)) == len(written.results)
 
 
 def find_consumer(producer: linalg.GenericOp) -> Consumer | None:

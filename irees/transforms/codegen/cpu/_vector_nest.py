@@ -71,6 +71,8 @@ class Nest:
     """The loop of which several points are reduced at once, since they share what they read."""
     points: int = 1
     """How many."""
+    fill: linalg.GenericOp | None = None
+    """The op before that fills the output, and comes to nothing with this one."""
     start: arith.ConstantOp | None = None
     """What the accumulators start from, where it need not be read."""
     consumer: Consumer | None = None
@@ -208,7 +210,10 @@ class Nest:
             self._look_around()
             self._choose_jam(parallel[:-1])
         self._parallel(parallel, {}, here)
+        # Not before: a body may turn out to have no vector form.
         Rewriter.erase_op(self.op)
+        if self.fill is not None:
+            Rewriter.erase_op(self.fill)
         if self.consumer is not None:
             self.consumer.erase()
 
@@ -218,9 +223,8 @@ class Nest:
             return
         fill = fill_of(self.op)
         if fill is not None:
-            self.start = fill[1].clone()
+            self.fill, self.start = fill[0], fill[1].clone()
             Rewriter.insert_op(self.start, InsertPoint.before(self.op))
-            Rewriter.erase_op(fill[0])
         consumer = find_consumer(self.op)
         if consumer is None or not has_vector_form(consumer.op, self.lanes):
             return

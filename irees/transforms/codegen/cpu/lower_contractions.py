@@ -61,6 +61,7 @@ class LowerContractionsPass(ModulePass):
 
     vector_bytes: int = 64
     registers: int = 32
+    reassociate: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
@@ -75,7 +76,7 @@ class LowerContractionsPass(ModulePass):
             return
         before = op.prev_op
         try:
-            lower_contraction(op, parts, self.vector_bytes, self.registers)
+            lower_contraction(op, parts, self.vector_bytes, self.registers, self.reassociate)
         except Unsuitable as reason:
             remark("missed", self.name, op, str(reason))
             erase_unused_between(before, op)
