@@ -1,0 +1,116 @@
+"""
+Which convolutions have a Winograd form, and what it would gain. Part of
+`irees-convert-conv2d-to-winograd`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr
+
+from irees.analysis.contractions import is_contraction, multiply_add
+from irees.transforms.utils.structured import is_zero_fill, linear_form, maps, static_ranges
+from irees.transforms.utils.tensors import is_static
+
+OUTPUTS, WINDOW = 4, 6
+"""m and m + r - 1 of F(m, r)."""
+
+TRANSFORM = 160.0
+"""Cycles to transform a tile of a vector of channels, in or out: measured, memory included."""
+
+BYTES_PER_CYCLE = 4.0
+"""What a core reads of filters that lie in no cache."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a window: image dim `dim` is indexed by `point` + `tap`."""
+
+    dim: int
+    point: int
+    tap: int
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution that has a Winograd form."""
+
+    op: linalg.GenericOp
+    image: int
+    filter: int
+    height: Axis
+    width: Axis
+    ranges: list[int]
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Tiles along each axis."""
+        return tuple(-(-self.ranges[a.point] // OUTPUTS) for a in (self.height, self.width))  # type: ignore[return-value]
+
+
+def convolution_of(op: linalg.GenericOp) -> Convolution | None:
+    """The parts of a 3 x 3 convolution with a constant filter, or None for any other op."""
+    parts = multiply_add(op)
+    if parts is None or not is_contraction(op) or parts.widen_lhs or parts.widen_rhs:
+        return None
+    if not op.res or op.res[0].type.element_type != f32:
+        return None
+    position = next(
+        (p for p in (parts.rhs, parts.lhs) if isinstance(op.operands[p].owner, arith.ConstantOp)),
+        None,
+    )
+    init = op.outputs[0].owner
+    if position is None or not isinstance(init, linalg.GenericOp) or not is_zero_fill(init):
+        return None
+    image = parts.lhs if position == parts.rhs else parts.rhs
+    indexing, ranges = maps(op), static_ranges(op)
+    if len(op.inputs) != 2 or any(r <= 0 for r in ranges) or not is_static(op.operands[image]):
+        return None
+    for number in (position, 2):
+        if not all(isinstance(e, AffineDimExpr) for e in indexing[number].results):
+            return None
+    axes: list[Axis] = []
+    taps, written = indexing[position].used_dims(), indexing[2].used_dims()
+    for dim, expr in enumerate(indexing[image].results):
+        if isinstance(expr, AffineDimExpr):
+            continue
+        form = linear_form(expr)
+        if form is None or form[1] or sorted(form[0].values()) != [1, 1]:
+            return None
+        tap = next((d for d in form[0] if d in taps and d not in written), None)
+        point = next((d for d in form[0] if d in written and d not in taps), None)
+        if tap is None or point is None or ranges[tap] != WINDOW - OUTPUTS + 1:
+            return None
+        axes.append(Axis(dim, point, tap))
+    if len(axes) != 2:
+        return None
+    used = [d for m in indexing[image : image + 1] for e in m.results for d in e.used_dims()]
+    if len(used) != len(set(used)):
+        return None
+    return Convolution(op, image, position, axes[0], axes[1], ranges)
+
+
+def gain(conv: Convolution, lanes: int) -> float:
+    """Cycles of the direct sum for one cycle of the tiles."""
+    indexing = maps(conv.op)
+    taps = {conv.height.tap, conv.width.tap}
+    points = {conv.height.point, conv.width.point}
+    inner = prod(conv.ranges[d] for d in indexing[conv.filter].used_dims() - taps)
+    batch = prod(
+        conv.ranges[d]
+        for d in range(len(conv.ranges))
+        if d not in points | taps | indexing[conv.filter].used_dims()
+    )
+    pixels = prod(conv.ranges[d] for d in points)
+    read = prod(conv.ranges[d] for d in indexing[conv.image].used_dims() - points - taps)
+    written = prod(conv.ranges[d] for d in indexing[2].used_dims() - points)
+    tiles = prod(conv.tiles)
+    products = batch * tiles * WINDOW**2 * inner / lanes
+    moved = TRANSFORM * tiles * (read + written) / lanes
+    filters = WINDOW**2 * inner * 4 / BYTES_PER_CYCLE
+    return batch * pixels * 9 * inner / lanes / (max(products, filters) + moved)
