@@ -50,7 +50,8 @@ class Convolution:
     @property
     def tiles(self) -> tuple[int, int]:
         """Tiles along each axis."""
-        return tuple(-(-self.ranges[a.point] // OUTPUTS) for a in (self.height, self.width))  # type: ignore[return-value]
+        along = [-(-self.ranges[a.point] // OUTPUTS) for a in (self.height, self.width)]
+        return along[0], along[1]
 
 
 def convolution_of(op: linalg.GenericOp) -> Convolution | None:

@@ -1,8 +1,9 @@
 """
 Computes 3 x 3 convolutions tile by tile with a quarter of the multiplications.
 
-Winograd's F(4, 3) makes 4 outputs of a filter of 3 from 6 inputs with 6 products instead of 12; along
-both axes 36 instead of 144. With B, G, A its constant matrices, d a tile of 6 x 6 pixels, g a filter:
+Winograd's F(4, 3) makes 4 outputs of a filter of 3 from 6 inputs with 6 products instead of 12;
+along both axes 36 instead of 144. With B, G, A its constant matrices, d a tile of 6 x 6 pixels and
+g a filter:
 
     y = A^T ((G g G^T) * (B^T d B)) A
 
@@ -10,7 +11,8 @@ The sum over channels goes inside, so that the products of each of the 36 places
 matrix product: the convolution becomes a batch of 36 contractions between transforms of the image
 and of the output, each of which goes along one axis at a time. The filter is transformed here.
 
-    %r = linalg.generic {maps = [(c, h, w, k, y, x) -> (k, h + y, w + x), (c, h, w, k, y, x) -> (c, k, y, x),
+    %r = linalg.generic {maps = [(c, h, w, k, y, x) -> (k, h + y, w + x),
+                                 (c, h, w, k, y, x) -> (c, k, y, x),
                                  (c, h, w, k, y, x) -> (c, h, w)]} ins(%image, %filter)
   =>
     %u[j, k, H, w]    = sum of B^T[j, b] * %image[k, H, w * 4 + b]
@@ -20,7 +22,7 @@ and of the output, each of which goes along one axis at a time. The filter is tr
     %y[c, h, p, w, q] = sum of A^T[p, i] * %n[i, c, h, w, q],  collapsed and cut to c, H, W
 
 Any order of dims will do, and blocks of channels (`irees-propagate-blocked-layouts`). An image that
-is no whole number of tiles is padded with zeros; where it was padded just before, it is padded more.
+is no whole number of tiles is padded with zeros; one that was padded just before is padded more.
 Every tile is worth 36 products per pair of channels, so small images lose by what is cut off, and
 many channels by filters that are four times as large: `gain` counts the cycles of both ways.
 
@@ -162,7 +164,7 @@ def convert(conv: Convolution) -> SSAValue:
 def _into_tiles(
     conv: Convolution, image: SSAValue, tiles: dict[int, int], bt: SSAValue, b: TensorBuilder
 ) -> SSAValue:
-    """v[i, j, image's dims] = sum of B^T[i, a] * B^T[j, b] * image[.., h * 4 + a, .., w * 4 + b, ..]"""
+    """v[i, j, .., h, w] = sum of B^T[i, a] * B^T[j, b] * image[.., h * 4 + a, w * 4 + b]"""
     rank = len(shape(image))
     dim = AffineExpr.dimension
     # Along the width: loops j, the dims of the image, b.
@@ -188,7 +190,7 @@ def _into_tiles(
 def _products(
     conv: Convolution, v: SSAValue, g: SSAValue, tiles: dict[int, int], b: TensorBuilder
 ) -> SSAValue:
-    """m[i, j, out] = sum of v[i, j, image] * g[i, j, filter], loops i, j and the others without taps"""
+    """m[i, j, out] = sum of v[i, j, image] * g[i, j, filter], over the loops without taps"""
     indexing = maps(conv.op)
     taps = (conv.height.tap, conv.width.tap)
     kept = [d for d in range(len(conv.ranges)) if d not in taps]

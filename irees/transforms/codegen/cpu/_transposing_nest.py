@@ -4,9 +4,9 @@ of `irees-vectorize-structured-ops`.
 
     out[i, j] = f(x[j, i], y[i, j])
 
-N vectors of x, one for each of N values of j, are turned in registers into N vectors along j, one for
-each i. Turning swaps the bits of the number of a vector with those of the number of a lane, one bit
-at a time: log2(N) rounds of N shuffles of two vectors.
+N vectors of x, one for each of N values of j, are turned in registers into N vectors along j, one
+for each i. Turning swaps the bits of the number of a vector with those of the number of a lane, one
+bit at a time: log2(N) rounds of N shuffles of two vectors.
 """
 
 from __future__ import annotations

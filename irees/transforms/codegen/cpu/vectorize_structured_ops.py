@@ -13,8 +13,8 @@ point.
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
     scf.for %i = 992 to 1000 { ... scalar ... }
 
-An elementwise op that reads along one loop and writes along another, such as a transpose, is done in
-square tiles that are turned in registers (`_transposing_nest.py`).
+An elementwise op that reads along one loop and writes along another, such as a transpose, is done
+in square tiles that are turned in registers (`_transposing_nest.py`).
 
 A load at places that depend on data becomes a `vector.gather` where the body does math, which is
 what vectors make cheap; `irees-lower-gather` takes it apart again. By itself a gather is no quicker
