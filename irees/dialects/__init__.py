@@ -12,6 +12,7 @@ xDSL may gain the op.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -146,6 +147,7 @@ def extend_context(ctx: Context) -> Context:
     return ctx
 
 
+@cache
 def get_op(name: str) -> type:
     """
     The class that is registered under an op's name, e.g. `get_op("vector.gather")`: ours, or that

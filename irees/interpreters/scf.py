@@ -147,7 +147,7 @@ def _call(machine: Machine, op: Operation) -> Prepared:
     return lambda *args: machine.call_op(machine.symbol(name, op), args)
 
 
-@implements("cf.assert")
+@implements("cf.assert", elementwise=True)
 def _assert(machine: Machine, op: Operation) -> Prepared:
     """Stops the program unless the condition holds"""
     message = op.properties.get("msg") or op.attributes["msg"]
