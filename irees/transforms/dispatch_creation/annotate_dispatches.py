@@ -28,7 +28,6 @@ from irees.analysis.work import work_of
 from irees.dialects.flow import ExecutableOp
 from irees.transforms.utils.content_key import content_key
 
-
 LARGEST = 1 << 63
 
 
