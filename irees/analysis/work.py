@@ -63,7 +63,7 @@ def flops_of(op: Operation) -> int | None:
     """Arithmetic operations of one op, those of its body times its points."""
     if isinstance(op, ext.ScanOp):
         loops = loops_of(op)
-        return None if loops is None or -1 in loops.sizes else prod(loops.sizes)
+        return None if loops is None or min(loops.sizes) < 0 else prod(loops.sizes)
     if not isinstance(op, linalg.GenericOp):
         return 0
     each = sum(inner.name in _FLOATS or inner.name.startswith("math.") for inner in op.body.walk())
@@ -91,7 +91,7 @@ def _points(op: linalg.GenericOp, loops: range | set[int]) -> int | None:
     found = loops_of(op)
     assert found is not None
     sizes = [found.sizes[loop] for loop in loops]
-    return None if -1 in sizes else prod(sizes)
+    return None if any(size < 0 for size in sizes) else prod(sizes)
 
 
 def _roots(function: func.FuncOp) -> Iterator[SSAValue]:

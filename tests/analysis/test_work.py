@@ -81,6 +81,43 @@ def test_dynamic_sizes_are_unknown():
     assert work_of(main_of(head + dim + MATMUL.format(m="?", dim="%d"))) == Work(None, None)
 
 
+SCAN = """
+func.func @main(%a: tensor<{m}x8xf32>, %e: tensor<{m}x8xf32>, %z: tensor<8xf32>)
+    -> tensor<8xf32> {{
+  %r:2 = iree_linalg_ext.scan dimension(0) inclusive(true) ins(%a : tensor<{m}x8xf32>)
+      outs(%e, %z : tensor<{m}x8xf32>, tensor<8xf32>) {{
+  ^bb0(%x: f32, %y: f32):
+    %s = arith.addf %x, %y : f32
+    iree_linalg_ext.yield %s : f32
+  }} -> tensor<{m}x8xf32>, tensor<8xf32>
+  return %r#1 : tensor<8xf32>
+}}
+"""
+HUGE = """
+func.func @main(%a: tensor<1152921504606846976x64xf32>) -> tensor<1152921504606846976x64xf32> {
+  %e = tensor.empty() : tensor<1152921504606846976x64xf32>
+  %r = linalg.exp ins(%a : tensor<1152921504606846976x64xf32>)
+                  outs(%e : tensor<1152921504606846976x64xf32>) -> tensor<1152921504606846976x64xf32>
+  return %r : tensor<1152921504606846976x64xf32>
+}
+"""
+
+
+def test_scans():
+    """Their dynamic sizes are another negative number than those of generics."""
+    static, dynamic = work_of(main_of(SCAN.format(m=4))), work_of(main_of(SCAN.format(m="?")))
+    assert static is not None
+    assert static.flops == 32
+    assert dynamic == Work(None, None)
+
+
+def test_more_than_any_memory_is_not_written_down():
+    main = main_of(HUGE)
+    assert work_of(main) == Work(1 << 66, 1 << 69)
+    module = irees.compile(HUGE, to="dispatch-creation")
+    assert all("work" not in op.attributes for op in module.body.block.ops)
+
+
 def test_a_weight_that_is_packed_counts_the_same():
     weight = "%b = arith.constant dense_resource<w> : tensor<64x32xf32>\n"
     head = "func.func @main(%a: tensor<16x64xf32>) -> tensor<16x32xf32> {\n"

@@ -32,7 +32,7 @@ from irees.transforms import get_all_passes
 
 ROOT = Path(__file__).parents[2] / "filecheck" / "transforms"
 FILES = sorted(ROOT.rglob("*.mlir"))
-RUN = re.compile(r"RUN:.* -p (\"[^\"]*\"|\S+)")
+RUN = re.compile(r"RUN:.* -p (?:'([^']*)'|\"([^\"]*)\"|(\S+))")
 SIZES = (8, 5, 16, 1)
 """What dynamic sizes and index arguments are, tried in this order until the program runs."""
 ROUNDED = {
@@ -58,7 +58,8 @@ def pipeline(path: Path) -> PassPipeline | None:
     unanswered = ("RUN: not", "verify-diagnostics", "allow-unregistered-dialect")
     if found is None or any(each in first for each in unanswered):
         return None
-    return PassPipeline.parse_spec(dict(get_all_passes()), found.group(1).strip('"'))
+    spec = next(group for group in found.groups() if group is not None)
+    return PassPipeline.parse_spec(dict(get_all_passes()), spec)
 
 
 def functions(module: ModuleOp) -> dict[str, Operation]:

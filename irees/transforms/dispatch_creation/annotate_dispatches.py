@@ -28,6 +28,8 @@ from irees.analysis.work import work_of
 from irees.dialects.flow import ExecutableOp
 from irees.transforms.utils.content_key import content_key
 
+LARGEST = 1 << 63
+
 
 def annotate(function: func.FuncOp, owner: Operation) -> None:
     """Writes the work of a function onto it or its executable."""
@@ -37,7 +39,8 @@ def annotate(function: func.FuncOp, owner: Operation) -> None:
     if work is None:
         return
     known = {"flops": work.flops, "bytes": work.bytes}
-    entries = {name: IntegerAttr(n, i64) for name, n in known.items() if n is not None}
+    # Sizes that no memory holds verify, and must compile.
+    entries = {n: IntegerAttr(v, i64) for n, v in known.items() if v is not None and v < LARGEST}
     if entries:
         owner.attributes["work"] = DictionaryAttr(entries)
 

@@ -224,7 +224,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             if position == heavy and block is not None:
                 entries["block"] = tuned_block(member.op, block, machine.vector_bytes // 4)
             member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
-            entries["sizes"] = member.sizes
+            entries["sizes"] = [max(-1, size) for size in member.sizes]
             chosen[member.op] = LoweringConfigAttr.of(**entries)
     return [chosen[op] for op in ops]
 
