@@ -116,7 +116,7 @@ def convolution(data: DataObject, layout: str) -> Convolution:
     def zeros(name: str, dims: str, of: dict[str, int]) -> None:
         letters = "".join("hwpq"["HWPQ".index(d)] if d in "HW" else d for d in dims)
         lines.append(f"{name}e = tensor.empty() : {kind(dims, of)}")
-        body = f"^bb0(%a: f32): linalg.yield %zero : f32"
+        body = "^bb0(%a: f32): linalg.yield %zero : f32"
         fill = generic(
             f"{letters}/", [letters], f"outs({name}e : {kind(dims, of)})", kind(dims, of), body
         )

@@ -13,7 +13,7 @@ SUM = "%p = arith.mulf %a, %b : f32\n%s = arith.addf %acc, %p : f32\nlinalg.yiel
 
 
 def generic(loops: str, reads: str, ins: str, out: str, init: str, body: str) -> str:
-    """loops: `mn/k`; reads: maps of all operands, `mk, kn, mn`, each dim a letter or in brackets."""
+    """loops: `mn/k`; reads: the maps of all operands, `m, k; k, n; m, n`."""
     parallel, reduced = loops.split("/")
     dims = ", ".join(parallel + reduced)
     maps = ", ".join(f"affine_map<({dims}) -> ({r})>" for r in reads.split("; "))
