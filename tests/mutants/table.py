@@ -413,7 +413,7 @@ MUTANTS = (
         SURROUNDINGS,
         "    return any(user not in known for user in uses)\n",
         "    return False\n",
-        EPILOGUE_TESTS,
+        SURROUNDINGS_TESTS,
     ),
     Mutant(
         "S7f",
