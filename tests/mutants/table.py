@@ -5,7 +5,7 @@ A mutant puts one of them back: the only place where `old` stands in `file` beco
 its tests must fail then. `old` that is not there any more is an error, so the table follows the
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
 a memory limit, 3 views, bounds and padding, 4 devices,
-5 leaving rewrites out, 6 blocked layouts.
+5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ PAD_TESTS = ("tests/properties/test_padding.py",)
 AFFINITY_OPS = "irees/analysis/_affinity_ops.py"
 AFFINITY_TESTS = ("tests/analysis/test_affinity.py",)
 FOLLOWERS = "irees/transforms/global_opt/_layout_followers.py"
+SURROUNDINGS = "irees/transforms/codegen/cpu/_surroundings.py"
+SURROUNDINGS_TESTS = ("tests/transforms/codegen/cpu/test_surroundings.py",)
+EPILOGUE_TESTS = ("tests/properties/test_register_epilogues.py",)
+WINOGRAD = "irees/transforms/global_opt/convert_conv2d_to_winograd.py"
+WINOGRAD_TESTS = ("tests/properties/test_winograd.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
 MUTANTS = (
@@ -366,5 +371,72 @@ MUTANTS = (
         "scale = b.op(arith.NegfOp, scale) if step.op.name == arith.SubfOp.name else scale",
         "pass",
         ("tests/properties/test_affine_epilogues.py",),
+    ),
+    Mutant(
+        "S7a",
+        "a fill is dropped though the sum after it writes every second row only",
+        SURROUNDINGS,
+        "    return len(set(loops)) == len(written.results)\n",
+        "    return True\n",
+        SURROUNDINGS_TESTS,
+    ),
+    Mutant(
+        "S7b",
+        "a fill is dropped before it is known that the sum has a vector form",
+        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "            self.fill, self.start = fill[0], fill[1].clone()\n"
+        "            Rewriter.insert_op(self.start, InsertPoint.before(self.op))\n",
+        "            self.start = fill[1].clone()\n"
+        "            Rewriter.insert_op(self.start, InsertPoint.before(self.op))\n"
+        "            Rewriter.erase_op(fill[0])\n",
+        SURROUNDINGS_TESTS,
+    ),
+    Mutant(
+        "S7c",
+        "the last slice of an empty K begins before the first",
+        "irees/transforms/codegen/cpu/_contraction_nest.py",
+        "last = max(known - 1, 0) // deep * deep",
+        "last = (known - 1) // deep * deep",
+        SURROUNDINGS_TESTS,
+    ),
+    Mutant(
+        "S7d",
+        "strict sums run along memory",
+        "irees/transforms/codegen/cpu/_contraction_plan.py",
+        "if reassociate or isinstance(element, IntegerType):",
+        "if True:",
+        SURROUNDINGS_TESTS,
+    ),
+    Mutant(
+        "S7e",
+        "what others read is not stored when a consumer takes it from registers",
+        SURROUNDINGS,
+        "    return any(user not in known for user in uses)\n",
+        "    return False\n",
+        SURROUNDINGS_TESTS,
+    ),
+    Mutant(
+        "S7f",
+        "a row shared by all columns of a block is the first vector of it",
+        "irees/transforms/codegen/cpu/_contraction_epilogue.py",
+        "                shared[i, v] = lane\n",
+        "                shared.update({(i, u): lane for u in range(vectors)})\n",
+        EPILOGUE_TESTS,
+    ),
+    Mutant(
+        "S7g",
+        "an image that was padded with anything is padded with zeros instead",
+        WINOGRAD,
+        "isinstance(around, linalg.GenericOp) and is_zero_fill(around):",
+        "isinstance(around, linalg.GenericOp):",
+        ("filecheck/transforms/global_opt/convert_conv2d_to_winograd.mlir",),
+    ),
+    Mutant(
+        "S7h",
+        "rows that no window reaches come into a tile",
+        WINOGRAD,
+        "if seen != shape(image):",
+        "if False:",
+        WINOGRAD_TESTS,
     ),
 )

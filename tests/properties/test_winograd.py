@@ -178,7 +178,7 @@ def check(results, conv: Convolution) -> None:
     assert abs(results[0] - wanted).max(initial=0.0) <= conv.bound()
 
 
-@settings(max_examples=150 * FACTOR)
+@settings(max_examples=120 * FACTOR)
 @given(st.data(), st.sampled_from(sorted(LAYOUTS)))
 def test_tiles_give_the_direct_sum(data, layout):
     conv = convolution(data, layout)

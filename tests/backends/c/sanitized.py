@@ -323,6 +323,73 @@ def panels() -> None:
     assert np.array_equal(functions["crowded"](a, b), a @ b)
 
 
+def surrounded(name: str, shapes: list[tuple[int, ...]], maps: list[str], loops: str) -> str:
+    """A sum of products from 0, and the maximum of it and a row: all of it in registers."""
+    parallel, reduced = loops.split("/")
+    dims, rank = ", ".join(parallel + reduced), len(shapes[2])
+    x, y, z = (f"tensor<{'x'.join(map(str, s))}xf32>" for s in shapes)
+    row = f"tensor<{shapes[2][-1]}xf32>"
+    kinds = ", ".join(['"parallel"'] * len(parallel) + ['"reduction"'] * len(reduced))
+    indexing = ", ".join(f"affine_map<({dims}) -> ({m})>" for m in maps)
+    point = ", ".join(f"d{i}" for i in range(rank))
+    after = [f"affine_map<({point}) -> ({r})>" for r in (point, f"d{rank - 1}", point)]
+    return f"""
+func.func @{name}(%x: {x}, %y: {y}, %b: {row}) -> {z} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {z}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {z}) -> {z}
+  %r = linalg.generic {{indexing_maps = [{indexing}], iterator_types = [{kinds}]}} ins(%x, %y : {x}, {y}) outs(%f : {z}) {{
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  }} -> {z}
+  %m = linalg.generic {{indexing_maps = [{", ".join(after)}], iterator_types = [{", ".join(['"parallel"'] * rank)}]}} ins(%r, %b : {z}, {row}) outs(%e : {z}) {{
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.maximumf %a, %c : f32
+    linalg.yield %s : f32
+  }} -> {z}
+  return %m : {z}
+}}
+"""
+
+
+def surroundings() -> None:
+    """Blocks of half a vector and of whole ones, windows several at a time, rows in slices."""
+    windows = "k, h + p, w + q, i", "n, k, p, q, i, c", "n, h, w, c"
+    cases = {
+        "blocks": ([(1, 5, 9, 3), (3, 1, 3, 3, 3, 16), (3, 3, 7, 16)], windows, "nhwc/kipq"),
+        "halves": ([(1, 5, 9, 8), (3, 1, 3, 3, 8, 8), (3, 3, 7, 8)], windows, "nhwc/kipq"),
+        "depthwise": (
+            [(7, 15, 33), (3, 3, 33), (3, 7, 33)],
+            ("h * 2 + p, w * 2 + q, c", "p, q, c", "h, w, c"),
+            "hwc/pq",
+        ),
+        "planes": (
+            [(3, 7, 35), (3, 3, 3), (3, 3, 17)],
+            ("c, h * 2 + p, w * 2 + q", "c, p, q", "c, h, w"),
+            "chw/pq",
+        ),
+        "slices": ([(23, 1030), (1030, 48), (23, 48)], ("m, k", "k, n", "m, n"), "mn/k"),
+    }
+    sums = {
+        "blocks": "khwipq,nkpqic->nhwc", "halves": "khwipq,nkpqic->nhwc",
+        "depthwise": "hwcpq,pqc->hwc", "planes": "chwpq,cpq->chw", "slices": "mk,kn->mn",
+    }  # fmt: skip
+    text = "".join(surrounded(name, *case) for name, case in cases.items())
+    functions = irees.compile(text, opt_level=0).functions
+    for name, (shapes, maps, _) in cases.items():
+        x, y, row = floats(*shapes[0]), floats(*shapes[1]), floats(shapes[2][-1])
+        seen = x
+        if "+" in maps[0]:
+            axes = tuple(i for i, m in enumerate(maps[0].split(", ")) if "+" in m)
+            step = slice(None, None, 2 if "* 2" in maps[0] else 1)
+            seen = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axes)
+            seen = seen[tuple(step if i in axes else slice(None) for i in range(x.ndim))]
+        want = np.maximum(np.einsum(sums[name], seen, y), row)
+        assert np.array_equal(functions[name](x, y, row), want), name
+
+
 def fault() -> None:
     """An argument that reaches past the end of its memory: proof that a fault is seen."""
     x = floats(5, 37)
@@ -332,7 +399,8 @@ def fault() -> None:
 
 
 PROGRAMS = {
-    f.__name__: f for f in (matmul, convolution, normalize, moves, sorting, regions, panels, fault)
+    f.__name__: f
+    for f in (matmul, convolution, normalize, moves, sorting, regions, panels, surroundings, fault)
 }
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ def run(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
 
 
 @pytest.mark.parametrize(
-    "program", ["matmul", "convolution", "normalize", "moves", "sorting", "regions", "panels"]
+    "program",
+    ["matmul", "convolution", "normalize", "moves", "sorting", "regions", "panels", "surroundings"],
 )
 def test_no_report(program, tmp_path):
     answer = run(program, tmp_path)

@@ -139,3 +139,32 @@ def test_strict_sums_run_as_their_loops_do(lhs, rhs):
     random = np.random.default_rng(3)
     inputs = [random.standard_normal(s).astype(np.float32) for s in [*shapes, [9, 32]]]
     check(text, *inputs, fp="strict")
+
+
+@pytest.mark.parametrize(
+    ("loops", "reads", "shapes", "body"),
+    [
+        ("mn/k", "m, k; k, n; m, n", [(9, 7), (7, 32)], SUM),
+        ("mn/k", "m, k, n; m, n", [(9, 5, 32)], ADD),
+    ],
+)
+def test_what_two_read_is_stored(loops, reads, shapes, body):
+    """The first reader takes the sum from registers, the second from memory that no one returns."""
+    out, names = "tensor<9x32xf32>", ["%x", "%y"][: len(shapes)]
+    kinds = [f"tensor<{'x'.join(map(str, s))}xf32>" for s in shapes]
+    total = generic(loops, reads, f"{', '.join(names)} : {', '.join(kinds)}", out, "%f", body)
+    first = generic(
+        "mn/", "m, n; m, n", f"%r : {out}", out, "%e",
+        "%s = arith.negf %a : f32\nlinalg.yield %s : f32",
+    )  # fmt: skip
+    second = generic(
+        "mn/", "m, n; m, n; m, n", f"%q, %r : {out}, {out}", out, "%e",
+        "%t = arith.maximumf %a, %b : f32\n%s = arith.addf %t, %b : f32\nlinalg.yield %s : f32",
+    )  # fmt: skip
+    arguments = ", ".join(f"{n}: {k}" for n, k in zip(names, kinds, strict=True))
+    text = (
+        f"func.func @main({arguments}) -> ({out}, {out}) {{\n{filled(out, '1.0')}%r = {total}\n"
+        f"%q = {first}\n%p = {second}\nreturn %q, %p : {out}, {out}\n}}\n"
+    )
+    check(text, *[whole(*s) for s in shapes])
+    check(text, *[whole(*s) for s in shapes], disable_pass=("irees-fuse-elementwise-ops",))
