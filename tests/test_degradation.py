@@ -237,12 +237,40 @@ def pixels_are_right(program) -> bool:
     return np.array_equal(program(x), np.maximum(wanted, 0).sum((1, 2)))
 
 
+TILES = """
+func.func @main(%x: tensor<16x18x18xf32>) -> tensor<16x16x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<WEIGHT> : tensor<16x16x3x3xf32>
+  %e = tensor.empty() : tensor<16x16x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<16x16x16xf32>) -> tensor<16x16x16xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<16x18x18xf32>, tensor<16x16x3x3xf32>) outs(%f : tensor<16x16x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<16x16x16xf32>
+  return %r : tensor<16x16x16xf32>
+}
+"""
+TILE_FILTER = np.arange(16 * 144, dtype=np.float32).reshape(16, 16, 3, 3) % 5 - 2
+TILES = TILES.replace("WEIGHT", str(TILE_FILTER.tolist()))
+
+
+def tiles_are_right(program) -> bool:
+    """Sums of 144 products of at most 6 * 2, of which transforms lose some bits."""
+    x = np.arange(16 * 324, dtype=np.float32).reshape(16, 18, 18) % 7
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+    wanted = np.einsum("khwyx,ckyx->chw", windows, TILE_FILTER)
+    return np.abs(program(x) - wanted).max() <= 64 * 2.0**-23 * 144 * 12
+
+
 PROGRAMS = {
     "several kernels": (TEXT, is_right),
     "integers": (INTEGERS, integers_are_right),
     "topk": (TOPK, topk_is_right),
     "layers": (LAYERS, layers_are_right),
     "pixels": (PIXELS, pixels_are_right),
+    "tiles": (TILES, tiles_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

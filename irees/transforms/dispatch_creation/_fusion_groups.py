@@ -29,7 +29,7 @@ class Rules:
 
     aggressive: bool = False
     multi_use_producers: bool = True
-    pad_with_surroundings: bool = False
+    pad_with_consumers: bool = False
     pad_with_producers: bool = False
 
 

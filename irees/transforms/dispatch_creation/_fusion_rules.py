@@ -161,11 +161,7 @@ def _refuse_producer(use: Use, group: FusionGroup, rules: Rules, *, truncating: 
     if isinstance(consumer, tensor.PadOp):
         fused = rules.pad_with_producers and is_linalg(producer)
         return None if fused else "pads start kernels"
-    if (
-        rules.pad_with_surroundings
-        and isinstance(producer, tensor.PadOp)
-        and is_convolution(consumer)
-    ):
+    if rules.pad_with_consumers and isinstance(producer, tensor.PadOp) and is_convolution(consumer):
         return None
     if is_attention(consumer):
         return "attention reads what other kernels wrote"

@@ -70,7 +70,7 @@ def _missed(op: Operation, other: Operation, why: str) -> None:
     remark("missed", FormDispatchRegionsPass.name, op, f"not fused with {other.name}: {why}")
 
 
-def fuse_surroundings(roots: list[Operation], tracker: FusionTracker) -> None:
+def fuse_consumers(roots: list[Operation], tracker: FusionTracker) -> None:
     """Pulls the consumers of roots into their groups, and theirs (fuseRootsWithConsumers)."""
     for root in roots:
         group, waiting = tracker.of[root], [root]
@@ -107,7 +107,7 @@ def fuse_producers(root: Operation, tracker: FusionTracker, *, truncating: bool)
 
 def _grow(roots: list[Operation], tracker: FusionTracker) -> None:
     roots.reverse()
-    fuse_surroundings(roots, tracker)
+    fuse_consumers(roots, tracker)
     for root in roots:
         fuse_producers(root, tracker, truncating=True)
 
@@ -171,7 +171,7 @@ class FormDispatchRegionsPass(ModulePass):
 
     aggressive_fusion: bool = False
     fuse_multi_use_producers: bool = True
-    fuse_pad_with_surroundings: bool = False
+    fuse_pad_with_consumers: bool = False
     fuse_pad_with_producers: bool = False
     one_tile_loop: bool = False
 
@@ -179,7 +179,7 @@ class FormDispatchRegionsPass(ModulePass):
         rules = Rules(
             self.aggressive_fusion,
             self.fuse_multi_use_producers,
-            self.fuse_pad_with_surroundings,
+            self.fuse_pad_with_consumers,
             self.fuse_pad_with_producers,
         )
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp | FuncOp)]:
