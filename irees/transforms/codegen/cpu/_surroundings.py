@@ -92,7 +92,7 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
 
 
 def _covers(written: AffineMap) -> bool:
-    """Whether an output is written everywhere: what `2 * i` or `(i, i)` skips, the fill must write."""
+    """Whether an output is written everywhere: what `2 * i` or `(i, i)` skips, a fill writes."""
     loops = [e.position for e in written.results if isinstance(e, AffineDimExpr)]
     return len(set(loops)) == len(written.results)
 
