@@ -18,15 +18,8 @@
 // CHECK:         %[[R:.*]] = tensor.extract_slice %[[F]][0, 0, 0] [3, 7, 6] [1, 1, 1]
 // CHECK:         return %[[R]]
 func.func @whole(%x: tensor<2x9x8xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -36,15 +29,8 @@ func.func @whole(%x: tensor<2x9x8xf32>) -> tensor<3x7x6xf32> {
 // CHECK-NOT:     tensor.extract_slice
 // CHECK:         return %{{.*}} : tensor<3x4x8xf32>
 func.func @tiles(%x: tensor<2x6x10xf32>) -> tensor<3x4x8xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x4x8xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x4x8xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x4x8xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x6x10xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x4x8xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x4x8xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x4x8xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x4x8xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x4x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x6x10xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x4x8xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x4x8xf32>
   return %r : tensor<3x4x8xf32>
 }
 
@@ -55,20 +41,10 @@ func.func @tiles(%x: tensor<2x6x10xf32>) -> tensor<3x4x8xf32> {
 // CHECK-NOT:     tensor.insert_slice
 // CHECK:         return
 func.func @padded(%x: tensor<2x7x6xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %te = tensor.empty() : tensor<2x9x8xf32>
-  %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<2x9x8xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %te = tensor.empty() : tensor<2x9x8xf32> %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<2x9x8xf32>
   %i = tensor.insert_slice %x into %t[0, 1, 1] [2, 7, 6] [1, 1, 1] : tensor<2x7x6xf32> into tensor<2x9x8xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -78,20 +54,10 @@ func.func @padded(%x: tensor<2x7x6xf32>) -> tensor<3x7x6xf32> {
 // CHECK:         tensor.insert_slice %[[I]] into %{{.*}}[0, 0, 0] [2, 9, 8] [1, 1, 1] : tensor<2x9x8xf32> into tensor<2x10x10xf32>
 // CHECK:         return %{{.*}}, %[[I]]
 func.func @padded_for_two(%x: tensor<2x7x6xf32>) -> (tensor<3x7x6xf32>, tensor<2x9x8xf32>) {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %te = tensor.empty() : tensor<2x9x8xf32>
-  %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<2x9x8xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %te = tensor.empty() : tensor<2x9x8xf32> %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<2x9x8xf32>
   %i = tensor.insert_slice %x into %t[0, 1, 1] [2, 7, 6] [1, 1, 1] : tensor<2x7x6xf32> into tensor<2x9x8xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r, %i : tensor<3x7x6xf32>, tensor<2x9x8xf32>
 }
 
@@ -100,21 +66,10 @@ func.func @padded_for_two(%x: tensor<2x7x6xf32>) -> (tensor<3x7x6xf32>, tensor<2
 // CHECK:         %[[I:.*]] = tensor.insert_slice %x into %{{.*}} : tensor<2x7x6xf32> into tensor<2x9x8xf32>
 // CHECK:         tensor.insert_slice %[[I]] into %{{.*}} : tensor<2x9x8xf32> into tensor<2x10x10xf32>
 func.func @padded_by_ones(%x: tensor<2x7x6xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %one = arith.constant 1.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %te = tensor.empty() : tensor<2x9x8xf32>
-  %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) {
-  ^bb0(%a: f32): linalg.yield %one : f32
-  } -> tensor<2x9x8xf32>
+  %zero = arith.constant 0.0 : f32  %one = arith.constant 1.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %te = tensor.empty() : tensor<2x9x8xf32> %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) { ^bb0(%a: f32): linalg.yield %one : f32 } -> tensor<2x9x8xf32>
   %i = tensor.insert_slice %x into %t[0, 1, 1] [2, 7, 6] [1, 1, 1] : tensor<2x7x6xf32> into tensor<2x9x8xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -123,20 +78,10 @@ func.func @padded_by_ones(%x: tensor<2x7x6xf32>) -> tensor<3x7x6xf32> {
 // CHECK:         %[[I:.*]] = tensor.insert_slice %x into %{{.*}} : tensor<2x?x6xf32> into tensor<2x9x8xf32>
 // CHECK:         tensor.insert_slice %[[I]] into %{{.*}} : tensor<2x9x8xf32> into tensor<2x10x10xf32>
 func.func @padded_unknown(%x: tensor<2x?x6xf32>, %n: index) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %te = tensor.empty() : tensor<2x9x8xf32>
-  %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<2x9x8xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %te = tensor.empty() : tensor<2x9x8xf32> %t = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%te : tensor<2x9x8xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<2x9x8xf32>
   %i = tensor.insert_slice %x into %t[0, 1, 1] [2, %n, 6] [1, 1, 1] : tensor<2x?x6xf32> into tensor<2x9x8xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%i, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -145,15 +90,8 @@ func.func @padded_unknown(%x: tensor<2x?x6xf32>, %n: index) -> tensor<3x7x6xf32>
 // CHECK:         %[[S:.*]] = tensor.extract_slice %x[0, 0, 0] [2, 9, 8] [1, 1, 1] : tensor<2x20x8xf32> to tensor<2x9x8xf32>
 // CHECK:         tensor.insert_slice %[[S]] into
 func.func @unseen(%x: tensor<2x20x8xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x20x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x20x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -163,15 +101,8 @@ func.func @unseen(%x: tensor<2x20x8xf32>) -> tensor<3x7x6xf32> {
 // CHECK:         linalg.generic {{.*}}affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1, d6, d3, d4, d7)>, affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1, d2, d6, d7, d5)>, affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1, d2, d3, d4, d5)>
 // CHECK:         tensor.collapse_shape {{.*}} : tensor<2x2x4x2x4x8xf32> into tensor<2x8x8x8xf32>
 func.func @blocked(%x: tensor<3x10x10x4xf32>) -> tensor<2x8x8x8xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<2x3x3x3x4x8xf32>
-  %fe = tensor.empty() : tensor<2x8x8x8xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%fe : tensor<2x8x8x8xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<2x8x8x8xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, c, m, y, x, i) -> (m, h + y, w + x, i)>, affine_map<(n, h, w, c, m, y, x, i) -> (n, m, y, x, i, c)>, affine_map<(n, h, w, c, m, y, x, i) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<3x10x10x4xf32>, tensor<2x3x3x3x4x8xf32>) outs(%f : tensor<2x8x8x8xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<2x8x8x8xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<2x3x3x3x4x8xf32>  %fe = tensor.empty() : tensor<2x8x8x8xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%fe : tensor<2x8x8x8xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<2x8x8x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, c, m, y, x, i) -> (m, h + y, w + x, i)>, affine_map<(n, h, w, c, m, y, x, i) -> (n, m, y, x, i, c)>, affine_map<(n, h, w, c, m, y, x, i) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<3x10x10x4xf32>, tensor<2x3x3x3x4x8xf32>) outs(%f : tensor<2x8x8x8xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<2x8x8x8xf32>
   return %r : tensor<2x8x8x8xf32>
 }
 
@@ -180,17 +111,9 @@ func.func @blocked(%x: tensor<3x10x10x4xf32>) -> tensor<2x8x8x8xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @stride(%x: tensor<2x15x13xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h * 2 + y, w * 2 + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x15x13xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h * 2 + y, w * 2 + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x15x13xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -199,17 +122,9 @@ func.func @stride(%x: tensor<2x15x13xf32>) -> tensor<3x7x6xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @dilation(%x: tensor<2x11x10xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y * 2, w + x * 2)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x11x10xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y * 2, w + x * 2)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x11x10xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -218,17 +133,9 @@ func.func @dilation(%x: tensor<2x11x10xf32>) -> tensor<3x7x6xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @large(%x: tensor<2x11x10xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x5x5xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x11x10xf32>, tensor<3x2x5x5xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x5x5xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x11x10xf32>, tensor<3x2x5x5xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -237,17 +144,9 @@ func.func @large(%x: tensor<2x11x10xf32>) -> tensor<3x7x6xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @one_dim(%x: tensor<2x9xf32>) -> tensor<3x7xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3xf32>
-  %fe = tensor.empty() : tensor<3x7xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} outs(%fe : tensor<3x7xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, k, y) -> (k, h + y)>, affine_map<(c, h, k, y) -> (c, k, y)>, affine_map<(c, h, k, y) -> (c, h)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : tensor<2x9xf32>, tensor<3x2x3xf32>) outs(%f : tensor<3x7xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3xf32>  %fe = tensor.empty() : tensor<3x7xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} outs(%fe : tensor<3x7xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, k, y) -> (k, h + y)>, affine_map<(c, h, k, y) -> (c, k, y)>, affine_map<(c, h, k, y) -> (c, h)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : tensor<2x9xf32>, tensor<3x2x3xf32>) outs(%f : tensor<3x7xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7xf32>
   return %r : tensor<3x7xf32>
 }
 
@@ -256,17 +155,9 @@ func.func @one_dim(%x: tensor<2x9xf32>) -> tensor<3x7xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @double(%x: tensor<2x9x8xf64>) -> tensor<3x7x6xf64> {
-  %zero = arith.constant 0.0 : f64
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf64>
-  %fe = tensor.empty() : tensor<3x7x6xf64>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf64>) {
-  ^bb0(%a: f64): linalg.yield %zero : f64
-  } -> tensor<3x7x6xf64>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf64>, tensor<3x2x3x3xf64>) outs(%f : tensor<3x7x6xf64>) {
-  ^bb0(%a: f64, %b: f64, %c: f64): %p = arith.mulf %a, %b : f64 %s = arith.addf %c, %p : f64 linalg.yield %s : f64
-  } -> tensor<3x7x6xf64>
+  %zero = arith.constant 0.0 : f64  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf64>  %fe = tensor.empty() : tensor<3x7x6xf64> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf64>) { ^bb0(%a: f64): linalg.yield %zero : f64 } -> tensor<3x7x6xf64>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf64>, tensor<3x2x3x3xf64>) outs(%f : tensor<3x7x6xf64>) { ^bb0(%a: f64, %b: f64, %c: f64): %p = arith.mulf %a, %b : f64 %s = arith.addf %c, %p : f64 linalg.yield %s : f64 } -> tensor<3x7x6xf64>
   return %r : tensor<3x7x6xf64>
 }
 
@@ -275,17 +166,9 @@ func.func @double(%x: tensor<2x9x8xf64>) -> tensor<3x7x6xf64> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @offset(%x: tensor<2x10x8xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y + 1, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x10x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y + 1, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x10x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -294,14 +177,8 @@ func.func @offset(%x: tensor<2x10x8xf32>) -> tensor<3x7x6xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         return
 func.func @no_constant(%x: tensor<2x9x8xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -310,13 +187,8 @@ func.func @no_constant(%x: tensor<2x9x8xf32>, %w: tensor<3x2x3x3xf32>) -> tensor
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @added(%x: tensor<2x9x8xf32>, %f: tensor<3x7x6xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -325,17 +197,9 @@ func.func @added(%x: tensor<2x9x8xf32>, %f: tensor<3x7x6xf32>) -> tensor<3x7x6xf
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @minus_zero(%x: tensor<2x9x8xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant -0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant -0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x9x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -344,17 +208,9 @@ func.func @minus_zero(%x: tensor<2x9x8xf32>) -> tensor<3x7x6xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @dynamic(%x: tensor<2x?x8xf32>, %n: index) -> tensor<3x?x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty(%n) : tensor<3x?x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x?x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x?x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x?x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x?x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x?x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty(%n) : tensor<3x?x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x?x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x?x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x?x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x?x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x?x6xf32>
   return %r : tensor<3x?x6xf32>
 }
 
@@ -363,17 +219,9 @@ func.func @dynamic(%x: tensor<2x?x8xf32>, %n: index) -> tensor<3x?x6xf32> {
 // CHECK-NOT:     winograd
 // CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %w : 
 // CHECK-NOT:     winograd
-// CHECK:         return
 func.func @dynamic_image(%x: tensor<2x?x8xf32>) -> tensor<3x7x6xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>
-  %fe = tensor.empty() : tensor<3x7x6xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<3x7x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x?x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<3x7x6xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<3x2x3x3xf32>  %fe = tensor.empty() : tensor<3x7x6xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<3x7x6xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<3x7x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x?x8xf32>, tensor<3x2x3x3xf32>) outs(%f : tensor<3x7x6xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<3x7x6xf32>
   return %r : tensor<3x7x6xf32>
 }
 
@@ -385,15 +233,8 @@ func.func @dynamic_image(%x: tensor<2x?x8xf32>) -> tensor<3x7x6xf32> {
 // CHECK:         winograd_input_4_3
 // CHECK:         return
 func.func @deep(%x: tensor<64x58x58xf32>) -> tensor<64x56x56xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<64x64x3x3xf32>
-  %fe = tensor.empty() : tensor<64x56x56xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<64x56x56xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<64x56x56xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<64x58x58xf32>, tensor<64x64x3x3xf32>) outs(%f : tensor<64x56x56xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<64x56x56xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<64x64x3x3xf32>  %fe = tensor.empty() : tensor<64x56x56xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<64x56x56xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<64x56x56xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<64x58x58xf32>, tensor<64x64x3x3xf32>) outs(%f : tensor<64x56x56xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<64x56x56xf32>
   return %r : tensor<64x56x56xf32>
 }
 
@@ -401,14 +242,7 @@ func.func @deep(%x: tensor<64x58x58xf32>) -> tensor<64x56x56xf32> {
 // CHECK:         winograd_input_4_3
 // CHECK:         return
 func.func @pixel(%x: tensor<64x3x3xf32>) -> tensor<64x1x1xf32> {
-  %zero = arith.constant 0.0 : f32
-  %w = arith.constant dense<1.0> : tensor<64x64x3x3xf32>
-  %fe = tensor.empty() : tensor<64x1x1xf32>
-  %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<64x1x1xf32>) {
-  ^bb0(%a: f32): linalg.yield %zero : f32
-  } -> tensor<64x1x1xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<64x3x3xf32>, tensor<64x64x3x3xf32>) outs(%f : tensor<64x1x1xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
-  } -> tensor<64x1x1xf32>
+  %zero = arith.constant 0.0 : f32  %w = arith.constant dense<1.0> : tensor<64x64x3x3xf32>  %fe = tensor.empty() : tensor<64x1x1xf32> %f = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%fe : tensor<64x1x1xf32>) { ^bb0(%a: f32): linalg.yield %zero : f32 } -> tensor<64x1x1xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<64x3x3xf32>, tensor<64x64x3x3xf32>) outs(%f : tensor<64x1x1xf32>) { ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32 } -> tensor<64x1x1xf32>
   return %r : tensor<64x1x1xf32>
 }

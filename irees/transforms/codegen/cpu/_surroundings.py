@@ -92,7 +92,11 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
 
 
 def _covers(written: AffineMap) -> bool:
+<<<<<<< HEAD
     """Whether an output is written everywhere; `2 * i` or `(i, i)` leave places to the fill."""
+=======
+    """Whether an output is written everywhere: what `2 * i` or `(i, i)` skips, a fill writes."""
+>>>>>>> conv-tests
     loops = [e.position for e in written.results if isinstance(e, AffineDimExpr)]
     return len(set(loops)) == len(written.results)
 
