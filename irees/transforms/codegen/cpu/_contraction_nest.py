@@ -23,6 +23,7 @@ from irees.transforms.codegen.cpu._contraction_packing import (
 from irees.transforms.codegen.cpu._contraction_plan import (
     Operand,
     Plan,
+    Unsuitable,
     make_plan,
     suffix,
     zero_vector,
@@ -44,8 +45,13 @@ def lower_contraction(
     consumer = find_consumer(op)
     epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
     beside = [] if epilogue is None else epilogue.buffers
-    plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, beside)
-    if epilogue is not None and not fits(epilogue, plan):
+    try:
+        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, beside)
+        together = epilogue is None or fits(epilogue, plan)
+    except Unsuitable:
+        # By itself it may be: what stands beside it does not run through its loops as it does.
+        together = False
+    if not together:
         epilogue, plan = None, make_plan(op, parts, vector_bytes, registers, reassociate, at)
     from_zero = fill is not None and is_zero(fill[1]) and plan.one_slice
     if fill is not None and from_zero:

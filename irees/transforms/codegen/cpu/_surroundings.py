@@ -92,11 +92,7 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
 
 
 def _covers(written: AffineMap) -> bool:
-<<<<<<< HEAD
     """Whether an output is written everywhere; `2 * i` or `(i, i)` leave places to the fill."""
-=======
-    """Whether an output is written everywhere: what `2 * i` or `(i, i)` skips, a fill writes."""
->>>>>>> conv-tests
     loops = [e.position for e in written.results if isinstance(e, AffineDimExpr)]
     return len(set(loops)) == len(written.results)
 
@@ -151,8 +147,11 @@ def _suits(op: linalg.GenericOp, producer: linalg.GenericOp) -> bool:
             return False
         if root(operand) is root(target) and operand is not target:
             return False
-        reads = [m for o, m in zip(op.operands, indexing, strict=True) if root(o) is root(operand)]
-        if operand in op.outputs and any(m != mapping for m in reads):
+        # Through another view, or another map, a point may be one that is already written.
+        if operand in op.outputs and any(
+            root(o) is root(operand) and (o is not operand or m != mapping)
+            for o, m in zip(op.operands, indexing, strict=True)
+        ):
             return False
     written = {root(o) for o in op.outputs}
     return not any(root(o) in written for o in producer.inputs) and (
