@@ -29,7 +29,9 @@ many channels by filters that are four times as large: `gain` counts the cycles 
 Left alone: strides, dilations, filters that are not constant or not 3 x 3 in two dims, shapes that
 are not static, elements that are not f32, outputs that do not start from zero. Sums are rounded
 otherwise, with an error a few times that of the direct sum, and an infinity in the image makes NaN
-of all of its tile, so it is not for `fp=strict`. Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016); MLIR: `WinogradConv2DNhwcFhwc`; IREE: `iree-linalg-ext-convert-conv2d-to-winograd`.
+of all of its tile, so it is not for `fp=strict`. Lavin and Gray, "Fast
+Algorithms for Convolutional Neural Networks" (2016); MLIR: `WinogradConv2DNhwcFhwc`; IREE:
+`iree-linalg-ext-convert-conv2d-to-winograd`.
 """
 
 from __future__ import annotations
