@@ -44,6 +44,7 @@ ROUNDED = {
     "tile_attention_reduction": Tolerance("R", 32),
     "decompose_exp_reduction": Tolerance("R", 32),
     "decompose_winograd": Tolerance("R", 64),
+    "convert_conv2d_to_winograd": Tolerance("R", 64),
     "decompose_fft": Tolerance("R", 16),
 }
 """Passes that change the last bits."""

@@ -246,3 +246,5 @@ func.func @no_flat(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>) -> tensor
   %q = tensor.collapse_shape %p0 [[0, 1]] : tensor<32x841xf32> into tensor<26912xf32>
   return %q : tensor<26912xf32>
 }
+
+{-# dialect_resources: { builtin: { bias: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e040" } } #-}

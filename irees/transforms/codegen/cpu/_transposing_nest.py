@@ -31,6 +31,7 @@ def lower_transposing(nest: Nest) -> None:
     found = crossing_loops(nest.op)
     if found is None:
         raise NotVectorizableError("it does not read along one loop and write along another")
+    nest.require_lanes()
     across, along = found
     turned = [i for i, s in enumerate(nest.strides(along)) if s == "other"]
     through = nest.strides(across)

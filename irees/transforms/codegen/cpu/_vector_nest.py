@@ -109,14 +109,18 @@ class Nest:
             found.append(state)
         return found
 
-    def choose(self) -> None:
-        """Picks the loop to vectorize and the number of lanes. Raises NotVectorizableError."""
+    def require_lanes(self) -> None:
+        """Raises NotVectorizableError for element types that have no vectors."""
         elements = [a.type for a in self.block.args] + [
             r.type for o in self.block.ops for r in o.results
         ]
         stored = [e for e in elements if has_lanes(e)]
         if not all(has_lanes(a.type) for a in self.block.args) or not stored:
             raise NotVectorizableError("an element type has no vectors")
+
+    def choose(self) -> None:
+        """Picks the loop to vectorize and the number of lanes. Raises NotVectorizableError."""
+        self.require_lanes()
         reasons: list[str] = []
         for axis in self._candidates():
             strides = self.strides(axis)

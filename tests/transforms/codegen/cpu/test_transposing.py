@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,3 +77,16 @@ def test_a_transpose_is_turned_in_registers():
     names = [op.name for op in module.walk()]
     assert "vector.shuffle" in names
     assert "memref.load" not in names
+
+
+@pytest.mark.parametrize("element", ["complex<f32>", "complex<f64>", "f16", "bf16", "i1", "index"])
+def test_what_has_no_vectors_is_moved_one_by_one(element):
+    module = irees.compile(text((33, 20), (1, 0), element, False, False), to="codegen")
+    assert "vector.shuffle" not in [op.name for op in module.walk()] or element in ("i1", "index")
+    if element == "index":
+        return  # no array of Python has that type
+    program = irees.compile(text((33, 20), (1, 0), element, False, False))
+    kinds = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i1": np.bool_}
+    kinds |= {"complex<f32>": np.complex64, "complex<f64>": np.complex128}
+    x = np.random.default_rng(0).integers(0, 2, (33, 20)).astype(kinds[element])
+    np.testing.assert_array_equal(program(x), x.T)
