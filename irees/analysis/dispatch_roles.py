@@ -14,7 +14,6 @@ from xdsl.dialects import affine, arith, complex, tensor
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
-    DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
     TensorType,
@@ -28,6 +27,7 @@ from irees.analysis.contractions import multiply_add
 from irees.analysis.loop_mapping import element_of, loop_nest
 from irees.dialects import iree_encoding as encoding
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.resources import is_splat
 from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp, UnPackOp
 
 INLINE_CONSTANT_BYTES = 256
@@ -272,7 +272,7 @@ def _is_small_constant(op: arith.ConstantOp | complex.ConstantOp) -> bool:
     if not isinstance(kind, TensorType):
         return isinstance(kind, IndexType | ComplexType) or bit_width(kind) is not None
     value = op.value
-    if isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat():
+    if is_splat(value):
         return True
     element = kind.element_type
     parts = 2 if isinstance(element, ComplexType) else 1

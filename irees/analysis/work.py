@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import ComplexType, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue, Use
 
@@ -30,6 +30,7 @@ from irees.analysis.distribution import loops_of
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import DispatchOp, DispatchRegionOp
 from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
+from irees.dialects.resources import is_splat
 from irees.dialects.util import GlobalLoadOp
 
 _FLOATS = frozenset(
@@ -101,7 +102,7 @@ def _roots(function: func.FuncOp) -> Iterator[SSAValue]:
     for op in function.walk():
         if isinstance(op, arith.ConstantOp) and isinstance(op.result.type, TensorType):
             value = op.value
-            if not (isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()):
+            if not is_splat(value):
                 yield op.result
         elif isinstance(op, _ROOTS) and isinstance(op.results[0].type, TensorType):
             yield op.results[0]

@@ -13,7 +13,7 @@ import binascii
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import ml_dtypes
 import numpy as np
@@ -259,6 +259,15 @@ def blob_of(attr: DenseResourceAttr) -> Blob:
         f"resource {str(key)!r} has no bytes",
         hint="the text was printed with its resources elided; print it with them",
     )
+
+
+def is_splat(attr: Attribute) -> TypeGuard[DenseIntOrFPElementsAttr]:
+    """
+    Whether `dense<...>` has one number for all of its elements, of which there is at least one.
+
+    xDSL's own `is_splat` asks the first element of an empty tensor, too.
+    """
+    return isinstance(attr, DenseIntOrFPElementsAttr) and bool(attr.data.data) and attr.is_splat()
 
 
 def constant_array(attr: Attribute) -> np.ndarray:

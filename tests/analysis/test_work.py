@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from xdsl.dialects import func
 
@@ -135,3 +136,15 @@ def test_dispatches_have_the_work():
     host, kernel = [f for f in module.walk() if isinstance(f, func.FuncOp)][::-1]
     assert work_of(host) is None
     assert work_of(kernel) == Work(2 * 16 * 8 * 8 * 8 * 9, 4 * (800 + 16 * 72 + 1024))
+
+
+def test_an_empty_constant_is_read_for_nothing():
+    text = """
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<0xf32>) {
+  %none = arith.constant dense<> : tensor<0xf32>
+  return %x, %none : tensor<4xf32>, tensor<0xf32>
+}"""
+    x = np.arange(4, dtype=np.float32)
+    same, none = irees.compile(text)(x)
+    np.testing.assert_array_equal(same, x)
+    assert none.shape == (0,)

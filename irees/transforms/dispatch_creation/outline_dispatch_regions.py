@@ -25,7 +25,6 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseIntOrFPElementsAttr,
     FunctionType,
     ModuleOp,
     StringAttr,
@@ -44,6 +43,7 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorStoreOp,
     DispatchTensorType,
 )
+from irees.dialects.resources import is_splat
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import captured_values, is_parallel, static_ranges
 
@@ -55,7 +55,7 @@ def inlinable(value: SSAValue) -> bool:
     if not isinstance(value.type, TensorType):
         return True
     data = value.op.value
-    return isinstance(data, DenseIntOrFPElementsAttr) and data.is_splat()
+    return is_splat(data)
 
 
 def outline(region: DispatchRegionOp, name: str) -> ExecutableOp:

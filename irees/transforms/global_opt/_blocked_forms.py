@@ -30,6 +30,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint
 
+from irees.dialects.resources import is_splat
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims
 from irees.transforms.utils.structured import copy_region, element_type, generic, is_background
@@ -170,7 +171,7 @@ class Form:
         kind, value = op.result.type, op.value
         assert isinstance(kind, TensorType)
         new_type = self.type_of(kind)
-        if isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat():
+        if is_splat(value):
             return arith.ConstantOp(DenseIntOrFPElementsAttr(new_type, value.data))
         if isinstance(value, DenseResourceAttr) and self.is_free(kind):
             return arith.ConstantOp(DenseResourceAttr(value.resource_handle, new_type))

@@ -34,6 +34,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees.dialects.resources import is_splat
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
@@ -101,7 +102,7 @@ def fold_slice_of_splat(op: tensor.ExtractSliceOp) -> arith.ConstantOp | None:
     if not isinstance(source, arith.ConstantOp) or not isinstance(kind, TensorType):
         return None
     value = source.value
-    if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat():
+    if not is_splat(value):
         return None
     return (
         arith.ConstantOp(DenseIntOrFPElementsAttr(kind, value.data))

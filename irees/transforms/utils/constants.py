@@ -16,13 +16,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.utils.hints import isa
 
-from irees.dialects.resources import Blob, constant_array, resource_attr
+from irees.dialects.resources import Blob, constant_array, is_splat, resource_attr
 
 
 def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:
     """The scalar constant behind a splat tensor constant, or None if it is not one."""
     value = op.value
-    if not isinstance(value, DenseIntOrFPElementsAttr) or not value.is_splat():
+    if not is_splat(value):
         return None
     assert isinstance(op.result.type, TensorType)
     element = op.result.type.get_element_type()
