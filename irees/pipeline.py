@@ -167,7 +167,7 @@ OPTIONAL = frozenset(
     irees-fold-unit-extent-dims irees-fold-constants irees-fuse-elementwise-ops
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
-    irees-deduplicate-executables irees-lower-contractions
+    irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     """.split()
 )
 """

@@ -26,6 +26,7 @@ from xdsl.passes import ModulePass
 
 from irees.analysis.work import work_of
 from irees.dialects.flow import ExecutableOp
+from irees.rewrites import may_rewrite
 from irees.transforms.utils.content_key import content_key
 
 LARGEST = 1 << 63
@@ -53,6 +54,8 @@ class AnnotateDispatchesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for top in op.body.block.ops:
+            if not may_rewrite(self.name, top, f"annotate {top.name}"):
+                continue
             if isinstance(top, func.FuncOp):
                 annotate(top, top)
             elif isinstance(top, ExecutableOp):
