@@ -4,8 +4,8 @@ Lays the temporaries of the host program into one arena.
 Each buffer lives from the op that writes it to the last op that touches it or a view of
 it; two buffers may share bytes when they never live at once. Static sizes are placed one
 by one at the lowest offset that is free for their whole life: largest first, and in other
-orders while that takes more than the most bytes that are alive at once. Dynamic ones
-follow, one after another, and share a slot only with one of the same size value.
+orders, then with what ended highest first, while that takes more than the most bytes
+that are alive at once. Dynamic ones follow, one after another, and share a slot only with one of the same size value.
 
     %a = memref.alloc() : memref<256xf32>         %arena = memref.alloc() : memref<2048xi8>
     stream.cmd.dispatch @f(%x, %a)           =>   %a = memref.view %arena[0][]
@@ -75,6 +75,10 @@ ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
 )
 """Largest first; most bytes times time; longest life; as they come."""
 
+ROUNDS = 32
+MOST_SEARCHED = 500
+"""Placements that are tried beyond these orders, for so many temporaries at most."""
+
 
 def aligned(size: int) -> int:
     """The size rounded up to the alignment."""
@@ -135,13 +139,28 @@ def hoist(value: SSAValue, block: Block, point: InsertPoint) -> bool:
 
 
 def place_static(lives: list[Life]) -> int:
-    """Gives every static temporary its offset; returns the bytes of all."""
+    """
+    Gives every static temporary its offset; returns the bytes of all.
+
+    Where no order comes to the least, what ended highest is placed first, and all again.
+    """
     least = most_alive([(x.start, x.end, aligned(x.static_size)) for x in lives])
-    best, offsets = place_in_order(lives, ORDERS[0])
-    for order in ORDERS[1:]:
+    best, offsets, numbers = 0, [0] * len(lives), list(range(len(lives)))
+    for attempt, order in enumerate(ORDERS):
+        if attempt and best == least:
+            break
+        trial = sorted(range(len(lives)), key=lambda n, order=order: order(lives[n]))
+        total, others = place_in_order(lives, trial)
+        if not attempt or total < best:
+            best, offsets, numbers = total, others, trial
+    total, others = best, offsets
+    for _ in range(ROUNDS if len(lives) <= MOST_SEARCHED else 0):
         if best == least:
             break
-        total, others = place_in_order(lives, order)
+        ends = [o + aligned(x.static_size) for o, x in zip(others, lives, strict=True)]
+        highest = ends.index(total)
+        numbers = [highest, *(n for n in numbers if n != highest)]
+        total, others = place_in_order(lives, numbers)
         if total < best:
             best, offsets = total, others
     for life, offset in zip(lives, offsets, strict=True):
@@ -149,14 +168,12 @@ def place_static(lives: list[Life]) -> int:
     return best
 
 
-def place_in_order(
-    lives: list[Life], order: Callable[[Life], tuple[int, ...]]
-) -> tuple[int, list[int]]:
-    """Places the temporaries by rising keys; returns the bytes of all, and their offsets."""
+def place_in_order(lives: list[Life], numbers: list[int]) -> tuple[int, list[int]]:
+    """Places the temporaries one after the other; returns the bytes of all, and their offsets."""
     total = 0
     offsets = [0] * len(lives)
     placed: list[int] = []
-    for number in sorted(range(len(lives)), key=lambda n: order(lives[n])):
+    for number in numbers:
         size = aligned(lives[number].static_size)
         busy = sorted(
             (offsets[other], offsets[other] + aligned(lives[other].static_size))
