@@ -5,7 +5,8 @@ Each buffer lives from the op that writes it to the last op that touches it or a
 it; two buffers may share bytes when they never live at once. Static sizes are placed one
 by one at the lowest offset that is free for their whole life: largest first, and in other
 orders, then with what ended highest first, while that takes more than the most bytes
-that are alive at once. Dynamic ones follow, one after another, and share a slot only with one of the same size value.
+that are alive at once. Dynamic ones follow, one after another, and share a slot only with one
+of the same size value.
 
     %a = memref.alloc() : memref<256xf32>         %arena = memref.alloc() : memref<2048xi8>
     stream.cmd.dispatch @f(%x, %a)           =>   %a = memref.view %arena[0][]
