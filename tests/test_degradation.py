@@ -198,6 +198,23 @@ def layers_are_right(program) -> bool:
     return np.array_equal(program(x), 28 * 36 * 36 * w[None])
 
 
+CONVOLUTION = """\
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<IMAGExf32>, tensor<FILTERxf32>) outs(%f : tensor<RESULTxf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32"""
+
+
+def convolution(image: str, weights: str, result: str) -> str:
+    """%r[c, h, w] = %f + sum of %x[k, h + y, w + x] * %w[c, k, y, x], up to its result type"""
+    sizes = {"IMAGE": image, "FILTER": weights, "RESULT": result}
+    text = CONVOLUTION
+    for name, size in sizes.items():
+        text = text.replace(name, size)
+    return text
+
+
 PIXELS = """
 #point = affine_map<(c, h, w) -> (c, h, w)>
 #channel = affine_map<(c, h, w) -> (c)>
@@ -207,11 +224,7 @@ func.func @pixels(%x: tensor<3x8x8xf32>) -> tensor<16xf32> {
   %k = arith.constant dense<SCALE> : tensor<16xf32>
   %e = tensor.empty() : tensor<16x6x6xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<16x6x6xf32>) -> tensor<16x6x6xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<3x8x8xf32>, tensor<16x3x3x3xf32>) outs(%f : tensor<16x6x6xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %p = arith.mulf %a, %b : f32
-    %s = arith.addf %c, %p : f32
-    linalg.yield %s : f32
+CONVOLUTION
   } -> tensor<16x6x6xf32>
   %v = tensor.empty() : tensor<16xf32>
   %i = linalg.fill ins(%zero : f32) outs(%v : tensor<16xf32>) -> tensor<16xf32>
@@ -227,6 +240,7 @@ func.func @pixels(%x: tensor<3x8x8xf32>) -> tensor<16xf32> {
 """
 FILTER = np.arange(16 * 27, dtype=np.float32).reshape(16, 3, 3, 3) % 5 - 2
 SCALE = np.arange(16, dtype=np.float32) % 3 - 1
+PIXELS = PIXELS.replace("CONVOLUTION", convolution("3x8x8", "16x3x3x3", "16x6x6"))
 PIXELS = PIXELS.replace("WEIGHT", str(FILTER.tolist())).replace("SCALE", str(SCALE.tolist()))
 
 
@@ -243,16 +257,13 @@ func.func @main(%x: tensor<16x18x18xf32>) -> tensor<16x16x16xf32> {
   %w = arith.constant dense<WEIGHT> : tensor<16x16x3x3xf32>
   %e = tensor.empty() : tensor<16x16x16xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<16x16x16xf32>) -> tensor<16x16x16xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<16x18x18xf32>, tensor<16x16x3x3xf32>) outs(%f : tensor<16x16x16xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %p = arith.mulf %a, %b : f32
-    %s = arith.addf %c, %p : f32
-    linalg.yield %s : f32
+CONVOLUTION
   } -> tensor<16x16x16xf32>
   return %r : tensor<16x16x16xf32>
 }
 """
 TILE_FILTER = np.arange(16 * 144, dtype=np.float32).reshape(16, 16, 3, 3) % 5 - 2
+TILES = TILES.replace("CONVOLUTION", convolution("16x18x18", "16x16x3x3", "16x16x16"))
 TILES = TILES.replace("WEIGHT", str(TILE_FILTER.tolist()))
 
 

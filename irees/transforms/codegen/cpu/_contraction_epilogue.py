@@ -22,8 +22,6 @@ from irees.transforms.codegen.cpu._surroundings import Consumer, has_vector_form
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
-    evaluate,
-    materialize,
     vector_of,
 )
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -87,19 +85,14 @@ class Epilogue:
                 shared[i, v] = lane
             return lane
 
-        def no_index(loop: int) -> Lane:
-            raise AssertionError("bodies with linalg.index are not taken")
-
         for number, value in enumerate(values):
             r, v = divmod(number, vectors)
             arguments = [argument(i, r, v, value) for i in range(len(self.operands))]
-            results = evaluate(block, arguments, plan.lanes, at.insert, no_index, {})
-            for position, result in enumerate(results):
+            for position, result in enumerate(self.consumer.values(arguments, plan.lanes, at)):
                 target = self.operands[inputs + position]
                 assert isinstance(target, Operand)
                 place = at.value(plan.place(target, bases[inputs + position], r, v, at))
-                vector_value = materialize(result, plan.lanes, at.insert)
-                at.insert(vector.StoreOp(vector_value, target.flat, [place]))
+                at.insert(vector.StoreOp(result, target.flat, [place]))
 
     @staticmethod
     def _read(plan: Plan, operand: Operand, place: Size, at: IndexBuilder) -> Lane:

@@ -50,7 +50,7 @@ class Kernel:
         base_c = self.base(self.plan.c, i, at)
         accs = self._start(base_c, rows, at)
         plan = self.plan
-        step_m = plan.step_m if self.panels.a is None else self.panels.row
+        step_m = plan.row_step(plan.a) if self.panels.a is None else self.panels.row
         base_a = self.base_a(i, at)
         starts = [at.add(base_a, at.mul(step_m, r)) for r in range(rows)]
         results = self._reduce(0, starts, self._first_column(at), accs, at)

@@ -74,7 +74,7 @@ def pack_rows(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> None
     assert isinstance(plan.a.flat.type, MemRefType)
     kind = vector_of(plan.a.flat.type.element_type, lanes)
     close_rows, i, row = for_loop(at, 0, plan.size_m, 1)
-    source = row.add(base, row.mul(i, plan.step_m))
+    source = row.add(base, row.mul(i, plan.row_step(plan.a)))
     target = row.mul(i, panels.row)
     main = row.mul(row.floordiv(depth, lanes), lanes)
     close, k, inner = for_loop(row, 0, main, lanes)

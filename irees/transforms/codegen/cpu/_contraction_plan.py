@@ -125,11 +125,6 @@ class Plan:
         return self.block.vectors * self.lanes
 
     @property
-    def step_m(self) -> Size:
-        """From one row of A to the next."""
-        return self.a.steps[self.m[-1]] if self.m else 0
-
-    @property
     def step_n(self) -> Size:
         """From one column of C to the next of the same vector."""
         return self.c.steps[self.n[-1]]

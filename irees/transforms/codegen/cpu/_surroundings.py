@@ -11,6 +11,7 @@ register of a block it would cost more instructions than the memory traffic that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
@@ -29,8 +30,10 @@ from irees.transforms.utils.lanes import (
     evaluate,
     has_lanes,
     lane_bytes,
+    materialize,
     vector_of,
 )
+from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import filled_value, is_parallel, maps
 
 MOST_OPS = 12
@@ -48,6 +51,15 @@ class Consumer:
     """Its loops => those of the producer."""
     keeps_source: bool
     """Whether others read the producer's output, too."""
+
+    def values(self, arguments: Sequence[Lane], lanes: int, at: IndexBuilder) -> list[SSAValue]:
+        """What the body yields for a point, or as vectors for `lanes` of them."""
+
+        def no_index(loop: int) -> Lane:
+            raise AssertionError("bodies with linalg.index are not taken")
+
+        results = evaluate(self.op.body.block, arguments, lanes, at.insert, no_index, {})
+        return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
 
     def erase(self) -> None:
         """Removes the op, and what it read if nobody reads it any more."""

@@ -479,12 +479,7 @@ class Nest:
             for i, operand in enumerate(after.op.operands)
         ]
 
-        def no_index(loop: int) -> Lane:
-            raise AssertionError("consumers have no linalg.index")
-
-        results = evaluate(after.block, arguments, lanes, at.insert, no_index, {})
-        for i, result in enumerate(results):
-            value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
+        for i, value in enumerate(self.consumer.values(arguments, lanes, at)):
             after.write(i, value, theirs, at, lanes)
 
     def _reduce(
