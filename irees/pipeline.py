@@ -145,6 +145,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     vector_bytes=target.vector_bytes,
                     registers=target.vector_registers,
                     reassociate=not strict,
+                    dot_products=target.dot_products,
                 ),
                 a(
                     "vectorize-structured-ops",
@@ -155,7 +156,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("expand-math"),
                 a("cpu-check-resource-usage"),
             ),
-            HOST | {"stream", "vector"},
+            HOST | {"stream", "vector", "irees", "x86vector"},
         ),
     )
 

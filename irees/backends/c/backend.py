@@ -59,7 +59,8 @@ def _support() -> str:
 
 def _unit_text(text: str, expressions: Expressions) -> str:
     typedefs = "\n".join(vector_typedef(name) for name in sorted(expressions.vectors))
-    return f"{_support()}\n{typedefs}\n\n{text}"
+    dots = (HERE / "irees_dots.h").read_text() if expressions.dots else ""
+    return f"{_support()}\n{typedefs}\n{dots}\n{text}"
 
 
 def emit_program(module: ModuleOp) -> Sources:

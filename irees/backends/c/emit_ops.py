@@ -192,10 +192,11 @@ def constant(op: arith.ConstantOp) -> str:
 
 
 class Expressions:
-    """Prints value ops; remembers which vector types the text needs."""
+    """Prints value ops; remembers which vector types the text needs, and whether dot products."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, None] = {}
+        self.dots = False
 
     def vector(self, name: str) -> str:
         """The name, noted as used."""
