@@ -47,11 +47,6 @@ class DotProduct:
         """Bytes of a narrow element."""
         return 4 // self.group
 
-    @property
-    def registers(self) -> int:
-        """Vector registers that are neither B nor C: the broadcast, and what biases it."""
-        return 2 if self.biased else 1
-
 
 def sign(casts: tuple[Operation, ...]) -> str | None:
     """`extsi`, `extui` or `extf`: what widens an operand, None where it is nothing or a mixture."""

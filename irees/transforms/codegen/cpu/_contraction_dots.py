@@ -4,24 +4,26 @@ Contractions by dot products of narrow elements. Part of `irees-lower-contractio
     acc[r, v] += broadcast(A[r, 4k : 4k + 4]) . B[4k : 4k + 4, v]
 
 K goes in groups, four i8 or two bf16, whose elements lie side by side: in A they do where K is
-contiguous, else it is packed; B is packed as [K/4, NR, 4]. A group is a word of 32 bits, so what
-is moved to pack it is words: four vectors of neighbours are widened, shifted and joined; where
-the groups lie along K already, words are turned in registers. A last group that is not full is
+contiguous, else it is packed; B is packed as [K/4, NR, 4]. To pack it, vectors of neighbours from
+the rows of a group are interleaved; where its groups lie along K already, a group is a word of 32
+bits, and words are turned in registers. A last group that is not full is
 filled with zeros, with -0.0 in B: to add their product changes no sum, not even one of -0.0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    VectorType,
     i32,
+    i64,
 )
 from xdsl.ir import SSAValue
 
@@ -44,17 +46,19 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 SIGNS = 0x80808080 - (1 << 32)
 """The sign of each of four i8: turning it adds 128 to what is then unsigned."""
 
-MINUS_128 = 0x80
+SIGN = -128
 """As an unsigned i8 it is 128."""
 
 
 # --- the kernel ---------------------------------------------------------------------------
 
 
-def flipping(plan: Plan, at: IndexBuilder) -> SSAValue | None:
-    """What turns the signs of a broadcast group, None where they stay."""
-    assert plan.dot is not None
-    return splat_of(SIGNS, i32, plan.lanes, at) if plan.dot.biased else None
+def flipping(panels: Panels, at: IndexBuilder) -> SSAValue | None:
+    """What turns the signs of a broadcast group, None where they stay or were turned before."""
+    dot = panels.plan.dot
+    if dot is None or not dot.biased or panels.a is not None:
+        return None
+    return at.insert(arith.ConstantOp(IntegerAttr(SIGNS, i32))).results[0]
 
 
 def wide_broadcast(
@@ -65,9 +69,9 @@ def wide_broadcast(
     element, group, lanes = plan.dot.element, plan.dot.group, plan.lanes
     part = at.insert(vector.LoadOp(source, [at.value(row)], vector_of(element, group))).results[0]
     word = at.insert(vector.ExtractOp(bits(part, vector_of(i32, 1), at), [0], i32)).results[0]
-    words = at.insert(vector.BroadcastOp(word, vector_of(i32, lanes))).results[0]
     if flip is not None:
-        words = at.insert(arith.XOrIOp(words, flip)).results[0]
+        word = at.insert(arith.XOrIOp(word, flip)).results[0]
+    words = at.insert(vector.BroadcastOp(word, vector_of(i32, lanes))).results[0]
     return bits(words, vector_of(element, lanes * group), at)
 
 
@@ -100,7 +104,7 @@ def column_sums(
     else:
         source, start = plan.b.flat, at.add(base, at.mul(k0, plan.b.steps[last]))
         step = at.mul(plan.b.steps[last], plan.group)
-    ones = splat_of(-MINUS_128, plan.packed_element, plan.lanes * plan.group, at)
+    ones = splat_of(SIGN, plan.packed_element, plan.lanes * plan.group, at)
     begin = [zero] * columns.vectors
     close, k, b = for_loop(at, 0, at.ceildiv(size, plan.group), 1, begin)
     row, sums = b.add(start, b.mul(k, step)), list[SSAValue]()
@@ -115,7 +119,7 @@ def column_sums(
 
 
 def pack_row_groups(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> None:
-    """panel[i, k] = A[i, k] for one slice of K, zeros up to the end of a last group"""
+    """panel[i, k] = A[i, k] for one slice of K, biased or not, zeros to the end of a last group"""
     plan, dot = panels.plan, panels.plan.dot
     assert dot is not None
     assert panels.a is not None
@@ -130,10 +134,18 @@ def pack_row_groups(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -
         close, k, b = for_loop(row, 0, main, chunk)
         kind = vector_of(dot.element, chunk)
         part = b.insert(vector.LoadOp(plan.a.flat, [b.value(b.add(source, k))], kind)).results[0]
+        if dot.biased:
+            signs = splat_of(SIGN, dot.element, chunk, b)
+            part = b.insert(arith.XOrIOp(part, signs)).results[0]
         b.insert(vector.StoreOp(part, panels.a, [b.value(b.add(target, k))]))
         close()
     close, k, b = for_loop(row, main, depth, 1)
-    move(plan.a.flat, b.add(source, b.mul(k, step)), panels.a, b.add(target, k), b)
+    place = b.value(b.add(source, b.mul(k, step)))
+    value = b.insert(memref.LoadOp.get(plan.a.flat, [place])).results[0]
+    if dot.biased:
+        sign = b.insert(arith.ConstantOp(IntegerAttr(SIGN, dot.element))).results[0]
+        value = b.insert(arith.XOrIOp(value, sign)).results[0]
+    b.insert(memref.StoreOp.get(value, panels.a, [b.value(b.add(target, k))]))
     close()
     close, k, b = for_loop(row, depth, row.mul(row.ceildiv(depth, dot.group), dot.group), 1)
     pad = b.insert(arith.ConstantOp(padding(dot, 0.0))).results[0]
@@ -201,23 +213,41 @@ def _whole(columns: Columns, v: int, lanes: int) -> bool:
 
 
 def _join(panels: Panels, places: list[Size], place: Size, at: IndexBuilder) -> None:
-    """panel[.., j, g] = B[places[g] + j] for one vector of columns, each group one word"""
+    """panel[.., j, g] = B[places[g] + j] for one vector of columns"""
     plan = panels.plan
-    assert plan.dot is not None
-    narrow, bytes_ = vector_of(plan.dot.element, plan.lanes), plan.dot.bytes
-    words = vector_of(i32, plan.lanes)
-    parts: list[SSAValue] = []
-    for g, source in enumerate(places):
-        part = at.insert(vector.LoadOp(plan.b.flat, [at.value(source)], narrow)).results[0]
-        integers = vector_of(IntegerType(8 * bytes_), plan.lanes)
-        part = part if narrow == integers else bits(part, integers, at)
-        word = at.insert(arith.ExtUIOp(part, words)).results[0]
-        if g:
-            shift = splat_of(8 * bytes_ * g, i32, plan.lanes, at)
-            word = at.insert(arith.ShLIOp(word, shift)).results[0]
-        parts.append(word)
-    word = reduce(lambda x, y: at.insert(arith.OrIOp(x, y)).results[0], parts)
-    _store_words(panels, word, place, at)
+    kind = vector_of(plan.packed_element, plan.lanes)
+    parts = [
+        at.insert(vector.LoadOp(plan.b.flat, [at.value(source)], kind)).results[0]
+        for source in places
+    ]
+    for number, part in enumerate(joined(parts, at)):
+        there = at.value(at.add(place, number * plan.lanes))
+        at.insert(vector.StoreOp(bits(part, kind, at), panels.b, [there]))
+
+
+def joined(parts: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
+    """Lane 0 of each part, lane 1 of each, ...: as many vectors as there are parts, two or four."""
+    if len(parts) == 4:
+        # Two neighbours are joined to lanes of twice the width, which are joined in turn.
+        pairs = [joined(parts[:2], at), joined(parts[2:], at)]
+        kind = pairs[0][0].type
+        assert isinstance(kind, VectorType)
+        wide = vector_of(IntegerType(16), kind.get_shape()[0] // 2)
+        halves = [[bits(half, wide, at) for half in pair] for pair in pairs]
+        return [x for pair in zip(*halves, strict=True) for x in joined(list(pair), at)]
+    kind = parts[0].type
+    assert isinstance(kind, VectorType)
+    count = kind.get_shape()[0]
+    masks = [
+        [lane + side * count for lane in range(first, first + count // 2) for side in (0, 1)]
+        for first in (0, count // 2)
+    ]
+    return [
+        at.insert(
+            vector.ShuffleOp(*parts, DenseArrayBase.from_list(i64, mask), result_type=kind)
+        ).results[0]
+        for mask in masks
+    ]
 
 
 def _store_words(panels: Panels, word: SSAValue, place: Size, at: IndexBuilder) -> None:

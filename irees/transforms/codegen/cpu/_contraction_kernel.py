@@ -109,7 +109,7 @@ class Kernel:
         columns = [self._column(b.add(column, b.mul(v, apart)), v, b) for v in range(vectors)]
         packed_rows = self.panels.a
         source = plan.a.flat if packed_rows is None else packed_rows
-        flip = None if plan.dot is None else flipping(plan, b)
+        flip = flipping(self.panels, b)
         out: list[SSAValue] = []
         for r, row in enumerate(rows):
             if plan.dot is not None:

@@ -111,7 +111,7 @@ class Plan:
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
     crowded: bool
-    """Rows of A collide in the cache, or are not in groups of K, and are packed too."""
+    """Rows of A collide in the cache, or are not as a dot product wants them, and are packed too."""
     dot: DotProduct | None
     """The instruction that multiplies narrow elements as they are; None where they are widened."""
 
@@ -333,11 +333,12 @@ def make_plan(
     rows, width = (s if isinstance(s, int) else -1 for s in (size_m, size_n))
     chosen = LoweringConfigAttr.on(op).ints("block")
     given = chosen[1] if chosen else packed
+    # The broadcast is a register: the instruction reads no unsigned operand from memory.
     block = choose_blocking(
         rows,
         width,
         lanes,
-        registers - (0 if dot is None else dot.registers - 1),
+        registers - (dot is not None),
         None if given is None or given % lanes else given // lanes,
     )
     crowded = (
@@ -354,9 +355,12 @@ def make_plan(
     ungrouped = dot is not None and (a.steps[k[-1]] != 1 or not deep or deep % group != 0)
     if dot is not None and len(groups) > 1:
         raise Unsuitable("K is no plain run of groups")
-    if ungrouped and (outer_m or upper_bound(size_m) is None):
+    movable = not outer_m and upper_bound(size_m) is not None
+    if ungrouped and not movable:
         raise Unsuitable("rows are not in groups of K")
-    if direct and not ungrouped:
+    # Turning signs once is cheaper than turning them for each panel of columns.
+    copied = ungrouped or (dot is not None and dot.biased and movable)
+    if direct and not copied:
         depth = None
         large = deep * max(rows, 0) * narrow > LARGE_SLICE
         if len(groups) == 1 and deep >= most and (crowded or large):
@@ -365,7 +369,7 @@ def make_plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
         block, packed, panel_step, vector_loop, direct, depth, scattered,
-        (crowded or ungrouped) and depth is not None, dot,
+        (crowded or copied) and depth is not None, dot,
     )  # fmt: skip
 
 
