@@ -43,6 +43,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
     """The phases of a compilation, in order."""
     target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
     strict = options.fp == "strict"
+    # Those of floats have an order of their own, and take subnormals for zeros.
+    dot_products = target.integer_dot_products if strict else target.dot_products
     blocked_layouts = a("propagate-blocked-layouts", vector_bytes=target.vector_bytes)
     return (
         Phase(
@@ -96,6 +98,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     "pack-constant-operands",
                     vector_bytes=target.vector_bytes,
                     registers=target.vector_registers,
+                    dot_products=dot_products,
                 ),
                 CountedCanonicalizePass(),
             ),
@@ -145,7 +148,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     vector_bytes=target.vector_bytes,
                     registers=target.vector_registers,
                     reassociate=not strict,
-                    dot_products=target.dot_products,
+                    dot_products=dot_products,
                 ),
                 a(
                     "vectorize-structured-ops",
