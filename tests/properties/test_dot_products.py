@@ -17,12 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
-import irees
 from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir
 from irees.options import Options
 from irees.pipeline import run_phases
-from irees.target import Target, cpu_target
+from irees.target import Target
 from irees.testing import profiles
 from irees.testing.oracles import Case, compiled_agrees, differences, interpret
 

@@ -111,7 +111,7 @@ class Plan:
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
     crowded: bool
-    """Rows of A collide in the cache, or are not as a dot product wants them, and are packed too."""
+    """Rows of A collide in the cache, or are not what a dot product reads, and are packed too."""
     dot: DotProduct | None
     """The instruction that multiplies narrow elements as they are; None where they are widened."""
 
