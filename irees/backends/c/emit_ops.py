@@ -415,10 +415,19 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
         wide = e.vector(vector_name("u32", lanes(target)))
         return f"({e.type(target)})(__builtin_convertvector({a}, {wide}) << 16)"
     if isinstance(target, VectorType):
+        sign = "i"
         if is_bool(lane) and op.name != "arith.sitofp" and op.name != "arith.extsi":
             a = f"(-{a})"
         elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui"):
+            sign = "u"
             a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
+        out = element(target)
+        if not is_float(lane) and not is_bool(lane):
+            # gcc 12 goes lane by lane where lanes become four times as wide, or floats at once.
+            width = int_width(lane)
+            while width < 32 and (is_float(out) or 2 * width < int_width(out)):
+                width *= 2
+                a = f"__builtin_convertvector({a}, {e.vector(f'v{lanes(target)}{sign}{width}')})"
         if is_bool(element(target)):
             return f"-__builtin_convertvector({a} & 1, {e.mask(lanes(target))})"
         return f"__builtin_convertvector({a}, {e.type(target)})"

@@ -115,13 +115,13 @@ def constant_sides(
         (parts.lhs, found.m, found.n),
     ):
         constant = op.operands[position].owner
-        if not isinstance(constant, arith.ConstantOp) or not rows:
+        if not isinstance(constant, arith.ConstantOp):
             continue
         kind, exprs = constant.result.type, indexing[position].results
         if not isinstance(constant.value, DenseResourceAttr) or not isinstance(kind, TensorType):
             continue
         group = instructions.group(op, parts, position)
-        if not group:
+        if not group or (group == 1 and not rows):
             continue
         if not all(isinstance(e, AffineDimExpr) for e in exprs):
             continue
@@ -198,13 +198,16 @@ def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
     if side is None:
         return False
     extents = [ranges[r] for r in side.rows]
-    if all(e >= 0 for e in extents) and prod(extents) < MIN_ROWS:
+    few = all(e >= 0 for e in extents) and prod(extents) < MIN_ROWS
+    # In groups even one row is multiplied as it is, which no vector of the rows as they lie is.
+    if few and side.group == 1:
         return False
     if not side.contiguous and not worth_scattering(op, side, reduction, lanes):
         return False
     if not may_rewrite(NAME, op, "pack_operand of linalg.generic"):
         return False
-    flat = extents[-1] if windows & set(side.rows) or min(extents) < 0 else prod(extents)
+    known = min(extents, default=0) >= 0 and not windows & set(side.rows)
+    flat = prod(extents) if known else extents[-1]
     registers = instructions.registers - (side.group > 1)
     columns = lanes * choose_blocking(flat, ranges[side.column], lanes, registers).vectors
     indexing = maps(op)

@@ -140,6 +140,7 @@ class Kernel:
         # Unpacked columns past the end are not ours to read.
         close, lane, c = for_loop(b, 0, self._count(v, b), 1, [self.zero])
         value = c.insert(memref.LoadOp.get(source, [c.value(c.add(start, lane))])).results[0]
+        value = widened(value, plan.widen_b, plan.lanes, c)
         return close([c.insert(vector.InsertOp(value, close.arguments[0], [lane])).results[0]])[0]
 
     def _kind_of_b(self):

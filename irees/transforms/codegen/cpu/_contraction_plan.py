@@ -316,7 +316,7 @@ def make_plan(
     )
     few_rows = isinstance(size_m, int) and size_m <= FEW_ROWS and not outer_m
     in_panels = packed is not None or vector_loop is not None
-    contiguous = len(flat_n) == 1 and b.steps[flat_n[0]] == 1 and not widen_b
+    contiguous = len(flat_n) == 1 and b.steps[flat_n[0]] == 1 and dot is None
     if few_rows and not in_panels and not contiguous:
         raise Unsuitable("too few rows to pack for")
     direct = few_rows or in_panels
