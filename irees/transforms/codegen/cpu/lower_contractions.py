@@ -103,6 +103,9 @@ class LowerContractionsPass(ModulePass):
             return [None]
         dot = dot_product(op, parts, side, self.dot_products, self.vector_bytes)
         # Their sums of floats have an order of their own, and no subnormals.
-        if dot is None or not (self.reassociate or isinstance(dot.element, IntegerType)):
-            return [None]
-        return [dot, None]
+        if dot is not None and (self.reassociate or isinstance(dot.element, IntegerType)):
+            return [dot, None]
+        if parts.widen_lhs or parts.widen_rhs:
+            why = "no dot product of the target's takes them" if dot is None else "sums keep order"
+            remark("missed", self.name, op, f"elements are widened: {why}")
+        return [None]
