@@ -122,36 +122,55 @@ def pack_row_groups(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -
     """panel[i, k] = A[i, k] for one slice of K, biased or not, zeros to the end of a last group"""
     plan, dot = panels.plan, panels.plan.dot
     assert dot is not None
-    assert panels.a is not None
-    step = plan.a.steps[plan.k[-1][-1]]
-    chunk = plan.lanes * dot.group
-    close_rows, i, row = for_loop(at, 0, plan.size_m, 1)
-    source = row.add(base, row.mul(i, plan.row_step(plan.a)))
-    target = row.mul(i, panels.row)
-    main: Size = 0
+    step, across = plan.a.steps[plan.k[-1][-1]], plan.row_step(plan.a)
+    rows, main = plan.size_m, 0
     if isinstance(step, int) and step == 1:
-        main = row.mul(row.floordiv(depth, chunk), chunk)
-        close, k, b = for_loop(row, 0, main, chunk)
-        kind = vector_of(dot.element, chunk)
-        part = b.insert(vector.LoadOp(plan.a.flat, [b.value(b.add(source, k))], kind)).results[0]
-        if dot.biased:
-            signs = splat_of(SIGN, dot.element, chunk, b)
-            part = b.insert(arith.XOrIOp(part, signs)).results[0]
-        b.insert(vector.StoreOp(part, panels.a, [b.value(b.add(target, k))]))
-        close()
-    close, k, b = for_loop(row, main, depth, 1)
-    place = b.value(b.add(source, b.mul(k, step)))
-    value = b.insert(memref.LoadOp.get(plan.a.flat, [place])).results[0]
+        main = _copy_runs(panels, base, depth, at)
+    if isinstance(across, int) and across == 1:
+        # Neighbours in A are read one after the other, whatever rows they go to.
+        close_outer, k, outer = for_loop(at, main, depth, 1)
+        close, i, b = for_loop(outer, 0, rows, 1)
+    else:
+        close_outer, i, outer = for_loop(at, 0, rows, 1)
+        close, k, b = for_loop(outer, main, depth, 1)
+    source = b.value(b.add(b.add(base, b.mul(i, across)), b.mul(k, step)))
+    value = b.insert(memref.LoadOp.get(plan.a.flat, [source])).results[0]
     if dot.biased:
         sign = b.insert(arith.ConstantOp(IntegerAttr(SIGN, dot.element))).results[0]
         value = b.insert(arith.XOrIOp(value, sign)).results[0]
-    b.insert(memref.StoreOp.get(value, panels.a, [b.value(b.add(target, k))]))
+    there = b.value(b.add(b.mul(i, panels.row), k))
+    b.insert(memref.StoreOp.get(value, panels.a, [there]))
     close()
-    close, k, b = for_loop(row, depth, row.mul(row.ceildiv(depth, dot.group), dot.group), 1)
+    close_outer()
+    close_outer, i, outer = for_loop(at, 0, rows, 1)
+    filled = outer.mul(outer.ceildiv(depth, dot.group), dot.group)
+    close, k, b = for_loop(outer, depth, filled, 1)
     pad = b.insert(arith.ConstantOp(padding(dot, 0.0))).results[0]
-    b.insert(memref.StoreOp.get(pad, panels.a, [b.value(b.add(target, k))]))
+    there = b.value(b.add(b.mul(i, panels.row), k))
+    b.insert(memref.StoreOp.get(pad, panels.a, [there]))
+    close()
+    close_outer()
+
+
+def _copy_runs(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> Size:
+    """Packs rows of A vector by vector, as far as whole ones go; returns how far that is."""
+    plan, dot = panels.plan, panels.plan.dot
+    assert dot is not None
+    chunk = plan.lanes * dot.group
+    kind = vector_of(dot.element, chunk)
+    main = at.mul(at.floordiv(depth, chunk), chunk)
+    close_rows, i, row = for_loop(at, 0, plan.size_m, 1)
+    source = row.add(base, row.mul(i, plan.row_step(plan.a)))
+    close, k, b = for_loop(row, 0, main, chunk)
+    part = b.insert(vector.LoadOp(plan.a.flat, [b.value(b.add(source, k))], kind)).results[0]
+    if dot.biased:
+        signs = splat_of(SIGN, dot.element, chunk, b)
+        part = b.insert(arith.XOrIOp(part, signs)).results[0]
+    there = b.value(b.add(b.mul(i, panels.row), k))
+    b.insert(vector.StoreOp(part, panels.a, [there]))
     close()
     close_rows()
+    return main
 
 
 def pack_column_groups(
