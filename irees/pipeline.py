@@ -73,7 +73,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-fft"),
                 a("decompose-attention"),
                 a("decompose-exp-reduction"),
-                a("decompose-softmax", use_fusion=False),
+                a("decompose-softmax", use_fusion=False, from_infinity=True),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
                 a("resolve-shaped-type-result-dims"),
@@ -157,6 +157,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 ),
                 a("lower-gather"),
                 a("expand-math"),
+                a("use-nontemporal-stores", limit=target.l3_bytes // 2),
                 a("cpu-check-resource-usage"),
             ),
             HOST | {"stream", "vector", "irees", "x86vector"},
@@ -172,6 +173,7 @@ OPTIONAL = frozenset(
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
+    irees-use-nontemporal-stores
     """.split()
 )
 """

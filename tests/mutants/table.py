@@ -442,6 +442,14 @@ MUTANTS = (
         WINOGRAD_TESTS,
     ),
     Mutant(
+        "S7i",
+        "what others read is not stored when a sum makes it",
+        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "        if self.producer.keeps_source:\n",
+        "        if False:\n",
+        SURROUNDINGS_TESTS,
+    ),
+    Mutant(
         "S8a",
         "what turned signs add to a column stays in it",
         DOTS,

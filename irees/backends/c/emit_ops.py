@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from irees.backends.c import types
 from irees.backends.c.types import c_type, int_width, is_bool, is_float, scalar, short, vector_name
 from irees.errors import UnsupportedError
 
@@ -126,6 +127,13 @@ def lanes(kind: Attribute) -> int:
     return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
 
 
+def mask_bits(lane: Attribute) -> int:
+    """Bits of a lane of what a comparison of vectors gives."""
+    if is_bool(lane) or is_float(lane):
+        return 64 if isinstance(lane, Float64Type) else 32
+    return int_width(lane)
+
+
 def float_literal(value: float, kind: Attribute) -> str:
     """A float constant in C: hexadecimal, so that no digit is lost; NaN and Inf by bits."""
     if isinstance(kind, BFloat16Type):
@@ -191,6 +199,28 @@ def constant(op: arith.ConstantOp) -> str:
     )
 
 
+GREATER, LESS = 2, 4
+"""The ordered predicates of `arith.cmpf`."""
+
+
+def extreme_of(op: Operation) -> str | None:
+    """
+    `max` for select(a > b, a, b) and select(b < a, a, b), `min` for the opposite, else None.
+
+    Where a and b do not compare the result is b, as of the instructions of x86.
+    """
+    condition, a, b = op.operands
+    compare = condition.owner
+    if not isinstance(compare, arith.CmpfOp) or not isinstance(
+        element(a.type), Float32Type | Float64Type
+    ):
+        return None
+    order = compare.predicate.value.data
+    if order not in (GREATER, LESS) or {compare.lhs, compare.rhs} != {a, b}:
+        return None
+    return "max" if (order == GREATER) == (compare.lhs is a) else "min"
+
+
 class Expressions:
     """Prints value ops; remembers which vector types the text needs, and whether dot products."""
 
@@ -237,6 +267,9 @@ class Expressions:
             return self._select(op, names)
         if name in LIBM or name in ("math.rsqrt", "math.roundeven"):
             return self._math(name, kind, names)
+        if name == "irees.ldexp":
+            prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
+            return f"{prefix}_ldexp({', '.join(names)})"
         if name in CASTS:
             return CASTS[name](self, op, names)
         if name in SPECIAL:
@@ -295,14 +328,10 @@ class Expressions:
                 ),
             )
             a, b = names
-            sign = ">" if which.startswith("max") else "<"
-            if which in ("maxnum", "minnum"):
-                return f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({b} != {b}), {a}, {b})"
-            bits = "&" if which == "maximum" else "|"
-            return (
-                f"IREES_SELECT({v}, {m}, {a} == {b}, ({v})(({m}){a} {bits} ({m}){b}), "
-                f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({a} != {a}), {a}, {b}))"
-            )
+            if which in ("maximum", "minimum"):
+                return f"{v}_{which}({a}, {b})"
+            sign = ">" if which == "maxnum" else "<"
+            return f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({b} != {b}), {a}, {b})"
         wide = "f64" if isinstance(lane, Float64Type) else "f32"
         return self._float(lane, 0, lambda a, b: f"irees_{which}_{wide}({a}, {b})", names)
 
@@ -328,15 +357,8 @@ class Expressions:
 
     def _as_mask(self, text: str, lane: Attribute, count: int) -> str:
         """A comparison result as 32-bit lanes."""
-        width = (
-            64
-            if isinstance(lane, Float64Type)
-            else 32
-            if is_float(lane) or is_bool(lane)
-            else int_width(lane)
-        )
         m = self.mask(count)
-        return text if width == 32 else f"__builtin_convertvector({text}, {m})"
+        return text if mask_bits(lane) == 32 else f"__builtin_convertvector({text}, {m})"
 
     def _cmpf(self, op: Operation, names: Names) -> str:
         predicate = op.properties["predicate"].value.data
@@ -378,16 +400,10 @@ class Expressions:
             return f"{names[0]} ? {names[1]} : {names[2]}"
         if not isinstance(op.operands[0].type, VectorType):
             return f"{names[0]} ? {names[1]} : {names[2]}"
+        if (extreme := extreme_of(op)) is not None:
+            return f"{self.type(kind)}_{extreme}({names[1]}, {names[2]})"
         lane, count = element(kind), lanes(kind)
-        width = (
-            32
-            if is_bool(lane)
-            else 64
-            if isinstance(lane, Float64Type)
-            else 32
-            if is_float(lane)
-            else int_width(lane)
-        )
+        width = mask_bits(lane)
         m = self.vector(vector_name(f"i{width}", count))
         mask = names[0] if width == 32 else f"__builtin_convertvector({names[0]}, {m})"
         return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"
@@ -421,13 +437,9 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
         elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui"):
             sign = "u"
             a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
-        out = element(target)
-        if not is_float(lane) and not is_bool(lane):
-            # gcc 12 goes lane by lane where lanes become four times as wide, or floats at once.
-            width = int_width(lane)
-            while width < 32 and (is_float(out) or 2 * width < int_width(out)):
-                width *= 2
-                a = f"__builtin_convertvector({a}, {e.vector(f'v{lanes(target)}{sign}{width}')})"
+        for width in types.widths_between(lane, element(target)):
+            name = vector_name(f"{sign}{width}", lanes(target))
+            a = f"__builtin_convertvector({a}, {e.vector(name)})"
         if is_bool(element(target)):
             return f"-__builtin_convertvector({a} & 1, {e.mask(lanes(target))})"
         return f"__builtin_convertvector({a}, {e.type(target)})"

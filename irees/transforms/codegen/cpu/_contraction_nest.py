@@ -34,7 +34,7 @@ from irees.transforms.codegen.cpu._contraction_plan import (
     suffix,
     zero_vector,
 )
-from irees.transforms.codegen.cpu._surroundings import fill_of, find_consumer
+from irees.transforms.codegen.cpu._surroundings import erase_with_buffer, fill_of, find_consumer
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import is_zero
@@ -73,9 +73,10 @@ def lower_contraction(
     if fill is not None and from_zero:
         Rewriter.erase_op(fill[0])
     Nest(plan, at, from_zero, epilogue).build(at)
+    output = op.outputs[0]
     Rewriter.erase_op(op)
     if epilogue is not None:
-        epilogue.consumer.erase()
+        erase_with_buffer(epilogue.consumer, output)
 
 
 class Nest:
