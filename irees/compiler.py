@@ -13,7 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.backends.c.backend import emit_program
-from irees.backends.c.toolchain import compile_library
+from irees.backends.common.toolchain import compile_library
 from irees.backends.reference.backend import ReferenceProgram
 from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir, import_opened, open_source

@@ -23,7 +23,7 @@ import numpy as np
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
 
-from irees.backends.c.toolchain import find_compiler, runtime_library
+from irees.backends.common.toolchain import find_compiler, runtime_library
 from irees.dialects.resources import Blob, ResourceKey
 from irees.frontends.mlir.sections import Source
 from irees.options import Options

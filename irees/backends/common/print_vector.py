@@ -6,10 +6,10 @@ from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
-from irees.backends.c.emit_ops import element, lanes
-from irees.backends.c.print_memory import mixed
-from irees.backends.c.printer import Printer, handles
-from irees.backends.c.types import is_bool, is_float, scalar, short, size_of, vector_name
+from irees.backends.common.emit_ops import element, lanes
+from irees.backends.common.print_memory import mixed
+from irees.backends.common.printer import Printer, handles
+from irees.backends.common.types import is_bool, is_float, scalar, short, size_of, vector_name
 
 
 def _lane_name(p: Printer, kind: VectorType) -> str:

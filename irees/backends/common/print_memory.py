@@ -9,8 +9,8 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr
 from xdsl.ir import Operation, SSAValue
 
-from irees.backends.c.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
-from irees.backends.c.types import scalar, size_of
+from irees.backends.common.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
+from irees.backends.common.types import scalar, size_of
 
 
 @handles("memref.load")
@@ -110,6 +110,12 @@ def mixed(p: Printer, static: Sequence[int], dynamic: Sequence[SSAValue]) -> lis
     """Static sizes as numbers, each `?` as the C of the next dynamic value."""
     values = iter(dynamic)
     return [p.name(next(values)) if s == DYNAMIC_INDEX else str(s) for s in static]
+
+
+def upper_operands(op: Operation) -> Sequence[SSAValue]:
+    """The dynamic upper bounds of an `scf.forall`."""
+    lower, upper, *_ = op.properties["operandSegmentSizes"].get_values()
+    return op.operands[lower : lower + upper]
 
 
 @handles("memref.subview")

@@ -25,7 +25,15 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from irees.backends.c.types import c_type, int_width, is_bool, is_float, scalar, short, vector_name
+from irees.backends.common.types import (
+    c_type,
+    int_width,
+    is_bool,
+    is_float,
+    scalar,
+    short,
+    vector_name,
+)
 from irees.errors import UnsupportedError
 
 Names = list[str]
