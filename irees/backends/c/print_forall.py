@@ -18,20 +18,9 @@ def _forall(p: Printer, op: Operation) -> None:
     inner.counter = p.counter
     number = sum("_w" in f.split("(")[0] for f in p.functions)
     function = f"{p.prefix}_w{number}"
-    places: list[str] = []
     counts = [inner.capture_scalar(u, None) for u in uppers]
-    rest = "workgroup"
-    for position in reversed(range(len(uppers))):
-        place = inner.fresh("i")
-        value = rest if position == 0 else f"{rest} % {counts[position]}"
-        inner.line(f"const int64_t {place} = {value};")
-        if position:
-            following = inner.fresh("i")
-            inner.line(f"const int64_t {following} = {rest} / {counts[position]};")
-            rest = following
-        places.append(place)
-    for argument, place in zip(body.args, reversed(places), strict=False):
-        inner.names[argument] = place
+    places = inner.delinearize("workgroup", counts)
+    inner.names.update(zip(body.args, places, strict=True))
     inner.block(body)
     p.counter = inner.counter
     offset = "0"

@@ -9,10 +9,13 @@ from irees.backends.common.printer import Printer, handles
 from irees.backends.common.types import scalar
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 
+BY_BITS = ("float", "double", "irees_f16", "irees_c64")
+"""The C types that are no integers, and fit into the 64 bits of a scalar operand."""
+
 
 def pack_scalar(c_type: str, text: str) -> str:
     """The C of 64 bits that carry a scalar operand."""
-    if c_type in ("float", "double", "_Float16", "float _Complex"):
+    if c_type in BY_BITS:
         return (
             f"__extension__({{ int64_t b_ = 0; {c_type} f_ = {text}; "
             "memcpy(&b_, &f_, sizeof f_); b_; })"
@@ -22,7 +25,7 @@ def pack_scalar(c_type: str, text: str) -> str:
 
 def unpack_scalar(c_type: str, name: str, source: str) -> str:
     """C that declares a scalar operand from the 64 bits that carry it."""
-    if c_type in ("float", "double", "_Float16", "float _Complex"):
+    if c_type in BY_BITS:
         return f"{c_type} {name}; memcpy(&{name}, &{source}, sizeof {name});"
     return f"const {c_type} {name} = ({c_type}){source};"
 

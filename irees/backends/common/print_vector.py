@@ -27,7 +27,7 @@ def _vector_load(p: Printer, op: Operation) -> None:
     place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
     text = f"{_lane_name(p, kind)}_load({place})"
     if is_bool(kind.element_type):
-        text = f"-__builtin_convertvector({text}, {p.expressions.type(kind)})"
+        text = f"-IREES_CONVERT({p.expressions.type(kind)}, {text})"
     p.define(op.result, text)
 
 
@@ -39,7 +39,7 @@ def _vector_store(p: Printer, op: Operation) -> None:
     value = p.name(op.vector)
     lane = _lane_name(p, kind)
     if is_bool(kind.element_type):
-        value = f"__builtin_convertvector(-{value}, {lane})"
+        value = f"IREES_CONVERT({lane}, -{value})"
     p.line(
         f"{lane}_store({p.address(p.buffer(op.base), [p.name(i) for i in op.indices])}, {value});"
     )
@@ -92,7 +92,7 @@ def _shuffle(p: Printer, op: Operation) -> None:
     count = lanes(op.v1.type)
     if not count == lanes(op.v2.type) == len(mask):
         parts = ", ".join(f"{a}[{m}]" if m < count else f"{b}[{m - count}]" for m in mask)
-        p.define(op.result, f"({p.expressions.type(kind)}){{{parts}}}")
+        p.define(op.result, f"IREES_LITERAL({p.expressions.type(kind)}, {parts})")
         return
     bits = 32 if is_bool(kind.element_type) else 8 * size_of(kind.element_type)
     indices = p.expressions.vector(vector_name(f"i{bits}", count))

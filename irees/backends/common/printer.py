@@ -179,6 +179,24 @@ class Printer:
         self.buffers[value] = result
         return result
 
+    def bind_buffer(self, value: SSAValue, pointer: str, sizes: list[str]) -> None:
+        """From here on the memref is a dense one at that pointer."""
+        self.buffers[value] = Buffer(pointer, sizes, self.contiguous_strides(sizes))
+
+    def delinearize(self, index: str, counts: Sequence[str]) -> list[str]:
+        """The places along dims of `counts` points of the point with that number."""
+        places: list[str] = []
+        for position in reversed(range(len(counts))):
+            place = self.fresh("i")
+            value = index if position == 0 else f"{index} % {counts[position]}"
+            self.line(f"const int64_t {place} = {value};")
+            if position:
+                following = self.fresh("i")
+                self.line(f"const int64_t {following} = {index} / {counts[position]};")
+                index = following
+            places.append(place)
+        return places[::-1]
+
     def define(self, value: SSAValue, expression: str) -> None:
         """const T vN = expression;"""
         name = self.fresh()

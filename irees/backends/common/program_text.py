@@ -60,18 +60,23 @@ class Backend:
     """The printer of the host program."""
     kernel: Callable[[func.FuncOp, str, Unit], tuple[dict[str, str], str, Expressions]]
     """Texts of their own by name, a launcher for the host's text and the vectors that it needs."""
+    unit: Callable[[], Unit] = Unit
+    host_header: str = ""
+    finish: Callable[[Unit, Sources], None] | None = None
 
 
 @cache
 def host_support() -> str:
     """The C in front of every text that the C compiler gets."""
-    return '#include "irees.h"\n' + (HERE / "irees_support.h").read_text()
+    return '#include "irees.h"\n' + "".join(
+        (HERE / name).read_text() for name in ("irees_c.h", "irees_support.h")
+    )
 
 
-def unit_text(text: str, expressions: Expressions) -> str:
+def unit_text(text: str, expressions: Expressions, header: str = "") -> str:
     """A C text with all that it leans on."""
     typedefs = "\n".join(vector_typedef(name) for name in sorted(expressions.vectors))
-    return f"{host_support()}\n{typedefs}\n\n{text}"
+    return f"{host_support()}{header}\n{typedefs}\n\n{text}"
 
 
 def print_program(module: ModuleOp, backend: Backend) -> Sources:
@@ -80,7 +85,7 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
 
     Raises UnsupportedError for an op or type that has no C.
     """
-    unit = Unit()
+    unit = backend.unit()
     texts: dict[str, str] = {}
     constants: dict[str, np.ndarray] = {}
     for op in module.body.block.ops:
@@ -119,7 +124,7 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
         host.append(entry(p, function, number))
         combined.vectors |= p.expressions.vectors
         functions.append(_function_record(function, number))
-    texts["host"] = unit_text("\n".join(host), combined)
+    texts["host"] = unit_text("\n".join(host), combined, backend.host_header)
     traps = [
         {"message": t.message, "loc": describe_location(t.op.location) or "", "op": t.op.name}
         for t in unit.traps
@@ -142,7 +147,10 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
             {"key": trace.key.data, "values": [_spec(value.type) for value in trace.values]}
             for trace in unit.traces
         ]
-    return Sources(texts, manifest, constants)
+    sources = Sources(texts, manifest, constants)
+    if backend.finish is not None:
+        backend.finish(unit, sources)
+    return sources
 
 
 def _held(op: memref.GlobalOp) -> np.ndarray:
