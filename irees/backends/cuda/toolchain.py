@@ -27,7 +27,7 @@ from irees.target import Target, default_threads
 FORMAT = "irees-cubin-1"
 LOG_LINES = 20
 _NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
-_OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--extra-device-vectorization")
+_OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space")
 _DEMOTED = re.compile(
     r"ptxas info\s*: (?:Compiling entry function|Function properties for) '?(\w+)"
 )
