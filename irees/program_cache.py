@@ -159,4 +159,5 @@ def program_of(built: Built) -> Program:
         built.constants,
         runtime=runtime_library(),
         sources=built.texts,
+        cubins=built.cubins,
     )

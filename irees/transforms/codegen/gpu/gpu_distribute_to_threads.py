@@ -28,14 +28,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import gpu
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.dialects.upstream.gpu import BlockMappingAttr, ThreadMappingAttr
+from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._points import Points
@@ -117,7 +116,7 @@ def first_thread(at: IndexBuilder) -> tuple[Operation, Block]:
 
 def is_spread(op: Operation) -> bool:
     """Whether an op of a workgroup is for all of its threads already."""
-    return is_mapped(op, ThreadMappingAttr) or isinstance(op, gpu.BarrierOp)
+    return is_mapped(op, ThreadMappingAttr) or isinstance(op, BarrierOp)
 
 
 def distribute(workgroup: ForallOp) -> None:
@@ -126,15 +125,15 @@ def distribute(workgroup: ForallOp) -> None:
     for op in [o for o in block.walk() if isinstance(o, linalg.GenericOp)]:
         if op.parent is block and Points(op).writes_apart():
             spread(op)
-            Rewriter.replace_op(op, gpu.BarrierOp())
+            Rewriter.replace_op(op, BarrierOp())
         else:
             loop_over(op)
     for segment in segments(block, is_spread):
-        segment.wrap(first_thread, gpu.BarrierOp())
+        segment.wrap(first_thread, BarrierOp())
     # Nobody waits behind the last one.
     last = block.last_op
     previous = None if last is None else last.prev_op
-    if isinstance(previous, gpu.BarrierOp):
+    if isinstance(previous, BarrierOp):
         Rewriter.erase_op(previous)
 
 
