@@ -127,7 +127,11 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("bufferize-dispatch"),
                 *([a("apply-tuning", tuning=options.tuning)] if options.tuning else []),
-                *(cpu_codegen(target, strict) if target.gpu is None else gpu_codegen(target.gpu)),
+                *(
+                    cpu_codegen(target, strict)
+                    if target.gpu is None
+                    else gpu_codegen(target.gpu, strict)
+                ),
             ),
             HOST | {"stream", "vector", "gpu"},
         ),
@@ -153,13 +157,20 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     )
 
 
-def gpu_codegen(gpu: GpuFacts) -> tuple[ModulePass, ...]:
+def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
     return (
-        a("gpu-select-strategy", workgroups=2 * gpu.multiprocessors),
+        a(
+            "gpu-select-strategy",
+            workgroups=gpu.multiprocessors,
+            shared_bytes=gpu.shared_bytes,
+            reassociate=not strict,
+        ),
         a("tile-and-distribute"),
         a("lower-linalg-ext-to-loops"),
         a("gpu-form-workgroups"),
+        a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
+        a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-distribute-to-threads"),
         a("gpu-infer-memory-space", limit=gpu.shared_bytes),
         a("lower-gather"),
@@ -176,6 +187,7 @@ OPTIONAL = frozenset(
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
+    irees-gpu-lower-contractions irees-gpu-lower-reductions
     """.split()
 )
 """

@@ -39,8 +39,8 @@ class GpuFacts:
     What one architecture of GPU can do. Sizes are in bytes.
 
     A block has `shared_bytes` of shared memory, or up to `shared_opt_in_bytes` where it is asked
-    for. `matrix_kinds` are the element types that its matrix instructions multiply. Source: CUDA C++
-    Programming Guide, "Compute Capabilities"; multiprocessors are those of a typical card.
+    for. `matrix_kinds` are the element types that its matrix instructions multiply. Source: CUDA
+    C++ Programming Guide, "Compute Capabilities"; multiprocessors are those of a typical card.
     """
 
     shared_opt_in_bytes: int

@@ -3,10 +3,10 @@ Saved programs: one `.irees` file that any machine of the same family can run, w
 compiler and without a C compiler.
 
 The file is a zip with nothing compressed: `manifest.json`, `program.so`, `runtime.so`,
-`constants.bin` (each constant at a multiple of 64) and `sources/*.c` for the curious. A program for a
-GPU has `cubins/<arch>/*.cubin` too, and its kernels in `sources/*.cu`.
-`SHA256SUMS` has the hash of each, and every one is checked before a library is loaded. The hashes
-find damage, not malice: a saved program is machine code, as trustworthy as whoever made it.
+`constants.bin` (each constant at a multiple of 64) and `sources/*.c` for the curious. A program
+for a GPU has `cubins/<arch>/*.cubin` too, and its kernels in `sources/*.cu`. `SHA256SUMS` has the
+hash of each, and every one is checked before a library is loaded. The hashes find damage, not
+malice: a saved program is machine code, as trustworthy as whoever made it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
 A CUDA device as a program sees it: memory, launches, arrays in and out, through CuPy.
 
-CuPy is imported when the first call needs a device, so that programs can be made, saved and loaded
-where there is none. Memory is of CuPy's pool; everything happens on the caller's current stream, and
-only what the host reads is waited for. The services that the host program calls are functions of
-this module: one that fails keeps its error, which the call then raises.
+CuPy is imported when the first call needs a device, so that programs can be made, saved and
+loaded where there is none. Memory is of CuPy's pool; everything happens on the caller's current
+stream, and only what the host reads is waited for. The services that the host program calls are
+functions of this module: one that fails keeps its error, which the call then raises.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def connect(target: Target) -> Any:
 
 
 class CudaDevice:
-    """What one program has of a device: its kernels, its constants, the memory that it allocates."""
+    """What one program has of a device: its kernels, its constants, its memory."""
 
     def __init__(
         self, target: Target, launches: Sequence[Mapping[str, Any]], cubins: Mapping[str, bytes]

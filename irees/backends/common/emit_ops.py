@@ -230,6 +230,9 @@ class Expressions:
             return self._infix(op, INFIX[name], names)
         if name == "arith.negf":
             return self._negated(kind, names)
+        if name == "arith.shrsi" and is_bool(lane):
+            # Of one bit, the sign is all there is.
+            return names[0]
         if name in HELPERS:
             return self._mapped(f"irees_{HELPERS[name]}_{short(lane)}", kind, names)
         if name in FLOAT_PICKS:
@@ -485,7 +488,8 @@ def _bit_count(function: str) -> Callable[[Expressions, Operation, Names], str]:
         if function == "ctpop":
             return f"({scalar(kind)})IREES_POPCOUNT({u})"
         if function == "ctlz":
-            return f"({scalar(kind)})({names[0]} == 0 ? {width} : IREES_LEADING_ZEROS({u}) - {64 - width})"
+            zeros = f"IREES_LEADING_ZEROS({u}) - {64 - width}"
+            return f"({scalar(kind)})({names[0]} == 0 ? {width} : {zeros})"
         return f"({scalar(kind)})({names[0]} == 0 ? {width} : IREES_TRAILING_ZEROS({u}))"
 
     return build

@@ -24,6 +24,7 @@ from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, p
 from irees.backends.common.types import scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
 from irees.backends.cuda.unit import CudaUnit, Kernel
+from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
 from irees.errors import UnsupportedError
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -203,6 +204,18 @@ def _barrier(p: Printer, op: Operation) -> None:
     assert isinstance(p, KernelPrinter)
     p.waits = True
     p.line("__syncthreads();")
+
+
+@handles("gpu.shuffle", table=KERNEL)
+def _shuffle(p: Printer, op: Operation) -> None:
+    """Only `xor` over whole warps is printed."""
+    assert isinstance(p, KernelPrinter)
+    assert isinstance(op, ShuffleOp)
+    if op.mode.data is not ShuffleMode.XOR or p.name(op.width) != "32":
+        raise UnsupportedError("a shuffle must be an xor of 32 lanes", op=op.name)
+    p.waits = True
+    p.define(op.shuffle_result, f"irees_shuffle_xor({p.name(op.value)}, {p.name(op.offset)})")
+    p.names[op.valid] = "1"
 
 
 @handles("memref.alloc", table=KERNEL)

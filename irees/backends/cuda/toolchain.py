@@ -1,9 +1,9 @@
 """
 From CUDA C++ text to what runs: cubins by NVRTC, or a shared library for the emulation.
 
-NVRTC is a library and needs neither a GPU nor a driver. It is called through ctypes, with the text in
-memory; no file is read or written. Cubins and what the assembler says of them (registers, shared
-memory, spills) are cached by content, like objects of the C compiler.
+NVRTC is a library and needs neither a GPU nor a driver. It is called through ctypes, with the
+text in memory; no file is read or written. Cubins and what the assembler says of them (registers,
+shared memory, spills) are cached by content, like objects of the C compiler.
 """
 
 from __future__ import annotations

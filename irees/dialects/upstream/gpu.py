@@ -120,8 +120,8 @@ class ShuffleModeAttr(EnumAttribute[ShuffleMode]):
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
     """
-    Gives a value to the other lanes of the subgroup and takes one of theirs: with `xor`, that of the
-    lane whose number differs in the bits of `offset`.
+    Gives a value to the other lanes of the subgroup and takes one of theirs: with `xor`, that of
+    the lane whose number differs in the bits of `offset`.
     """
 
     name = "gpu.shuffle"

@@ -42,3 +42,33 @@ flow.executable @f {
     }
   }
 }
+
+// Blocks of 128 x 128 would make 256 workgroups, which is enough; of a smaller product they would
+// make one, so it is cut smaller.
+// CHECK-LABEL: func.func @contractions
+// CHECK:         group = 0 : i64, workgroup = [128 : i64, 128 : i64, 0 : i64], block = [128 : i64, 128 : i64, 8 : i64, 8 : i64, 8 : i64]
+// CHECK:         group = 1 : i64, workgroup = [8 : i64, 64 : i64, 0 : i64], block = [8 : i64, 64 : i64, 1 : i64, 4 : i64, 32 : i64]
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+flow.executable @g {
+  builtin.module {
+    func.func @contractions(%a: memref<2048x64xf32>, %b: memref<64x2048xf32>, %c: memref<2048x2048xf32>, %d: memref<128x64xf32>, %e: memref<64x128xf32>, %f: memref<128x128xf32>) {
+      linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<2048x64xf32>, memref<64x2048xf32>) outs(%c : memref<2048x2048xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%d, %e : memref<128x64xf32>, memref<64x128xf32>) outs(%f : memref<128x128xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

@@ -16,13 +16,13 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.transforms.codegen.cpu._invariants import invariants
-from irees.transforms.codegen.cpu._surroundings import (
+from irees.transforms.codegen.common._surroundings import (
     Consumer,
     fill_of,
     find_consumer,
     has_vector_form,
 )
+from irees.transforms.codegen.cpu._invariants import invariants
 from irees.transforms.utils.combiners import COMBINERS, combine, neutral_element
 from irees.transforms.utils.lanes import (
     Kind,

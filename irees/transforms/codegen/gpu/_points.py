@@ -174,20 +174,18 @@ class Points:
 
     # --- several points at a time ------------------------------------------------------
 
-    def widest(self) -> int:
+    def widest(self, axis: int | None) -> int:
         """
-        Lanes of one access along the last parallel loop: what fits into 16 bytes of the widest
-        element, where every access is aligned to that and all sizes are whole numbers of it; 1
-        where it is not so.
+        Lanes of one access along a loop: what fits into 16 bytes of the widest element, where every
+        access is aligned to that and all sizes are whole numbers of it; 1 where it is not so.
         """
-        if self.reduction or not self.parallel:
+        if axis is None:
             return 1
         values = [*self.block.args, *(r for o in self.block.ops for r in o.results)]
         data = [v for v in values if v.type.name != "index"]
         if not data or not all(has_lanes(v.type) for v in data):
             return 1
         lanes = ACCESS_BYTES // max(lane_bytes(v.type) for v in data)
-        axis = self.parallel[-1]
         while lanes > 1 and not self._aligned_along(axis, lanes):
             lanes //= 2
         return lanes

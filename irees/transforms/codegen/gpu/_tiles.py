@@ -16,6 +16,10 @@ THREADS = 128
 EACH = 4
 """Points of an elementwise op for each thread: 16 bytes of f32."""
 
+WARP = 32
+LONG = 1024
+"""A row of more points is for a whole workgroup, not for a warp."""
+
 DYNAMIC_GUESS = 256
 """What a dynamic trip count is taken for when tiles are chosen."""
 
@@ -40,14 +44,40 @@ def is_rows(member: Loops) -> bool:
     return not isinstance(member.op, linalg.GenericOp)
 
 
-def row_tiles(group: Group) -> list[int]:
+def is_along_rows(member: Loops) -> bool:
+    """Whether an op reduces what lies side by side, so that a warp should read it together."""
+    if not isinstance(member.op, linalg.GenericOp):
+        return False
+    reduced = {i for i, kind in enumerate(member.kinds) if kind != "parallel"}
+    return any(
+        access.map.results and access.map.results[-1].used_dims() & reduced
+        for access in member.accesses
+        if not access.writes
+    )
+
+
+def points_wanted(group: Group, reassociate: bool) -> int:
+    """Points of the output that a workgroup should have."""
+    reductions = [m for m in group.members if "reduction" in m.kinds]
+    if not reductions:
+        return THREADS * EACH
+    rows = [m for m in reductions if is_along_rows(m)]
+    if not rows or not reassociate:
+        return THREADS
+    longest = max(
+        prod(guess(s) for s, k in zip(m.sizes, m.kinds, strict=True) if k != "parallel")
+        for m in rows
+    )
+    return THREADS if longest < WARP // 2 else THREADS // WARP if longest <= LONG else 1
+
+
+def row_tiles(group: Group, reassociate: bool) -> list[int]:
     """Tiles from the innermost class outwards, until there are points for every thread."""
     extents = group.extents()
     if any(is_rows(m) for m in group.members):
         return [1] * len(extents)
     inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
-    elementwise = all(kind == "parallel" for m in group.members for kind in m.kinds)
-    wanted = THREADS * EACH if elementwise else THREADS
+    wanted = points_wanted(group, reassociate)
     tiles = [0] * len(extents)
     for position in reversed(range(len(extents))):
         extent = guess(extents[position])

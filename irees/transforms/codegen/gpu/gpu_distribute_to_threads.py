@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -39,33 +39,19 @@ from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import is_mapped, segments, threads
+from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-
-def delinearize(
-    index: SSAValue, loops: Sequence[int], sizes: Sequence[Size], at: IndexBuilder
-) -> dict[int, Size]:
-    """The loops' values at a point, from its number in the order of the loops."""
-    found: dict[int, Size] = {}
-    rest: Size = index
-    for loop in reversed(loops):
-        if sizes[loop] == 1:
-            found[loop] = 0
-        elif loop == loops[0] or all(sizes[x] == 1 for x in loops[: list(loops).index(loop)]):
-            found[loop] = rest
-        else:
-            found[loop] = at.rem(rest, sizes[loop])
-            rest = at.floordiv(rest, sizes[loop])
-    return found
 
 
 def spread(op: linalg.GenericOp) -> None:
     """linalg.generic  =>  a loop over its parallel points, one thread each"""
     points, at = Points(op), IndexBuilder(InsertPoint.before(op))
     sizes = points.sizes(at)
-    lanes = points.widest()
+    lanes = (
+        1 if points.reduction else points.widest(points.parallel[-1] if points.parallel else None)
+    )
     if lanes > 1:
         axis, whole = points.parallel[-1], list(sizes)
         whole[axis] = at.floordiv(sizes[axis], lanes)

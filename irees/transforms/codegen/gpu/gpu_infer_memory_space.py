@@ -1,11 +1,11 @@
 """
 Says where the buffers of a workgroup are: shared memory as far as it goes, else scratch memory.
 
-What a workgroup allocates is for all of its threads. The smallest buffers come first, since most of
-what is read again and again is small, and each takes shared memory while there is some left; the
-rest stays without a memory space, which is a part of the device's memory that the launcher allocates
-for each workgroup that runs at a time. So a fused kernel of any size runs. What one thread allocates
-in its loop is its own.
+What a workgroup allocates is for all of its threads. The smallest buffers come first, since most
+of what is read again and again is small, and each takes shared memory while there is some left;
+the rest stays without a memory space, which is a part of the device's memory that the launcher
+allocates for each workgroup that runs at a time. So a fused kernel of any size runs. What one
+thread allocates in its loop is its own.
 
     scf.forall (%b) in (8) { %0 = memref.alloca() : memref<64xf32> ; ... }
   =>

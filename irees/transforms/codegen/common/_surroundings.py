@@ -1,6 +1,7 @@
 """
 What stands around a reduction and can be done with it: the fill before, the elementwise op after.
-Part of `irees-lower-contractions` and `irees-vectorize-structured-ops`.
+Part of `irees-lower-contractions`, `irees-gpu-lower-contractions` and
+`irees-vectorize-structured-ops`.
 
     C = 0;  C[i, j] += A[i, j, k];  D[i, j] = f(C[i, j], bias[j], E[i, j])
 
