@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd
+from irees.transforms.codegen.common._surroundings import erase_with_buffer, fill_of, find_consumer
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue, epilogue_of, fits
 from irees.transforms.codegen.cpu._contraction_kernel import Kernel
 from irees.transforms.codegen.cpu._contraction_packing import (
@@ -28,7 +29,6 @@ from irees.transforms.codegen.cpu._contraction_plan import (
     suffix,
     zero_vector,
 )
-from irees.transforms.codegen.cpu._surroundings import erase_with_buffer, fill_of, find_consumer
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import is_zero

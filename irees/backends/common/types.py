@@ -2,7 +2,8 @@
 How MLIR types are spelled in C.
 
 i1 is a byte in memory and in a scalar, and a 32-bit mask in a lane of a vector; bf16 is
-carried by its bits; index is int64_t. Names never come from the program.
+carried by its bits; index is int64_t. `irees_f16`, `irees_c64` and vectors are C's own types or
+structs of C++, as each backend's header says. Names never come from the program.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from xdsl.ir import Attribute
 from irees.errors import UnsupportedError
 
 _FLOATS: dict[type[Attribute], tuple[str, str, int]] = {
-    Float16Type: ("_Float16", "f16", 2),
+    Float16Type: ("irees_f16", "f16", 2),
     BFloat16Type: ("uint16_t", "bf16", 2),
     Float32Type: ("float", "f32", 4),
     Float64Type: ("double", "f64", 8),
 }
 
 
-_COMPLEX = {4: ("float _Complex", "c64", 8), 8: ("double _Complex", "c128", 16)}
+_COMPLEX = {4: ("irees_c64", "c64", 8), 8: ("irees_c128", "c128", 16)}
 
 
 def complex_of(kind: Attribute) -> tuple[str, str, int] | None:
@@ -106,7 +107,7 @@ def c_type(kind: Attribute) -> str:
     return vector(kind) if isinstance(kind, VectorType) else scalar(kind)
 
 
-_ELEMENTS = {"f32": "float", "f64": "double", "f16": "_Float16", "bf16": "uint16_t"}
+_ELEMENTS = {"f32": "float", "f64": "double", "f16": "irees_f16", "bf16": "uint16_t"}
 
 
 def vector_typedef(name: str) -> str:
