@@ -17,7 +17,7 @@ import statistics
 import numpy as np
 
 import irees
-from irees.backends.c.toolchain import compile_library, runtime_library
+from irees.backends.common.toolchain import compile_library, runtime_library
 from irees.runtime.program import Program
 
 SOURCE = r"""

@@ -12,8 +12,11 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from irees.backends.c.backend import emit_program
-from irees.backends.c.toolchain import compile_library
+from irees.backends.c import backend as c
+from irees.backends.common.program_text import Sources
+from irees.backends.common.toolchain import compile_library
+from irees.backends.cuda import backend as cuda
+from irees.backends.cuda.toolchain import compile_cubins, compile_emulated, host_and_kernels
 from irees.backends.reference.backend import ReferenceProgram
 from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir, import_opened, open_source
@@ -65,15 +68,13 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     for each in remarks:
         tell(each)
     target = target_of(options)
-    sources = emit_program(module)
+    sources = (c if target.gpu is None else cuda).emit_program(module)
     sources.manifest["remarks"] = [str(remark) for remark in remarks]
     for kernel in sources.manifest["kernels"]:
         # Equal dispatches were merged, so one kernel may say the same of several ops.
         said = (f"{r.pass_name}: {r.text}" for r in remarks if r.dispatch == kernel["name"])
         kernel["remarks"] = list(dict.fromkeys(said))
-    library = compile_library(
-        sources.texts, target=target, fp=options.fp, opt_level=options.opt_level
-    )
+    library, cubins = compile_texts(sources, target, options)
     sources.manifest["target"] = target_record(target)
     if isinstance(options.trace_dispatch_tensors, str):
         sources.manifest["trace_directory"] = options.trace_dispatch_tensors
@@ -81,7 +82,28 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
         sources.manifest["time_dispatches"] = True
     if options.tuning:
         sources.manifest["tuning"] = json.loads(str(options.tuning))
-    return Built(library, sources.manifest, sources.texts, sources.constants, {})
+    return Built(library, sources.manifest, sources.texts, sources.constants, {}, cubins)
+
+
+def compile_texts(
+    sources: Sources, target: Target, options: Options
+) -> tuple[bytes, dict[str, bytes]]:
+    """
+    The library of a program, and for a GPU the machine code of its kernels by text.
+
+    What the assembler says of each kernel goes into the manifest. Raises ToolchainError.
+    """
+    flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
+    if target.kind == "cpu":
+        return compile_library(sources.texts, **flags), {}
+    if target.kind == "cuda-emulated":
+        return compile_emulated(sources.texts, **flags), {}
+    host, kernels = host_and_kernels(sources.texts)
+    cubins = compile_cubins(kernels, target, options.fp)
+    for launch in sources.manifest["launches"]:
+        taken = cubins[launch["source"]].resources[launch["name"]]
+        launch.update(registers=taken.registers, spilled_bytes=taken.spilled_bytes)
+    return compile_library(host, **flags), {name: c.image for name, c in cubins.items()}
 
 
 def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:

@@ -21,7 +21,7 @@ from irees.options import Options
 from irees.phase import Announcement, Listener, Phase
 from irees.remarks import remark
 from irees.rewrites import limited
-from irees.target import Target
+from irees.target import GpuFacts, Target
 from irees.transforms import load_pass
 from irees.transforms.utils.upstream_passes import (
     CountedCanonicalizePass,
@@ -43,9 +43,17 @@ def phases(options: Options) -> tuple[Phase, ...]:
     """The phases of a compilation, in order."""
     target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
     strict = options.fp == "strict"
-    # Those of floats have an order of their own, and take subnormals for zeros.
-    dot_products = target.integer_dot_products if strict else target.dot_products
-    blocked_layouts = a("propagate-blocked-layouts", vector_bytes=target.vector_bytes)
+    # What a CPU reads best, no GPU does.
+    for_cpu = target.gpu is None
+    vectors = {"vector_bytes": target.vector_bytes}
+    blocked_layouts = a("propagate-blocked-layouts", **vectors)
+    winograd = a("convert-conv2d-to-winograd", **vectors)
+    panels = a(
+        "pack-constant-operands",
+        registers=target.vector_registers,
+        dot_products=dot_products(target, strict),
+        **vectors,
+    )
     return (
         Phase(
             "input",
@@ -88,18 +96,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("fold-constants"),
                 # Rounds otherwise: a product in a weight, and a sum in another order.
                 a("fold-affine-epilogues", scale=not strict),
-                *([] if strict else [blocked_layouts]),
-                *(
-                    []
-                    if strict
-                    else [a("convert-conv2d-to-winograd", vector_bytes=target.vector_bytes)]
-                ),
-                a(
-                    "pack-constant-operands",
-                    vector_bytes=target.vector_bytes,
-                    registers=target.vector_registers,
-                    dot_products=dot_products,
-                ),
+                *([blocked_layouts, winograd] if for_cpu and not strict else []),
+                *([panels] if for_cpu else []),
                 CountedCanonicalizePass(),
             ),
             TENSORS,
@@ -134,34 +132,66 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("bufferize-dispatch"),
                 *([a("apply-tuning", tuning=options.tuning)] if options.tuning else []),
-                a(
-                    "select-strategy",
-                    threads=target.threads,
-                    vector_bytes=target.vector_bytes,
-                    registers=target.vector_registers,
-                    l2_bytes=target.l2_bytes,
+                *(
+                    cpu_codegen(target, strict)
+                    if target.gpu is None
+                    else gpu_codegen(target.gpu, strict)
                 ),
-                a("tile-and-distribute"),
-                a("lower-linalg-ext-to-loops"),
-                a(
-                    "lower-contractions",
-                    vector_bytes=target.vector_bytes,
-                    registers=target.vector_registers,
-                    reassociate=not strict,
-                    dot_products=dot_products,
-                ),
-                a(
-                    "vectorize-structured-ops",
-                    vector_bytes=target.vector_bytes,
-                    reassociate=not strict,
-                ),
-                a("lower-gather"),
-                a("expand-math"),
-                a("use-nontemporal-stores", limit=target.l3_bytes // 2),
-                a("cpu-check-resource-usage"),
             ),
-            HOST | {"stream", "vector", "irees", "x86vector"},
+            HOST | {"stream", "vector", "gpu", "irees", "x86vector"},
         ),
+    )
+
+
+def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
+    """Kernels on buffers become loops over the vectors of a CPU."""
+    registers = {"vector_bytes": target.vector_bytes, "registers": target.vector_registers}
+    return (
+        a("select-strategy", threads=target.threads, l2_bytes=target.l2_bytes, **registers),
+        a("tile-and-distribute"),
+        a("lower-linalg-ext-to-loops"),
+        a(
+            "lower-contractions",
+            reassociate=not strict,
+            dot_products=dot_products(target, strict),
+            **registers,
+        ),
+        a(
+            "vectorize-structured-ops",
+            vector_bytes=target.vector_bytes,
+            reassociate=not strict,
+        ),
+        a("lower-gather"),
+        a("expand-math"),
+        a("use-nontemporal-stores", limit=target.l3_bytes // 2),
+        a("cpu-check-resource-usage"),
+    )
+
+
+def dot_products(target: Target, strict: bool) -> tuple[str, ...]:
+    """Words for them; those of floats have an order of their own, and take subnormals for zeros."""
+    return target.integer_dot_products if strict else target.dot_products
+
+
+def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
+    """Kernels on buffers become loops over workgroups, and those loops over threads."""
+    return (
+        a(
+            "gpu-select-strategy",
+            workgroups=gpu.multiprocessors,
+            shared_bytes=gpu.shared_bytes,
+            reassociate=not strict,
+        ),
+        a("tile-and-distribute"),
+        a("lower-linalg-ext-to-loops"),
+        a("gpu-form-workgroups"),
+        a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
+        a("gpu-lower-reductions", reassociate=not strict),
+        a("gpu-distribute-to-threads"),
+        a("gpu-infer-memory-space", limit=gpu.shared_bytes),
+        a("lower-gather"),
+        a("expand-math"),
+        a("gpu-check-resource-usage", limit=gpu.shared_opt_in_bytes),
     )
 
 
@@ -174,6 +204,7 @@ OPTIONAL = frozenset(
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores
+    irees-gpu-lower-contractions irees-gpu-lower-reductions
     """.split()
 )
 """

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +23,8 @@ import numpy as np
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
 
-from irees.backends.c.toolchain import find_compiler, runtime_library
+from irees.backends.common.toolchain import CXX, find_compiler, runtime_library
+from irees.backends.cuda.toolchain import nvrtc_version
 from irees.dialects.resources import Blob, ResourceKey
 from irees.frontends.mlir.sections import Source
 from irees.options import Options
@@ -45,6 +46,8 @@ class Built:
     constants: dict[str, np.ndarray[Any, Any]]
     from_source: dict[str, str]
     """Constant name => key of the resource that it is, unchanged."""
+    cubins: dict[str, bytes] = field(default_factory=dict)
+    """Text of kernels => its machine code, for a GPU."""
 
 
 @cache
@@ -53,7 +56,7 @@ def compiler_version() -> str:
     digest = hashlib.sha256(version("xdsl").encode())
     root = Path(__file__).parent
     for path in sorted(root.rglob("*")):
-        if path.suffix in (".py", ".h", ".c"):
+        if path.suffix in (".py", ".h", ".c", ".cpp"):
             digest.update(path.relative_to(root).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -68,8 +71,16 @@ def program_key(source: Source, options: Options, target: Target) -> str:
     chosen = replace(options, target=target)
     return key_of(
         "program", digest.hexdigest(), source.name, repr(chosen), compiler_version(),
-        find_compiler().identity,
+        *compiler_identities(target),
     )  # fmt: skip
+
+
+def compiler_identities(target: Target) -> tuple[str, ...]:
+    """What a cache key must know of the compilers that make a program. Raises ToolchainError."""
+    host = find_compiler().identity
+    if target.kind == "cuda-emulated":
+        return (host, find_compiler(CXX).identity)
+    return (host, nvrtc_version()) if target.kind == "cuda" else (host,)
 
 
 def unchanged_constants(module: ModuleOp, blobs: Mapping[str, Blob]) -> dict[str, str]:
@@ -99,10 +110,11 @@ def store(key: str, built: Built) -> None:
             "manifest": built.manifest,
             "texts": built.texts,
             "library": len(built.library),
+            "cubins": {name: len(image) for name, image in built.cubins.items()},
             "constants": described,
         }
     ).encode()
-    parts = [len(header).to_bytes(8, "little"), header, built.library]
+    parts = [len(header).to_bytes(8, "little"), header, built.library, *built.cubins.values()]
     parts += [np.ascontiguousarray(a).tobytes() for a in own.values()]
     default_cache().put(key, b"".join(parts))
 
@@ -116,6 +128,10 @@ def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
     header = json.loads(entry[8:end])
     library = entry[end : end + header["library"]]
     at = end + header["library"]
+    cubins: dict[str, bytes] = {}
+    for name, size in header["cubins"].items():
+        cubins[name] = entry[at : at + size]
+        at += size
     constants: dict[str, np.ndarray[Any, Any]] = {}
     from_source: dict[str, str] = {}
     for name, (dtype, shape, origin) in header["constants"].items():
@@ -128,7 +144,7 @@ def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
             data = np.frombuffer(entry, kind, count, at)
             at += count * kind.itemsize
         constants[name] = data.reshape(shape)
-    return Built(library, header["manifest"], header["texts"], constants, from_source)
+    return Built(library, header["manifest"], header["texts"], constants, from_source, cubins)
 
 
 def _named(dtype: str) -> Any:
@@ -143,4 +159,5 @@ def program_of(built: Built) -> Program:
         built.constants,
         runtime=runtime_library(),
         sources=built.texts,
+        cubins=built.cubins,
     )

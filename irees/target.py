@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from irees.errors import ArgumentError, UnsupportedError
+from irees.errors import ArgumentError, DeviceError
 
 X86_LEVELS = {
     "x86-64-v2": ("sse4_2", "popcnt", "ssse3"),
@@ -37,12 +37,46 @@ _INSTRUCTION_WORD = re.compile(
 
 
 @dataclass(frozen=True)
+class GpuFacts:
+    """
+    What one architecture of GPU can do. Sizes are in bytes.
+
+    A block has `shared_bytes` of shared memory, or up to `shared_opt_in_bytes` where it is asked
+    for. `matrix_kinds` are the element types that its matrix instructions multiply. Source: CUDA
+    C++ Programming Guide, "Compute Capabilities"; multiprocessors are those of a typical card.
+    """
+
+    shared_opt_in_bytes: int
+    multiprocessors: int
+    threads_per_multiprocessor: int
+    matrix_kinds: tuple[str, ...]
+    shared_bytes: int = 48 << 10
+    registers: int = 65536
+    registers_per_thread: int = 255
+    threads_per_block: int = 1024
+    warp: int = 32
+
+
+_KINDS_80 = ("f16", "bf16", "tf32", "i8")
+GPUS: dict[str, GpuFacts] = {
+    "sm_75": GpuFacts(64 << 10, 40, 1024, ("f16", "i8")),
+    "sm_80": GpuFacts(163 << 10, 108, 2048, _KINDS_80),
+    "sm_86": GpuFacts(99 << 10, 84, 1536, _KINDS_80),
+    "sm_89": GpuFacts(99 << 10, 128, 1536, _KINDS_80),
+    "sm_90": GpuFacts(227 << 10, 132, 2048, _KINDS_80),
+}
+DEFAULT_GPU = "sm_80"
+"""What the emulation is of when nobody says it."""
+
+
+@dataclass(frozen=True)
 class Target:
     """
-    The facts about one machine. `Target.parse("cpu")` is the machine that irees runs on.
+    The facts about one machine. `Target.parse("cpu")` is the machine that irees runs on,
+    `Target("cuda", arch="sm_90")` a GPU, whether there is one or not.
 
     Sizes are in bytes; `l1_bytes` and `l2_bytes` belong to one core. `stack_bytes` is what
-    one workgroup may keep on its stack.
+    one workgroup may keep on its stack. `gpu` has the facts of a GPU, and is None for a CPU.
     """
 
     kind: str = "cpu"
@@ -56,28 +90,43 @@ class Target:
     l3_bytes: int = 8 << 20
     stack_bytes: int = 32 << 10
     threads: int = 1
+    gpu: GpuFacts | None = None
+
+    def __post_init__(self):
+        if self.kind not in ("cuda", "cuda-emulated") or self.gpu is not None:
+            return
+        arch = self.arch
+        if arch == "native":
+            arch = DEFAULT_GPU if self.kind == "cuda-emulated" else device_arch()
+        if arch not in GPUS:
+            raise ArgumentError(f"arch {arch!r} is unknown", hint=f"use one of {', '.join(GPUS)}")
+        facts = {"arch": arch, "gpu": GPUS[arch], "machine": host_machine()}
+        for name, value in (facts | {"threads": default_threads()}).items():
+            object.__setattr__(self, name, value)
 
     @staticmethod
     def parse(spec: str | Target) -> Target:
         """
-        The target that a string names: `cpu`, `cpu:generic`, `cpu:x86-64-v3`, ...
+        The target that a string names: `cpu`, `cpu:generic`, `cpu:x86-64-v3`, `cuda`,
+        `cuda:sm_80`, `cuda-emulated`, `cuda-emulated:sm_80`, ...
 
-        Raises ArgumentError for a name that is not one, UnsupportedError for a target that
-        this machine or this version cannot compile for.
+        Raises ArgumentError for a name that is not one, DeviceError for `cuda` without an
+        architecture on a machine that has no GPU to ask.
         """
         if isinstance(spec, Target):
             return spec
         kind, _, arch = spec.partition(":")
-        if kind == "cuda":
-            raise UnsupportedError("the target cuda is not available", hint="use target=cpu")
+        if kind in ("cuda", "cuda-emulated"):
+            return Target(kind, arch or "native")
         if kind != "cpu":
-            raise ArgumentError(f"target {spec!r} is unknown", hint="use cpu or cpu:<arch>")
+            hint = "use cpu, cpu:<arch>, cuda, cuda:<arch> or cuda-emulated"
+            raise ArgumentError(f"target {spec!r} is unknown", hint=hint)
         return cpu_target(arch or "native")
 
     @property
     def c_flags(self) -> tuple[str, ...]:
-        """The flags that choose the instruction set, for gcc and clang."""
-        if self.arch == "generic":
+        """The flags that choose the instruction set of the host, for gcc and clang."""
+        if self.arch == "generic" or self.gpu is not None:
             return ()
         # On ARM `-march=native` leaves the tuning generic; `-mcpu` sets both.
         option = "-mcpu" if self.machine == "aarch64" else "-march"
@@ -99,6 +148,30 @@ class Target:
             return (self.machine,)
         have = host_features()
         return tuple(word for word in self.features if word not in have)
+
+
+def device_arch() -> str:
+    """
+    The architecture of this machine's first GPU that is in the table, or the nearest before it.
+
+    Raises DeviceError when there is none to ask.
+    """
+    hint = "name an architecture (cuda:sm_80) to compile, or use cuda-emulated to run"
+    try:
+        import cupy  # pyright: ignore
+
+        number = int(cupy.cuda.Device(0).compute_capability)
+    except ImportError:
+        raise DeviceError(
+            "target cuda asks the device what it is, and cupy is not installed",
+            hint=f"`pip install irees[cuda12]`; {hint}",
+        ) from None
+    except Exception as error:
+        raise DeviceError(f"there is no NVIDIA GPU: {error}", hint=hint) from None
+    known = [name for name in GPUS if int(name[3:]) <= number]
+    if not known:
+        raise DeviceError(f"the GPU has compute capability {number / 10}, but needs 7.5", hint=hint)
+    return max(known, key=lambda name: int(name[3:]))
 
 
 @cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
 from irees import target
-from irees.errors import ArgumentError, UnsupportedError
+from irees.errors import ArgumentError, DeviceError
 from irees.options import Options
 from irees.target import Target, cpu_target, default_threads
 
@@ -38,7 +39,23 @@ def test_targets():
     for wrong in ("", "tpu", "cpu:z80"):
         with pytest.raises(ArgumentError):
             Target.parse(wrong)
-    with pytest.raises(UnsupportedError):
+
+
+def test_targets_of_gpus():
+    made = Target("cuda", arch="sm_90")
+    assert made == Target.parse("cuda:sm_90")
+    assert made.gpu is not None
+    assert made.gpu.shared_opt_in_bytes == 227 << 10
+    assert made.c_flags == ()
+    assert "tf32" not in Target.parse("cuda-emulated:sm_75").gpu.matrix_kinds
+    assert Target.parse("cuda-emulated").arch == "sm_80"
+    with pytest.raises(ArgumentError, match="sm_12"):
+        Target.parse("cuda:sm_12")
+
+
+def test_a_gpu_that_is_not_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(DeviceError, match=r"name an architecture \(cuda:sm_80\)"):
         Target.parse("cuda")
 
 

@@ -4,7 +4,7 @@ The reference interpreter: what every op that irees accepts means, at every phas
 It is the oracle of the tests and folds constants for the compiler, so it is exact before it is
 quick: f32 is computed in f32, f16 and bf16 are computed in f32 and rounded after each op, integers
 wrap, and every case that MLIR leaves undefined has the result that the compiled program gives
-(`irees/backends/c/irees_support.h`). Reductions are done in the order of the loops.
+(`irees/backends/common/irees_support.h`). Reductions are done in the order of the loops.
 
 An op is *prepared* once: its handler looks at attributes and types and returns a function from
 the values of operands to the values of results, which then runs as often as the op does. Handlers

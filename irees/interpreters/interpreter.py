@@ -17,6 +17,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     ext_convolution,
     ext_indexing,
     ext_sorting,
+    gpu,
     host,
     interface,
     math,

@@ -32,13 +32,14 @@ _FORMATS = {
 class Scratchpad:
     """What binding one call's arguments leaves behind, but for the pointers."""
 
-    __slots__ = ("address", "keep", "scalars", "torch")
+    __slots__ = ("address", "device", "keep", "scalars", "torch")
 
     def __init__(self, arguments: int):
         self.keep: list[Any] = []
         self.scalars = (c_char * (SCALAR_BYTES * max(1, arguments)))()
         self.address = addressof(self.scalars)
         self.torch = False
+        self.device = False
 
 
 class TensorSpec:
@@ -81,10 +82,11 @@ class TensorSpec:
             pad.keep.append(array)
             pointer, shape = array.__array_interface__["data"][0], array.shape
         if shape != self.shape:
-            self._check_shape(shape)
+            self.check_shape(shape)
         return pointer, shape
 
-    def _check_shape(self, shape: tuple[int, ...]) -> None:
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raises ArgumentError for a shape that the argument may not have."""
         if len(shape) != self.rank:
             raise ArgumentError(
                 f"{self.label} has rank {len(shape)}, but must have rank {self.rank} ({self})"

@@ -3,9 +3,10 @@ Saved programs: one `.irees` file that any machine of the same family can run, w
 compiler and without a C compiler.
 
 The file is a zip with nothing compressed: `manifest.json`, `program.so`, `runtime.so`,
-`constants.bin` (each constant at a multiple of 64) and `sources/*.c` for the curious.
-`SHA256SUMS` has the hash of each, and every one is checked before a library is loaded. The hashes
-find damage, not malice: a saved program is machine code, as trustworthy as whoever made it.
+`constants.bin` (each constant at a multiple of 64) and `sources/*.c` for the curious. A program
+for a GPU has `cubins/<arch>/*.cubin` too, and its kernels in `sources/*.cu`. `SHA256SUMS` has the
+hash of each, and every one is checked before a library is loaded. The hashes find damage, not
+malice: a saved program is machine code, as trustworthy as whoever made it.
 """
 
 from __future__ import annotations
@@ -42,11 +43,17 @@ def save(program: Program, path: str | Path) -> None:
     path = Path(path)
     offsets, constants = _pack(program.constants)
     record = {"format": FORMAT, **program.manifest, "constant_data": offsets}
+    kernels = {launch["source"] for launch in program.manifest.get("launches", ())}
+    arch = (program.manifest.get("target") or {}).get("arch", "")
     members: dict[str, Any] = {
         "manifest.json": json.dumps(record, indent=1, sort_keys=True).encode(),
         "program.so": program.image,
         "runtime.so": program.runtime_image,
-        **{f"sources/{name}.c": text.encode() for name, text in program.sources.items()},
+        **{f"cubins/{arch}/{name}.cubin": image for name, image in program.cubins.items()},
+        **{
+            f"sources/{name}.{'cu' if name in kernels else 'c'}": text.encode()
+            for name, text in program.sources.items()
+        },
         "constants.bin": constants,
     }
     sums = "".join(
@@ -104,9 +111,14 @@ def _program(members: dict[str, memoryview]) -> Program:
         constants,
         runtime=bytes(members["runtime.so"]),
         sources={
-            name.removeprefix("sources/").removesuffix(".c"): bytes(text).decode(errors="replace")
+            name.removeprefix("sources/").rpartition(".")[0]: bytes(text).decode(errors="replace")
             for name, text in members.items()
             if name.startswith("sources/")
+        },
+        cubins={
+            name.rpartition("/")[2].removesuffix(".cubin"): bytes(image)
+            for name, image in members.items()
+            if name.startswith("cubins/")
         },
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from irees.errors import ParseError
+from irees.errors import ArgumentError, ParseError
 from irees.runtime.arguments import ScalarSpec, TensorSpec
 from irees.target import Target
 
@@ -69,6 +69,7 @@ class ProgramInfo:
     traces: tuple[TraceInfo, ...] = ()
     trace_directory: str | None = None
     timed: bool = False
+    launches: tuple[Mapping[str, Any], ...] = ()
 
     @staticmethod
     def read(manifest: Mapping[str, Any]) -> ProgramInfo:
@@ -82,12 +83,14 @@ class ProgramInfo:
             tuple(_trace(item) for item in _list(manifest, "traces")),
             _get(manifest, "trace_directory", str, "") or None,
             manifest.get("time_dispatches") is True,
+            tuple(_launch(item) for item in _list(manifest, "launches")),
         )
 
 
 def target_record(target: Target) -> dict[str, Any]:
     """What a manifest says of the target."""
-    return {"arch": target.arch, "machine": target.machine, "features": list(target.features)}
+    record = {"arch": target.arch, "machine": target.machine, "features": list(target.features)}
+    return record if target.gpu is None else {"kind": target.kind, **record}
 
 
 def _function(item: Any) -> FunctionInfo:
@@ -140,6 +143,13 @@ def _trap(item: Any) -> Trap:
     return Trap(_get(item, "message", str), place or None, op or None)
 
 
+def _launch(item: Any) -> Mapping[str, Any]:
+    if not isinstance(item, dict):
+        raise _bad("launches", "a list of objects")
+    record: dict[str, Any] = {name: _get(item, name, str) for name in ("name", "source")}
+    return record | {n: _natural(_get(item, n, int), n) for n in ("threads", "shared_bytes")}
+
+
 def _trace(item: Any) -> TraceInfo:
     if not isinstance(item, dict):
         raise _bad("traces", "a list of objects")
@@ -151,6 +161,14 @@ def _trace(item: Any) -> TraceInfo:
 
 
 def _target(item: dict[str, Any]) -> Target:
+    kind = _get(item, "kind", str, "cpu")
+    if kind not in ("cpu", "cuda", "cuda-emulated"):
+        raise _bad("kind", "cpu, cuda or cuda-emulated")
+    try:
+        if kind != "cpu":
+            return Target(kind, _get(item, "arch", str), _get(item, "machine", str, ""))
+    except ArgumentError as error:
+        raise ParseError(f"the manifest's 'arch': {error.message}") from None
     return Target(
         arch=_get(item, "arch", str, "generic"),
         machine=_get(item, "machine", str, ""),

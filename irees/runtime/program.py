@@ -18,8 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from irees.errors import ArgumentError, OutOfMemoryError, RuntimeTrap, UnsupportedError
+from irees.errors import (
+    ArgumentError,
+    DeviceError,
+    OutOfMemoryError,
+    RuntimeTrap,
+    UnsupportedError,
+)
 from irees.runtime.arguments import SCALAR_BYTES, ScalarSpec, Scratchpad, TensorSpec
+from irees.runtime.cuda import CudaDevice
 from irees.runtime.dtypes import torch_dtype
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
@@ -28,7 +35,7 @@ from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
 
 CACHE_LINE = 64
-_OUT_OF_MEMORY, _SIZE_OVERFLOW = -1, -2
+_OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT = -1, -2, -3
 
 
 class _CallStruct(ctypes.Structure):
@@ -56,7 +63,7 @@ class _Frame:
         self.trap = (ctypes.c_int64 * 4)()
         self.pad = Scratchpad(arguments)
         self.call = _CallStruct(
-            function.services.table,
+            function.table,
             ctypes.addressof(self.args),
             ctypes.addressof(self.dims),
             ctypes.addressof(function.constants),
@@ -85,12 +92,20 @@ class Function:
         self.constants = (ctypes.c_void_p * max(1, len(info.constants)))(
             *(program.constant_address(name) for name in info.constants)
         )
+        self._constant_names = info.constants
         self._program = program
         self._traps = info.traps
         self._equal_dims = info.equal_dims
         self._entry = program.library.address(f"irees_entry_{info.entry}")
         self._frames: list[_Frame] = []
-        self._readers = _result_readers(info.results, self.services)
+        self.device = device = program.device
+        self.table = self.services.table if device is None else device.table
+        if device is None:
+            self._binders = [spec.bind for spec in info.arguments]
+            self._readers = _result_readers(info.results, self.services)
+        else:
+            self._binders = [device.binder(spec) for spec in info.arguments]
+            self._readers = device.readers(info.results)
 
     def __repr__(self) -> str:
         arguments = ", ".join(map(str, self.arguments))
@@ -115,11 +130,13 @@ class Function:
             frame = _Frame(self)
         pad, pointers = frame.pad, frame.args
         try:
+            if self.device is not None:
+                self.device.begin(self.constants, self._constant_names, self._program.constants)
             if self.tracer is not None:
                 self.tracer.begin()
             shapes: list[tuple[int, ...]] = []
             for i, value in enumerate(arguments):
-                pointers[i], shape = specs[i].bind(value, pad)
+                pointers[i], shape = self._binders[i](value, pad)
                 shapes.append(shape)
             for rule in self._equal_dims:
                 if shapes[rule.a][rule.a_dim] != shapes[rule.b][rule.b_dim]:
@@ -138,14 +155,18 @@ class Function:
         finally:
             if pad.keep:
                 pad.keep.clear()
-            pad.torch = False
+            pad.torch = pad.device = False
             self._frames.append(frame)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _failure(self, status: int, frame: _Frame) -> Exception:
         for spec, pointer in zip(self.results, frame.results):
             if spec.is_tensor and pointer:
-                self.services.free(pointer)
+                (self.services if self.device is None else self.device).free(pointer)
+        if self.device is not None and self.device.error is not None:
+            return self.device.failure(self.name)
+        if status == _DEVICE_FAULT:
+            return DeviceError(f"{self.name}: threads of a block wait at different barriers")
         if status == _OUT_OF_MEMORY:
             return OutOfMemoryError(f"{self.name} ran out of memory")
         if status == _SIZE_OVERFLOW:
@@ -172,11 +193,13 @@ class Program:
         *,
         runtime: bytes,
         sources: Mapping[str, str] | None = None,
+        cubins: Mapping[str, bytes] | None = None,
     ):
         self.manifest = dict(manifest)
         self.image = library
         self.runtime_image = runtime
         self.sources = dict(sources or {})
+        self.cubins = dict(cubins or {})
         info = ProgramInfo.read(self.manifest)
         if missing := info.target.missing_features():
             raise UnsupportedError(
@@ -185,6 +208,9 @@ class Program:
             )
         self.services = load_services(runtime)
         self.library = Library(library)
+        self.device: CudaDevice | None = None
+        if info.target.kind == "cuda":
+            self.device = CudaDevice(info.target, info.launches, self.cubins)
         self.tracer: Tracer | DispatchTimer | None = None
         if info.timed:
             self.tracer = DispatchTimer([trace.key for trace in info.traces], self.services)
@@ -334,6 +360,8 @@ def _scalar_reader(index: int, spec: ScalarSpec) -> Callable[[_Frame], Any]:
 
 
 def _to_torch(value: Any) -> Any:
+    if hasattr(value, "__cuda_array_interface__"):
+        return sys.modules["torch"].from_dlpack(value)
     if not isinstance(value, np.ndarray):
         return value
     from_numpy = sys.modules["torch"].from_numpy

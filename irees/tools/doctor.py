@@ -55,7 +55,7 @@ def _processor() -> str:
 
 
 def _compiler() -> str:
-    from irees.backends.c.toolchain import compile_library, find_compiler
+    from irees.backends.common.toolchain import compile_library, find_compiler
 
     compiler = find_compiler()
     begin = time.perf_counter()
@@ -68,7 +68,7 @@ def _compiler() -> str:
 
 
 def _runtime() -> str:
-    from irees.backends.c.toolchain import runtime_library
+    from irees.backends.common.toolchain import runtime_library
 
     return f"loaded, {load_services(runtime_library()).threads()} threads"
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from irees.backends.c.toolchain import compile_library, runtime_library
+from irees.backends.common.toolchain import compile_library, runtime_library
 from irees.runtime.program import Program
 
 SOURCE = Path(__file__).with_name("native_program.c")

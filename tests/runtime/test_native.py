@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irees.backends.c.toolchain import NATIVE, find_compiler
+from irees.backends.common.toolchain import NATIVE, find_compiler
 
 STRESS = Path(__file__).with_name("stress.c")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")

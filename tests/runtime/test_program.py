@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import native_program
 from native_program import CONSTANTS, COPIES, MANIFEST, program
 
-from irees.backends.c.toolchain import runtime_library
+from irees.backends.common.toolchain import runtime_library
 from irees.errors import (
     ArgumentError,
     OutOfMemoryError,

@@ -5,62 +5,34 @@ The C backend: kernel IR to C texts, a manifest and constants.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from math import prod
-from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, memref
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ArrayAttr,
-    DictionaryAttr,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    ShapedType,
-    StringAttr,
-    VectorType,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target as XdslTarget
 
-from irees.analysis.arena import arena_use
 from irees.backends.c import emit
-from irees.backends.c.emit_ops import Expressions
-from irees.backends.c.types import vector_typedef
-from irees.dialects.flow import ExecutableOp
-from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.dialects.resources import constant_array
-from irees.dialects.signature import unsigned_results
-from irees.dialects.stream import CmdDispatchOp
-from irees.errors import OutOfMemoryError, describe_location
-from irees.transforms.utils.shapes import constant_value
-
-HERE = Path(__file__).parent
+from irees.backends.common.emit_ops import Expressions
+from irees.backends.common.printer import Printer, Unit
+from irees.backends.common.program_text import (
+    Backend,
+    Sources,
+    host_support,
+    print_program,
+    unit_text,
+)
 
 
-@dataclass
-class Sources:
-    """A program as text and data."""
-
-    texts: dict[str, str]
-    manifest: dict[str, Any]
-    constants: dict[str, np.ndarray]
-
-
-@cache
-def _support() -> str:
-    return '#include "irees.h"\n' + (HERE / "irees_support.h").read_text()
+def _kernel(
+    function: func.FuncOp, name: str, unit: Unit
+) -> tuple[dict[str, str], str, Expressions]:
+    """Each kernel is a text of its own, so that C compilers run side by side."""
+    text, expressions = emit.kernel(function, name, unit)
+    return {name: unit_text(text, expressions)}, "", Expressions()
 
 
-def _unit_text(text: str, expressions: Expressions) -> str:
-    typedefs = "\n".join(vector_typedef(name) for name in sorted(expressions.vectors))
-    dots = (HERE / "irees_dots.h").read_text() if expressions.dots else ""
-    return f"{_support()}\n{typedefs}\n{dots}\n{text}"
+BACKEND = Backend(Printer, _kernel)
 
 
 def emit_program(module: ModuleOp) -> Sources:
@@ -69,199 +41,7 @@ def emit_program(module: ModuleOp) -> Sources:
 
     Raises UnsupportedError for an op or type that has no C.
     """
-    unit = emit.Unit()
-    texts: dict[str, str] = {}
-    constants: dict[str, np.ndarray] = {}
-    for op in module.body.block.ops:
-        if isinstance(op, memref.GlobalOp):
-            unit.constants[op.sym_name.data] = len(unit.constants)
-            assert op.initial_value is not None
-            constants[op.sym_name.data] = _held(op)
-    executables = [op for op in module.body.block.ops if isinstance(op, ExecutableOp)]
-    for number, executable in enumerate(executables):
-        name = f"irees_k{number}"
-        unit.kernels[executable.sym_name.data] = name
-        function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
-        text, expressions = emit.kernel(function, name, unit)
-        texts[name] = _unit_text(text, expressions)
-    host: list[str] = [
-        f"int32_t {name}(const irees_runtime *, void *const *, const int64_t *, int32_t *);"
-        for name in unit.kernels.values()
-    ]
-    functions: list[dict[str, Any]] = []
-    combined = Expressions()
-    public = [
-        op
-        for op in module.body.block.ops
-        if isinstance(op, func.FuncOp)
-        and not op.is_declaration
-        and (op.sym_visibility is None or op.sym_visibility.data != "private")
-    ]
-    for number, function in enumerate(public):
-        text, expressions = emit.entry(function, number, unit)
-        combined.vectors |= expressions.vectors
-        host.append(text)
-        functions.append(_function_record(function, number))
-    texts["host"] = _unit_text("\n".join(host), combined)
-    traps = [
-        {"message": t.message, "loc": describe_location(t.op.location) or "", "op": t.op.name}
-        for t in unit.traps
-    ]
-    for record in functions:
-        record["constants"] = list(constants)
-        record["traps"] = traps
-    arenas = {function.sym_name.data: arena_use(function) for function in public}
-    manifest = {
-        "functions": functions,
-        "kernels": [_kernel_record(e, unit, public) for e in executables],
-        "memory": {
-            "constant_bytes": sum(a.nbytes for a in constants.values()),
-            "arena_bytes": {name: use.bytes for name, use in arenas.items()},
-            "live_bytes": {name: use.live for name, use in arenas.items()},
-        },
-    }
-    if unit.traces:
-        manifest["traces"] = [
-            {"key": trace.key.data, "values": [_spec(value.type) for value in trace.values]}
-            for trace in unit.traces
-        ]
-    return Sources(texts, manifest, constants)
-
-
-def _held(op: memref.GlobalOp) -> np.ndarray:
-    """
-    The data of a global: shared with the source when it is constant, its own when it is not.
-
-    Raises OutOfMemoryError.
-    """
-    assert op.initial_value is not None
-    data = constant_array(op.initial_value)
-    try:
-        return np.ascontiguousarray(data) if op.constant is not None else np.array(data)
-    except MemoryError:
-        raise OutOfMemoryError(
-            f"the value takes {data.nbytes} bytes, which are not to be had",
-            op="util.global" if op.constant is None else "arith.constant",
-            location=op.location,
-            hint="begin with less and write the rest in a function",
-        ) from None
-
-
-def _kernel_record(
-    executable: ExecutableOp, unit: emit.Unit, functions: list[func.FuncOp]
-) -> dict[str, Any]:
-    name = executable.sym_name.data
-    calls = sum(
-        isinstance(op, CmdDispatchOp) and op.entry_point.root_reference.data == name
-        for function in functions
-        for op in function.walk()
-    )
-    return {
-        "name": name,
-        "symbol": unit.kernels[name],
-        "calls": calls,
-        "summary": _text(executable, "summary"),
-        "key": _text(executable, "key"),
-        "configs": _configs(executable),
-        "tuned": "tuned" in executable.attributes,
-        "vector": widest_vector(executable),
-        **_work(executable),
-    }
-
-
-def _text(op: Operation, name: str) -> str:
-    attribute = op.attributes.get(name)
-    return attribute.data if isinstance(attribute, StringAttr) else ""
-
-
-def _work(op: Operation) -> dict[str, int | None]:
-    """Flops and bytes that `irees-annotate-dispatches` wrote down, None where unknown."""
-    work = op.attributes.get("work")
-    found: dict[str, int | None] = {}
-    for name in ("flops", "bytes"):
-        number = work.data.get(name) if isinstance(work, DictionaryAttr) else None
-        found[name] = number.value.data if isinstance(number, IntegerAttr) else None
-    return found
-
-
-def _configs(executable: ExecutableOp) -> list[dict[str, Any]]:
-    """The lowering config of each structured op of a kernel, in order."""
-    configs = executable.attributes.get("configs")
-    if not isinstance(configs, ArrayAttr):
-        return []
-    return [c.as_data() for c in configs if isinstance(c, LoweringConfigAttr)]
-
-
-def widest_vector(executable: ExecutableOp) -> str | None:
-    """The vector type with the most bytes in a kernel, as `16xf32`, or None without any."""
-    best, best_bits = None, 0
-    for op in executable.walk():
-        for kind in (v.type for v in (*op.results, *op.operands)):
-            if not isinstance(kind, VectorType):
-                continue
-            shape, element = kind.get_shape(), kind.get_element_type()
-            bits = prod(shape) * int(getattr(element, "bitwidth", 0))
-            if bits > best_bits:
-                best, best_bits = f"{'x'.join(map(str, shape))}x{element}", bits
-    return best
-
-
-def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
-    results = [_spec(t) for t in function.function_type.outputs]
-    for number in unsigned_results(function):
-        if (dtype := results[number]["dtype"]).startswith("i") and dtype != "i1":
-            results[number]["dtype"] = f"u{dtype}"
-    return {
-        "name": function.sym_name.data,
-        "entry": entry,
-        "args": [_spec(t) for t in function.function_type.inputs],
-        "results": results,
-        "equal_dims": equal_dims(function),
-        **_work(function),
-    }
-
-
-def equal_dims(function: func.FuncOp) -> list[dict[str, Any]]:
-    """The dims of arguments that the function asserts to be equal before it runs a kernel."""
-    arguments = function.body.block.args
-
-    def argument_dim(value: SSAValue) -> list[int] | None:
-        op = value.owner
-        if not isinstance(op, memref.DimOp) or op.source not in arguments:
-            return None
-        axis = constant_value(op.index)
-        return None if axis is None else [arguments.index(op.source), axis]
-
-    found: list[dict[str, Any]] = []
-    for op in function.body.block.ops:
-        if isinstance(op, CmdDispatchOp):
-            break
-        condition = op.operands[0].owner if isinstance(op, cf.AssertOp) else None
-        if not isinstance(condition, arith.CmpiOp) or condition.predicate.value.data != 0:
-            continue
-        sides = [argument_dim(v) for v in condition.operands]
-        if None not in sides:
-            place = describe_location(op.location) or ""
-            found.append({"a": sides[0], "b": sides[1], "op": _subject(op), "loc": place})
-    return found
-
-
-def _subject(op: Operation) -> str:
-    """The op that an assertion speaks of: the last word of its message."""
-    message = op.properties["msg"].data
-    return message.rpartition(" of ")[2] if " of " in message else "cf.assert"
-
-
-def _spec(kind: Attribute) -> dict[str, Any]:
-    if isinstance(kind, ShapedType):
-        assert isinstance(kind, MemRefType)
-        shape = [None if s == DYNAMIC_INDEX else s for s in kind.get_shape()]
-        return {"kind": "tensor", "dtype": _dtype(kind.element_type), "shape": shape}
-    return {"kind": "scalar", "dtype": _dtype(kind)}
-
-
-def _dtype(kind: Attribute) -> str:
-    return "i64" if isinstance(kind, IndexType) else str(kind)
+    return print_program(module, BACKEND)
 
 
 @dataclass(frozen=True)
@@ -272,4 +52,4 @@ class IreesCTarget(XdslTarget):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         for name, text in emit_program(module).texts.items():
-            output.write(f"/* ---- {name}.c ---- */\n{text.removeprefix(_support())}\n")
+            output.write(f"/* ---- {name}.c ---- */\n{text.removeprefix(host_support())}\n")

@@ -1,141 +1,19 @@
 """
-Prints kernels and the host program as C.
-
-One op, one line or so; nothing is decided here. A memref is printed as a pointer and the
-C expressions of its sizes and strides; an `scf.forall` at the top of a kernel becomes a
-workgroup function of its own, and the kernel around it a launcher that hands it what it
-captures. No name, string or location of the program reaches the text.
+Prints kernels as C: a launcher, and a workgroup function for each of its parallel loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 
-from irees.backends.c import print_control, print_memory, print_vector  # noqa: F401  (register)
-from irees.backends.c.emit_ops import Expressions
-from irees.backends.c.print_dispatch import unpack_scalar
-from irees.backends.c.printer import Buffer, Printer, Unit
-from irees.backends.c.types import scalar
+from irees.backends.c import print_forall  # noqa: F401  (register)
+from irees.backends.common.emit import launcher
+from irees.backends.common.emit_ops import Expressions
+from irees.backends.common.printer import Printer, Unit
 
 
 def kernel(function: func.FuncOp, name: str, unit: Unit) -> tuple[str, Expressions]:
     """The C text of one executable's function, and the vector types it needs."""
-    expressions = Expressions()
-    p = Printer(unit, expressions)
-    p.prefix = name
-    scalars = 0
-    pointers = 0
-    for argument in function.body.block.args:
-        if isinstance(argument.type, MemRefType):
-            pointer = p.fresh("a")
-            element_type = scalar(argument.type.element_type)
-            p.line(f"{element_type} *const {pointer} = ({element_type} *)buffers[{pointers}];")
-            pointers += 1
-            sizes: list[str] = []
-            for size in argument.type.get_shape():
-                if size != DYNAMIC_INDEX:
-                    sizes.append(str(size))
-                    continue
-                sizes.append(p.hold(f"scalars[{scalars}]"))
-                scalars += 1
-            p.buffers[argument] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
-        else:
-            value = p.fresh("a")
-            p.line(unpack_scalar(scalar(argument.type), value, f"scalars[{scalars}]"))
-            p.names[argument] = value
-            scalars += 1
-    p.block(function.body.block)
-    text = [
-        *p.functions,
-        f"int32_t {name}(const irees_runtime *rt, void *const *buffers, "
-        "const int64_t *scalars, int32_t *trap) {",
-        "  int32_t status = 0;",
-        *_owned(p),
-        *p.lines,
-        "  goto done;",
-        "done:",
-        *_release(p, []),
-        "  (void)buffers; (void)scalars; (void)trap; (void)rt;",
-        "  return status;",
-        "}",
-    ]
-    return "\n".join(text) + "\n", expressions
-
-
-def _owned(p: Printer) -> list[str]:
-    return [f"  void *owned[{p.allocations}] = {{0}};"] if p.allocations else []
-
-
-def entry(function: func.FuncOp, number: int, unit: Unit) -> tuple[str, Expressions]:
-    """The C text of a public function of the host program."""
-    expressions = Expressions()
-    p = Printer(unit, expressions)
-    dynamic = 0
-    for index, argument in enumerate(function.body.block.args):
-        if isinstance(argument.type, MemRefType):
-            pointer = p.fresh("a")
-            element_type = scalar(argument.type.element_type)
-            p.line(f"{element_type} *const {pointer} = ({element_type} *)call->args[{index}];")
-            sizes: list[str] = []
-            for size in argument.type.get_shape():
-                if size != DYNAMIC_INDEX:
-                    sizes.append(str(size))
-                    continue
-                sizes.append(p.hold(f"call->arg_dims[{dynamic}]"))
-                dynamic += 1
-            p.buffers[argument] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
-        else:
-            value = p.fresh("a")
-            kind = scalar(argument.type)
-            p.line(f"const {kind} {value} = *(const {kind} *)call->args[{index}];")
-            p.names[argument] = value
-    p.block(function.body.block)
-    terminator = function.body.block.last_op
-    assert isinstance(terminator, func.ReturnOp)
-    position = 0
-    returned = 0
-    for index, value in enumerate(terminator.operands):
-        if isinstance(value.type, MemRefType):
-            base = p.buffer(value)
-            p.line(f"result_{returned} = call->results[{index}] = {base.pointer};")
-            returned += 1
-            for size in base.sizes:
-                p.line(f"call->result_dims[{position}] = {size};")
-                position += 1
-        else:
-            kind = scalar(value.type)
-            p.line(
-                f"memcpy(&call->result_scalars[{2 * index}], "
-                f"&({kind}){{{p.name(value)}}}, sizeof({kind}));"
-            )
-            p.line(f"call->results[{index}] = &call->result_scalars[{2 * index}];")
-    keep = [f"result_{i}" for i in range(returned)]
-    text = [
-        '__attribute__((visibility("default")))',
-        f"int32_t irees_entry_{number}(const irees_call *call) {{",
-        "  const irees_runtime *const rt = call->rt;",
-        "  int32_t status = 0, failed = 0, *const trap = &failed;",
-        *(f"  void *{k} = NULL;" for k in keep),
-        *_owned(p),
-        *p.lines,
-        "  goto done;",
-        "done:",
-        *_release(p, keep),
-        "  (void)rt; (void)trap;",
-        "  return status;",
-        "}",
-    ]
-    return "\n".join(text) + "\n", expressions
-
-
-def _release(p: Printer, kept: Sequence[str]) -> list[str]:
-    if not p.allocations:
-        return []
-    others = " && ".join(f"owned[i_] != {k}" for k in kept) or "1"
-    return [
-        f"  for (int i_ = 0; i_ < {p.allocations}; i_++)",
-        f"    if (owned[i_] && (status || ({others}))) rt->free(owned[i_]);",
-    ]
+    p = Printer(unit, Expressions())
+    text = launcher(p, function, name)
+    return "\n".join([*p.functions, text]), p.expressions

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irees.backends.c.toolchain import compile_library
+from irees.backends.common.toolchain import compile_library
 from irees.runtime.library import Library
 from irees.target import Target, cpu_target
 

@@ -1,12 +1,27 @@
-"""Attributes of gpu that xDSL lacks: address spaces, and what a loop is mapped to."""
+"""
+What xDSL's gpu lacks: address spaces, what a loop is mapped to, shuffles, the syntax of barriers.
+
+MLIR: `mlir/include/mlir/Dialect/GPU/IR/GPUOps.td`.
+"""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr
+from typing import ClassVar
+
+from xdsl.dialects.builtin import StringAttr, i1, i32
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
+from xdsl.ir import ParametrizedAttribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    VarConstraint,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+)
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
@@ -78,8 +93,78 @@ class WarpMappingAttr(_MappingAttr):
     dim: StringAttr
 
 
-OPS: list = []
-ATTRS = [AddressSpaceAttr, BlockMappingAttr, ThreadMappingAttr, WarpMappingAttr]
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """Waits until every thread of the workgroup is here, and sees what the others wrote."""
+
+    name = "gpu.barrier"
+    assembly_format = "attr-dict"
+
+
+class ShuffleMode(StrEnum):
+    """Which lane a thread hears."""
+
+    XOR = "xor"
+    DOWN = "down"
+    UP = "up"
+    IDX = "idx"
+
+
+@irdl_attr_definition
+class ShuffleModeAttr(EnumAttribute[ShuffleMode]):
+    """`#gpu<shuffle_mode xor>`"""
+
+    name = "gpu.shuffle_mode"
+
+
+@irdl_op_definition
+class ShuffleOp(IRDLOperation):
+    """
+    Gives a value to the other lanes of the subgroup and takes one of theirs: with `xor`, that of
+    the lane whose number differs in the bits of `offset`.
+    """
+
+    name = "gpu.shuffle"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    value = operand_def(T)
+    offset = operand_def(i32)
+    width = operand_def(i32)
+    mode = prop_def(ShuffleModeAttr)
+    shuffle_result = result_def(T)
+    valid = result_def(i1)
+
+    def __init__(self, value: SSAValue, offset: SSAValue, width: SSAValue):
+        super().__init__(
+            operands=[value, offset, width],
+            result_types=[value.type, i1],
+            properties={"mode": ShuffleModeAttr(ShuffleMode.XOR)},
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleOp:
+        mode = ShuffleModeAttr(parser.parse_str_enum(ShuffleMode))
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
+        parser.parse_punctuation(":")
+        kind = parser.parse_type()
+        if len(names) != 3:
+            parser.raise_error("expected a value, an offset and a width")
+        operands = parser.resolve_operands(names, [kind, i32, i32], parser.pos)
+        return cls.build(operands=operands, result_types=[kind, i1], properties={"mode": mode})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.mode.data.value} ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+
+
+OPS: list = [BarrierOp, ShuffleOp]
+REPLACES = frozenset(("gpu.barrier",))
+"""xDSL's has no syntax of its own."""
+ATTRS = [ShuffleModeAttr, AddressSpaceAttr, BlockMappingAttr, ThreadMappingAttr, WarpMappingAttr]
 
 
 def patch() -> None:

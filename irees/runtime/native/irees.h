@@ -13,6 +13,17 @@ typedef struct irees_dispatch {
 
 typedef void (*irees_workgroup_fn)(const irees_dispatch *dispatch, int64_t workgroup, void *scratch);
 
+/* One kernel to run on a device: blocks of threads, and 64 bits for each of its parameters. */
+typedef struct irees_launch {
+  int32_t kernel;       /* its number in the program */
+  int32_t threads;      /* of a block */
+  int32_t waits;        /* whether its threads wait for each other */
+  int32_t count;        /* of arguments */
+  int64_t blocks;
+  int64_t shared_bytes; /* of shared memory, what is static included */
+  const int64_t *arguments; /* device pointers, integers sign-extended, floats by bit pattern */
+} irees_launch;
+
 /* Services of the runtime. `pool` is opaque to generated code. */
 typedef struct irees_runtime {
   void *pool;
@@ -24,6 +35,12 @@ typedef struct irees_runtime {
   /* 64-byte aligned memory, or NULL. */
   void *(*alloc)(int64_t bytes);
   void (*free)(void *pointer);
+  /* Of a device only, where `alloc` gives its memory: each in the order of the calls. A status is 0
+     or what an entry returns. `read` waits for what was launched before; the rest need not. */
+  int32_t (*launch)(void *pool, const irees_launch *launch);
+  int32_t (*read)(void *pool, void *host, const void *device, int64_t bytes);
+  int32_t (*write)(void *pool, void *device, const void *host, int64_t bytes);
+  int32_t (*copy)(void *pool, void *device, const void *source, int64_t bytes);
 } irees_runtime;
 
 /* One invocation of a public function. */
@@ -45,6 +62,7 @@ typedef struct irees_call {
 /* Returned by an entry: 0 is success, n > 0 is trap n-1 of the manifest. */
 #define IREES_OUT_OF_MEMORY (-1)
 #define IREES_SIZE_OVERFLOW (-2)
+#define IREES_DEVICE_FAULT (-3)
 
 typedef int32_t (*irees_entry_fn)(const irees_call *call);
 #endif

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import irees
-from irees.backends.c.backend import _support, emit_program
+from irees.backends.c.backend import emit_program
+from irees.backends.common.program_text import host_support
 from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir
 from irees.options import Options
@@ -412,7 +413,7 @@ def test_no_byte_of_the_program_reaches_the_c(text):
 
 
 def test_every_identifier_is_of_a_closed_set():
-    support = _support()
+    support = host_support()
     own = "".join(text.removeprefix(support) for text in plain().values())
     names = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"/\*.*?\*/", "", own, flags=re.S)))
     ours = re.compile(r"[acinpvsx]\d+|v\d+[fiu]\d+\w*|(irees|IREES)_\w+|result_\d+|[a-z]+_")

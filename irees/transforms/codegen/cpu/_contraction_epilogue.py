@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
+from irees.transforms.codegen.common._surroundings import Neighbour, has_vector_form
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, flatten, strides
-from irees.transforms.codegen.cpu._surroundings import Neighbour, has_vector_form
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd
 from irees.analysis.dot_products import DotProduct
+from irees.transforms.codegen.common._surroundings import erase_with_buffer, fill_of, find_consumer
 from irees.transforms.codegen.cpu._contraction_dots import (
     column_sums,
     pack_column_groups,
@@ -34,7 +35,6 @@ from irees.transforms.codegen.cpu._contraction_plan import (
     suffix,
     zero_vector,
 )
-from irees.transforms.codegen.cpu._surroundings import erase_with_buffer, fill_of, find_consumer
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import is_zero

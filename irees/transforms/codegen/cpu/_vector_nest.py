@@ -16,8 +16,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.transforms.codegen.cpu._invariants import invariants
-from irees.transforms.codegen.cpu._surroundings import (
+from irees.transforms.codegen.common._surroundings import (
     Neighbour,
     erase_with_buffer,
     fill_of,
@@ -25,6 +24,7 @@ from irees.transforms.codegen.cpu._surroundings import (
     find_producer,
     has_vector_form,
 )
+from irees.transforms.codegen.cpu._invariants import invariants
 from irees.transforms.codegen.cpu._vector_reduction import reduce_lanes
 from irees.transforms.utils.combiners import COMBINERS
 from irees.transforms.utils.lanes import (

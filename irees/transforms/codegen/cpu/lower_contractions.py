@@ -57,9 +57,9 @@ from irees.analysis.contractions import (
 from irees.analysis.dot_products import DotProduct, dot_product
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.transforms.codegen.common._surroundings import erase_unused_between
 from irees.transforms.codegen.cpu._contraction_nest import lower_contraction
 from irees.transforms.codegen.cpu._contraction_plan import Unsuitable
-from irees.transforms.codegen.cpu._surroundings import erase_unused_between
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
 from irees.remarks import remark
-from irees.transforms.codegen.cpu._surroundings import erase_unused_between
+from irees.transforms.codegen.common._surroundings import erase_unused_between
 from irees.transforms.codegen.cpu._transposing_nest import lower_transposing
 from irees.transforms.codegen.cpu._vector_nest import Nest
 from irees.transforms.utils.lanes import NotVectorizableError

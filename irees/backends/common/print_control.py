@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects import cf, scf
 from xdsl.ir import Operation, SSAValue
 
-from irees.backends.c.printer import Place, Printer, handles
-from irees.backends.c.types import scalar
+from irees.backends.common.printer import Place, Printer, handles
+from irees.backends.common.types import scalar
 
 
 def _bind(p: Printer, values: Sequence[SSAValue], places: Sequence[Place]) -> None:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,15 +36,17 @@ TIME_LIMIT_SECONDS = 120
 STDERR_LINES = 20
 NATIVE = Path(__file__).parents[2] / "runtime" / "native"
 
-_CANDIDATES = ("clang", "gcc", "cc")
 _OPTIMIZATION = {0: "-O0", 1: "-O1", 2: "-O3", 3: "-O3"}
 # gnu11, because c11 turns trigraphs on. Signed overflow wraps and aliasing is by address, because
 # the IR says so. No error numbers and no float traps: neither changes a result.
 _COMPILE_FLAGS = (
-    *("-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fwrapv", "-fno-strict-aliasing"),
+    *("-fPIC", "-fvisibility=hidden", "-fwrapv", "-fno-strict-aliasing"),
     *("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
-    *("-Werror=implicit-function-declaration", "-Werror=return-type"),
+    "-Werror=return-type",
 )
+_C_FLAGS = ("-std=gnu11", "-Werror=implicit-function-declaration")
+# Nothing of C++'s library, so that the linker of C is enough.
+_CXX_FLAGS = ("-std=gnu++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 _LINK_FLAGS = ("-Wl,-z,defs", "-Wl,-z,noexecstack") if sys.platform == "linux" else ()
 # What lets a stranger's environment change the meaning of a compilation.
 _FOREIGN_ENVIRONMENT = (
@@ -71,36 +73,58 @@ class Compiler:
         return any(Path(word).name in ("zig", "ziglang") for word in self.command)
 
 
-def find_compiler() -> Compiler:
+@dataclass(frozen=True)
+class Language:
+    """A language, where its compiler is looked for, and what its compiler is told."""
+
+    name: str
+    suffix: str
+    variables: tuple[str, ...]
+    candidates: tuple[str, ...]
+    zig: str
+    flags: tuple[str, ...]
+
+
+C = Language("C", ".c", ("IREES_CC", "CC"), ("clang", "gcc", "cc"), "cc", _C_FLAGS)
+CXX = Language("C++", ".cpp", ("IREES_CXX", "CXX"), ("clang++", "g++", "c++"), "c++", _CXX_FLAGS)
+
+
+def find_compiler(language: Language = C) -> Compiler:
     """
-    The compiler to use: `IREES_CC`, `CC`, clang, gcc, cc, then the `ziglang` package.
+    The compiler to use: `IREES_CC`, `CC`, clang, gcc, cc, then the `ziglang` package; for C++
+    `IREES_CXX`, `CXX`, clang++, g++, c++.
 
     Raises ToolchainError when there is none, or when the chosen one does not run.
     """
-    for variable in ("IREES_CC", "CC"):
+    for variable in language.variables:
         if chosen := os.environ.get(variable, "").strip():
             command = shlex.split(chosen)
             if not shutil.which(command[0]):
                 raise ToolchainError(
-                    f"the C compiler {command[0]!r} is missing", hint=f"correct {variable}"
+                    f"the {language.name} compiler {command[0]!r} is missing",
+                    hint=f"correct {variable}",
                 )
             return _probe(tuple(command))
-    if found := next(filter(shutil.which, _CANDIDATES), None):
+    if found := next(filter(shutil.which, language.candidates), None):
         return _probe((found,))
-    return _probe(_zig_command())
+    return _probe(_zig_command(language))
 
 
 @cache
-def _zig_command() -> tuple[str, ...]:
+def _zig_command(language: Language = C) -> tuple[str, ...]:
     spec = find_spec("ziglang")
     if spec is None or not spec.origin:
         raise ToolchainError(
-            "there is no C compiler (IREES_CC, CC, clang, gcc, cc)",
+            f"there is no {language.name} compiler "
+            f"({', '.join((*language.variables, *language.candidates))})",
             hint="install gcc or clang, or `pip install irees[zig]`",
         )
-    _log.warning("no C compiler on PATH: using zig cc, whose first compilation takes seconds")
+    _log.warning(
+        "no %s compiler on PATH: using zig, whose first compilation takes seconds", language.name
+    )
     binary = Path(spec.origin).with_name("zig")
-    return (str(binary), "cc") if binary.exists() else (sys.executable, "-m", "ziglang", "cc")
+    zig = (str(binary),) if binary.exists() else (sys.executable, "-m", "ziglang")
+    return (*zig, language.zig)
 
 
 @cache
@@ -128,6 +152,16 @@ def _probe(command: tuple[str, ...]) -> Compiler:
     return Compiler(command, version.splitlines()[0] if version else "", identity)
 
 
+@dataclass(frozen=True)
+class Job:
+    """One text to compile, and how."""
+
+    name: str
+    text: str
+    command: tuple[str, ...]
+    language: Language
+
+
 def compile_library(
     sources: dict[str, str],
     *,
@@ -135,25 +169,35 @@ def compile_library(
     fp: str = "default",
     opt_level: int = 2,
     store: Cache | None = None,
+    cxx_sources: Mapping[str, str] | None = None,
+    defines: Sequence[str] = (),
 ) -> bytes:
     """
-    The shared library made of those C texts (name => text), as bytes.
+    The shared library made of those C texts (name => text) and C++ texts, as bytes.
 
     Names only help to read an error; they do not reach the library. Raises ToolchainError.
     """
-    compiler = find_compiler()
     store = store or default_cache()
-    flags = _compile_flags(compiler, target or cpu_target(), fp, opt_level)
-    header = (NATIVE / "irees.h").read_bytes()
-    features = " ".join(sorted(host_features())) if "native" in " ".join(flags) else ""
-    common = (FORMAT, compiler.identity, " ".join(flags), features, header)
-    keys = {key_of(*common, text): (name, text) for name, text in sources.items()}
-    library_key = key_of("library", *_LINK_FLAGS, *keys)
+    target = target or cpu_target()
+    jobs: dict[str, Job] = {}
+    for language, texts in ((C, sources), (CXX, cxx_sources or {})):
+        if not texts:
+            continue
+        compiler = find_compiler(language)
+        flags = [*_compile_flags(compiler, language, target, fp, opt_level)]
+        flags += [f"-D{name}" for name in defines]
+        header = (NATIVE / "irees.h").read_bytes()
+        features = " ".join(sorted(host_features())) if "native" in " ".join(flags) else ""
+        common = (FORMAT, compiler.identity, " ".join(flags), features, header)
+        for name, text in texts.items():
+            job = Job(name, text, (*compiler.command, *flags), language)
+            jobs[key_of(*common, text)] = job
+    library_key = key_of("library", *_LINK_FLAGS, *jobs)
     with _single_flight(library_key):
         if (image := store.get(library_key)) is not None:
             return image
-        with _Build(compiler, store) as build:
-            objects = build.compile(keys, flags)
+        with _Build(find_compiler(), store) as build:
+            objects = build.compile(jobs)
             image = build.link(objects)
         store.put(library_key, image)
     return image
@@ -165,13 +209,16 @@ def runtime_library(store: Cache | None = None) -> bytes:
     return compile_library({"runtime": text}, target=cpu_target("generic"), store=store)
 
 
-def _compile_flags(compiler: Compiler, target: Target, fp: str, opt_level: int) -> list[str]:
+def _compile_flags(
+    compiler: Compiler, language: Language, target: Target, fp: str, opt_level: int
+) -> list[str]:
     contract = "-ffp-contract=off" if fp == "strict" else "-ffp-contract=fast"
-    flags = [*_COMPILE_FLAGS, _OPTIMIZATION[opt_level], contract]
+    flags = [*language.flags, *_COMPILE_FLAGS, _OPTIMIZATION[opt_level], contract]
     if not compiler.is_zig:
         return [*flags, *target.c_flags]
     # zig has its own names of processors, takes the host's when none is given, and adds checks.
-    processor = "baseline" if target.arch == "generic" else target.arch.replace("-", "_")
+    plain = target.arch == "generic" or target.gpu is not None
+    processor = "baseline" if plain else target.arch.replace("-", "_")
     # Unasked, zig checks for undefined behaviour and writes the folder's name down for debuggers.
     return [*flags, f"-mcpu={processor}", "-fno-sanitize=undefined", "-g0"]
 
@@ -207,24 +254,24 @@ class _Build:
             shutil.rmtree(self.folder, ignore_errors=True)
             return
         for path in self.folder.iterdir():
-            if path.suffix != ".c":
+            if path.suffix not in (C.suffix, CXX.suffix):
                 _remove(path)
-        if any(self.folder.glob("*.c")):
+        if any(self.folder.glob("*.c*")):
             error.hint = f"the C text is kept in {self.folder}"
         else:
             _remove(self.folder)
 
-    def compile(self, keys: dict[str, tuple[str, str]], flags: Sequence[str]) -> list[Path]:
+    def compile(self, jobs: Mapping[str, Job]) -> list[Path]:
         """The objects of all texts, in order: from the cache, or compiled in parallel."""
-        paths = [self.folder / f"{key[:16]}.o" for key in keys]
-        pool = ThreadPoolExecutor(max(1, min(default_threads(), len(keys))))
+        paths = [self.folder / f"{key[:16]}.o" for key in jobs]
+        pool = ThreadPoolExecutor(max(1, min(default_threads(), len(jobs))))
         try:
-            jobs = [
-                pool.submit(self._compile_one, path, key, *keys[key], flags)
-                for path, key in zip(paths, keys, strict=True)
+            running = [
+                pool.submit(self._compile_one, path, key, jobs[key])
+                for path, key in zip(paths, jobs, strict=True)
             ]
-            for job in jobs:
-                job.result()
+            for each in running:
+                each.result()
         except BaseException:
             # After an error or Ctrl-C nobody waits for the compilers that still run.
             self._stop()
@@ -233,16 +280,14 @@ class _Build:
             pool.shutdown(cancel_futures=True)
         return paths
 
-    def _compile_one(
-        self, path: Path, key: str, name: str, text: str, flags: Sequence[str]
-    ) -> None:
+    def _compile_one(self, path: Path, key: str, job: Job) -> None:
         if (content := self.store.get(key)) is not None:
             _write(path, content)
             return
-        source = path.with_suffix(".c")
-        _write(source, text.encode("utf-8"))
+        source = path.with_suffix(job.language.suffix)
+        _write(source, job.text.encode("utf-8"))
         tail = ["-I", str(NATIVE), "-c", source.name, "-o", path.name]
-        self._run([*self.compiler.command, *flags, *tail], f"the C compiler, on {name},")
+        self._run([*job.command, *tail], f"the {job.language.name} compiler, on {job.name},")
         self.store.put(key, _read(path))
         # Only what failed is kept.
         _remove(source)

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from irees.backends.c import toolchain
-from irees.backends.c.toolchain import compile_library, find_compiler, runtime_library
+from irees.backends.common import toolchain
+from irees.backends.common.toolchain import compile_library, find_compiler, runtime_library
 from irees.errors import ToolchainError
 from irees.runtime.cache import Cache
 from irees.runtime.library import Library
@@ -258,7 +258,7 @@ def test_interrupt_kills_the_compilers(tmp_path):
         f"#!/bin/sh\n[ $1 = --version ] && exit 0\necho $$ > {tmp_path}/pid\nexec sleep 100\n"
     )
     script.chmod(0o755)
-    code = "from irees.backends.c.toolchain import *; compile_library({'k': 'int f;'})"
+    code = "from irees.backends.common.toolchain import *; compile_library({'k': 'int f;'})"
     environment = {**os.environ, "IREES_CC": str(script), "TMPDIR": str(tmp_path / "tmp")}
     process = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -2,7 +2,8 @@
 How MLIR types are spelled in C.
 
 i1 is a byte in memory and in a scalar, and a 32-bit mask in a lane of a vector; bf16 is
-carried by its bits; index is int64_t. Names never come from the program.
+carried by its bits; index is int64_t. `irees_f16`, `irees_c64` and vectors are C's own types or
+structs of C++, as each backend's header says. Names never come from the program.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from xdsl.ir import Attribute
 from irees.errors import UnsupportedError
 
 _FLOATS: dict[type[Attribute], tuple[str, str, int]] = {
-    Float16Type: ("_Float16", "f16", 2),
+    Float16Type: ("irees_f16", "f16", 2),
     BFloat16Type: ("uint16_t", "bf16", 2),
     Float32Type: ("float", "f32", 4),
     Float64Type: ("double", "f64", 8),
 }
 
 
-_COMPLEX = {4: ("float _Complex", "c64", 8), 8: ("double _Complex", "c128", 16)}
+_COMPLEX = {4: ("irees_c64", "c64", 8), 8: ("irees_c128", "c128", 16)}
 
 
 def complex_of(kind: Attribute) -> tuple[str, str, int] | None:
@@ -96,16 +97,17 @@ def vector(kind: VectorType) -> str:
     return vector_name("i32" if is_bool(element) else short(element), lanes)
 
 
-def widths_between(narrow: Attribute, wide: Attribute) -> list[int]:
+def names_between(narrow: Attribute, wide: Attribute, sign: str, lanes: int) -> list[str]:
     """
-    Widths of the integers on the way from lanes of an integer type to those of a wider type.
+    Vectors of integers, of sign `i` or `u`, on the way from lanes of integers to a wider type.
 
     gcc 12 goes lane by lane where lanes become four times as wide, or floats, at once.
     """
     if is_float(narrow) or is_bool(narrow) or is_bool(wide):
         return []
     most = 32 if is_float(wide) else int_width(wide) // 2
-    return [width for width in (16, 32) if int_width(narrow) < width <= most]
+    widths = [width for width in (16, 32) if int_width(narrow) < width <= most]
+    return [vector_name(f"{sign}{width}", lanes) for width in widths]
 
 
 def vector_name(element: str, lanes: int) -> str:
@@ -118,7 +120,7 @@ def c_type(kind: Attribute) -> str:
     return vector(kind) if isinstance(kind, VectorType) else scalar(kind)
 
 
-_ELEMENTS = {"f32": "float", "f64": "double", "f16": "_Float16", "bf16": "uint16_t"}
+_ELEMENTS = {"f32": "float", "f64": "double", "f16": "irees_f16", "bf16": "uint16_t"}
 
 
 def vector_typedef(name: str) -> str:

@@ -1,6 +1,7 @@
 """
 What stands around a reduction and can be done with it: the fill and the elementwise op before, the
-elementwise op after. Part of `irees-lower-contractions` and `irees-vectorize-structured-ops`.
+elementwise op after. Part of `irees-lower-contractions`, `irees-gpu-lower-contractions` and
+`irees-vectorize-structured-ops`.
 
     B[i, k] = g(A[i, k]);  C = 0;  C[i] += B[i, k];  D[i] = f(C[i], E[i])
 

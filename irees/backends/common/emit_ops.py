@@ -25,8 +25,16 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from irees.backends.c import types
-from irees.backends.c.types import c_type, int_width, is_bool, is_float, scalar, short, vector_name
+from irees.backends.common.types import (
+    c_type,
+    int_width,
+    is_bool,
+    is_float,
+    names_between,
+    scalar,
+    short,
+    vector_name,
+)
 from irees.errors import UnsupportedError
 
 Names = list[str]
@@ -72,39 +80,15 @@ INT_PICKS = {
 }
 
 LIBM = {
-    "math.exp": "exp",
-    "math.exp2": "exp2",
-    "math.expm1": "expm1",
-    "math.log": "log",
-    "math.log2": "log2",
-    "math.log10": "log10",
-    "math.log1p": "log1p",
-    "math.sqrt": "sqrt",
-    "math.tanh": "tanh",
-    "math.erf": "erf",
-    "math.erfc": "erfc",
-    "math.sin": "sin",
-    "math.cos": "cos",
-    "math.tan": "tan",
-    "math.atan": "atan",
-    "math.asin": "asin",
-    "math.acos": "acos",
-    "math.sinh": "sinh",
-    "math.cosh": "cosh",
-    "math.asinh": "asinh",
-    "math.acosh": "acosh",
-    "math.atanh": "atanh",
+    f"math.{name}": name
+    for name in """
+        exp exp2 expm1 log log2 log10 log1p sqrt tanh erf erfc sin cos tan atan asin acos sinh
+        cosh asinh acosh atanh floor ceil round trunc atan2 cbrt copysign fma
+    """.split()
+} | {
     "math.absf": "fabs",
-    "math.floor": "floor",
-    "math.ceil": "ceil",
-    "math.round": "round",
-    "math.trunc": "trunc",
     "math.powf": "pow",
-    "math.atan2": "atan2",
-    "math.cbrt": "cbrt",
-    "math.copysign": "copysign",
     "arith.remf": "fmod",
-    "math.fma": "fma",
 }
 
 CMPF_SCALAR = (
@@ -143,7 +127,7 @@ def float_literal(value: float, kind: Attribute) -> str:
         )
         return f"UINT16_C({rounded & 0xFFFF})"
     if isinstance(kind, Float16Type):
-        return f"((_Float16){float_literal(value, Float32Type())})"
+        return f"((irees_f16){float_literal(value, Float32Type())})"
     if isnan(value) or isinf(value):
         if isinstance(kind, Float64Type):
             return f"f64_of(UINT64_C({struct.unpack('<Q', struct.pack('<d', value))[0]}))"
@@ -193,7 +177,7 @@ def constant(op: arith.ConstantOp) -> str:
             float_literal(v, lane) if is_float(lane) else int_literal(int(v), lane)
             for v in value.get_values()
         ]
-        return f"({c_type(kind)}){{{', '.join(texts)}}}"
+        return f"IREES_LITERAL({c_type(kind)}, {', '.join(texts)})"
     raise UnsupportedError(
         "only scalar and vector vector constants reach C", op=op.name, location=op.location
     )
@@ -253,6 +237,9 @@ class Expressions:
             return self._infix(op, INFIX[name], names)
         if name == "arith.negf":
             return self._negated(kind, names)
+        if name == "arith.shrsi" and is_bool(lane):
+            # Of one bit, the sign is all there is.
+            return names[0]
         if name in HELPERS:
             return self._mapped(f"irees_{HELPERS[name]}_{short(lane)}", kind, names)
         if name in FLOAT_PICKS:
@@ -281,7 +268,7 @@ class Expressions:
         if isinstance(lane, BFloat16Type):
             return f"irees_to_bf16({build(*(f'irees_from_bf16({n})' for n in names))})"
         if isinstance(lane, Float16Type):
-            return f"(_Float16)({build(*(f'(float){n}' for n in names))})"
+            return f"(irees_f16)({build(*(f'(float){n}' for n in names))})"
         return build(*names)
 
     def _negated(self, kind: Attribute, names: Names) -> str:
@@ -358,7 +345,7 @@ class Expressions:
     def _as_mask(self, text: str, lane: Attribute, count: int) -> str:
         """A comparison result as 32-bit lanes."""
         m = self.mask(count)
-        return text if mask_bits(lane) == 32 else f"__builtin_convertvector({text}, {m})"
+        return text if mask_bits(lane) == 32 else f"IREES_CONVERT({m}, {text})"
 
     def _cmpf(self, op: Operation, names: Names) -> str:
         predicate = op.properties["predicate"].value.data
@@ -405,7 +392,7 @@ class Expressions:
         lane, count = element(kind), lanes(kind)
         width = mask_bits(lane)
         m = self.vector(vector_name(f"i{width}", count))
-        mask = names[0] if width == 32 else f"__builtin_convertvector({names[0]}, {m})"
+        mask = names[0] if width == 32 else f"IREES_CONVERT({m}, {names[0]})"
         return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"
 
     def _math(self, name: str, kind: Attribute, names: Names) -> str:
@@ -429,7 +416,7 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
     lane = element(source)
     if isinstance(target, VectorType) and isinstance(lane, BFloat16Type):
         wide = e.vector(vector_name("u32", lanes(target)))
-        return f"({e.type(target)})(__builtin_convertvector({a}, {wide}) << 16)"
+        return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
     if isinstance(target, VectorType):
         sign = "i"
         if is_bool(lane) and op.name != "arith.sitofp" and op.name != "arith.extsi":
@@ -437,12 +424,11 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
         elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui"):
             sign = "u"
             a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
-        for width in types.widths_between(lane, element(target)):
-            name = vector_name(f"{sign}{width}", lanes(target))
-            a = f"__builtin_convertvector({a}, {e.vector(name)})"
+        for name in names_between(lane, element(target), sign, lanes(target)):
+            a = f"IREES_CONVERT({e.vector(name)}, {a})"
         if is_bool(element(target)):
-            return f"-__builtin_convertvector({a} & 1, {e.mask(lanes(target))})"
-        return f"__builtin_convertvector({a}, {e.type(target)})"
+            return f"-IREES_CONVERT({e.mask(lanes(target))}, {a} & 1)"
+        return f"IREES_CONVERT({e.type(target)}, {a})"
     if isinstance(lane, BFloat16Type):
         a = f"irees_from_bf16({a})"
     if is_bool(lane) and op.name in ("arith.sitofp", "arith.extsi", "arith.index_cast"):
@@ -479,10 +465,7 @@ def _bitcast(e: Expressions, op: Operation, names: Names) -> str:
     source, target = op.operands[0].type, op.results[0].type
     if isinstance(target, VectorType):
         return f"({e.type(target)}){names[0]}"
-    return (
-        f"__extension__({{ {scalar(source)} a_ = {names[0]}; {scalar(target)} r_; "
-        "memcpy(&r_, &a_, sizeof r_); r_; })"
-    )
+    return f"IREES_BITCAST({scalar(target)}, {scalar(source)}, {names[0]})"
 
 
 def _absi(e: Expressions, op: Operation, names: Names) -> str:
@@ -500,12 +483,11 @@ def _bit_count(function: str) -> Callable[[Expressions, Operation, Names], str]:
         width = int_width(kind)
         u = f"(uint64_t)(uint{width}_t){names[0]}"
         if function == "ctpop":
-            return f"({scalar(kind)})__builtin_popcountll({u})"
+            return f"({scalar(kind)})IREES_POPCOUNT({u})"
         if function == "ctlz":
-            return (
-                f"({scalar(kind)})({names[0]} == 0 ? {width} : __builtin_clzll({u}) - {64 - width})"
-            )
-        return f"({scalar(kind)})({names[0]} == 0 ? {width} : __builtin_ctzll({u}))"
+            zeros = f"IREES_LEADING_ZEROS({u}) - {64 - width}"
+            return f"({scalar(kind)})({names[0]} == 0 ? {width} : {zeros})"
+        return f"({scalar(kind)})({names[0]} == 0 ? {width} : IREES_TRAILING_ZEROS({u}))"
 
     return build
 
@@ -548,7 +530,7 @@ def _complex(template: str) -> Callable[[Expressions, Operation, Names], str]:
     def build(e: Expressions, op: Operation, names: Names) -> str:
         kind = op.operands[0].type
         single = isinstance(getattr(kind, "element_type", kind), Float32Type)
-        return template.replace("{f}", "f" if single else "").format(*names)
+        return template.replace("{c}", "c64" if single else "c128").format(*names)
 
     return build
 
@@ -567,24 +549,24 @@ CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
 }  # fmt: skip
 
 SPECIAL: dict[str, Callable[[Expressions, Operation, Names], str]] = {
-    "complex.create": _complex("__builtin_complex({0}, {1})"),
-    "complex.re": _complex("__real__ {0}"),
-    "complex.im": _complex("__imag__ {0}"),
-    "complex.abs": _complex("cabs{f}({0})"),
-    "complex.angle": _complex("carg{f}({0})"),
+    "complex.create": _complex("irees_complex_{c}({0}, {1})"),
+    "complex.re": _complex("IREES_REAL({0})"),
+    "complex.im": _complex("IREES_IMAGINARY({0})"),
+    "complex.abs": _complex("irees_cabs_{c}({0})"),
+    "complex.angle": _complex("irees_carg_{c}({0})"),
     "complex.add": _complex("{0} + {1}"),
     "complex.sub": _complex("{0} - {1}"),
     "complex.mul": _complex("{0} * {1}"),
     "complex.div": _complex("{0} / {1}"),
     "complex.neg": _complex("-{0}"),
-    "complex.conj": _complex("conj{f}({0})"),
-    "complex.exp": _complex("cexp{f}({0})"),
-    "complex.log": _complex("clog{f}({0})"),
-    "complex.sqrt": _complex("csqrt{f}({0})"),
-    "complex.sin": _complex("csin{f}({0})"),
-    "complex.cos": _complex("ccos{f}({0})"),
-    "complex.tanh": _complex("ctanh{f}({0})"),
-    "complex.pow": _complex("cpow{f}({0}, {1})"),
+    "complex.conj": _complex("irees_conj_{c}({0})"),
+    "complex.exp": _complex("irees_cexp_{c}({0})"),
+    "complex.log": _complex("irees_clog_{c}({0})"),
+    "complex.sqrt": _complex("irees_csqrt_{c}({0})"),
+    "complex.sin": _complex("irees_csin_{c}({0})"),
+    "complex.cos": _complex("irees_ccos_{c}({0})"),
+    "complex.tanh": _complex("irees_ctanh_{c}({0})"),
+    "complex.pow": _complex("irees_cpow_{c}({0}, {1})"),
     "complex.eq": _complex("{0} == {1}"),
     "complex.neq": _complex("{0} != {1}"),
     "math.absi": _absi,

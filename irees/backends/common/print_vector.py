@@ -6,10 +6,10 @@ from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
-from irees.backends.c.emit_ops import element, lanes
-from irees.backends.c.print_memory import mixed
-from irees.backends.c.printer import Printer, handles
-from irees.backends.c.types import is_bool, is_float, scalar, short, size_of, vector_name
+from irees.backends.common.emit_ops import element, lanes
+from irees.backends.common.print_memory import mixed
+from irees.backends.common.printer import Printer, handles
+from irees.backends.common.types import is_bool, is_float, scalar, short, size_of, vector_name
 
 STREAMED = (16, 32, 64)
 """Bytes that an instruction of some processor stores past the caches."""
@@ -30,7 +30,7 @@ def _vector_load(p: Printer, op: Operation) -> None:
     place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
     text = f"{_lane_name(p, kind)}_load({place})"
     if is_bool(kind.element_type):
-        text = f"-__builtin_convertvector({text}, {p.expressions.type(kind)})"
+        text = f"-IREES_CONVERT({p.expressions.type(kind)}, {text})"
     p.define(op.result, text)
 
 
@@ -42,7 +42,7 @@ def _vector_store(p: Printer, op: Operation) -> None:
     value = p.name(op.vector)
     lane = _lane_name(p, kind)
     if is_bool(kind.element_type):
-        value = f"__builtin_convertvector(-{value}, {lane})"
+        value = f"IREES_CONVERT({lane}, -{value})"
     place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
     count = lanes(kind) * (1 if is_bool(kind.element_type) else size_of(kind.element_type))
     if op.nontemporal is not None and op.nontemporal.value.data and count in STREAMED:
@@ -112,7 +112,7 @@ def _shuffle(p: Printer, op: Operation) -> None:
     count = lanes(op.v1.type)
     if not count == lanes(op.v2.type) == len(mask):
         parts = ", ".join(f"{a}[{m}]" if m < count else f"{b}[{m - count}]" for m in mask)
-        p.define(op.result, f"({p.expressions.type(kind)}){{{parts}}}")
+        p.define(op.result, f"IREES_LITERAL({p.expressions.type(kind)}, {parts})")
         return
     bits = 32 if is_bool(kind.element_type) else 8 * size_of(kind.element_type)
     indices = p.expressions.vector(vector_name(f"i{bits}", count))

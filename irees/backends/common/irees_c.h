@@ -1,4 +1,5 @@
-/* What the printed C leans on: vectors, and arithmetic that is defined for every input. */
+/* What the C backend spells differently from others: its vectors, half floats and complex numbers
+   are the compiler's own. */
 #include <complex.h>
 #undef I
 #include <math.h>
@@ -6,6 +7,46 @@
 #include <string.h>
 
 #define IREES_INLINE static inline __attribute__((always_inline, unused))
+
+typedef _Float16 irees_f16;
+typedef float _Complex irees_c64;
+typedef double _Complex irees_c128;
+
+#define irees_complex_c64(re, im) __builtin_complex((float)(re), (float)(im))
+#define irees_complex_c128(re, im) __builtin_complex((double)(re), (double)(im))
+#define IREES_REAL(z) (__real__(z))
+#define IREES_IMAGINARY(z) (__imag__(z))
+#define irees_cabs_c64 cabsf
+#define irees_cabs_c128 cabs
+#define irees_carg_c64 cargf
+#define irees_carg_c128 carg
+#define irees_conj_c64 conjf
+#define irees_conj_c128 conj
+#define irees_cexp_c64 cexpf
+#define irees_cexp_c128 cexp
+#define irees_clog_c64 clogf
+#define irees_clog_c128 clog
+#define irees_csqrt_c64 csqrtf
+#define irees_csqrt_c128 csqrt
+#define irees_csin_c64 csinf
+#define irees_csin_c128 csin
+#define irees_ccos_c64 ccosf
+#define irees_ccos_c128 ccos
+#define irees_ctanh_c64 ctanhf
+#define irees_ctanh_c128 ctanh
+#define irees_cpow_c64 cpowf
+#define irees_cpow_c128 cpow
+
+#define IREES_BITCAST(T, S, x) __extension__({ S a_ = (x); T r_; memcpy(&r_, &a_, sizeof r_); r_; })
+#define IREES_POPCOUNT(x) __builtin_popcountll(x)
+#define IREES_LEADING_ZEROS(x) __builtin_clzll(x)
+#define IREES_TRAILING_ZEROS(x) __builtin_ctzll(x)
+
+/* A size in bytes; what is negative or needs more than 60 bits becomes what no memory has room for. */
+IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
+  int64_t r;
+  return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
+}
 
 /* --- vectors ---------------------------------------------------------------------- */
 
@@ -126,87 +167,5 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define IREES_TREE(T, N, f, a) __extension__({ __auto_type a_ = (a); T t_[N]; memcpy(t_, &a_, sizeof t_); \
   for (int w_ = N / 2; w_ > 0; w_ /= 2) for (int i_ = 0; i_ < w_; i_++) t_[i_] = f(t_[i_], t_[i_ + w_]); t_[0]; })
 
-#define IREES_OP_add(a, b) ((a) + (b))
-#define IREES_OP_mul(a, b) ((a) * (b))
-#define IREES_OP_and(a, b) ((a) & (b))
-#define IREES_OP_or(a, b) ((a) | (b))
-#define IREES_OP_xor(a, b) ((a) ^ (b))
-#define IREES_OP_max(a, b) ((a) > (b) ? (a) : (b))
-#define IREES_OP_min(a, b) ((a) < (b) ? (a) : (b))
-
-/* --- integers --------------------------------------------------------------------- */
-
-/* Division by zero gives all ones and the dividend as remainder; MIN / -1 wraps (RISC-V). */
-#define IREES_DIVISION(S, U, NAME)                                                          \
-  IREES_INLINE S irees_divs_##NAME(S a, S b) { return b == 0 ? (S)-1 : b == -1 ? (S)(0 - (U)a) : (S)(a / b); } \
-  IREES_INLINE S irees_rems_##NAME(S a, S b) { return b == 0 ? a : b == -1 ? 0 : (S)(a % b); } \
-  IREES_INLINE S irees_divu_##NAME(S a, S b) { return b == 0 ? (S)-1 : (S)((U)a / (U)b); }  \
-  IREES_INLINE S irees_remu_##NAME(S a, S b) { return b == 0 ? a : (S)((U)a % (U)b); }      \
-  IREES_INLINE S irees_floordiv_##NAME(S a, S b) { S q = irees_divs_##NAME(a, b); return b != 0 && b != -1 && a % b != 0 && ((a < 0) != (b < 0)) ? (S)(q - 1) : q; } \
-  IREES_INLINE S irees_ceildiv_##NAME(S a, S b) { S q = irees_divs_##NAME(a, b); return b != 0 && b != -1 && a % b != 0 && ((a < 0) == (b < 0)) ? (S)(q + 1) : q; } \
-  IREES_INLINE S irees_ceildivu_##NAME(S a, S b) { return b == 0 ? (S)-1 : (U)a == 0 ? 0 : (S)(((U)a - 1) / (U)b + 1); } \
-  IREES_INLINE S irees_shl_##NAME(S a, S b) { return (U)b >= sizeof(S) * 8 ? 0 : (S)((U)a << b); } \
-  IREES_INLINE S irees_shrs_##NAME(S a, S b) { return (U)b >= sizeof(S) * 8 ? (S)(a < 0 ? -1 : 0) : (S)(a >> b); } \
-  IREES_INLINE S irees_shru_##NAME(S a, S b) { return (U)b >= sizeof(S) * 8 ? 0 : (S)((U)a >> b); }
-IREES_DIVISION(int8_t, uint8_t, i8)
-IREES_DIVISION(int16_t, uint16_t, i16)
-IREES_DIVISION(int32_t, uint32_t, i32)
-IREES_DIVISION(int64_t, uint64_t, i64)
-
-/* Out of range saturates, NaN gives 0. */
-#define IREES_FROM_FLOAT(NAME, T, LO, HI, LIMIT) \
-  IREES_INLINE T NAME(double x) { return x != x ? 0 : x <= (double)(LO) ? (T)(LO) : x >= LIMIT ? (T)(HI) : (T)x; }
-IREES_FROM_FLOAT(irees_fptosi_i8, int8_t, INT8_MIN, INT8_MAX, 127.0)
-IREES_FROM_FLOAT(irees_fptosi_i16, int16_t, INT16_MIN, INT16_MAX, 32767.0)
-IREES_FROM_FLOAT(irees_fptosi_i32, int32_t, INT32_MIN, INT32_MAX, 2147483647.0)
-IREES_FROM_FLOAT(irees_fptosi_i64, int64_t, INT64_MIN, INT64_MAX, 9223372036854775808.0)
-IREES_FROM_FLOAT(irees_fptoui_i8, uint8_t, 0, UINT8_MAX, 255.0)
-IREES_FROM_FLOAT(irees_fptoui_i16, uint16_t, 0, UINT16_MAX, 65535.0)
-IREES_FROM_FLOAT(irees_fptoui_i32, uint32_t, 0, UINT32_MAX, 4294967295.0)
-IREES_FROM_FLOAT(irees_fptoui_i64, uint64_t, 0, UINT64_MAX, 18446744073709551616.0)
-
-/* A size in bytes; what is negative or needs more than 60 bits becomes what no memory has room for. */
-IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
-  int64_t r;
-  return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
-}
-
-/* --- floats ----------------------------------------------------------------------- */
-
-#define IREES_FLOATS(T, U, NAME, COPYSIGN)                                                  \
-  IREES_INLINE U NAME##_bits(T x) { U u; memcpy(&u, &x, sizeof u); return u; }              \
-  IREES_INLINE T NAME##_of(U u) { T x; memcpy(&x, &u, sizeof x); return x; }                \
-  IREES_INLINE T irees_neg_##NAME(T x) { return NAME##_of(NAME##_bits(x) ^ (U)1 << (8 * sizeof(U) - 1)); } \
-  IREES_INLINE T irees_maximum_##NAME(T a, T b) { return a == b ? NAME##_of(NAME##_bits(a) & NAME##_bits(b)) : (a > b || a != a) ? a : b; } \
-  IREES_INLINE T irees_minimum_##NAME(T a, T b) { return a == b ? NAME##_of(NAME##_bits(a) | NAME##_bits(b)) : (a < b || a != a) ? a : b; } \
-  IREES_INLINE T irees_maxnum_##NAME(T a, T b) { return (a > b || b != b) ? a : b; }        \
-  IREES_INLINE T irees_minnum_##NAME(T a, T b) { return (a < b || b != b) ? a : b; }
-IREES_FLOATS(float, uint32_t, f32, copysignf)
-IREES_FLOATS(double, uint64_t, f64, copysign)
-
-IREES_INLINE float irees_ldexp(float x, float n) {
-  const uint32_t whole = f32_bits(n + 0x1.8p+23f) - 0x4b400000, half = (uint32_t)((int32_t)whole >> 1);
-  return x * f32_of((half + 127) << 23) * f32_of((whole - half + 127) << 23);
-}
-IREES_INLINE float irees_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
-IREES_INLINE double irees_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
-IREES_INLINE float irees_roundeven_f32(float x) { return rintf(x); }
-IREES_INLINE double irees_roundeven_f64(double x) { return rint(x); }
-IREES_INLINE double irees_fpowi(double x, int64_t n) {
-  double r = 1.0;
-  for (uint64_t k = n < 0 ? 0 - (uint64_t)n : (uint64_t)n; k; k >>= 1, x *= x) if (k & 1) r *= x;
-  return n < 0 ? 1.0 / r : r;
-}
-IREES_INLINE int64_t irees_ipowi(int64_t x, int64_t n) {
-  if (n < 0) return x == 1 ? 1 : x == -1 ? (n & 1 ? -1 : 1) : 0;
-  uint64_t r = 1, b = (uint64_t)x;
-  for (uint64_t k = (uint64_t)n; k; k >>= 1, b *= b) if (k & 1) r *= b;
-  return (int64_t)r;
-}
-
-/* bf16 is stored as its bits; arithmetic happens in f32 and is rounded to nearest even. */
-IREES_INLINE float irees_from_bf16(uint16_t x) { return f32_of((uint32_t)x << 16); }
-IREES_INLINE uint16_t irees_to_bf16(float x) {
-  uint32_t u = f32_bits(x);
-  return x != x ? (uint16_t)((u >> 16) | 0x40) : (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
-}
+#define IREES_CONVERT(V, x) __builtin_convertvector(x, V)
+#define IREES_LITERAL(V, ...) ((V){__VA_ARGS__})

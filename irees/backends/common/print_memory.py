@@ -9,8 +9,8 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr
 from xdsl.ir import Operation, SSAValue
 
-from irees.backends.c.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
-from irees.backends.c.types import scalar, size_of
+from irees.backends.common.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
+from irees.backends.common.types import scalar, size_of
 
 
 @handles("memref.load")
@@ -39,7 +39,8 @@ def _sizes(p: Printer, kind: MemRefType, dynamic: Sequence[SSAValue]) -> list[st
     return [p.name(next(values)) if s == DYNAMIC_INDEX else str(s) for s in kind.get_shape()]
 
 
-def _bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:
+def buffer_bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:
+    """The C of how many bytes a buffer of these sizes has."""
     literals = [s for s in sizes if is_literal(s)]
     total = str(prod(map(int, literals)) * size_of(kind.element_type))
     for size in sizes:
@@ -48,30 +49,37 @@ def _bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:
     return total
 
 
+def scratch_buffer(p: Printer, op: memref.AllocOp) -> None:
+    """A part of the scratch memory of a workgroup, which the launcher sizes."""
+    kind, outer = op.memref.type, p.outer
+    assert isinstance(kind, MemRefType)
+    assert outer is not None
+    element_type = scalar(kind.element_type)
+    sizes = _sizes(p, kind, op.dynamic_sizes)
+    pointer, offset = p.fresh("p"), p.fresh("s")
+    p.scratch.append((offset, buffer_bytes(outer, kind, _sizes(outer, kind, op.dynamic_sizes))))
+    p.line(f"{element_type} *const {pointer} = ({element_type} *)((char *)scratch + {offset});")
+    p.bind_buffer(op.memref, pointer, sizes)
+
+
 @handles("memref.alloc")
 def _alloc(p: Printer, op: Operation) -> None:
     assert isinstance(op, memref.AllocOp)
+    if p.in_workgroup:
+        scratch_buffer(p, op)
+        return
     kind = op.memref.type
     assert isinstance(kind, MemRefType)
-    element_type = scalar(kind.element_type)
     sizes = _sizes(p, kind, op.dynamic_sizes)
     pointer = p.fresh("p")
-    if p.in_workgroup:
-        offset = p.fresh("s")
-        outer = p.outer
-        assert outer is not None
-        outside = [s if s == DYNAMIC_INDEX else str(s) for s in kind.get_shape()]
-        values = iter(op.dynamic_sizes)
-        outside = [outer.name(next(values)) if s == DYNAMIC_INDEX else s for s in outside]
-        p.scratch.append((offset, _bytes(outer, kind, outside)))
-        p.line(f"{element_type} *const {pointer} = ({element_type} *)((char *)scratch + {offset});")
-    else:
-        p.line(f"{element_type} *const {pointer} = rt->alloc({_bytes(p, kind, sizes)});")
-        p.line(f"if (!{pointer}) {{ status = {OK_OR_FAIL}; goto done; }}")
-        p.line(f"owned[{p.allocations}] = {pointer};")
-        p.scopes[-1].append((pointer, p.allocations))
-        p.allocations += 1
-    p.buffers[op.memref] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
+    p.line(
+        f"{scalar(kind.element_type)} *const {pointer} = rt->alloc({buffer_bytes(p, kind, sizes)});"
+    )
+    p.line(f"if (!{pointer}) {{ status = {OK_OR_FAIL}; goto done; }}")
+    p.line(f"owned[{p.allocations}] = {pointer};")
+    p.scopes[-1].append((pointer, p.allocations))
+    p.allocations += 1
+    p.bind_buffer(op.memref, pointer, sizes)
 
 
 @handles("memref.alloca")
@@ -110,6 +118,12 @@ def mixed(p: Printer, static: Sequence[int], dynamic: Sequence[SSAValue]) -> lis
     """Static sizes as numbers, each `?` as the C of the next dynamic value."""
     values = iter(dynamic)
     return [p.name(next(values)) if s == DYNAMIC_INDEX else str(s) for s in static]
+
+
+def upper_operands(op: Operation) -> Sequence[SSAValue]:
+    """The dynamic upper bounds of an `scf.forall`."""
+    lower, upper, *_ = op.properties["operandSegmentSizes"].get_values()
+    return op.operands[lower : lower + upper]
 
 
 @handles("memref.subview")
@@ -215,7 +229,7 @@ def _copy(p: Printer, op: Operation) -> None:
     if isinstance(kind.layout, NoneAttr) and isinstance(op.destination.type.layout, NoneAttr):
         p.line(
             f"memcpy({target.pointer}, {source.pointer}, "
-            f"(size_t)({_bytes(p, kind, source.sizes)}));"
+            f"(size_t)({buffer_bytes(p, kind, source.sizes)}));"
         )
         return
     counters = [p.fresh("i") for _ in source.sizes]

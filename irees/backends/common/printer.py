@@ -2,20 +2,21 @@
 The state of printing one C function: names, buffers, captures, and the table of op printers.
 
 The printers themselves are in `print_control.py`, `print_memory.py`, `print_vector.py` and
-`print_dispatch.py`; expressions of values in `emit_ops.py`.
+`print_dispatch.py`, and in each backend's `print_forall.py`; expressions of values in
+`emit_ops.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from irees.backends.c.emit_ops import Expressions
-from irees.backends.c.types import scalar
+from irees.backends.common.emit_ops import Expressions
+from irees.backends.common.types import scalar
 from irees.dialects.stream import CmdTraceOp
 from irees.errors import UnsupportedError
 
@@ -93,8 +94,14 @@ def plus(terms: Sequence[str]) -> str:
     return " + ".join(rest)
 
 
+Handler = Callable[["Printer", Operation], None]
+HANDLERS: dict[str, Handler] = {}
+
+
 class Printer:
     """Prints the ops of one C function; a nested workgroup function gets its own."""
+
+    handlers: Mapping[str, Handler] = HANDLERS
 
     def __init__(self, unit: Unit, expressions: Expressions, outer: Printer | None = None):
         self.unit = unit
@@ -174,6 +181,24 @@ class Printer:
         self.buffers[value] = result
         return result
 
+    def bind_buffer(self, value: SSAValue, pointer: str, sizes: list[str]) -> None:
+        """From here on the memref is a dense one at that pointer."""
+        self.buffers[value] = Buffer(pointer, sizes, self.contiguous_strides(sizes))
+
+    def delinearize(self, index: str, counts: Sequence[str]) -> list[str]:
+        """The places along dims of `counts` points of the point with that number."""
+        places: list[str] = []
+        for position in reversed(range(len(counts))):
+            place = self.fresh("i")
+            value = index if position == 0 else f"{index} % {counts[position]}"
+            self.line(f"const int64_t {place} = {value};")
+            if position:
+                following = self.fresh("i")
+                self.line(f"const int64_t {following} = {index} / {counts[position]};")
+                index = following
+            places.append(place)
+        return places[::-1]
+
     def define(self, value: SSAValue, expression: str) -> None:
         """const T vN = expression;"""
         name = self.fresh()
@@ -210,7 +235,7 @@ class Printer:
 
     def op(self, op: Operation) -> None:
         """One op."""
-        handler = HANDLERS.get(op.name)
+        handler = self.handlers.get(op.name)
         if handler is not None:
             handler(self, op)
             return
@@ -324,16 +349,12 @@ class Printer:
             self.line(f"if ({condition}) {{ status = {number}; goto done; }}")
 
 
-Handler = Callable[[Printer, Operation], None]
-HANDLERS: dict[str, Handler] = {}
-
-
-def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Registers the printer of ops by name."""
+def handles(*names: str, table: dict[str, Handler] = HANDLERS) -> Callable[[Handler], Handler]:
+    """Registers the printer of ops by name, for all backends or in a table of one."""
 
     def register(function: Handler) -> Handler:
         for name in names:
-            HANDLERS[name] = function
+            table[name] = function
         return function
 
     return register

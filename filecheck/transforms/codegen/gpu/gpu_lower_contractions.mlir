@@ -1,0 +1,94 @@
+// RUN: irees opt %s -p irees-gpu-lower-contractions | filecheck %s
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// Both operands go through shared memory, rows of which are 16 bytes longer than a tile; the sums
+// start at the fill, and nothing is masked where a block divides the output.
+// CHECK-LABEL: func.func @whole
+// CHECK:         memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:     linalg.generic
+// CHECK:         scf.forall (%{{.*}}) in (256) {
+// CHECK:           scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
+// CHECK:             memref.load %a
+// CHECK:             memref.load %b
+// CHECK:             gpu.barrier
+// CHECK:             scf.for
+// CHECK-COUNT-4:       arith.mulf {{.*}} : vector<4xf32>
+// CHECK:             gpu.barrier
+// CHECK-NOT:       scf.if
+// CHECK-COUNT-16:  memref.store %{{.*}}, %c
+// CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
+// CHECK-NEXT:    gpu.barrier
+// CHECK:       threads = 256
+func.func @whole(%a: memref<64x512xf32>, %b: memref<512x64xf32>, %c: memref<64x64xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+        outs(%c : memref<64x64xf32>) {
+    ^bb0(%o: f32):
+      %z = arith.constant 0.0 : f32
+      linalg.yield %z : f32
+    }
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : memref<64x512xf32>, memref<512x64xf32>) outs(%c : memref<64x64xf32>) {
+    ^bb0(%x: f32, %y: f32, %o: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Dynamic sizes: what is past the end is fetched as the last row or column, and not stored.
+// CHECK-LABEL: func.func @dynamic
+// CHECK:         scf.forall
+// CHECK:           arith.minsi
+// CHECK:           scf.if
+func.func @dynamic(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [8, 64, 1, 4, 32]}>}
+        ins(%a, %b : memref<?x?xf32>, memref<?x?xf32>) outs(%c : memref<?x?xf32>) {
+    ^bb0(%x: f32, %y: f32, %o: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// A product with a vector reads its matrix once: shared memory would not help.
+// CHECK-LABEL: func.func @no_vector
+// CHECK:         linalg.generic
+func.func @no_vector(%a: memref<64x512xf32>, %b: memref<512xf32>, %c: memref<64xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "reduction"]}
+        ins(%a, %b : memref<64x512xf32>, memref<512xf32>) outs(%c : memref<64xf32>) {
+    ^bb0(%x: f32, %y: f32, %o: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Sums of half floats, each rounded, have no vectors.
+// CHECK-LABEL: func.func @no_half
+// CHECK:         linalg.generic
+func.func @no_half(%a: memref<64x512xf16>, %b: memref<512x64xf16>, %c: memref<64x64xf16>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : memref<64x512xf16>, memref<512x64xf16>) outs(%c : memref<64x64xf16>) {
+    ^bb0(%x: f16, %y: f16, %o: f16):
+      %p = arith.mulf %x, %y : f16
+      %s = arith.addf %o, %p : f16
+      linalg.yield %s : f16
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

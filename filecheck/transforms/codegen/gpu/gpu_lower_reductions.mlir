@@ -1,0 +1,86 @@
+// RUN: irees opt %s -p irees-gpu-lower-reductions | filecheck %s
+// RUN: irees opt %s -p "irees-gpu-lower-reductions{reassociate=false}" | filecheck %s --check-prefix STRICT
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// A row for each warp: 16 bytes a lane, five shuffles, and the first lane stores.
+// CHECK-LABEL: func.func @warps
+// CHECK:         scf.forall (%[[T:.*]]) in (128) {
+// CHECK:           scf.for %[[P:.*]] = %{{.*}} to %{{.*}} step
+// CHECK:             scf.for {{.*}} -> (vector<4xf32>) {
+// CHECK:               vector.load %x[%[[P]], %{{.*}}]
+// CHECK:             vector.reduction <add>
+// CHECK-COUNT-5:     gpu.shuffle xor
+// CHECK:             scf.if
+// CHECK:               memref.store
+// CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
+// CHECK-NEXT:    gpu.barrier
+// STRICT-LABEL: func.func @warps
+// STRICT-NOT:     gpu.shuffle
+// STRICT:         linalg.generic
+func.func @warps(%x: memref<4x1024xf32>, %s: memref<4xf32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<4x1024xf32>) outs(%s : memref<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.addf %o, %a : f32
+      linalg.yield %n : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// One result for all: what each warp has meets in shared memory. Integers may be folded in any order,
+// and a row of unknown length is read one by one.
+// CHECK-LABEL: func.func @all
+// CHECK:         memref.alloc() : memref<1x4xi32, #gpu.address_space<workgroup>>
+// CHECK:         scf.forall
+// CHECK-COUNT-5:   gpu.shuffle xor
+// CHECK:         gpu.barrier
+// CHECK:         scf.forall
+// CHECK-COUNT-4:   arith.addi {{.*}} : i32
+// CHECK:         gpu.barrier
+// STRICT-LABEL: func.func @all
+// STRICT:         gpu.shuffle
+func.func @all(%x: memref<1x?xi32>, %s: memref<1xi32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<1x?xi32>) outs(%s : memref<1xi32>) {
+    ^bb0(%a: i32, %o: i32):
+      %n = arith.addi %o, %a : i32
+      linalg.yield %n : i32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// There is a result for each thread.
+// CHECK-LABEL: func.func @no_many_results
+// CHECK-NOT:     gpu.shuffle
+func.func @no_many_results(%x: memref<128x1024xf32>, %s: memref<128xf32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<128x1024xf32>) outs(%s : memref<128xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.addf %o, %a : f32
+      linalg.yield %n : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Nobody knows how to fold two partial results of this.
+// CHECK-LABEL: func.func @no_combiner
+// CHECK-NOT:     gpu.shuffle
+func.func @no_combiner(%x: memref<4x1024xf32>, %s: memref<4xf32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<4x1024xf32>) outs(%s : memref<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.divf %o, %a : f32
+      linalg.yield %n : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

@@ -1,0 +1,74 @@
+// RUN: irees opt %s -p irees-gpu-select-strategy | filecheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// 128 threads with four points each: eight rows of 64.
+// CHECK-LABEL: func.func @elementwise
+// CHECK:         workgroup = [8 : i64, 0 : i64]
+flow.executable @e {
+  builtin.module {
+    func.func @elementwise(%x: memref<?x64xf32>, %y: memref<?x64xf32>) {
+      linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%x : memref<?x64xf32>) outs(%y : memref<?x64xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.negf %a : f32
+        linalg.yield %n : f32
+      }
+      return
+    }
+  }
+}
+
+// The sum of a row and what is done with it share a workgroup.
+// CHECK-LABEL: func.func @rows
+// CHECK:         group = 0 : i64, workgroup = [1 : i64, 0 : i64]
+// CHECK:         group = 0 : i64, workgroup = [1 : i64, 0 : i64]
+flow.executable @f {
+  builtin.module {
+    func.func @rows(%x: memref<512x4096xf32>, %s: memref<512xf32>) {
+      linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x : memref<512x4096xf32>) outs(%s : memref<512xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.addf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%s : memref<512xf32>) outs(%x : memref<512x4096xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        linalg.yield %a : f32
+      }
+      return
+    }
+  }
+}
+
+// Blocks of 128 x 128 would make 256 workgroups, which is enough; of a smaller product they would
+// make one, so it is cut smaller.
+// CHECK-LABEL: func.func @contractions
+// CHECK:         group = 0 : i64, workgroup = [128 : i64, 128 : i64, 0 : i64], block = [128 : i64, 128 : i64, 8 : i64, 8 : i64, 8 : i64]
+// CHECK:         group = 1 : i64, workgroup = [8 : i64, 64 : i64, 0 : i64], block = [8 : i64, 64 : i64, 1 : i64, 4 : i64, 32 : i64]
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+flow.executable @g {
+  builtin.module {
+    func.func @contractions(%a: memref<2048x64xf32>, %b: memref<64x2048xf32>, %c: memref<2048x2048xf32>, %d: memref<128x64xf32>, %e: memref<64x128xf32>, %f: memref<128x128xf32>) {
+      linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<2048x64xf32>, memref<64x2048xf32>) outs(%c : memref<2048x2048xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%d, %e : memref<128x64xf32>, memref<64x128xf32>) outs(%f : memref<128x128xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

@@ -1,0 +1,270 @@
+/* Runs a kernel on the CPU, block by block.
+
+   The threads of a block are fibres of one OS thread: each runs until it waits at a barrier or for
+   its warp, and when all wait, the wait is over. Under a sanitizer they are threads of the system
+   instead, so that a missing barrier is a data race that is seen. A kernel that never waits needs
+   neither. Shared memory is allocated for each block to the byte and filled with NaN. */
+#include "irees.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define IREES_SYSTEM_THREADS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define IREES_SYSTEM_THREADS 1
+#endif
+#endif
+
+typedef void (*irees_kernel_fn)(const int64_t *arguments);
+
+#define MAX_THREADS 1024
+#define WARP 32
+#define STACK_BYTES ((size_t)256 << 10)
+
+struct irees_place {
+  uint32_t x;
+};
+struct irees_emulated_state {
+  irees_place thread, block, block_dim, grid_dim;
+  unsigned char *shared;
+};
+
+enum waits { READY, AT_BARRIER, IN_WARP, DONE };
+
+static __thread irees_emulated_state here;
+static uint64_t order_seed;
+
+extern "C" __attribute__((visibility("default"))) void irees_emulation_order(uint64_t seed) { order_seed = seed; }
+extern "C" irees_emulated_state *irees_emulated_here(void) { return &here; }
+
+/* Shuffled 0..count-1 when a seed is set, so that what depends on an order shows. */
+static void order_of(uint32_t *order, uint32_t count, uint64_t salt) {
+  uint64_t state = order_seed * 0x9e3779b97f4a7c15u + salt;
+  for (uint32_t i = 0; i < count; i++) order[i] = i;
+  for (uint32_t i = count; order_seed && i > 1; i--) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    uint32_t j = (uint32_t)((state >> 33) % i), t = order[i - 1];
+    order[i - 1] = order[j];
+    order[j] = t;
+  }
+}
+
+struct task {
+  const irees_launch *launch;
+  irees_kernel_fn kernel;
+  int32_t fault;
+};
+
+#ifndef IREES_SYSTEM_THREADS
+
+struct fibre {
+  jmp_buf state;
+  uint64_t given, taken;
+  uint32_t from;
+  int32_t line;
+  waits wait;
+};
+
+struct block_state {
+  fibre fibres[MAX_THREADS];
+  char *stacks;
+  jmp_buf scheduler;
+  const task *work;
+  uint32_t current, count;
+};
+static __thread block_state *running;
+
+static void yield_to_scheduler(waits why) {
+  fibre *me = &running->fibres[running->current];
+  me->wait = why;
+  if (!_setjmp(me->state)) _longjmp(running->scheduler, 1);
+}
+
+extern "C" void irees_emulated_barrier(int32_t line) {
+  running->fibres[running->current].line = line;
+  yield_to_scheduler(AT_BARRIER);
+}
+
+extern "C" uint64_t irees_emulated_exchange(uint64_t mine, uint32_t from) {
+  fibre *me = &running->fibres[running->current];
+  me->given = mine;
+  me->from = running->current / WARP * WARP + from;
+  yield_to_scheduler(IN_WARP);
+  return me->taken;
+}
+
+static void fibre_main(void) {
+  running->work->kernel(running->work->launch->arguments);
+  running->fibres[running->current].wait = DONE;
+  _longjmp(running->scheduler, 1);
+}
+
+static void start(uint32_t thread) {
+  static __thread ucontext_t fresh, back;
+  getcontext(&fresh);
+  fresh.uc_stack.ss_sp = running->stacks + thread * STACK_BYTES;
+  fresh.uc_stack.ss_size = STACK_BYTES;
+  fresh.uc_link = NULL;
+  makecontext(&fresh, fibre_main, 0);
+  swapcontext(&back, &fresh);
+}
+
+static void run_thread(uint32_t thread, int fresh) {
+  running->current = thread;
+  here.thread.x = thread;
+  if (_setjmp(running->scheduler)) return;
+  if (fresh) start(thread);
+  else _longjmp(running->fibres[thread].state, 1);
+}
+
+/* Lets those go on whose wait is over. False when nobody ever can. */
+static int release(void) {
+  uint32_t count = running->count, released = 0, done = 0;
+  for (uint32_t first = 0; first < count; first += WARP) {
+    uint32_t end = first + WARP < count ? first + WARP : count, in_warp = 0;
+    for (uint32_t t = first; t < end; t++) in_warp += running->fibres[t].wait == IN_WARP;
+    /* Here and not by the taker, which runs when the giver may have given again. */
+    for (uint32_t t = first; in_warp == end - first && t < end; t++, released++) {
+      running->fibres[t].taken = running->fibres[running->fibres[t].from].given;
+      running->fibres[t].wait = READY;
+    }
+    for (uint32_t t = first; t < end; t++) done += running->fibres[t].wait == DONE;
+  }
+  if (released || done == count) return 1;
+  for (uint32_t t = 0; t < count; t++)
+    if (running->fibres[t].wait != AT_BARRIER || running->fibres[t].line != running->fibres[0].line) return 0;
+  for (uint32_t t = 0; t < count; t++) running->fibres[t].wait = READY;
+  return 1;
+}
+
+static int run_waiting_block(const task *work) {
+  static __thread block_state *mine;
+  uint32_t order[MAX_THREADS];
+  if (!mine) {
+    void *stacks = mmap(NULL, MAX_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    mine = (block_state *)calloc(1, sizeof *mine);
+    if (!mine || stacks == MAP_FAILED) return 0;
+    mine->stacks = (char *)stacks;
+  }
+  running = mine;
+  mine->work = work;
+  mine->count = (uint32_t)work->launch->threads;
+  order_of(order, mine->count, here.block.x);
+  for (uint32_t t = 0; t < mine->count; t++) mine->fibres[t].wait = READY;
+  for (int fresh = 1;; fresh = 0) {
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < mine->count; i++) {
+      if (mine->fibres[order[i]].wait == READY) run_thread(order[i], fresh);
+      done += mine->fibres[order[i]].wait == DONE;
+    }
+    if (done == mine->count) return 1;
+    if (!release()) return 0;
+  }
+}
+
+#else
+
+static struct {
+  pthread_barrier_t block, warps[MAX_THREADS / WARP];
+  uint64_t given[MAX_THREADS];
+} meeting;
+
+struct system_thread {
+  const task *work;
+  irees_emulated_state place;
+};
+
+extern "C" void irees_emulated_barrier(int32_t line) {
+  (void)line;
+  pthread_barrier_wait(&meeting.block);
+}
+
+extern "C" uint64_t irees_emulated_exchange(uint64_t mine, uint32_t from) {
+  uint32_t me = here.thread.x, warp = me / WARP;
+  meeting.given[me] = mine;
+  pthread_barrier_wait(&meeting.warps[warp]);
+  uint64_t theirs = meeting.given[warp * WARP + from];
+  pthread_barrier_wait(&meeting.warps[warp]);
+  return theirs;
+}
+
+static void *system_thread_main(void *argument) {
+  system_thread *me = (system_thread *)argument;
+  here = me->place;
+  me->work->kernel(me->work->launch->arguments);
+  return NULL;
+}
+
+static int run_waiting_block(const task *work) {
+  static system_thread threads[MAX_THREADS];
+  static pthread_t handles[MAX_THREADS];
+  uint32_t count = (uint32_t)work->launch->threads;
+  pthread_barrier_init(&meeting.block, NULL, count);
+  for (uint32_t w = 0; w * WARP < count; w++)
+    pthread_barrier_init(&meeting.warps[w], NULL, count - w * WARP < WARP ? count - w * WARP : WARP);
+  for (uint32_t t = 0; t < count; t++) {
+    threads[t].work = work;
+    threads[t].place = here;
+    threads[t].place.thread.x = t;
+    if (pthread_create(&handles[t], NULL, system_thread_main, &threads[t])) abort();
+  }
+  for (uint32_t t = 0; t < count; t++) pthread_join(handles[t], NULL);
+  pthread_barrier_destroy(&meeting.block);
+  for (uint32_t w = 0; w * WARP < count; w++) pthread_barrier_destroy(&meeting.warps[w]);
+  return 1;
+}
+
+#endif
+
+static int run_block(const task *work, int64_t block) {
+  const irees_launch *launch = work->launch;
+  void *shared = NULL;
+  if (launch->shared_bytes) {
+    if (posix_memalign(&shared, 128, (size_t)launch->shared_bytes)) return 0;
+    memset(shared, 0xff, (size_t)launch->shared_bytes);
+  }
+  here.block.x = (uint32_t)block;
+  here.block_dim.x = (uint32_t)launch->threads;
+  here.grid_dim.x = (uint32_t)launch->blocks;
+  here.shared = (unsigned char *)shared;
+  int fine = 1;
+  if (launch->waits) {
+    fine = run_waiting_block(work);
+  } else {
+    uint32_t order[MAX_THREADS];
+    order_of(order, (uint32_t)launch->threads, (uint64_t)block);
+    for (int32_t t = 0; t < launch->threads; t++) {
+      here.thread.x = order[t];
+      work->kernel(launch->arguments);
+    }
+  }
+  free(shared);
+  return fine;
+}
+
+static void run_part(const irees_dispatch *dispatch, int64_t block, void *scratch) {
+  (void)scratch;
+  task *work = (task *)dispatch->buffers[0];
+  if (!run_block(work, block)) __atomic_store_n(&work->fault, 1, __ATOMIC_RELAXED);
+}
+
+extern "C" int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel) {
+  task work = {launch, kernel, 0};
+  void *buffers[] = {&work};
+  int32_t trap = 0;
+  irees_dispatch dispatch = {buffers, NULL, &trap};
+#ifdef IREES_SYSTEM_THREADS
+  for (int64_t block = 0; block < launch->blocks; block++) run_part(&dispatch, block, NULL);
+#else
+  rt->parallel(rt->pool, run_part, &dispatch, launch->blocks, 0);
+#endif
+  (void)rt;
+  return work.fault ? IREES_DEVICE_FAULT : 0;
+}

@@ -1,0 +1,234 @@
+/* What CUDA C++ spells differently from C: vectors, half floats and complex numbers are structs
+   here, with the operators that the printed expressions use. The same text compiles with NVRTC, and
+   with a C++17 compiler under IREES_EMULATED, where emulation.h in front of it says what a device
+   is. */
+#ifndef IREES_EMULATED
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295U
+#define UINT64_MAX 18446744073709551615ULL
+#define INT64_C(x) x##LL
+#define UINT16_C(x) x
+#define UINT32_C(x) x##U
+#define UINT64_C(x) x##ULL
+#define NULL 0
+
+#define IREES_INLINE static __device__ __forceinline__
+#define IREES_METHOD __device__ __forceinline__
+#define IREES_UNROLL _Pragma("unroll")
+/* Shared memory of a block: what is known to be little is static, so that ptxas reports it. */
+#define IREES_SHARED_STATIC(name, bytes) __shared__ __align__(128) unsigned char name[bytes]
+#define IREES_SHARED_DYNAMIC(name) extern __shared__ __align__(128) unsigned char name[]
+#define IREES_POPCOUNT(x) __popcll((long long)(x))
+#define IREES_LEADING_ZEROS(x) __clzll((long long)(x))
+#define IREES_TRAILING_ZEROS(x) (__ffsll((long long)(x)) - 1)
+
+template <typename V> IREES_INLINE V irees_read(const void *p) { return *(const V *)p; }
+template <typename V> IREES_INLINE void irees_write(void *p, V v) { *(V *)p = v; }
+
+template <typename T> IREES_INLINE T irees_shuffle_xor(T x, int mask) {
+  T r;
+  if constexpr (sizeof(T) == 8) {
+    unsigned long long u;
+    memcpy(&u, &x, 8);
+    u = __shfl_xor_sync(0xffffffffu, u, mask);
+    memcpy(&r, &u, 8);
+  } else {
+    unsigned u = 0;
+    memcpy(&u, &x, sizeof x);
+    u = __shfl_xor_sync(0xffffffffu, u, mask);
+    memcpy(&r, &u, sizeof r);
+  }
+  return r;
+}
+
+IREES_INLINE uint16_t irees_half_bits(float x) {
+  uint16_t u;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(u) : "f"(x));
+  return u;
+}
+IREES_INLINE uint16_t irees_half_bits(double x) {
+  uint16_t u;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(u) : "d"(x));
+  return u;
+}
+IREES_INLINE float irees_half_value(uint16_t u) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(u));
+  return x;
+}
+#endif
+
+template <typename T, typename S> IREES_INLINE T irees_bitcast(S x) {
+  static_assert(sizeof(T) == sizeof(S), "a bit cast keeps the size");
+  T r;
+  memcpy(&r, &x, sizeof r);
+  return r;
+}
+#define IREES_BITCAST(T, S, x) irees_bitcast<T>((S)(x))
+
+/* --- half floats: 16 bits, computed with in f32 ------------------------------------- */
+
+struct irees_f16 {
+  uint16_t bits;
+  irees_f16() = default;
+  IREES_METHOD explicit irees_f16(double x) : bits(irees_half_bits(x)) {}
+  template <typename T> IREES_METHOD explicit irees_f16(T x) : bits(irees_half_bits((float)x)) {}
+  IREES_METHOD operator float() const { return irees_half_value(bits); }
+};
+
+/* --- complex numbers ------------------------------------------------------------------ */
+
+template <typename T> struct irees_complex {
+  T re, im;
+};
+typedef irees_complex<float> irees_c64;
+typedef irees_complex<double> irees_c128;
+#define IREES_REAL(z) ((z).re)
+#define IREES_IMAGINARY(z) ((z).im)
+IREES_INLINE irees_c64 irees_complex_c64(float re, float im) { return irees_c64{re, im}; }
+IREES_INLINE irees_c128 irees_complex_c128(double re, double im) { return irees_c128{re, im}; }
+
+template <typename T> IREES_INLINE irees_complex<T> operator+(irees_complex<T> a, irees_complex<T> b) { return {a.re + b.re, a.im + b.im}; }
+template <typename T> IREES_INLINE irees_complex<T> operator-(irees_complex<T> a, irees_complex<T> b) { return {a.re - b.re, a.im - b.im}; }
+template <typename T> IREES_INLINE irees_complex<T> operator-(irees_complex<T> a) { return {-a.re, -a.im}; }
+template <typename T> IREES_INLINE irees_complex<T> operator*(irees_complex<T> a, irees_complex<T> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+/* Smith's algorithm: scaled by the larger part of the divisor, so that squares do not overflow. */
+template <typename T> IREES_INLINE irees_complex<T> operator/(irees_complex<T> a, irees_complex<T> b) {
+  if (fabs(b.re) >= fabs(b.im)) {
+    T ratio = b.im / b.re, scale = b.re + b.im * ratio;
+    return {(a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale};
+  }
+  T ratio = b.re / b.im, scale = b.re * ratio + b.im;
+  return {(a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale};
+}
+template <typename T> IREES_INLINE bool operator==(irees_complex<T> a, irees_complex<T> b) { return a.re == b.re && a.im == b.im; }
+template <typename T> IREES_INLINE bool operator!=(irees_complex<T> a, irees_complex<T> b) { return !(a == b); }
+template <typename T> IREES_INLINE T irees_cabs(irees_complex<T> z) { return (T)hypot(z.re, z.im); }
+template <typename T> IREES_INLINE T irees_carg(irees_complex<T> z) { return (T)atan2(z.im, z.re); }
+template <typename T> IREES_INLINE irees_complex<T> irees_conj(irees_complex<T> z) { return {z.re, -z.im}; }
+template <typename T> IREES_INLINE irees_complex<T> irees_cexp(irees_complex<T> z) {
+  T r = (T)exp(z.re);
+  return z.im == 0 ? irees_complex<T>{r, z.im} : irees_complex<T>{r * (T)cos(z.im), r * (T)sin(z.im)};
+}
+template <typename T> IREES_INLINE irees_complex<T> irees_clog(irees_complex<T> z) { return {(T)log(irees_cabs(z)), irees_carg(z)}; }
+template <typename T> IREES_INLINE irees_complex<T> irees_csqrt(irees_complex<T> z) {
+  if (z.re == 0 && z.im == 0) return {0, z.im};
+  T t = (T)sqrt((fabs(z.re) + irees_cabs(z)) / 2);
+  return z.re >= 0 ? irees_complex<T>{t, z.im / (2 * t)} : irees_complex<T>{(T)fabs(z.im) / (2 * t), (T)copysign(t, z.im)};
+}
+template <typename T> IREES_INLINE irees_complex<T> irees_csin(irees_complex<T> z) { return {(T)(sin(z.re) * cosh(z.im)), (T)(cos(z.re) * sinh(z.im))}; }
+template <typename T> IREES_INLINE irees_complex<T> irees_ccos(irees_complex<T> z) { return {(T)(cos(z.re) * cosh(z.im)), (T)(-sin(z.re) * sinh(z.im))}; }
+template <typename T> IREES_INLINE irees_complex<T> irees_ctanh(irees_complex<T> z) {
+  T t = (T)tanh(z.re), u = (T)tan(z.im);
+  return irees_complex<T>{t, u} / irees_complex<T>{1, t * u};
+}
+template <typename T> IREES_INLINE irees_complex<T> irees_cpow(irees_complex<T> a, irees_complex<T> b) {
+  if (a.re == 0 && a.im == 0) return b.re == 0 && b.im == 0 ? irees_complex<T>{1, 0} : irees_complex<T>{0, 0};
+  return irees_cexp(b * irees_clog(a));
+}
+#define irees_cabs_c64 irees_cabs
+#define irees_cabs_c128 irees_cabs
+#define irees_carg_c64 irees_carg
+#define irees_carg_c128 irees_carg
+#define irees_conj_c64 irees_conj
+#define irees_conj_c128 irees_conj
+#define irees_cexp_c64 irees_cexp
+#define irees_cexp_c128 irees_cexp
+#define irees_clog_c64 irees_clog
+#define irees_clog_c128 irees_clog
+#define irees_csqrt_c64 irees_csqrt
+#define irees_csqrt_c128 irees_csqrt
+#define irees_csin_c64 irees_csin
+#define irees_csin_c128 irees_csin
+#define irees_ccos_c64 irees_ccos
+#define irees_ccos_c128 irees_ccos
+#define irees_ctanh_c64 irees_ctanh
+#define irees_ctanh_c128 irees_ctanh
+#define irees_cpow_c64 irees_cpow
+#define irees_cpow_c128 irees_cpow
+
+/* --- vectors: as GNU's, a comparison gives lanes of 0 and -1 ------------------------------ */
+
+template <int B> struct irees_lane;
+template <> struct irees_lane<1> { typedef int8_t type; };
+template <> struct irees_lane<2> { typedef int16_t type; };
+template <> struct irees_lane<4> { typedef int32_t type; };
+template <> struct irees_lane<8> { typedef int64_t type; };
+
+template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) irees_vector {
+  typedef T element;
+  T v[N];
+  irees_vector() = default;
+  template <typename... U> static IREES_METHOD irees_vector of(U... x) { irees_vector r; T t[] = {(T)x...}; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = t[i]; return r; }
+  template <typename U, int M> IREES_METHOD explicit irees_vector(irees_vector<U, M> x) {
+    static_assert(sizeof(U) * M == sizeof(T) * N, "a cast of vectors keeps the bits");
+    memcpy(v, x.v, sizeof v);
+  }
+  IREES_METHOD T &operator[](int64_t i) { return v[i]; }
+  IREES_METHOD T operator[](int64_t i) const { return v[i]; }
+};
+
+#define IREES_EACH(x) IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = x; return r;
+#define IREES_BINARY(op) \
+  template <typename T, int N> IREES_INLINE irees_vector<T, N> operator op(irees_vector<T, N> a, irees_vector<T, N> b) { irees_vector<T, N> r; IREES_EACH((T)(a.v[i] op b.v[i])) } \
+  template <typename T, int N> IREES_INLINE irees_vector<T, N> operator op(irees_vector<T, N> a, int b) { irees_vector<T, N> r; IREES_EACH((T)(a.v[i] op (T)b)) }
+IREES_BINARY(+) IREES_BINARY(-) IREES_BINARY(*) IREES_BINARY(/) IREES_BINARY(&) IREES_BINARY(|) IREES_BINARY(^) IREES_BINARY(<<)
+#define IREES_COMPARISON(op) \
+  template <typename T, int N> IREES_INLINE irees_vector<typename irees_lane<sizeof(T)>::type, N> operator op(irees_vector<T, N> a, irees_vector<T, N> b) { irees_vector<typename irees_lane<sizeof(T)>::type, N> r; IREES_EACH(a.v[i] op b.v[i] ? -1 : 0) } \
+  template <typename T, int N> IREES_INLINE irees_vector<typename irees_lane<sizeof(T)>::type, N> operator op(irees_vector<T, N> a, int b) { irees_vector<typename irees_lane<sizeof(T)>::type, N> r; IREES_EACH(a.v[i] op (T)b ? -1 : 0) }
+IREES_COMPARISON(==) IREES_COMPARISON(!=) IREES_COMPARISON(<) IREES_COMPARISON(<=) IREES_COMPARISON(>) IREES_COMPARISON(>=)
+template <typename T, int N> IREES_INLINE irees_vector<T, N> operator-(irees_vector<T, N> a) { irees_vector<T, N> r; IREES_EACH((T)(-a.v[i])) }
+template <typename T, int N> IREES_INLINE irees_vector<T, N> operator~(irees_vector<T, N> a) { irees_vector<T, N> r; IREES_EACH((T)(~a.v[i])) }
+template <typename R, typename T, int N> IREES_INLINE irees_vector<R, N> irees_convert(irees_vector<T, N> a) { irees_vector<R, N> r; IREES_EACH((R)a.v[i]) }
+template <typename F, typename T, int N> IREES_INLINE irees_vector<T, N> irees_map(F f, irees_vector<T, N> a) { irees_vector<T, N> r; IREES_EACH((T)f(a.v[i])) }
+template <typename F, typename T, int N> IREES_INLINE irees_vector<T, N> irees_map(F f, irees_vector<T, N> a, irees_vector<T, N> b) { irees_vector<T, N> r; IREES_EACH((T)f(a.v[i], b.v[i])) }
+template <typename T, typename F, typename S, int N> IREES_INLINE T irees_tree(F f, irees_vector<S, N> a) {
+  T t[N];
+  IREES_UNROLL for (int i = 0; i < N; i++) t[i] = (T)a.v[i];
+  IREES_UNROLL for (int w = N / 2; w > 0; w /= 2) IREES_UNROLL for (int i = 0; i < w; i++) t[i] = f(t[i], t[i + w]);
+  return t[0];
+}
+template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shuffled(irees_vector<T, N> a, irees_vector<T, N> b) {
+  return irees_vector<T, N>::of((I < N ? a.v[I % N] : b.v[I % N])...);
+}
+
+#define IREES_VECTOR(V, T, N)                                                                  \
+  typedef irees_vector<T, N> V;                                                                \
+  IREES_INLINE V V##_load(const void *p) { return irees_read<V>(p); }                          \
+  IREES_INLINE void V##_store(void *p, V v) { irees_write(p, v); }                             \
+  IREES_INLINE V V##_splat(T x) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = x; return r; } \
+  IREES_INLINE V V##_step(void) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = (T)i; return r; }
+#define IREES_VECTOR_HALF IREES_VECTOR
+#define IREES_VECTOR_BOTH(V, N, NAME, F) \
+  IREES_INLINE V V##_##NAME(V a, V b) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = F(a.v[i], b.v[i]); return r; }
+#define IREES_VECTOR_ORDER(V, T, N, KIND)                                                      \
+  IREES_VECTOR(V, T, N) IREES_VECTOR_BOTH(V, N, max, IREES_OP_max) IREES_VECTOR_BOTH(V, N, min, IREES_OP_min) \
+  IREES_VECTOR_BOTH(V, N, maximum, irees_maximum_##KIND) IREES_VECTOR_BOTH(V, N, minimum, irees_minimum_##KIND)
+#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR_ORDER(V, T, N, f64)
+#define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR_ORDER(V, T, N, f32) IREES_VECTOR_BOTH(V, N, ldexp, irees_ldexp)
+#define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (M)(m)) | ((M)(b) & ~(M)(m))))
+#define IREES_MAP1(V, N, f, a) irees_map([](auto x_) { return f(x_); }, a)
+#define IREES_MAP2(V, N, f, a, b) irees_map([](auto x_, auto y_) { return f(x_, y_); }, a, b)
+#define IREES_TREE(T, N, f, a) irees_tree<T>([](T x_, T y_) -> T { return f(x_, y_); }, a)
+#define IREES_CONVERT(V, x) irees_convert<V::element>(x)
+#define IREES_SHUFFLE(M, a, b, ...) irees_shuffled<__VA_ARGS__>(a, b)
+#define IREES_LITERAL(V, ...) (V::of(__VA_ARGS__))

@@ -1,0 +1,15 @@
+/* How the host program reaches a device: by the services of the runtime, or, emulated, directly. */
+#ifdef IREES_EMULATED
+typedef void (*irees_kernel_fn)(const int64_t *arguments);
+extern const irees_kernel_fn irees_kernels[];
+int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel);
+#define IREES_LAUNCH(l) irees_emulated_launch(rt, l, irees_kernels[(l)->kernel])
+#define IREES_DEVICE_READ(host, device, bytes) (memcpy(host, device, (size_t)(bytes)), 0)
+#define IREES_DEVICE_WRITE(device, host, bytes) (memcpy(device, host, (size_t)(bytes)), 0)
+#define IREES_DEVICE_COPY(device, source, bytes) (memcpy(device, source, (size_t)(bytes)), 0)
+#else
+#define IREES_LAUNCH(l) rt->launch(rt->pool, l)
+#define IREES_DEVICE_READ(host, device, bytes) rt->read(rt->pool, host, device, bytes)
+#define IREES_DEVICE_WRITE(device, host, bytes) rt->write(rt->pool, device, host, bytes)
+#define IREES_DEVICE_COPY(device, source, bytes) rt->copy(rt->pool, device, source, bytes)
+#endif

@@ -1,0 +1,292 @@
+"""
+CUDA C++ of parallel loops: a loop over workgroups is a kernel and its launch, a loop over the
+threads of one is a strided loop, and a barrier is a barrier.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from functools import reduce
+from math import prod
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
+from xdsl.ir import Operation
+
+from irees.backends.common.print_dispatch import BY_BITS, pack_scalar, unpack_scalar
+from irees.backends.common.print_memory import (
+    buffer_bytes,
+    mixed,
+    scratch_buffer,
+    upper_operands,
+)
+from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, plus, times
+from irees.backends.common.types import scalar, size_of
+from irees.backends.cuda.expressions import CudaExpressions
+from irees.backends.cuda.unit import CudaUnit, Kernel
+from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
+from irees.errors import UnsupportedError
+
+STATIC_SHARED_BYTES = 48 << 10
+"""More shared memory than this has to be asked for when a kernel is launched."""
+
+SCRATCH_BLOCKS = 256
+"""Workgroups that run at a time where each has scratch memory of its own."""
+
+DEFAULT_THREADS = 128
+
+HOST: dict[str, Handler] = {}
+KERNEL: dict[str, Handler] = {}
+
+
+class HostPrinter(Printer):
+    """Prints the host program: buffers are on the device, so elements are read through services."""
+
+    handlers = ChainMap(HOST, HANDLERS)
+
+
+class KernelPrinter(Printer):
+    """Prints one kernel."""
+
+    handlers = ChainMap(KERNEL, HANDLERS)
+
+    def __init__(self, unit: CudaUnit, outer: Printer, threads: int):
+        super().__init__(unit, CudaExpressions(), outer)
+        self.threads = threads
+        self.shared_bytes = 0
+        self.waits = False
+        self.traps = False
+
+    def share(self, size: int) -> int:
+        """The offset of that many bytes of shared memory."""
+        offset = (self.shared_bytes + 15) // 16 * 16
+        self.shared_bytes = offset + size
+        return offset
+
+    def fail(self, condition: str, number: int | str) -> None:
+        self.traps = True
+        self.line(f"if ({condition}) *trap = {number};")
+
+
+def threads_of(op: Operation) -> int:
+    """Threads of each workgroup of a loop."""
+    found = op.attributes.get("threads")
+    return found.value.data if isinstance(found, IntegerAttr) else DEFAULT_THREADS
+
+
+@handles("scf.forall", table=HOST)
+def _workgroups(p: Printer, op: Operation) -> None:
+    """A loop over workgroups: its body becomes a kernel, which is launched here."""
+    unit = p.unit
+    assert isinstance(unit, CudaUnit)
+    uppers = mixed(p, op.properties["staticUpperBound"].get_values(), upper_operands(op))
+    inner = KernelPrinter(unit, p, threads_of(op))
+    inner.counter = p.counter
+    counts = [inner.capture_scalar(u, None) for u in uppers]
+    body = op.regions[0].block
+    inner.names.update(zip(body.args, inner.delinearize("workgroup", counts), strict=True))
+    inner.block(body)
+    p.counter = inner.counter
+    p.line("{")
+    p.depth += 1
+    blocks = p.hold(reduce(times, uppers, "1"))
+    if inner.scratch:
+        blocks = p.hold(f"{blocks} < {SCRATCH_BLOCKS} ? {blocks} : {SCRATCH_BLOCKS}")
+    temporaries = _print_scratch(p, inner, blocks)
+    pointers, scalars = inner.captured_pointers, inner.captured_scalars
+    parameters = [*(f"{t} *" for _, t, _ in pointers), *("int64_t" for _ in scalars)]
+    arguments = [f"(int64_t)(intptr_t){o}" for o, _, _ in pointers]
+    arguments += [pack_scalar(t, o) for o, t, _ in scalars]
+    if inner.traps:
+        temporaries.append("trap_")
+        parameters.append("int32_t *")
+        arguments.append("(int64_t)(intptr_t)trap_")
+        p.line("int32_t zero_ = 0, *const trap_ = rt->alloc(4);")
+        p.line("if (!trap_) status = IREES_OUT_OF_MEMORY;")
+        p.line("if (!status) status = IREES_DEVICE_WRITE(trap_, &zero_, 4);")
+    name = f"{p.prefix}_w{sum(k.name.startswith(f'{p.prefix}_w') for k in unit.launches)}"
+    text = _kernel_text(name, inner, reduce(times, counts, "1"), loops=bool(inner.scratch))
+    vectors = tuple(inner.expressions.vectors)
+    kernel = Kernel(
+        name, text, inner.threads, inner.shared_bytes, inner.waits, vectors, tuple(parameters)
+    )
+    p.line(f"const int64_t arguments_[] = {{{', '.join(arguments) or '0'}}};")
+    p.line(
+        f"const irees_launch launch_ = {{{len(unit.launches)}, {kernel.threads}, "
+        f"{int(kernel.waits)}, {len(arguments)}, {blocks}, {kernel.shared_bytes}, arguments_}};"
+    )
+    unit.launches.append(kernel)
+    p.line(f"if (!status && {blocks} > 0) status = IREES_LAUNCH(&launch_);")
+    if inner.traps:
+        p.line("if (!status) status = IREES_DEVICE_READ(trap, trap_, 4);")
+        p.line("if (!status) status = *trap;")
+    for temporary in temporaries:
+        p.line(f"rt->free({temporary});")
+    p.line("if (status) goto done;")
+    p.close()
+
+
+def _print_scratch(p: Printer, inner: KernelPrinter, blocks: str) -> list[str]:
+    """One piece of device memory, with a part for each workgroup that runs at a time."""
+    if not inner.scratch:
+        return []
+    offset = "0"
+    for name, size in inner.scratch:
+        inner.captured_scalars.append((offset, "int64_t", name))
+        offset = p.hold(plus([offset, f"(({size}) + 127) / 128 * 128"]))
+    inner.captured_scalars.append((offset, "int64_t", "scratch_bytes"))
+    p.line(f"char *const scratch_ = rt->alloc(irees_bytes({offset}, {blocks}));")
+    p.line("if (!scratch_) status = IREES_OUT_OF_MEMORY;")
+    inner.captured_pointers.append(("scratch_", "char", "all_scratch"))
+    return ["scratch_"]
+
+
+def _kernel_text(name: str, inner: KernelPrinter, count: str, *, loops: bool) -> str:
+    parameters = [f"{t} *{name}" for _, t, name in inner.captured_pointers]
+    prologue: list[str] = []
+    for _, c_type, scalar_name in inner.captured_scalars:
+        if c_type == "int64_t":
+            parameters.append(f"const int64_t {scalar_name}")
+            continue
+        if c_type not in BY_BITS and not c_type.startswith(("int", "uint")):
+            raise UnsupportedError(f"a kernel takes no scalar of type {c_type} from its host")
+        parameters.append(f"const int64_t {scalar_name}_")
+        prologue.append("  " + unpack_scalar(c_type, scalar_name, f"{scalar_name}_"))
+    if inner.traps:
+        parameters.append("int32_t *trap")
+    if inner.shared_bytes > STATIC_SHARED_BYTES:
+        prologue.append("  IREES_SHARED_DYNAMIC(shared);")
+    elif inner.shared_bytes:
+        prologue.append(f"  IREES_SHARED_STATIC(shared, {inner.shared_bytes});")
+    if loops:
+        prologue.append("  char *const scratch = all_scratch + blockIdx.x * scratch_bytes;")
+        head = f"for (int64_t workgroup = blockIdx.x; workgroup < {count}; workgroup += gridDim.x)"
+    else:
+        head = "const int64_t workgroup = blockIdx.x; (void)workgroup;"
+    tail = ["    __syncthreads();"] if loops and inner.waits else []
+    return "\n".join(
+        (
+            f'extern "C" __global__ void __launch_bounds__({inner.threads})',
+            f"{name}({', '.join(parameters)}) {{",
+            *prologue,
+            f"  {head}{' {' if loops else ''}",
+            *inner.lines,
+            *tail,
+            *(["  }"] if loops else []),
+            "}\n",
+        )
+    )
+
+
+@handles("scf.forall", table=KERNEL)
+def _threads(p: Printer, op: Operation) -> None:
+    """A loop over points: every thread takes each one that is a block of threads further on."""
+    assert isinstance(p, KernelPrinter)
+    (upper,) = mixed(p, op.properties["staticUpperBound"].get_values(), upper_operands(op))
+    body = op.regions[0].block
+    index = p.fresh("t")
+    p.names[body.args[0]] = index
+    if upper == str(p.threads):
+        p.open("")
+        p.line(f"const int64_t {index} = threadIdx.x; (void){index};")
+    elif upper.isdigit() and int(upper) < p.threads:
+        p.open(f"if (threadIdx.x < {upper})")
+        p.line(f"const int64_t {index} = threadIdx.x; (void){index};")
+    else:
+        p.open(f"for (int64_t {index} = threadIdx.x; {index} < {upper}; {index} += {p.threads})")
+    p.block(body)
+    p.close()
+    p.scopes.pop()
+
+
+@handles("gpu.barrier", table=KERNEL)
+def _barrier(p: Printer, op: Operation) -> None:
+    assert isinstance(p, KernelPrinter)
+    p.waits = True
+    p.line("__syncthreads();")
+
+
+@handles("gpu.shuffle", table=KERNEL)
+def _shuffle(p: Printer, op: Operation) -> None:
+    """Only `xor` over whole warps is printed."""
+    assert isinstance(p, KernelPrinter)
+    assert isinstance(op, ShuffleOp)
+    if op.mode.data is not ShuffleMode.XOR or p.name(op.width) != "32":
+        raise UnsupportedError("a shuffle must be an xor of 32 lanes", op=op.name)
+    p.waits = True
+    p.define(op.shuffle_result, f"irees_shuffle_xor({p.name(op.value)}, {p.name(op.offset)})")
+    p.names[op.valid] = "1"
+
+
+@handles("memref.alloc", table=KERNEL)
+def _alloc(p: Printer, op: Operation) -> None:
+    """Shared memory of the workgroup, or scratch memory of its own."""
+    assert isinstance(p, KernelPrinter)
+    assert isinstance(op, memref.AllocOp)
+    kind = op.memref.type
+    assert isinstance(kind, MemRefType)
+    if address_space(kind) != "workgroup":
+        scratch_buffer(p, op)
+        return
+    sizes = [str(s) for s in kind.get_shape()]
+    offset = p.share(prod(kind.get_shape()) * size_of(kind.element_type))
+    pointer = p.fresh("p")
+    element_type = scalar(kind.element_type)
+    p.line(f"{element_type} *const {pointer} = ({element_type} *)(shared + {offset});")
+    p.bind_buffer(op.memref, pointer, sizes)
+
+
+@handles("memref.alloca", table=KERNEL)
+def _alloca(p: Printer, op: Operation) -> None:
+    """Registers of one thread, or its local memory."""
+    assert isinstance(op, memref.AllocaOp)
+    kind = op.memref.type
+    assert isinstance(kind, MemRefType)
+    pointer = p.fresh("p")
+    p.line(f"{scalar(kind.element_type)} {pointer}[{max(1, prod(kind.get_shape()))}];")
+    p.bind_buffer(op.memref, pointer, [str(s) for s in kind.get_shape()])
+
+
+def address_space(kind: MemRefType) -> str | None:
+    """`workgroup`, `private` or None."""
+    space = getattr(kind.memory_space, "data", None)
+    return getattr(space, "value", None)
+
+
+@handles("memref.load", table=HOST)
+def _load(p: Printer, op: Operation) -> None:
+    """The host reads one element of a buffer of the device."""
+    assert isinstance(op, memref.LoadOp)
+    place = p.address(p.buffer(op.memref), [p.name(i) for i in op.indices])
+    name, c_type = p.fresh(), scalar(op.res.type)
+    p.line(f"{c_type} {name};")
+    p.line(f"status = IREES_DEVICE_READ(&{name}, {place}, sizeof {name});")
+    p.line("if (status) goto done;")
+    p.names[op.res] = name
+
+
+@handles("memref.store", table=HOST)
+def _store(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.StoreOp)
+    place = p.address(p.buffer(op.memref), [p.name(i) for i in op.indices])
+    c_type = scalar(op.value.type)
+    p.line("{")
+    p.line(f"  const {c_type} value_ = {p.name(op.value)};")
+    p.line(f"  status = IREES_DEVICE_WRITE({place}, &value_, sizeof value_);")
+    p.line("  if (status) goto done;")
+    p.line("}")
+
+
+@handles("memref.copy", table=HOST)
+def _copy(p: Printer, op: Operation) -> None:
+    assert isinstance(op, memref.CopyOp)
+    source, target = p.buffer(op.source), p.buffer(op.destination)
+    kind = op.source.type
+    assert isinstance(kind, MemRefType)
+    if not isinstance(kind.layout, NoneAttr) or not isinstance(
+        op.destination.type.layout, NoneAttr
+    ):
+        raise UnsupportedError("the host copies only whole buffers", op=op.name)
+    size = buffer_bytes(p, kind, source.sizes)
+    p.line(f"status = IREES_DEVICE_COPY({target.pointer}, {source.pointer}, {size});")
+    p.line("if (status) goto done;")

@@ -1,0 +1,185 @@
+"""
+From CUDA C++ text to what runs: cubins by NVRTC, or a shared library for the emulation.
+
+NVRTC is a library and needs neither a GPU nor a driver. It is called through ctypes, with the
+text in memory; no file is read or written. Cubins and what the assembler says of them (registers,
+shared memory, spills) are cached by content, like objects of the C compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from irees.backends.common.toolchain import compile_library
+from irees.backends.cuda.backend import emulation_engine
+from irees.errors import ToolchainError
+from irees.runtime.cache import Cache, default_cache, key_of
+from irees.target import Target, default_threads
+
+FORMAT = "irees-cubin-1"
+LOG_LINES = 20
+_NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
+_OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space")
+_DEMOTED = re.compile(
+    r"ptxas info\s*: (?:Compiling entry function|Function properties for) '?(\w+)"
+)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel takes: registers of a thread, and bytes."""
+
+    registers: int
+    shared_bytes: int
+    spilled_bytes: int
+    stack_bytes: int
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """The machine code of one text for one architecture, and what each kernel of it takes."""
+
+    image: bytes
+    resources: dict[str, Resources]
+
+
+@cache
+def find_nvrtc() -> ctypes.CDLL:
+    """
+    NVRTC: of the wheels `nvidia-cuda-nvrtc-cu12` or -cu13, or of the system.
+
+    Raises ToolchainError when there is none.
+    """
+    for candidate in (*_wheels(), *_NAMES):
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError:
+            continue
+    raise ToolchainError(
+        "there is no NVRTC to compile CUDA", hint="`pip install nvidia-cuda-nvrtc-cu12`"
+    )
+
+
+def _wheels() -> Iterator[str]:
+    for package in ("nvidia.cuda_nvrtc", "nvidia.cu13"):
+        try:
+            spec = find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            for path in sorted(Path(folder, "lib").glob("libnvrtc.so*")):
+                if "builtins" not in path.name and "alt" not in path.name:
+                    yield str(path)
+
+
+@cache
+def nvrtc_version() -> str:
+    """The version of NVRTC. Raises ToolchainError."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    find_nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return f"{major.value}.{minor.value}"
+
+
+def compile_cubin(
+    text: str, arch: str, *, fp: str = "default", store: Cache | None = None
+) -> Cubin:
+    """
+    The machine code of a text for an architecture (`sm_80`), from the cache if it was made before.
+
+    Raises ToolchainError.
+    """
+    store = store or default_cache()
+    options = (f"-arch={arch}", *_OPTIONS, f"--fmad={'false' if fp == 'strict' else 'true'}")
+    key = key_of(FORMAT, nvrtc_version(), *options, text)
+    if (entry := store.get(key)) is not None:
+        end = 8 + int.from_bytes(entry[:8], "little")
+        resources = {n: Resources(**r) for n, r in json.loads(entry[8:end]).items()}
+        return Cubin(entry[end:], resources)
+    image, log = _run_nvrtc(text, options)
+    made = Cubin(image, parse_resources(log))
+    header = json.dumps({n: asdict(r) for n, r in made.resources.items()}).encode()
+    store.put(key, len(header).to_bytes(8, "little") + header + image)
+    return made
+
+
+def _run_nvrtc(text: str, options: Sequence[str]) -> tuple[bytes, str]:
+    nvrtc = find_nvrtc()
+    program = ctypes.c_void_p()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"irees.cu", 0, None, None)
+    try:
+        arguments = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+        status = nvrtc.nvrtcCompileProgram(program, len(options), arguments)
+        log = _buffer(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        if status:
+            lines = [x for x in log.decode(errors="replace").splitlines() if x.strip("\0 ")]
+            wrong = [x for x in lines if "error" in x] or lines
+            raise ToolchainError("\n".join(("NVRTC refused a kernel", *wrong[:LOG_LINES])))
+        image = _buffer(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return image, log.decode(errors="replace")
+
+
+def _buffer(size_of, read, program) -> bytes:
+    size = ctypes.c_size_t()
+    size_of(program, ctypes.byref(size))
+    memory = ctypes.create_string_buffer(size.value)
+    read(program, memory)
+    return memory.raw
+
+
+def parse_resources(log: str) -> dict[str, Resources]:
+    """What `ptxas -v` says of each kernel."""
+    found: dict[str, Resources] = {}
+    name, stack, spilled = "", 0, 0
+    for line in log.splitlines():
+        if (match := _DEMOTED.search(line)) is not None:
+            name = match[1]
+        elif "bytes stack frame" in line:
+            stack, stores, loads = map(int, re.findall(r"(\d+) bytes", line))
+            spilled = stores + loads
+        elif (match := re.search(r"Used (\d+) registers", line)) is not None:
+            shared = re.search(r"(\d+) bytes smem", line)
+            size = int(shared[1]) if shared else 0
+            found[name] = Resources(int(match[1]), size, spilled, stack)
+    return found
+
+
+def compile_cubins(
+    texts: Mapping[str, str], target: Target, fp: str, store: Cache | None = None
+) -> dict[str, Cubin]:
+    """The cubins of all texts of kernels, by their names. Raises ToolchainError."""
+    find_nvrtc()
+    with ThreadPoolExecutor(max(1, min(default_threads(), len(texts)))) as pool:
+        jobs = {
+            name: pool.submit(compile_cubin, text, target.arch, fp=fp, store=store)
+            for name, text in texts.items()
+        }
+        return {name: job.result() for name, job in jobs.items()}
+
+
+def host_and_kernels(texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The C texts of a program, and its texts of kernels."""
+    host = {name: text for name, text in texts.items() if name == "host"}
+    return host, {name: text for name, text in texts.items() if name != "host"}
+
+
+def compile_emulated(texts: Mapping[str, str], target: Target, fp: str, **options) -> bytes:
+    """A library in which launches run on the CPU. Raises ToolchainError."""
+    host, kernels = host_and_kernels(texts)
+    return compile_library(
+        host,
+        target=target,
+        fp=fp,
+        cxx_sources={**kernels, "emulation": emulation_engine()},
+        defines=("IREES_EMULATED",),
+        **options,
+    )

@@ -1,0 +1,32 @@
+"""
+gpu: barriers between loops over threads, which run one after another here anyway.
+
+A barrier or a shuffle inside of such a loop means that threads take turns, which nobody does
+here: the emulation of `backends/cuda` runs those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import Operation
+
+from irees.errors import UnsupportedError
+from irees.interpreters.machine import Machine
+from irees.interpreters.registry import Prepared, implements
+
+
+@implements("gpu.barrier")
+def _barrier(machine: Machine, op: Operation) -> Prepared:
+    """Nothing is left to wait for"""
+    parent = op.parent_op()
+    while parent is not None:
+        if "thread" in str(parent.properties.get("mapping", "")):
+            raise UnsupportedError("threads that wait for each other are not interpreted", op=op)
+        parent = parent.parent_op()
+
+    def run(*args: Any) -> Sequence[Any]:
+        return ()
+
+    return run

@@ -1,0 +1,264 @@
+"""
+A CUDA device as a program sees it: memory, launches, arrays in and out, through CuPy.
+
+CuPy is imported when the first call needs a device, so that programs can be made, saved and
+loaded where there is none. Memory is of CuPy's pool; everything happens on the caller's current
+stream, and only what the host reads is waited for. The services that the host program calls are
+functions of this module: one that fails keeps its error, which the call then raises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError, DeviceError, OutOfMemoryError
+from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec
+from irees.target import Target
+
+ALIGNMENT = 16
+"""The widest access of a kernel: an array that begins elsewhere is copied first."""
+STATIC_SHARED_BYTES = 48 << 10
+OUT_OF_MEMORY, DEVICE_FAULT = -1, -3
+_TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
+_MAX_DYNAMIC_SHARED = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"""
+
+_pointer = ctypes.c_void_p
+_Parallel = ctypes.CFUNCTYPE(None, *(_pointer,) * 3, ctypes.c_int64, ctypes.c_int64)
+_Alloc = ctypes.CFUNCTYPE(_pointer, ctypes.c_int64)
+_Free = ctypes.CFUNCTYPE(None, _pointer)
+_Launch = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer)
+_Copy = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer, _pointer, ctypes.c_int64)
+
+
+class _Services(ctypes.Structure):
+    """`irees_runtime` of irees.h."""
+
+    _fields_ = [
+        ("pool", _pointer), ("parallel", _Parallel), ("alloc", _Alloc), ("free", _Free),
+        ("launch", _Launch), ("read", _Copy), ("write", _Copy), ("copy", _Copy),
+    ]  # fmt: skip
+
+
+class _LaunchStruct(ctypes.Structure):
+    """`irees_launch` of irees.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_int32) for name in ("kernel", "threads", "waits", "count")),
+        *((name, ctypes.c_int64) for name in ("blocks", "shared_bytes")),
+        ("arguments", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+def connect(target: Target) -> Any:
+    """CuPy, if there is a device that runs what was compiled for a target. Raises DeviceError."""
+    try:
+        import cupy  # pyright: ignore
+    except ImportError as error:
+        raise DeviceError(
+            f"cupy cannot be imported: {error}",
+            hint="`pip install irees[cuda12]`, or compile with target=cuda-emulated",
+        ) from None
+    try:
+        capability = cupy.cuda.Device().compute_capability
+    except Exception as error:
+        raise DeviceError(
+            f"there is no CUDA device: {error}", hint="compile with target=cuda-emulated"
+        ) from None
+    # Machine code runs on devices of the same generation that are not older.
+    wanted = target.arch.removeprefix("sm_")
+    if capability[:-1] != wanted[:-1] or int(capability) < int(wanted):
+        raise DeviceError(
+            f"the program was compiled for sm_{wanted}, but the device is sm_{capability}",
+            hint="compile it again with target=cuda",
+        )
+    return cupy
+
+
+class CudaDevice:
+    """What one program has of a device: its kernels, its constants, its memory."""
+
+    def __init__(
+        self, target: Target, launches: Sequence[Mapping[str, Any]], cubins: Mapping[str, bytes]
+    ):
+        self.target = target
+        self.launches = launches
+        self.cubins = cubins
+        self.blocks: dict[int, Any] = {}
+        self.placed: dict[str, Any] = {}
+        self.kernels: list[Any] = []
+        self.error: Exception | None = None
+        self._cupy: Any = None
+        self._services = _Services(
+            None, _Parallel(0), _Alloc(self._alloc), _Free(self.free), _Launch(self._launch),
+            _Copy(self._read), _Copy(self._write), _Copy(self._copy),
+        )  # fmt: skip
+        self.table = ctypes.addressof(self._services)
+
+    @property
+    def cupy(self) -> Any:
+        """CuPy, with the kernels loaded. Raises DeviceError."""
+        if self._cupy is None:
+            cupy = connect(self.target)
+            modules: dict[str, Any] = {}
+            for launch in self.launches:
+                source = launch["source"]
+                if source not in modules:
+                    modules[source] = cupy.cuda.function.Module()
+                    modules[source].load(self.cubins[source])
+                kernel = modules[source].get_function(launch["name"])
+                if launch["shared_bytes"] > STATIC_SHARED_BYTES:
+                    cupy.cuda.driver.funcSetAttribute(
+                        kernel.ptr, _MAX_DYNAMIC_SHARED, launch["shared_bytes"]
+                    )
+                self.kernels.append(kernel)
+            self._cupy = cupy
+        return self._cupy
+
+    # --- services: called by the host program -----------------------------------------------
+
+    def _guarded(self, work: Callable[[], None]) -> int:
+        try:
+            work()
+        except Exception as error:
+            self.error = error
+            name = type(error).__name__
+            return OUT_OF_MEMORY if name == "OutOfMemoryError" else DEVICE_FAULT
+        return 0
+
+    def _alloc(self, size: int) -> int:
+        try:
+            block = self.cupy.cuda.alloc(max(1, size))
+        except Exception as error:
+            self.error = error
+            return 0
+        self.blocks[block.ptr] = block
+        return block.ptr
+
+    def free(self, pointer: int | None) -> None:
+        """Gives memory back to the pool, for what comes later on the stream."""
+        self.blocks.pop(pointer or 0, None)
+
+    def _launch(self, pool: int, address: int) -> int:
+        launch = _LaunchStruct.from_address(address)
+
+        def work() -> None:
+            shared = launch.shared_bytes if launch.shared_bytes > STATIC_SHARED_BYTES else 0
+            arguments = tuple(np.int64(launch.arguments[i]) for i in range(launch.count))
+            kernel = self.kernels[launch.kernel]
+            kernel((launch.blocks,), (launch.threads,), arguments, shared_mem=shared)
+
+        return self._guarded(work)
+
+    def _move(self, to: int, source: int, size: int, kind: int) -> None:
+        stream = self.cupy.cuda.get_current_stream()
+        self.cupy.cuda.runtime.memcpyAsync(to, source, size, kind, stream.ptr)
+        if kind == _TO_HOST:
+            stream.synchronize()
+
+    def _read(self, pool: int, host: int, device: int, size: int) -> int:
+        return self._guarded(lambda: self._move(host, device, size, _TO_HOST))
+
+    def _write(self, pool: int, device: int, host: int, size: int) -> int:
+        return self._guarded(lambda: self._move(device, host, size, _TO_DEVICE))
+
+    def _copy(self, pool: int, device: int, source: int, size: int) -> int:
+        return self._guarded(lambda: self._move(device, source, size, _ON_DEVICE))
+
+    # --- arrays ------------------------------------------------------------------------------
+
+    def begin(self, constants: Any, names: Sequence[str], data: Mapping[str, Any]) -> None:
+        """Puts the constants of a function onto the device, once. Raises DeviceError."""
+        self.error = None
+        for number, name in enumerate(names):
+            if name not in self.placed:
+                self.placed[name] = self._upload(data[name])
+            constants[number] = self.placed[name].ptr
+
+    def _upload(self, array: np.ndarray[Any, Any]) -> Any:
+        memory = self.cupy.cuda.alloc(max(1, array.nbytes))
+        if array.nbytes:
+            self._move(memory.ptr, array.ctypes.data, array.nbytes, _TO_DEVICE)
+        return memory
+
+    def binder(self, spec: TensorSpec | ScalarSpec) -> Callable[..., Any]:
+        """What takes an argument: arrays of the device where they are, others are copied to it."""
+        if isinstance(spec, ScalarSpec):
+            return spec.bind
+
+        def bind(value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+            if getattr(value, "__cuda_array_interface__", None) is not None:
+                return self._bind_here(spec, value, pad)
+            host = Scratchpad(1)
+            pointer, shape = spec.bind(value, host)
+            pad.torch |= host.torch
+            size = prod(shape) * spec.dtype.itemsize
+            memory = self.cupy.cuda.alloc(max(1, size))
+            if size:
+                self._move(memory.ptr, pointer, size, _TO_DEVICE)
+            pad.keep += [memory, host]
+            return memory.ptr, shape
+
+        return bind
+
+    def _bind_here(
+        self, spec: TensorSpec, value: Any, pad: Scratchpad
+    ) -> tuple[int, tuple[int, ...]]:
+        array = self.cupy.asarray(value)
+        if array.dtype not in spec.accepted:
+            raise ArgumentError(
+                f"{spec.label} has dtype {array.dtype}, but must have {spec.dtype} ({spec})"
+            )
+        spec.check_shape(array.shape)
+        array = self.cupy.ascontiguousarray(array)
+        if array.data.ptr % ALIGNMENT:
+            array = array.copy()
+        torch = sys.modules.get("torch")
+        pad.torch |= torch is not None and isinstance(value, torch.Tensor)
+        pad.device = True
+        pad.keep.append(array)
+        return array.data.ptr, array.shape
+
+    def readers(self, results: Sequence[TensorSpec | ScalarSpec]) -> list[Callable[[Any], Any]]:
+        """What makes Python's values of the results of a call."""
+        found: list[Callable[[Any], Any]] = []
+        first = 0
+        for number, spec in enumerate(results):
+            if isinstance(spec, TensorSpec):
+                found.append(self._tensor_reader(number, first, spec))
+            else:
+                found.append(_scalar_reader(number, spec))
+            first += len(spec.shape)
+        return found
+
+    def _tensor_reader(self, number: int, first: int, spec: TensorSpec) -> Callable[[Any], Any]:
+        def read(frame: Any) -> Any:
+            shape = tuple(frame.result_dims[first : first + spec.rank])
+            memory = self.blocks.pop(frame.results[number])
+            if frame.pad.device:
+                return self.cupy.ndarray(shape, spec.dtype, memory)
+            array = np.empty(shape, spec.dtype)
+            if array.nbytes:
+                self._move(array.ctypes.data, memory.ptr, array.nbytes, _TO_HOST)
+            return array
+
+        return read
+
+    def failure(self, name: str) -> Exception:
+        """What a call raises when a service has failed."""
+        error, self.error = self.error, None
+        if type(error).__name__ == "OutOfMemoryError":
+            return OutOfMemoryError(f"{name} ran out of memory of the device: {error}")
+        if isinstance(error, DeviceError):
+            return error
+        return DeviceError(f"{name} failed on the device: {error}")
+
+
+def _scalar_reader(number: int, spec: ScalarSpec) -> Callable[[Any], Any]:
+    return lambda frame: spec.read(frame.scalars, 16 * number)

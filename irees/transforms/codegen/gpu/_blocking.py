@@ -1,0 +1,123 @@
+"""
+Blocks of a contraction on a GPU: what a workgroup computes, and what a thread of it keeps in
+registers. Part of `irees-gpu-select-strategy` and `irees-gpu-lower-contractions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from math import prod
+
+from xdsl.dialects.linalg import ops as linalg
+
+from irees.analysis.contractions import (
+    element_kinds,
+    is_contraction,
+    multiply_add,
+    roles,
+    vector_side,
+)
+from irees.transforms.utils.lanes import has_lanes, lane_bytes
+
+PADDING_BYTES = 16
+"""After each row of a tile in shared memory, so that a column of it is not in one bank."""
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """
+    `rows` x `columns` of the output for a workgroup, a part of `depth` of the reduction at a time,
+    `thread_rows` x `thread_columns` for a thread.
+    """
+
+    rows: int
+    columns: int
+    thread_rows: int
+    thread_columns: int
+    depth: int
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
+
+    def shared_bytes(self, element_bytes: int) -> int:
+        """What the tiles of both operands take."""
+        padding = 2 * PADDING_BYTES * self.depth
+        return (self.rows + self.columns) * self.depth * element_bytes + padding
+
+    def registers(self, element_bytes: int) -> int:
+        """About what a thread needs: its part of the output, of both operands, and addresses."""
+        values = self.thread_rows * self.thread_columns + self.thread_rows + self.thread_columns
+        return values * -(-element_bytes // 4) + 40
+
+    def as_list(self) -> list[int]:
+        """The numbers in order, for a lowering config."""
+        return list(astuple(self))
+
+
+CANDIDATES = (
+    Blocking(128, 128, 8, 8, 8),
+    Blocking(64, 64, 4, 4, 16),
+    Blocking(32, 64, 4, 4, 16),
+    Blocking(16, 64, 2, 4, 32),
+    Blocking(8, 64, 1, 4, 32),
+)
+"""From the one that reads the least to the one that makes the most workgroups."""
+
+
+def why_no_blocks(op: linalg.GenericOp) -> str | None:
+    """Why an op cannot be computed in blocks, or None."""
+    parts = multiply_add(op)
+    if parts is None or not is_contraction(op):
+        return "no contraction"
+    found = roles(op, parts)
+    if not found.m or not found.n:
+        return "no operand is used again"
+    if vector_side(op, parts) is None:
+        return "neither operand moves along the last dim of the output"
+    *_, output = element_kinds(op, parts)
+    if not has_lanes(output):
+        return f"no vectors of {output}"
+    return None
+
+
+def sides(op: linalg.GenericOp) -> tuple[tuple[int, tuple[int, ...]], tuple[int, tuple[int, ...]]]:
+    """Operand and loops of the rows, and of the columns, which are along the output's last dim."""
+    parts = multiply_add(op)
+    assert parts is not None
+    found = roles(op, parts)
+    lhs, rhs = (parts.lhs, found.m), (parts.rhs, found.n)
+    return (lhs, rhs) if vector_side(op, parts) == parts.rhs else (rhs, lhs)
+
+
+def tiles_of(loops: Sequence[int], sizes: Sequence[int], most: int) -> dict[int, int]:
+    """A tile for each loop of a side, whole loops from the innermost on, of `most` points."""
+    tiles: dict[int, int] = {}
+    left = most
+    for loop in reversed(loops):
+        size = sizes[loop]
+        tiles[loop] = max(1, left if size < 0 else min(size, left))
+        left //= tiles[loop]
+    return tiles
+
+
+def workgroups(sizes: Sequence[int], tiles: dict[int, int], guess: int) -> int:
+    """How many workgroups there are; a loop of unknown length is taken for `guess` points."""
+    return prod(-(-(guess if sizes[x] < 0 else max(1, sizes[x])) // t) for x, t in tiles.items())
+
+
+def fits(blocking: Blocking, op: linalg.GenericOp, shared_bytes: int) -> str | None:
+    """Why a blocking is too large for a workgroup, or None."""
+    parts = multiply_add(op)
+    assert parts is not None
+    *_, output = element_kinds(op, parts)
+    size = lane_bytes(output)
+    if (needed := blocking.shared_bytes(size)) > shared_bytes:
+        return f"{needed} bytes of shared memory, and {shared_bytes} at most"
+    if (needed := blocking.registers(size)) > 255:
+        return f"{needed} registers, and 255 at most"
+    if blocking.thread_columns * size % PADDING_BYTES and PADDING_BYTES % size:
+        return "columns of a thread are no whole accesses"
+    return None

@@ -1,0 +1,276 @@
+"""
+One structured op on buffers, point by point: what it reads, computes and writes there. Part of
+`irees-gpu-distribute-to-threads`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import MemRefType, NoneAttr, StridedLayoutAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from irees.transforms.utils.combiners import COMBINERS
+from irees.transforms.utils.lanes import (
+    Kind,
+    Lane,
+    evaluate,
+    has_lanes,
+    lane_bytes,
+    materialize,
+    unit_stride,
+    vector_of,
+)
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value
+from irees.transforms.utils.structured import (
+    affine_value,
+    iterators,
+    linear_form,
+    loop_sources,
+    maps,
+)
+
+ACCESS_BYTES = 16
+"""The widest load or store of one thread."""
+
+
+class Points:
+    """The points of an op's loops."""
+
+    def __init__(self, op: linalg.GenericOp):
+        self.op = op
+        self.maps = maps(op)
+        self.kinds = iterators(op)
+        self.block = op.body.block
+        self.inputs = len(op.inputs)
+        self.parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
+        self.reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
+
+    def sizes(self, at: IndexBuilder) -> list[Size]:
+        """Trip counts of the loops."""
+        found: list[Size] = []
+        for source in loop_sources(self.op):
+            assert source is not None
+            operand = self.op.operands[source[0]]
+            assert isinstance(operand.type, MemRefType)
+            size = operand.type.get_shape()[source[1]]
+            if size < 0:
+                size = at.insert(memref.DimOp(operand, at.value(source[1]))).results[0]
+            found.append(size)
+        return found
+
+    def writes_apart(self) -> bool:
+        """Whether no two points of the parallel loops write to one place."""
+        for indexing in self.maps[self.inputs :]:
+            plain = {e.position for e in indexing.results if isinstance(e, AffineDimExpr)}
+            used = {d for e in indexing.results for d in e.used_dims()}
+            if plain != set(self.parallel) or used - plain:
+                return False
+        return True
+
+    def combiners(self) -> list[Operation] | None:
+        """For each output, the op that folds a new point into its accumulator, or None."""
+        found: list[Operation] = []
+        terminator = self.block.last_op
+        assert terminator is not None
+        outputs = self.block.args[self.inputs :]
+        for argument, value in zip(outputs, terminator.operands, strict=True):
+            op = value.owner
+            if not isinstance(op, Operation) or op.name not in COMBINERS:
+                return None
+            if len(list(argument.uses)) != 1 or argument not in op.operands:
+                return None
+            if len(list(value.uses)) != 1:
+                return None
+            found.append(op)
+        return found
+
+    def indices(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
+        """Where an operand is accessed at a point."""
+        dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
+        return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
+
+    def read(
+        self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
+    ) -> Lane:
+        """An operand at a point, or at `lanes` points along an axis."""
+        operand = self.op.operands[position]
+        if not isinstance(operand.type, MemRefType):
+            return Lane(operand, Kind.UNIFORM)
+        places = self.indices(position, ivs, at)
+        moves = any(axis in e.used_dims() for e in self.maps[position].results)
+        if lanes > 1 and moves:
+            kind = vector_of(operand.type.element_type, lanes)
+            return Lane(at.insert(vector.LoadOp(operand, places, kind)).results[0], Kind.VECTOR)
+        return Lane(at.insert(memref.LoadOp.get(operand, places)).results[0], Kind.UNIFORM)
+
+    def write(self, number: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Stores a result at a point, or a vector from it on."""
+        target = self.op.operands[self.inputs + number]
+        places = self.indices(self.inputs + number, ivs, at)
+        if value.type == target.type.element_type:  # type: ignore[attr-defined]
+            at.insert(memref.StoreOp.get(value, target, places))
+        else:
+            at.insert(vector.StoreOp(value, target, places))
+
+    def initial(self, ivs: dict[int, Size], at: IndexBuilder) -> list[Lane]:
+        """What the outputs hold before, where the body asks for it."""
+        return [
+            self.read(self.inputs + i, ivs, at, 1, None)
+            if self.block.args[self.inputs + i].uses
+            else Lane(output, Kind.UNIFORM)
+            for i, output in enumerate(self.op.outputs)
+        ]
+
+    def apply(
+        self,
+        accumulators: Sequence[Lane],
+        ivs: dict[int, Size],
+        at: IndexBuilder,
+        lanes: int = 1,
+        axis: int | None = None,
+    ) -> list[Lane]:
+        """The body at a point, or at `lanes` points along an axis."""
+        arguments = [
+            self.read(i, ivs, at, lanes, axis)
+            if self.block.args[i].uses
+            else Lane(self.op.operands[i], Kind.UNIFORM)
+            for i in range(self.inputs)
+        ]
+
+        def index_of(loop: int) -> Lane:
+            kind = Kind.IOTA if loop == axis and lanes > 1 else Kind.UNIFORM
+            return Lane(at.value(ivs.get(loop, 0)), kind)
+
+        return evaluate(self.block, [*arguments, *accumulators], lanes, at.insert, index_of, {})
+
+    def point(self, ivs: dict[int, Size], sizes: Sequence[Size], at: IndexBuilder) -> None:
+        """All of one point of the parallel loops, the reduction loops in their order."""
+        if not self.reduction:
+            start = self.initial(ivs, at)
+            results = [lane.value for lane in self.apply(start, ivs, at)]
+        else:
+            outputs = range(self.inputs, len(self.op.operands))
+            accs = [self.read(i, ivs, at, 1, None).value for i in outputs]
+            results = self._reduce(self.reduction, accs, ivs, sizes, at)
+        for number, value in enumerate(results):
+            self.write(number, value, ivs, at)
+
+    def _reduce(
+        self, loops: list[int], accs: list[SSAValue], ivs: dict[int, Size],
+        sizes: Sequence[Size], at: IndexBuilder,
+    ) -> list[SSAValue]:  # fmt: skip
+        if not loops:
+            lanes = [Lane(a, Kind.UNIFORM) for a in accs]
+            return [r.value for r in self.apply(lanes, ivs, at)]
+        body, iv, inner = for_loop(at, 0, sizes[loops[0]], 1, accs)
+        nested = {**ivs, loops[0]: iv}
+        return body(self._reduce(loops[1:], list(body.arguments), nested, sizes, inner))
+
+    # --- several points at a time ------------------------------------------------------
+
+    def widest(self, axis: int | None) -> int:
+        """
+        Lanes of one access along a loop: what fits into 16 bytes of the widest element, where every
+        access is aligned to that and all sizes are whole numbers of it; 1 where it is not so.
+        """
+        if axis is None:
+            return 1
+        values = [*self.block.args, *(r for o in self.block.ops for r in o.results)]
+        data = [v for v in values if v.type.name != "index"]
+        if not data or not all(has_lanes(v.type) for v in data):
+            return 1
+        lanes = ACCESS_BYTES // max(lane_bytes(v.type) for v in data)
+        while lanes > 1 and not self._aligned_along(axis, lanes):
+            lanes //= 2
+        return lanes
+
+    def _aligned_along(self, axis: int, lanes: int) -> bool:
+        for operand, indexing in zip(self.op.operands, self.maps, strict=True):
+            if not isinstance(operand.type, MemRefType):
+                continue
+            moving = [i for i, e in enumerate(indexing.results) if axis in e.used_dims()]
+            if not moving:
+                continue
+            form = linear_form(indexing.results[-1])
+            if moving != [len(indexing.results) - 1] or form is None or form[0][axis] != 1:
+                return False
+            rest = gcd(form[1], *(f for loop, f in form[0].items() if loop != axis))
+            sizes = operand.type.get_shape()
+            if rest % lanes or sizes[-1] % lanes or sizes[-1] < 0:
+                return False
+            if not unit_stride(operand.type) or alignment(operand) % lanes:
+                return False
+        return True
+
+    def vector(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
+        """`lanes` points along the last parallel loop. Raises NotVectorizableError."""
+        axis = self.parallel[-1]
+        start = [
+            self.read(self.inputs + i, ivs, at, lanes, axis)
+            if self.block.args[self.inputs + i].uses
+            else Lane(output, Kind.UNIFORM)
+            for i, output in enumerate(self.op.outputs)
+        ]
+        for number, result in enumerate(self.apply(start, ivs, at, lanes, axis)):
+            self.write(number, materialize(result, lanes, at.insert), ivs, at)
+
+
+def alignment(buffer: SSAValue) -> int:
+    """
+    Elements that every row of a buffer is known to start at a multiple of; 0 for any number.
+
+    Buffers begin at multiples of 64 bytes; what a view adds is in its offsets and strides.
+    """
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    op = buffer.owner
+    if isinstance(op, memref.SubviewOp):
+        strides = strides_of(op.source.type)
+        if strides is None:
+            return 1
+        dynamic = iter(op.offsets)
+        found = alignment(op.source)
+        for offset, stride in zip(op.static_offsets.get_values(), strides, strict=True):
+            number = divisor(next(dynamic)) if offset < 0 else offset
+            found = gcd(found, number * stride)
+        return gcd(found, *(strides_of(kind) or [1])[:-1])
+    if not isinstance(kind.layout, NoneAttr):
+        return 1
+    strides = strides_of(kind)
+    return 1 if strides is None else gcd(*strides[:-1])
+
+
+def strides_of(kind: object) -> list[int] | None:
+    """The strides of a memref in elements, or None where one is not known."""
+    assert isinstance(kind, MemRefType)
+    if isinstance(kind.layout, StridedLayoutAttr):
+        found = [getattr(s, "data", None) for s in kind.layout.strides.data]
+        return None if None in found else found
+    if not isinstance(kind.layout, NoneAttr):
+        return None
+    strides, step = [], 1
+    for number, size in enumerate(reversed(kind.get_shape())):
+        strides.append(step)
+        if size < 0 and number + 1 < kind.get_num_dims():
+            return None
+        step *= size
+    return strides[::-1]
+
+
+def divisor(value: SSAValue) -> int:
+    """A number that divides an index value."""
+    number = constant_value(value)
+    if number is not None:
+        return number
+    op = value.owner
+    if isinstance(op, arith.MuliOp):
+        return divisor(op.lhs) * divisor(op.rhs)
+    if isinstance(op, arith.AddiOp):
+        return gcd(divisor(op.lhs), divisor(op.rhs))
+    return 1

@@ -1,0 +1,187 @@
+"""
+What one thread has to do alone: runs of ops that are neither parallel nor free of effects.
+
+Part of `irees-gpu-form-workgroups` and `irees-gpu-distribute-to-threads`, which do the same at two
+levels: ops of the host's launcher that touch a device's memory become one workgroup, ops of a
+workgroup that are not spread over its threads become work of its first thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.upstream.gpu import BlockMappingAttr, ThreadMappingAttr
+from irees.dialects.upstream.scf import ForallOp
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+FREE_DIALECTS = frozenset(("arith", "math", "complex"))
+FREE_OPS = frozenset(
+    """
+    memref.alloc memref.alloca memref.dealloc memref.dim memref.subview memref.cast
+    memref.reinterpret_cast memref.view memref.collapse_shape memref.expand_shape
+    memref.extract_strided_metadata memref.get_global
+    """.split()
+)
+
+
+def is_free(op: Operation) -> bool:
+    """Whether any number of threads may do an op: it depends on its operands alone."""
+    return op.dialect_name() in FREE_DIALECTS or op.name in FREE_OPS
+
+
+def mapped(kind: type[Attribute], count: int) -> ArrayAttr:
+    """The mapping of a loop over workgroups or threads, by their number in order."""
+    return ArrayAttr(kind(StringAttr(f"linear_dim_{i}")) for i in range(count))
+
+
+def is_mapped(op: Operation, kind: type[Attribute]) -> bool:
+    """Whether a loop is over workgroups (`BlockMappingAttr`) or threads (`ThreadMappingAttr`)."""
+    mapping = op.properties.get("mapping")
+    return (
+        isinstance(op, ForallOp)
+        and isinstance(mapping, ArrayAttr)
+        and all(isinstance(each, kind) for each in mapping)
+    )
+
+
+def workgroups(block: Block, counts: list[Size]) -> ForallOp:
+    """scf.forall (%i, ...) in (counts) {block} {mapping = [#gpu.block<linear_dim_0>, ...]}"""
+    return _loop(block, counts, BlockMappingAttr)
+
+
+def threads(at: IndexBuilder, count: Size) -> tuple[Callable[[], None], SSAValue, IndexBuilder]:
+    """Opens a loop over threads: what ends its body, the number of the point, a builder inside."""
+    block = Block(arg_types=[at.value(0).type])
+    loop = _loop(block, [count], ThreadMappingAttr)
+    last = block.last_op
+    assert last is not None
+    last.detach()
+    at.insert(loop)
+    return lambda: block.add_op(last), block.args[0], IndexBuilder(InsertPoint.at_end(block))
+
+
+def _loop(block: Block, counts: list[Size], kind: type[Attribute]) -> ForallOp:
+    from irees.dialects.upstream.scf import InParallelOp
+
+    block.add_op(InParallelOp())
+    zeros, ones = [0] * len(counts), [1] * len(counts)
+    return ForallOp.over(zeros, counts, ones, [], Region(block), mapped(kind, len(counts)))
+
+
+def threads_per_workgroup(loop: Operation) -> int:
+    """How many threads run each workgroup of a loop."""
+    found = loop.attributes.get("threads")
+    return found.value.data if isinstance(found, IntegerAttr) else 128
+
+
+def set_threads(loop: Operation, count: int) -> None:
+    """Says how many threads run each workgroup of a loop."""
+    loop.attributes["threads"] = IntegerAttr(count, i64)
+
+
+@dataclass
+class Segment:
+    """Ops that follow each other, but for free ones that do not depend on them."""
+
+    ops: list[Operation] = field(default_factory=list)
+
+    def outside(self, value: SSAValue, known: dict[SSAValue, SSAValue], inside: Block) -> SSAValue:
+        """A value of the segment where it is over: computed again, or handed over in memory."""
+        op = value.owner
+        if value in known or not isinstance(op, Operation) or op not in self.ops:
+            return known.get(value, value)
+        after = IndexBuilder(InsertPoint.after(self.end))
+        if is_free(op):
+            operands = {o: self.outside(o, known, inside) for o in op.operands}
+            copy = op.clone(value_mapper=operands)
+            # After what its operands need, all of which follows the loop.
+            last = self.end
+            for operand in copy.operands:
+                owner = operand.owner
+                if isinstance(owner, Operation) and owner.parent is last.parent:
+                    last = owner if last.is_before_in_block(owner) else last
+            Rewriter.insert_op(copy, InsertPoint.after(last))
+            known.update(zip(op.results, copy.results, strict=True))
+            return known[value]
+        before = IndexBuilder(InsertPoint.before(self.begin))
+        kind = MemRefType(value.type, [])
+        place = before.insert(memref.AllocOp([], [], kind)).results[0]
+        stored = memref.StoreOp.get(value, place, [])
+        assert inside.last_op is not None
+        Rewriter.insert_op(stored, InsertPoint.before(inside.last_op))
+        known[value] = after.insert(memref.LoadOp.get(place, [])).results[0]
+        return known[value]
+
+    def wrap(self, make: Callable[[IndexBuilder], tuple[Operation, Block]], tail: Operation | None):
+        """Moves the ops into a loop that `make` makes, with `tail` behind it."""
+        first = IndexBuilder(InsertPoint.before(self.ops[0]))
+        loop, block = make(first)
+        self.begin = self.end = loop
+        if tail is not None:
+            Rewriter.insert_op(tail, InsertPoint.after(loop))
+            self.end = tail
+        end = block.last_op
+        assert end is not None
+        for op in self.ops:
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(end))
+        known: dict[SSAValue, SSAValue] = {}
+        for op in list(self.ops):
+            for result in op.results:
+                users = [u for u in result.uses if not block.is_ancestor(u.operation)]
+                if not users:
+                    continue
+                outer = self.outside(result, known, block)
+                result.replace_uses_with_if(
+                    outer, lambda use, block=block: not block.is_ancestor(use.operation)
+                )
+
+
+def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segment]:
+    """The runs of serial ops of a block; free ops among them go in front where they can."""
+    found: list[Segment] = []
+    current: Segment | None = None
+    defined: set[SSAValue] = set()
+    for op in list(block.ops):
+        if op is block.last_op or parallel(op):
+            current = None
+            continue
+        depends = current is not None and any(
+            o in defined for inner in op.walk() for o in inner.operands
+        )
+        if current is None and isinstance(op, memref.LoadOp):
+            continue
+        if is_free(op) and not depends:
+            if current is not None:
+                op.detach()
+                Rewriter.insert_op(op, InsertPoint.before(current.ops[0]))
+            continue
+        if current is None:
+            current, defined = Segment(), set()
+            found.append(current)
+        current.ops.append(op)
+        defined |= set(op.results)
+    # A tail of free ops need not be in a segment, but is no harm there.
+    return [s for s in found if not all(is_free(op) for op in s.ops)]
+
+
+def take_in(block: Block) -> None:
+    """Copies the constants that a block uses into it: what is handed in is no constant any more."""
+    copies: dict[SSAValue, SSAValue] = {}
+    for op in list(block.walk()):
+        for number, operand in enumerate(op.operands):
+            owner = operand.owner
+            if not isinstance(owner, arith.ConstantOp) or block.is_ancestor(owner):
+                continue
+            if operand not in copies:
+                assert block.first_op is not None
+                copy = owner.clone()
+                Rewriter.insert_op(copy, InsertPoint.before(block.first_op))
+                copies[operand] = copy.result
+            op.operands[number] = copies[operand]

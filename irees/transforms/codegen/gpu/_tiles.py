@@ -1,0 +1,101 @@
+"""
+Tiles of groups that keep the threads of a workgroup busy. Part of `irees-gpu-select-strategy`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.linalg import ops as linalg
+
+from irees.analysis.distribution import Group, Loops
+
+THREADS = 128
+"""Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
+
+EACH = 4
+"""Points of an elementwise op for each thread: 16 bytes of f32."""
+
+WARP = 32
+LONG = 1024
+"""A row of more points is for a whole workgroup, not for a warp."""
+
+DYNAMIC_GUESS = 256
+"""What a dynamic trip count is taken for when tiles are chosen."""
+
+
+def guess(size: int) -> int:
+    """A trip count, also where it is not known."""
+    return DYNAMIC_GUESS if size < 0 else max(1, size)
+
+
+def points_inside(group: Group, member: Loops, number: int) -> int:
+    """Parallel points of one member at one point of the loops that are tiled."""
+    tiled = {c[number] for c in group.classes}
+    return prod(
+        guess(size)
+        for loop, (kind, size) in enumerate(zip(member.kinds, member.sizes, strict=True))
+        if kind == "parallel" and loop not in tiled
+    )
+
+
+def is_rows(member: Loops) -> bool:
+    """Whether a member is an op on rows that one thread does from beginning to end."""
+    return not isinstance(member.op, linalg.GenericOp)
+
+
+def is_along_rows(member: Loops) -> bool:
+    """Whether an op reduces what lies side by side, so that a warp should read it together."""
+    if not isinstance(member.op, linalg.GenericOp):
+        return False
+    reduced = {i for i, kind in enumerate(member.kinds) if kind != "parallel"}
+    return any(
+        access.map.results and access.map.results[-1].used_dims() & reduced
+        for access in member.accesses
+        if not access.writes
+    )
+
+
+def points_wanted(group: Group, reassociate: bool) -> int:
+    """Points of the output that a workgroup should have."""
+    reductions = [m for m in group.members if "reduction" in m.kinds]
+    if not reductions:
+        return THREADS * EACH
+    rows = [m for m in reductions if is_along_rows(m)]
+    if not rows or not reassociate:
+        return THREADS
+    longest = max(
+        prod(guess(s) for s, k in zip(m.sizes, m.kinds, strict=True) if k != "parallel")
+        for m in rows
+    )
+    return THREADS if longest < WARP // 2 else THREADS // WARP if longest <= LONG else 1
+
+
+def row_tiles(group: Group, reassociate: bool) -> list[int]:
+    """Tiles from the innermost class outwards, until there are points for every thread."""
+    extents = group.extents()
+    if any(is_rows(m) for m in group.members):
+        return [1] * len(extents)
+    inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
+    wanted = points_wanted(group, reassociate)
+    tiles = [0] * len(extents)
+    for position in reversed(range(len(extents))):
+        extent = guess(extents[position])
+        if inner >= wanted:
+            tiles[position] = 1
+            continue
+        tile = max(1, wanted // inner)
+        if tile >= extent and extents[position] >= 0:
+            inner *= extent
+            continue
+        tiles[position] = tile if extents[position] < 0 else even(extents[position], tile)
+        inner *= tiles[position]
+    return tiles
+
+
+def even(extent: int, tile: int) -> int:
+    """A tile of about that size that divides the extent, or else a multiple of four."""
+    for candidate in range(tile, tile // 2, -1):
+        if extent % candidate == 0:
+            return candidate
+    return max(1, tile // EACH * EACH) if tile >= EACH else tile

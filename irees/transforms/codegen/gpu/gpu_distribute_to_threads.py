@@ -1,0 +1,135 @@
+"""
+Spreads the work of each workgroup over its threads.
+
+The ops of a workgroup run one after another with a barrier between. The points of a structured op
+are dealt out to the threads, each of which does its own from beginning to end, reduction loops
+included and in their order; neighbours along the last loop are done in one access of 16 bytes where
+all that is touched is aligned to it. What is no structured op (the loops that a sort became, a
+store) is done by the first thread alone. So every op runs, and no order of threads matters.
+
+    scf.forall (%b) in (8) {
+      linalg.generic ins(%x : memref<64x128xf32>) outs(%y : memref<64x128xf32>) { negf }
+    } {mapping = [#gpu.block<linear_dim_0>]}
+  =>
+    scf.forall (%b) in (8) {
+      scf.forall (%t) in (2048) {
+        %i = divui %t, 32 ; %j = muli (remui %t, 32), 4
+        %v = vector.load %x[%i, %j] ; vector.store negf(%v), %y[%i, %j]
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      gpu.barrier
+    } {mapping = [#gpu.block<linear_dim_0>]}
+
+An op whose parallel points may write to one place is not spread: its first thread runs its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
+from irees.dialects.upstream.scf import ForallOp
+from irees.remarks import remark
+from irees.transforms.codegen.gpu._points import Points
+from irees.transforms.codegen.gpu._segments import is_mapped, segments, threads
+from irees.transforms.codegen.gpu._threads import delinearize
+from irees.transforms.utils.lanes import NotVectorizableError
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+
+def spread(op: linalg.GenericOp) -> None:
+    """linalg.generic  =>  a loop over its parallel points, one thread each"""
+    points, at = Points(op), IndexBuilder(InsertPoint.before(op))
+    sizes = points.sizes(at)
+    lanes = (
+        1 if points.reduction else points.widest(points.parallel[-1] if points.parallel else None)
+    )
+    if lanes > 1:
+        axis, whole = points.parallel[-1], list(sizes)
+        whole[axis] = at.floordiv(sizes[axis], lanes)
+        close, index, inside = threads(at, at.product([whole[x] for x in points.parallel]))
+        loop = inside.point.block.parent_op()
+        ivs = delinearize(index, points.parallel, whole, inside)
+        ivs[axis] = inside.mul(ivs[axis], lanes)
+        try:
+            points.vector(ivs, inside, lanes)
+            close()
+            return
+        except NotVectorizableError as reason:
+            remark("missed", "irees-gpu-distribute-to-threads", op, f"one by one: {reason}")
+            close()
+            assert loop is not None
+            Rewriter.erase_op(loop)
+    close, index, inside = threads(at, at.product([sizes[x] for x in points.parallel]))
+    points.point(delinearize(index, points.parallel, sizes, inside), sizes, inside)
+    close()
+
+
+def loop_over(op: linalg.GenericOp) -> None:
+    """linalg.generic  =>  scalar loops, for one thread"""
+    points, at = Points(op), IndexBuilder(InsertPoint.before(op))
+    sizes = points.sizes(at)
+
+    def nest(loops: Sequence[int], ivs: dict[int, Size], here: IndexBuilder) -> None:
+        if not loops:
+            points.point(ivs, sizes, here)
+            return
+        body, iv, inner = for_loop(here, 0, sizes[loops[0]], 1)
+        nest(loops[1:], {**ivs, loops[0]: iv}, inner)
+        body()
+
+    nest(points.parallel, {}, at)
+    Rewriter.erase_op(op)
+
+
+def first_thread(at: IndexBuilder) -> tuple[Operation, Block]:
+    """A loop that only the first thread runs, still empty."""
+    close, _, inside = threads(at, 1)
+    close()
+    block = inside.point.block
+    loop = block.parent_op()
+    assert loop is not None
+    return loop, block
+
+
+def is_spread(op: Operation) -> bool:
+    """Whether an op of a workgroup is for all of its threads already."""
+    return is_mapped(op, ThreadMappingAttr) or isinstance(op, BarrierOp)
+
+
+def distribute(workgroup: ForallOp) -> None:
+    """Makes loops over threads of all that a workgroup does."""
+    block = workgroup.region.block
+    for op in [o for o in block.walk() if isinstance(o, linalg.GenericOp)]:
+        if op.parent is block and Points(op).writes_apart():
+            spread(op)
+            Rewriter.replace_op(op, BarrierOp())
+        else:
+            loop_over(op)
+    for segment in segments(block, is_spread):
+        segment.wrap(first_thread, BarrierOp())
+    # Nobody waits behind the last one.
+    last = block.last_op
+    previous = None if last is None else last.prev_op
+    if isinstance(previous, BarrierOp):
+        Rewriter.erase_op(previous)
+
+
+@dataclass(frozen=True)
+class GpuDistributeToThreadsPass(ModulePass):
+    """The work of workgroups is in loops over threads."""
+
+    name = "irees-gpu-distribute-to-threads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
+            assert isinstance(loop, ForallOp)
+            distribute(loop)

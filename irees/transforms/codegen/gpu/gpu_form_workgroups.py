@@ -1,0 +1,60 @@
+"""
+Leaves to the host only what is no work on data: all else of a kernel runs in workgroups.
+
+`irees-tile-and-distribute` has put the ops that have loops into `scf.forall`s. They run on the
+device, so this says which threads they are for; what is between them and touches memory (a scatter,
+a store of one element) becomes a workgroup of its own, since the host has no such memory. A load by
+itself stays: the launcher reads the element from the device.
+
+    func.func @kernel(%a: memref<4xf32>, %v: f32) {
+      memref.store %v, %a[%c0]
+      scf.forall (%i) in (4) { ... }
+    }
+  =>
+    func.func @kernel(%a: memref<4xf32>, %v: f32) {
+      scf.forall (%i) in (1) { memref.store %v, %a[%c0] } {mapping = [#gpu.block<linear_dim_0>]}
+      scf.forall (%i) in (4) { ... } {mapping = [#gpu.block<linear_dim_0>]}
+    }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from irees.dialects.flow import ExecutableOp
+from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.dialects.upstream.scf import ForallOp
+from irees.transforms.codegen.gpu._segments import mapped, segments, take_in, workgroups
+from irees.transforms.utils.shapes import IndexBuilder
+
+
+def one_workgroup(at: IndexBuilder) -> tuple[Operation, Block]:
+    """A loop over one workgroup, still empty."""
+    block = Block(arg_types=[at.value(0).type])
+    loop = workgroups(block, [1])
+    at.insert(loop)
+    return loop, block
+
+
+@dataclass(frozen=True)
+class GpuFormWorkgroupsPass(ModulePass):
+    """Work of kernels is in loops over workgroups."""
+
+    name = "irees-gpu-form-workgroups"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
+            for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
+                block = function.body.block
+                for loop in [o for o in block.ops if isinstance(o, ForallOp)]:
+                    loop.properties["mapping"] = mapped(BlockMappingAttr, loop.num_loops)
+                for segment in segments(block, lambda o: isinstance(o, ForallOp)):
+                    segment.wrap(one_workgroup, None)
+                    loop = segment.begin
+                    take_in(loop.regions[0].block)

@@ -1,0 +1,82 @@
+"""
+Computes contractions in blocks: a workgroup has parts of both operands in shared memory, a thread
+has its part of the output in registers.
+
+For each part of the reduction loops all threads fetch what the workgroup reads of both operands,
+neighbours fetching neighbours; after a barrier each thread multiplies its rows with its columns.
+Rows and columns may be several loops each, and what an operand is indexed by may be any sum of
+loops, so that a convolution is the same nest (implicit GEMM).
+
+    linalg.generic ins(%a, %b : memref<64x512xf32>, memref<512x64xf32>) outs(%c : memref<64x64xf32>)
+  =>
+    %as = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>   // and %bs
+    scf.forall (%t) in (256) {
+      %acc:4 = scf.for %k = 0 to 512 step 16 iter_args(...) {
+        ... memref.store %a[...], %as[...] ...
+        gpu.barrier
+        scf.for %kk = 0 to 16 { %acc[i] + %as[%kk, 4 * %ty + i] * %bs[%kk, 4 * %tx ..] }
+        gpu.barrier
+      }
+      ... store ...
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+
+Each element of the output is summed in the order of the loops, so `fp=strict` keeps its bits.
+Rows and columns past the end are fetched as the last ones and not stored. The fill before and the
+elementwise op after are done in registers (`codegen/common/_surroundings.py`). An op whose
+elements have no vectors, or with rows only, is left for `irees-gpu-distribute-to-threads`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.passes import ModulePass
+
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.remarks import remark
+from irees.rewrites import may_rewrite
+from irees.transforms.codegen.gpu._blocking import CANDIDATES, Blocking, fits, why_no_blocks
+from irees.transforms.codegen.gpu._contraction import Contraction
+from irees.transforms.codegen.gpu._segments import is_mapped, set_threads
+
+
+def blocking_of(op: linalg.GenericOp) -> Blocking:
+    """The blocking that was chosen for an op, or a middling one."""
+    chosen = LoweringConfigAttr.on(op).ints("block")
+    return Blocking(*chosen) if chosen is not None and len(chosen) == 5 else CANDIDATES[1]
+
+
+@dataclass(frozen=True)
+class GpuLowerContractionsPass(ModulePass):
+    """Contractions become blocks in shared memory and registers."""
+
+    name = "irees-gpu-lower-contractions"
+
+    shared_bytes: int = 48 << 10
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
+            left = self.shared_bytes
+            count: int | None = None
+            for inner in list(loop.regions[0].block.ops):
+                if not isinstance(inner, linalg.GenericOp) or inner.parent is None:
+                    continue
+                reason = why_no_blocks(inner)
+                if reason == "no contraction":
+                    continue
+                blocking = blocking_of(inner)
+                reason = reason or fits(blocking, inner, left)
+                if reason is None and count not in (None, blocking.threads):
+                    reason = f"{blocking.threads} threads, and the workgroup has {count}"
+                if reason is not None:
+                    remark("missed", self.name, inner, reason)
+                    continue
+                if not may_rewrite(self.name, inner, "in blocks"):
+                    return
+                count = blocking.threads
+                set_threads(loop, count)
+                left -= Contraction(inner, blocking).lower()

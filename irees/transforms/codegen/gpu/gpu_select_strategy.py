@@ -1,0 +1,142 @@
+"""
+Chooses how each kernel runs on a GPU: which ops share a workgroup, and the tile that it takes.
+
+The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU. A group with a
+contraction takes the blocking that reads the least and still makes enough workgroups; what was
+not taken is a remark. In any other a workgroup has THREADS threads, so a tile has a few points
+for each: four where they are elementwise, one where each is a reduction of its own, and a row or
+a few where reductions are along rows, which warps share. A group without a tileable loop keeps
+zeros and runs as one workgroup: that is the total fallback.
+
+    linalg.generic {...}   =>   linalg.generic {..., lowering_config =
+                                    #iree_codegen.lowering_config<{group = 0, workgroup = [8, 0]}>}
+
+IREE: `KernelConfig.cpp` of LLVMGPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from irees.analysis.distribution import Group, groups_of, loops_of
+from irees.dialects.flow import ExecutableOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.remarks import remark
+from irees.transforms.codegen.gpu._blocking import (
+    CANDIDATES,
+    Blocking,
+    fits,
+    sides,
+    tiles_of,
+    why_no_blocks,
+    workgroups,
+)
+from irees.transforms.codegen.gpu._tiles import DYNAMIC_GUESS, THREADS, row_tiles
+
+FEW_WORKGROUPS = 32
+"""Ops stay together as long as so many workgroups remain: another launch costs more than that."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a choice depends on: workgroups that keep the GPU busy, and a workgroup's memory."""
+
+    workgroups: int
+    shared_bytes: int
+    reassociate: bool
+
+
+def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
+    """Writes the config of every op of one kernel, and returns all in order, with trip counts."""
+    ops = [o for o in function.body.block.ops if loops_of(o) is not None]
+    chosen: dict[Operation, LoweringConfigAttr] = {}
+    for number, group in enumerate(groups_of(ops, enough=FEW_WORKGROUPS)):
+        heavy = next(
+            (
+                i
+                for i, m in enumerate(group.members)
+                if isinstance(m.op, linalg.GenericOp) and why_no_blocks(m.op) is None
+            ),
+            None,
+        )
+        if heavy is None:
+            write_config(group, number, row_tiles(group, machine.reassociate), None, chosen)
+            continue
+        tiles, blocking = contraction_tiles(group, heavy, machine)
+        write_config(group, number, tiles, (heavy, blocking), chosen)
+    return [chosen[op] for op in ops]
+
+
+def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[int], Blocking]:
+    """A tile for each class of a group with a contraction, and its blocking."""
+    member = group.members[heavy]
+    op = member.op
+    assert isinstance(op, linalg.GenericOp)
+    (_, rows), (_, columns) = sides(op)
+    loops = [c[heavy] for c in group.classes]
+    best, taken = [1] * len(loops), CANDIDATES[-1]
+    for blocking in CANDIDATES:
+        taken = blocking
+        tiles = {loop: 1 for loop in loops}
+        tiles |= tiles_of([x for x in rows if x in loops], member.sizes, blocking.rows)
+        tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
+        best = [tiles[loop] for loop in loops]
+        count = workgroups(member.sizes, tiles, DYNAMIC_GUESS)
+        reason = fits(blocking, op, machine.shared_bytes)
+        if reason is None and count < machine.workgroups:
+            reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
+        if reason is None or blocking is CANDIDATES[-1]:
+            break
+        name = f"{blocking.rows} x {blocking.columns}"
+        remark("missed", "irees-gpu-select-strategy", op, f"blocks of {name}: {reason}")
+    extents = group.extents()
+    return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
+
+
+def write_config(
+    group: Group,
+    number: int,
+    tiles: Sequence[int],
+    block: tuple[int, Blocking] | None,
+    chosen: dict[Operation, LoweringConfigAttr],
+) -> None:
+    """One tile for each class of the group, on every op of it, and the blocking of one."""
+    for position, member in enumerate(group.members):
+        workgroup = [0] * len(member.kinds)
+        for group_class, tile in zip(group.classes, tiles, strict=True):
+            workgroup[group_class[position]] = tile
+        entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
+        if block is not None and block[0] == position:
+            entries["block"] = block[1].as_list()
+        member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
+        entries["sizes"] = [max(-1, size) for size in member.sizes]
+        entries["threads"] = THREADS if block is None else block[1].threads
+        chosen[member.op] = LoweringConfigAttr.of(**entries)
+
+
+@dataclass(frozen=True)
+class GpuSelectStrategyPass(ModulePass):
+    """Every op of a kernel gets a lowering config."""
+
+    name = "irees-gpu-select-strategy"
+
+    workgroups: int = 108
+    """How many workgroups keep the whole GPU busy."""
+    shared_bytes: int = 48 << 10
+    reassociate: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        machine = Machine(self.workgroups, self.shared_bytes, self.reassociate)
+        for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
+            for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
+                configs = configure(function, machine)
+                # Tiling takes the configs off the ops; reports read them here.
+                executable.attributes["configs"] = ArrayAttr(configs)
