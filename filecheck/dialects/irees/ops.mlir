@@ -9,3 +9,13 @@ func.func @ldexp(%x: f32, %n: f32, %v: vector<8xf32>, %w: vector<8xf32>) {
   %1 = irees.ldexp %v, %w : vector<8xf32>
   return
 }
+
+// Four unsigned times four signed i8 into each i32.
+// CHECK-LABEL: func.func @dot
+// CHECK-NEXT:    %{{.*}} = irees.dot %acc, %a, %b : vector<64xi8> -> vector<16xi32>
+// CHECK-NEXT:    %{{.*}} = irees.dot %{{.*}}, %d, %e : vector<32xi8> -> vector<8xi32>
+func.func @dot(%acc: vector<16xi32>, %a: vector<64xi8>, %b: vector<64xi8>, %half: vector<8xi32>, %d: vector<32xi8>, %e: vector<32xi8>) {
+  %0 = irees.dot %acc, %a, %b : vector<64xi8> -> vector<16xi32>
+  %1 = irees.dot %half, %d, %e : vector<32xi8> -> vector<8xi32>
+  return
+}
