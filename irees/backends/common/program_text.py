@@ -76,8 +76,7 @@ def host_support() -> str:
 def unit_text(text: str, expressions: Expressions, header: str = "") -> str:
     """A C text with all that it leans on."""
     typedefs = "\n".join(vector_typedef(name) for name in sorted(expressions.vectors))
-    dots = (HERE / "irees_dots.h").read_text() if expressions.dots else ""
-    return f"{host_support()}{header}\n{typedefs}\n{dots}\n{text}"
+    return f"{host_support()}{header}\n{typedefs}\n\n{text}"
 
 
 def print_program(module: ModuleOp, backend: Backend) -> Sources:
