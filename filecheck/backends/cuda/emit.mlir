@@ -9,7 +9,7 @@
 // CHECK:         v4f32_load(p{{[0-9]+}} +
 // CHECK:         v4f32_store(p{{[0-9]+}} +
 // CHECK:       #ifdef IREES_EMULATED
-// CHECK-NEXT:  extern "C" void irees_k0_w0_call(const int64_t *a) {
+// CHECK-NEXT:  extern "C" IREES_EXPORT void irees_k0_w0_call(const int64_t *a) {
 // CHECK:       int32_t irees_k0(const irees_runtime *rt, void *const *buffers, const int64_t *scalars, int32_t *trap) {
 // CHECK:         const irees_launch launch_ = {0, 128, 0, 2, 16, 0, arguments_};
 // CHECK-NEXT:    if (!status && 16 > 0) status = IREES_LAUNCH(&launch_);
