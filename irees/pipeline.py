@@ -167,8 +167,9 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             reassociate=not strict,
         ),
         a("tile-and-distribute"),
-        a("lower-linalg-ext-to-loops"),
         a("gpu-form-workgroups"),
+        a("gpu-lower-linalg-ext"),
+        a("lower-linalg-ext-to-loops"),
         a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-distribute-to-threads"),
@@ -187,7 +188,7 @@ OPTIONAL = frozenset(
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-gpu-lower-contractions irees-gpu-lower-reductions
+    irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
     """.split()
 )
 """

@@ -97,13 +97,21 @@ def test_convolutions():
     agree(kernels.convolution(20, 16, 33), whole(2, 16, 20, 20), whole(33, 16, 3, 3))
 
 
-@pytest.mark.parametrize("name", ["irees-gpu-lower-contractions", "irees-gpu-lower-reductions"])
+PASSES = [
+    "irees-gpu-lower-contractions",
+    "irees-gpu-lower-linalg-ext",
+    "irees-gpu-lower-reductions",
+]
+
+
+@pytest.mark.parametrize("name", PASSES)
 def test_a_strategy_may_be_left_out(name):
     """The same program with and without each pass that only makes it faster."""
     x = whole(48, 512)
     for text, inputs in (
         (kernels.softmax(48, 512), [x]),
         (kernels.matmul(48, 40, 512), [x, whole(512, 40), whole(40)]),
+        (kernels.sort(3, 70), [floats(3, 70), np.zeros((3, 70), np.int64)]),
     ):
         with_it = results(text, inputs, target=TARGET)
         without = results(text, inputs, target=TARGET, disable_pass=(name,))
@@ -149,9 +157,10 @@ def test_a_norm_larger_than_shared_memory():
 
 
 def test_sorts_and_scatters():
-    x = floats(5, 100)
-    numbers = np.broadcast_to(np.arange(100), (5, 100)).astype(np.int64)
-    agree(kernels.sort(5, 100), x, numbers)
+    for size in (0, 1, 2, 33, 100, 1025):
+        x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (2, size)).astype(np.float32)
+        numbers = np.broadcast_to(np.arange(size), (2, size)).astype(np.int64)
+        agree(kernels.sort(2, size), x, numbers)
     where = np.array([[1], [7], [1], [-1], [3], [1000]], np.int32)
     agree(kernels.scatter(8, 6), whole(8, 6), whole(6, 6), where)
 
@@ -190,6 +199,6 @@ def test_random_programs_are_right(programs):
 @given(programs=modules(min_size=1, max_size=1, ops=tuple(BUILDERS)))
 def test_every_phase_keeps_the_meaning(programs):
     """Without the passes after which threads take turns, which only the emulation can run."""
-    without = ("irees-gpu-lower-contractions", "irees-gpu-lower-reductions")
+    without = PASSES[::2]
     found = pipeline_agrees(programs, compiled=False, target=TARGET, disable_pass=without)
     assert not found, report(programs, found)
