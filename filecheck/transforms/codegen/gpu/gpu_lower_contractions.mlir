@@ -27,23 +27,6 @@
 // CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
 // CHECK-NEXT:    gpu.barrier
 // CHECK:       threads = 256
-func.func @whole
-// CHECK:         memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
-// CHECK-NEXT:    memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
-// CHECK-NOT:     linalg.generic
-// CHECK:         scf.forall (%{{.*}}) in (256) {
-// CHECK:           scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
-// CHECK:             memref.load %a
-// CHECK:             memref.load %b
-// CHECK:             gpu.barrier
-// CHECK:             scf.for
-// CHECK-COUNT-4:       arith.mulf {{.*}} : vector<4xf32>
-// CHECK:             gpu.barrier
-// CHECK-NOT:       scf.if
-// CHECK-COUNT-16:  memref.store %{{.*}}, %c
-// CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
-// CHECK-NEXT:    gpu.barrier
-// CHECK:       threads = 256
 func.func @whole(%a: memref<64x512xf32>, %b: memref<512x64xf32>, %c: memref<64x64xf32>) {
   scf.forall (%w) in (1) {
     linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}

@@ -3,10 +3,10 @@ Computes contractions in blocks: a workgroup has parts of both operands in share
 has its part of the output in registers.
 
 For each part of the reduction loops all threads fetch what the workgroup reads of both operands,
-neighbours fetching neighbours, 16 bytes at a time where all is aligned to it; after a barrier each
-thread multiplies its rows with its columns, while the next part is on its way to registers. Rows and
-columns may be several loops each, and what an operand is indexed by may be any sum of loops, so
-that a convolution is the same nest (implicit GEMM).
+neighbours fetching neighbours, 16 bytes at a time where all is aligned to it; after a barrier
+each thread multiplies its rows with its columns, while the next part is on its way to registers.
+Rows and columns may be several loops each, and what an operand is indexed by may be any sum of
+loops, so that a convolution is the same nest (implicit GEMM).
 
     linalg.generic ins(%a, %b : memref<64x512xf32>, memref<512x64xf32>) outs(%c : memref<64x64xf32>)
   =>

@@ -1,15 +1,16 @@
 """
-Lowers sort, topk, scan and scatter to loops in which all threads of a workgroup have something to do.
+Lowers sort, topk, scan and scatter to loops in which all threads of a workgroup have something to
+do.
 
 * sort, topk: a network of comparisons, of which all of one step are done at once; it sorts keys and
   where each came from, by which equal keys keep their order;
 * scan: a row for each thread;
-* scatter: an element for each thread where indices are unique, else an element of each slice, whose
-  updates stay in their order.
+* scatter: an element of each slice for each thread, whose updates stay in their order; where slices
+  are small and indices are said to be unique, any element.
 
-A network of n numbers has log(n) * (log(n) + 1) / 2 steps. The flipped form has every comparison put
-the smaller number first, so what is past the end of a row, which counts as largest, never moves, and
-rows may be of any length (Batcher's bitonic sort; Knuth, TAOCP 3, 5.3.4).
+A network of n numbers has log(n) * (log(n) + 1) / 2 steps. The flipped form has every comparison
+put the smaller number first, so what is past the end of a row, which counts as largest, never
+moves, and rows may be of any length (Batcher's bitonic sort; Knuth, TAOCP 3, 5.3.4).
 
     iree_linalg_ext.sort dimension(0) outs(%x : memref<1000xf32>) { ole }
   =>
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -57,6 +59,7 @@ from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
+WARP = 32
 SORTING_THREADS = 256
 LONG = 512
 """From so many numbers on more threads have something to compare."""
@@ -147,7 +150,10 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> str | None:
     """scatter  =>  points that cannot meet for each thread; or why not"""
     assert isinstance(op.updates.type, MemRefType)
     rank, batch = op.updates.type.get_num_dims(), batch_rank(op)
-    unique = bool(op.unique_indices.value.data)
+    # Frontends promise that indices are unique where they only hope so. The order of updates is kept
+    # wherever slices have enough to do by themselves.
+    slices = prod(max(1, size) for size in op.updates.type.get_shape()[batch:])
+    unique = bool(op.unique_indices.value.data) and slices < WARP
     if not unique and batch == rank:
         return "updates of single elements may meet"
 
