@@ -76,7 +76,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-fft"),
                 a("decompose-attention"),
                 a("decompose-exp-reduction"),
-                a("decompose-softmax", use_fusion=False),
+                a("decompose-softmax", use_fusion=False, from_infinity=True),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
                 a("resolve-shaped-type-result-dims"),
@@ -133,7 +133,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu"},
+            HOST | {"stream", "vector", "gpu", "irees"},
         ),
     )
 
@@ -153,6 +153,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         ),
         a("lower-gather"),
         a("expand-math"),
+        a("use-nontemporal-stores", limit=target.l3_bytes // 2),
         a("cpu-check-resource-usage"),
     )
 
@@ -188,6 +189,7 @@ OPTIONAL = frozenset(
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
+    irees-use-nontemporal-stores
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
     """.split()
 )

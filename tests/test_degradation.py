@@ -21,6 +21,7 @@ from irees.frontends.mlir import import_mlir
 from irees.options import Options
 from irees.pipeline import OPTIONAL, PHASES, run_phases
 from irees.remarks import collect
+from irees.target import cpu_target
 from irees.testing.faults import fail_rewrite, watch_rewrites
 
 PROGRAM = """
@@ -275,6 +276,24 @@ def tiles_are_right(program) -> bool:
     return np.abs(program(x) - wanted).max() <= 64 * 2.0**-23 * 144 * 12
 
 
+STREAM = cpu_target().l3_bytes // 8
+"""Floats of an output that takes half of the last cache."""
+
+STREAMS = f"""
+func.func @main(%x: tensor<{STREAM}xf32>) -> tensor<{STREAM}xf32> {{
+  %e = tensor.empty() : tensor<{STREAM}xf32>
+  %r = linalg.negf ins(%x : tensor<{STREAM}xf32>) outs(%e : tensor<{STREAM}xf32>)
+      -> tensor<{STREAM}xf32>
+  return %r : tensor<{STREAM}xf32>
+}}
+"""
+
+
+def streams_are_right(program):
+    x = np.arange(STREAM, dtype=np.float32)
+    return np.array_equal(program(x), -x)
+
+
 PROGRAMS = {
     "several kernels": (TEXT, is_right),
     "integers": (INTEGERS, integers_are_right),
@@ -282,6 +301,7 @@ PROGRAMS = {
     "layers": (LAYERS, layers_are_right),
     "pixels": (PIXELS, pixels_are_right),
     "tiles": (TILES, tiles_are_right),
+    "streams": (STREAMS, streams_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

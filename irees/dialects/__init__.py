@@ -31,6 +31,7 @@ OWN: dict[str, str] = {
     "iree_gpu": "iree_gpu:IreeGpu",
     "iree_linalg_ext": "iree_linalg_ext:IreeLinalgExt",
     "iree_tensor_ext": "iree_tensor_ext:IreeTensorExt",
+    "irees": "irees:Irees",
     "stream": "stream:Stream",
     "tm_tensor": "tm_tensor:TMTensor",
     "util": "util:Util",

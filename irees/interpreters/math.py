@@ -67,6 +67,15 @@ pure("math.isnormal", lambda a: np.isfinite(a) & (abs(a) >= _smallest_normal(a.d
 pure("math.clampf", lambda a, low, high: minimum(maximum(a, low), high))
 
 
+def ldexp(x: Any, exponent: Any) -> Any:
+    """x * 2^exponent, rounded once; the exponent is a whole number, or x is NaN."""
+    whole = np.nan_to_num(exponent).astype(np.int32)
+    return np.ldexp(x, whole)
+
+
+pure("irees.ldexp", ldexp)
+
+
 def _smallest_normal(dtype: np.dtype[Any]) -> Any:
     import ml_dtypes
 

@@ -439,4 +439,12 @@ MUTANTS = (
         "if False:",
         WINOGRAD_TESTS,
     ),
+    Mutant(
+        "S7i",
+        "what others read is not stored when a sum makes it",
+        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "        if self.producer.keeps_source:\n",
+        "        if False:\n",
+        SURROUNDINGS_TESTS,
+    ),
 )

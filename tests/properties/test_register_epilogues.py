@@ -9,6 +9,7 @@ and the order is that of the loops.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -337,12 +338,34 @@ class Function:
         )
         return Value(name, out)
 
+    def total(self, x: Value) -> Value:
+        """A reduction of what an elementwise op made"""
+        over = self.draw(x.dims[-1:], x.dims[-1:], x.dims[:1], x.dims)
+        out = [d for d in x.dims if d not in over]
+        largest = 16 * (9 * max(1, self.sizes.get("k", 1)) + 50) * prod(self.sizes[d] for d in over)
+        combiner = self.draw("add", "add", "max", "largest")
+        if combiner == "add" and largest >= 1 << 24:
+            combiner = "max"
+        name = self.op(combiner)
+        if combiner == "largest":
+            name = "arith.maxnumf" if self.element[0] == "f" else "arith.maxui"
+        init = self.init(out, "add" if combiner == "add" else "max")
+        order = self.draw("%a1, %a0", "%a0, %a1")
+        body = f"%s = {name} {order} : {self.element}\nlinalg.yield %s : {self.element}"
+        loops = f"{''.join(out)}/{over}"
+        made = self.generic(loops, [list(x.dims)], [x.name], [self.element], out, init, body)
+        return Value(made, "".join(out))
+
     def text(self) -> str:
-        """The function, with a reduction, up to two consumers, and any of the three as results"""
+        """The function: a reduction, up to two consumers, a sum of theirs, any of them as results"""
         shape = self.draw(self.contraction, self.contraction, self.convolution, self.pooling)
         values = [shape()]
         for _ in range(self.draw(0, 1, 1, 1, 1, 2)):
             values.append(self.consumer(values[-1], values[0]))
+        if len(values) > 1 and self.draw(True, False):
+            values.append(self.total(values[-1]))
+            if self.draw(True, False):
+                values.append(self.consumer(values[-2], values[0]))
         results = [values[-1]]
         if len(values) > 1 and self.draw(False, False, False, True):
             results.append(self.draw(*values[:-1]))

@@ -1,7 +1,7 @@
 // RUN: xdsl-opt %s -p 'irees-pipeline{target="cpu:generic"}' -t irees-c | filecheck %s
 
 // An elementwise op is a loop over vectors; no name of the program is in the text.
-// CHECK:       IREES_VECTOR(v4f32, float, 4)
+// CHECK:       IREES_VECTOR_FLOAT(v4f32, float, 4)
 // CHECK:       static void irees_k0_w0(const irees_dispatch *d, int64_t workgroup, void *scratch) {
 // CHECK:         for (int64_t [[I:i[0-9]+]] = 0; [[I]] < 8; [[I]] += 4) {
 // CHECK-NEXT:      const v4f32 [[X:v[0-9]+]] = v4f32_load(p{{[0-9]+}} + [[I]]);

@@ -1,5 +1,6 @@
 // RUN: xdsl-opt %s -p irees-decompose-softmax{use_fusion=false} | filecheck %s
 // RUN: xdsl-opt %s -p irees-decompose-softmax | filecheck %s --check-prefix FUSED
+// RUN: xdsl-opt %s -p irees-decompose-softmax{from_infinity=true} | filecheck %s --check-prefix INFINITY
 // RUN: xdsl-opt %s -p irees-decompose-softmax{online=true} | filecheck %s --check-prefix ONLINE
 
 // The largest of each row, the powers, their sum, the quotient.
@@ -27,6 +28,12 @@
 // FUSED:           arith.divf
 // FUSED-NOT:     linalg.generic
 // FUSED:         func.return %[[R]]
+
+// The maximum starts from -infinity, where it would start from NaN.
+// INFINITY-LABEL: func.func @rows
+// INFINITY:         %[[LOW:.*]] = arith.constant 0xFF800000 : f32
+// INFINITY:         linalg.fill ins(%[[LOW]] : f32)
+// FUSED-NOT:        0xFF800000
 
 // The maximum and the rescaled sum in one pass over the row.
 // ONLINE-LABEL: func.func @rows

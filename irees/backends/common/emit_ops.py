@@ -134,6 +134,13 @@ def lanes(kind: Attribute) -> int:
     return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
 
 
+def mask_bits(lane: Attribute) -> int:
+    """Bits of a lane of what a comparison of vectors gives."""
+    if is_bool(lane) or is_float(lane):
+        return 64 if isinstance(lane, Float64Type) else 32
+    return int_width(lane)
+
+
 def float_literal(value: float, kind: Attribute) -> str:
     """A float constant in C: hexadecimal, so that no digit is lost; NaN and Inf by bits."""
     if isinstance(kind, BFloat16Type):
@@ -199,6 +206,28 @@ def constant(op: arith.ConstantOp) -> str:
     )
 
 
+GREATER, LESS = 2, 4
+"""The ordered predicates of `arith.cmpf`."""
+
+
+def extreme_of(op: Operation) -> str | None:
+    """
+    `max` for select(a > b, a, b) and select(b < a, a, b), `min` for the opposite, else None.
+
+    Where a and b do not compare the result is b, as of the instructions of x86.
+    """
+    condition, a, b = op.operands
+    compare = condition.owner
+    if not isinstance(compare, arith.CmpfOp) or not isinstance(
+        element(a.type), Float32Type | Float64Type
+    ):
+        return None
+    order = compare.predicate.value.data
+    if order not in (GREATER, LESS) or {compare.lhs, compare.rhs} != {a, b}:
+        return None
+    return "max" if (order == GREATER) == (compare.lhs is a) else "min"
+
+
 class Expressions:
     """Prints value ops; remembers which vector types the text needs."""
 
@@ -247,6 +276,9 @@ class Expressions:
             return self._select(op, names)
         if name in LIBM or name in ("math.rsqrt", "math.roundeven"):
             return self._math(name, kind, names)
+        if name == "irees.ldexp":
+            prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
+            return f"{prefix}_ldexp({', '.join(names)})"
         if name in CASTS:
             return CASTS[name](self, op, names)
         if name in SPECIAL:
@@ -305,14 +337,10 @@ class Expressions:
                 ),
             )
             a, b = names
-            sign = ">" if which.startswith("max") else "<"
-            if which in ("maxnum", "minnum"):
-                return f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({b} != {b}), {a}, {b})"
-            bits = "&" if which == "maximum" else "|"
-            return (
-                f"IREES_SELECT({v}, {m}, {a} == {b}, ({v})(({m}){a} {bits} ({m}){b}), "
-                f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({a} != {a}), {a}, {b}))"
-            )
+            if which in ("maximum", "minimum"):
+                return f"{v}_{which}({a}, {b})"
+            sign = ">" if which == "maxnum" else "<"
+            return f"IREES_SELECT({v}, {m}, ({a} {sign} {b}) | ({b} != {b}), {a}, {b})"
         wide = "f64" if isinstance(lane, Float64Type) else "f32"
         return self._float(lane, 0, lambda a, b: f"irees_{which}_{wide}({a}, {b})", names)
 
@@ -338,15 +366,8 @@ class Expressions:
 
     def _as_mask(self, text: str, lane: Attribute, count: int) -> str:
         """A comparison result as 32-bit lanes."""
-        width = (
-            64
-            if isinstance(lane, Float64Type)
-            else 32
-            if is_float(lane) or is_bool(lane)
-            else int_width(lane)
-        )
         m = self.mask(count)
-        return text if width == 32 else f"IREES_CONVERT({m}, {text})"
+        return text if mask_bits(lane) == 32 else f"IREES_CONVERT({m}, {text})"
 
     def _cmpf(self, op: Operation, names: Names) -> str:
         predicate = op.properties["predicate"].value.data
@@ -388,16 +409,10 @@ class Expressions:
             return f"{names[0]} ? {names[1]} : {names[2]}"
         if not isinstance(op.operands[0].type, VectorType):
             return f"{names[0]} ? {names[1]} : {names[2]}"
+        if (extreme := extreme_of(op)) is not None:
+            return f"{self.type(kind)}_{extreme}({names[1]}, {names[2]})"
         lane, count = element(kind), lanes(kind)
-        width = (
-            32
-            if is_bool(lane)
-            else 64
-            if isinstance(lane, Float64Type)
-            else 32
-            if is_float(lane)
-            else int_width(lane)
-        )
+        width = mask_bits(lane)
         m = self.vector(vector_name(f"i{width}", count))
         mask = names[0] if width == 32 else f"IREES_CONVERT({m}, {names[0]})"
         return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"

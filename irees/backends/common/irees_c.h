@@ -63,9 +63,95 @@ IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
   IREES_INLINE V V##_splat(T x) { return SPLAT; } \
   IREES_INLINE V V##_step(void) { V v; for (int i = 0; i < N; i++) v[i] = (T)i; return v; }
 
+#if defined(__AVX512F__) && defined(__clang__)
+#define v16f32_max(a, b) ((v16f32)__builtin_ia32_maxps512(a, b, 4))
+#define v16f32_min(a, b) ((v16f32)__builtin_ia32_minps512(a, b, 4))
+#define v8f64_max(a, b) ((v8f64)__builtin_ia32_maxpd512(a, b, 4))
+#define v8f64_min(a, b) ((v8f64)__builtin_ia32_minpd512(a, b, 4))
+#elif defined(__AVX512F__)
+#define v16f32_max(a, b) ((v16f32)__builtin_ia32_maxps512_mask(a, b, a, (short)-1, 4))
+#define v16f32_min(a, b) ((v16f32)__builtin_ia32_minps512_mask(a, b, a, (short)-1, 4))
+#define v8f64_max(a, b) ((v8f64)__builtin_ia32_maxpd512_mask(a, b, a, (char)-1, 4))
+#define v8f64_min(a, b) ((v8f64)__builtin_ia32_minpd512_mask(a, b, a, (char)-1, 4))
+#endif
+#ifdef __AVX512F__
+/* The range instructions order zeros and drop a NaN: a sum puts it back. */
+#define IREES_RANGE_v16f32(a, b, which) __extension__({ v16f32 a_ = (a), b_ = (b), r_ = \
+  (v16f32)__builtin_ia32_rangeps512_mask(a_, b_, which, a_, (short)-1, 4); \
+  v16f32_mask m_ = (a_ != a_) | (b_ != b_); IREES_SELECT(v16f32, v16f32_mask, m_, a_ + b_, r_); })
+#ifdef __AVX512DQ__
+#define v16f32_maximum(a, b) IREES_RANGE_v16f32(a, b, 5)
+#define v16f32_minimum(a, b) IREES_RANGE_v16f32(a, b, 4)
+#endif
+#define v16f32_ldexp(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))
+#endif
+/* Stores past the caches, where the address allows it; a fence makes others see them. */
+#if defined(__SSE__)
+#define IREES_FENCE() __builtin_ia32_sfence()
+#else
+#define IREES_FENCE() ((void)0)
+#endif
+#if defined(__clang__)
+#define IREES_PAST(V, p) __builtin_nontemporal_store(v_, (V *)(p))
+#define IREES_PAST_64(V, p) IREES_PAST(V, p)
+#define IREES_PAST_32(V, p) IREES_PAST(V, p)
+#define IREES_PAST_16(V, p) IREES_PAST(V, p)
+#else
+#define IREES_PAST_64(V, p) V##_store(p, v_)
+#define IREES_PAST_32(V, p) V##_store(p, v_)
+#define IREES_PAST_16(V, p) V##_store(p, v_)
+#ifdef __AVX512F__
+typedef float irees_64 __attribute__((vector_size(64)));
+#undef IREES_PAST_64
+#define IREES_PAST_64(V, p) __builtin_ia32_movntps512(p, (irees_64)v_)
+#endif
+#ifdef __AVX__
+typedef float irees_32 __attribute__((vector_size(32)));
+#undef IREES_PAST_32
+#define IREES_PAST_32(V, p) __builtin_ia32_movntps256(p, (irees_32)v_)
+#endif
+#ifdef __SSE__
+typedef float irees_16 __attribute__((vector_size(16)));
+#undef IREES_PAST_16
+#define IREES_PAST_16(V, p) __builtin_ia32_movntps(p, (irees_16)v_)
+#endif
+#endif
+#define IREES_STREAM(V, N, p, v) do { V v_ = (v); void *p_ = (p); \
+  if ((uintptr_t)p_ % N) V##_store(p_, v_); else IREES_PAST_##N(V, p_); } while (0)
+#define IREES_STREAM_64(V, p, v) IREES_STREAM(V, 64, p, v)
+#define IREES_STREAM_32(V, p, v) IREES_STREAM(V, 32, p, v)
+#define IREES_STREAM_16(V, p, v) IREES_STREAM(V, 16, p, v)
+
+#ifdef __AVX__
+#define v8f32_max(a, b) ((v8f32)__builtin_ia32_maxps256(a, b))
+#define v8f32_min(a, b) ((v8f32)__builtin_ia32_minps256(a, b))
+#endif
+
 /* x - 0 is x exactly, for -0 too, and broadcasts. */
 #define IREES_VECTOR(V, T, N) IREES_VECTOR_OF(V, T, N, x - (V){0})
 #define IREES_VECTOR_HALF(V, T, N) IREES_VECTOR_OF(V, T, N, IREES_LANES(V, T, N, x))
+
+/* x86 takes b where a and b do not compare. The macros above stand in for these functions. */
+#define IREES_VECTOR_ORDER(V, T, N, I)                                                      \
+  typedef I V##_mask __attribute__((vector_size(N * sizeof(T))));                           \
+  IREES_INLINE V (V##_max)(V a, V b) { V##_mask m = a > b; return (V)((m & (V##_mask)a) | (~m & (V##_mask)b)); } \
+  IREES_INLINE V (V##_min)(V a, V b) { V##_mask m = a < b; return (V)((m & (V##_mask)a) | (~m & (V##_mask)b)); } \
+  /* NaN where either is, and -0 below 0: the bits of equal numbers differ in a sign only. */ \
+  IREES_INLINE V (V##_maximum)(V a, V b) {                                                  \
+    V##_mask m = (a > b) | (a != a), e = a == b, r = (m & (V##_mask)a) | (~m & (V##_mask)b); \
+    return (V)(r & (~e | (V##_mask)a));                                                     \
+  }                                                                                         \
+  IREES_INLINE V (V##_minimum)(V a, V b) {                                                  \
+    V##_mask m = (a < b) | (a != a), e = a == b, r = (m & (V##_mask)a) | (~m & (V##_mask)b); \
+    return (V)(r | (e & (V##_mask)a));                                                      \
+  }
+#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t)
+/* x * 2^n, n whole and from -252 to 254: two factors, of which only the second may round. */
+#define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int32_t) \
+  IREES_INLINE V (V##_ldexp)(V x, V n) {                                                    \
+    V##_mask whole = (V##_mask)(n + 0x1.8p+23f) - 0x4b400000, half = whole >> 1;            \
+    return x * (V)((half + 127) << 23) * (V)((whole - half + 127) << 23);                   \
+  }
 
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (m)) | ((M)(b) & ~(m))))
 /* Lanes of a and b by number; M is the vector of integers as wide as their lanes. */

@@ -11,6 +11,9 @@ from irees.backends.common.print_memory import mixed
 from irees.backends.common.printer import Printer, handles
 from irees.backends.common.types import is_bool, is_float, scalar, short, size_of, vector_name
 
+STREAMED = (16, 32, 64)
+"""Bytes that an instruction of some processor stores past the caches."""
+
 
 def _lane_name(p: Printer, kind: VectorType) -> str:
     """The vector type as it lies in memory; masks are bytes there."""
@@ -40,9 +43,13 @@ def _vector_store(p: Printer, op: Operation) -> None:
     lane = _lane_name(p, kind)
     if is_bool(kind.element_type):
         value = f"IREES_CONVERT({lane}, -{value})"
-    p.line(
-        f"{lane}_store({p.address(p.buffer(op.base), [p.name(i) for i in op.indices])}, {value});"
-    )
+    place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
+    count = lanes(kind) * (1 if is_bool(kind.element_type) else size_of(kind.element_type))
+    if op.nontemporal is not None and op.nontemporal.value.data and count in STREAMED:
+        p.streams = True
+        p.line(f"IREES_STREAM_{count}({lane}, {place}, {value});")
+        return
+    p.line(f"{lane}_store({place}, {value});")
 
 
 @handles("vector.broadcast")

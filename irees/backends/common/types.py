@@ -125,5 +125,9 @@ def vector_typedef(name: str) -> str:
         c_name = f"int{element[1:]}_t"
     else:
         c_name = _ELEMENTS[element]
-    macro = "IREES_VECTOR_HALF" if element == "f16" else "IREES_VECTOR"
+    macro = {
+        "f16": "IREES_VECTOR_HALF",
+        "f32": "IREES_VECTOR_FLOAT",
+        "f64": "IREES_VECTOR_DOUBLE",
+    }.get(element, "IREES_VECTOR")
     return f"{macro}({name}, {c_name}, {lanes})"

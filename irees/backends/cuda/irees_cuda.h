@@ -218,6 +218,13 @@ template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shu
   IREES_INLINE V V##_splat(T x) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = x; return r; } \
   IREES_INLINE V V##_step(void) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = (T)i; return r; }
 #define IREES_VECTOR_HALF IREES_VECTOR
+#define IREES_VECTOR_BOTH(V, N, NAME, F) \
+  IREES_INLINE V V##_##NAME(V a, V b) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = F(a.v[i], b.v[i]); return r; }
+#define IREES_VECTOR_ORDER(V, T, N, KIND)                                                      \
+  IREES_VECTOR(V, T, N) IREES_VECTOR_BOTH(V, N, max, IREES_OP_max) IREES_VECTOR_BOTH(V, N, min, IREES_OP_min) \
+  IREES_VECTOR_BOTH(V, N, maximum, irees_maximum_##KIND) IREES_VECTOR_BOTH(V, N, minimum, irees_minimum_##KIND)
+#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR_ORDER(V, T, N, f64)
+#define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR_ORDER(V, T, N, f32) IREES_VECTOR_BOTH(V, N, ldexp, irees_ldexp)
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (M)(m)) | ((M)(b) & ~(M)(m))))
 #define IREES_MAP1(V, N, f, a) irees_map([](auto x_) { return f(x_); }, a)
 #define IREES_MAP2(V, N, f, a, b) irees_map([](auto x_, auto y_) { return f(x_, y_); }, a, b)

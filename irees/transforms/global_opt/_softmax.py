@@ -32,11 +32,13 @@ def softmax(
     b: TensorBuilder,
     *,
     fused: bool = False,
+    start: float = -float("inf"),
 ) -> SSAValue:
     """
     out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over some dims
 
-    Where it is `fused`, the powers are computed twice instead of kept.
+    Where it is `fused`, the powers are computed twice instead of kept. The maximum starts from
+    -infinity or NaN: a row without a number is NaN from either.
     """
     rank = len(sizes)
     kept = [d for d in range(rank) if d not in over]
@@ -45,7 +47,7 @@ def softmax(
     # f16 and bf16 would lose in the sum what they can hold.
     wide, target = accumulator_type(element_type(source)), element_type(out)
     # A NaN is no maximum, and makes its row NaN all the same: exp(NaN - max) is one.
-    nothing, zero = (b.insert(constant(n, wide)).results[0] for n in (-float("nan"), 0.0))
+    nothing, zero = (b.insert(constant(n, wide)).results[0] for n in (start, 0.0))
     (largest,) = b.compute(
         [source],
         [b.fill(nothing, row_sizes)],

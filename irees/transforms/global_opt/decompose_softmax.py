@@ -31,6 +31,9 @@ It starts from the lowest number, for which a leading -infinity is a power of 0;
 finds a larger number, and has no vector form, so the pipeline does not ask for it: compiled, rows
 of half a megabyte take eight times as long.
 
+The maximum starts from NaN, as IREE's does, or `from-infinity`, which the result does not show and
+which makes a comparison out of each `maxnumf` (`expand-math`).
+
 A producer of %x is not computed again, whatever it is: it may be a gather. f16 and bf16 are
 computed in f32 and rounded once. A softmax of memrefs is left alone. MLIR:
 `linalg::SoftmaxOp::decomposeOperation`; IREE: `iree-codegen-decompose-softmax`, which has no
@@ -65,6 +68,7 @@ class DecomposeSoftmax(RewritePattern):
 
     use_fusion: bool
     online: bool
+    start: float
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SoftmaxOp, rewriter: PatternRewriter) -> None:
@@ -78,7 +82,9 @@ class DecomposeSoftmax(RewritePattern):
         if self.online and accumulator_type(element_type(op.input)) in LOWEST:
             result = online_softmax(op.input, over, sizes, op.output, builder)
         else:
-            result = softmax(op.input, over, sizes, op.output, builder, fused=self.use_fusion)
+            result = softmax(
+                op.input, over, sizes, op.output, builder, fused=self.use_fusion, start=self.start
+            )
         rewriter.replace(op, [], [result])
 
 
@@ -90,7 +96,9 @@ class DecomposeSoftmaxPass(ModulePass):
 
     use_fusion: bool = True
     online: bool = False
+    from_infinity: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        pattern = DecomposeSoftmax(self.use_fusion, self.online)
+        start = -float("inf") if self.from_infinity else -float("nan")
+        pattern = DecomposeSoftmax(self.use_fusion, self.online, start)
         PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)

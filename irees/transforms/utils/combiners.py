@@ -26,6 +26,15 @@ COMBINERS = {
 """Ops that may be applied in any order, with their `vector.reduction` kind."""
 
 
+IDEMPOTENT = frozenset(
+    """
+    arith.maximumf arith.minimumf arith.maxnumf arith.minnumf arith.maxsi arith.minsi arith.maxui
+    arith.minui arith.andi arith.ori
+    """.split()
+)
+"""Those that may be given the same value again."""
+
+
 def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
     """The combiner applied to two accumulators."""
     return type(combiner).create(

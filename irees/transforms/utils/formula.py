@@ -17,6 +17,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.irees import LdexpOp
+
 
 class Formula:
     """Builds arithmetic on f32 scalars or vectors in front of an op."""
@@ -116,6 +118,10 @@ class Formula:
                 properties={"fastmath": arith.FastMathFlagsAttr("none")},
             )
         )
+
+    def ldexp(self, a: SSAValue, exponent: SSAValue) -> SSAValue:
+        """a * 2^exponent"""
+        return self._insert(LdexpOp(a, exponent))
 
     def clamp(self, a: SSAValue, low: float, high: float) -> SSAValue:
         """min(max(a, low), high), NaN kept"""

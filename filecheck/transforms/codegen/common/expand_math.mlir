@@ -1,15 +1,12 @@
 // RUN: xdsl-opt %s -p irees-expand-math | filecheck %s
 
-// n = round(x log2(e)) by a magic number, p(x - n ln2), then times 2^n in two halves.
+// n = round(x log2(e)) by a magic number, p(x - n ln2), then times 2^n.
 // CHECK-LABEL: func.func @exp
 // CHECK:         %[[LOW:.*]] = arith.constant -1.040000e+02 : f32
 // CHECK:         arith.select %{{.*}}, %[[LOW]], %x : f32
 // CHECK:         %[[SHIFTED:.*]] = arith.addf
-// CHECK:         arith.subf %[[SHIFTED]], %{{.*}} : f32
-// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SHIFTED]] : f32 to i32
-// CHECK:         %[[N:.*]] = arith.subi %[[BITS]], %{{.*}} : i32
-// CHECK:         %[[HALF:.*]] = arith.shrsi %[[N]], %{{.*}} : i32
-// CHECK-NEXT:    arith.subi %[[N]], %[[HALF]] : i32
+// CHECK:         %[[N:.*]] = arith.subf %[[SHIFTED]], %{{.*}} : f32
+// CHECK:         %[[Y:.*]] = irees.ldexp %{{.*}}, %[[N]] : f32
 // CHECK-NOT:     math.exp
 // CHECK:         func.return
 func.func @exp(%x: f32) -> f32 {
@@ -102,4 +99,45 @@ func.func @no_other_width(%x: f64, %y: f16) -> (f64, f16) {
 func.func @no_sin(%x: f32) -> f32 {
   %y = math.sin %x : f32
   return %y : f32
+}
+
+// An accumulator that starts from a number stays one.
+// CHECK-LABEL: func.func @largest
+// CHECK:         scf.for %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<8xf32>) {
+// CHECK:           %[[X:.*]] = vector.load
+// CHECK-NEXT:      %[[LESS:.*]] = arith.cmpf olt, %[[ACC]], %[[X]] : vector<8xf32>
+// CHECK-NEXT:      arith.select %[[LESS]], %[[X]], %[[ACC]] : vector<8xi1>, vector<8xf32>
+// CHECK-NOT:     arith.maxnumf
+// CHECK:         func.return
+func.func @largest(%x: memref<64xf32>) -> vector<8xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %start = vector.broadcast %low : f32 to vector<8xf32>
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %r = scf.for %i = %c0 to %c64 step %c8 iter_args(%acc = %start) -> (vector<8xf32>) {
+    %v = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m = arith.maxnumf %v, %acc : vector<8xf32>
+    scf.yield %m : vector<8xf32>
+  }
+  return %r : vector<8xf32>
+}
+
+// It may be NaN at first, or become NaN on the way.
+// CHECK-LABEL: func.func @no_number
+// CHECK:         arith.minnumf %x, %y : f32
+// CHECK:         arith.maxnumf
+// CHECK-NOT:     arith.cmpf
+// CHECK:         func.return
+func.func @no_number(%x: f32, %y: f32, %n: index) -> (f32, f32) {
+  %a = arith.minnumf %x, %y : f32
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %m = arith.maxnumf %x, %acc : f32
+    %s = arith.addf %m, %x : f32
+    scf.yield %s : f32
+  }
+  return %a, %r : f32, f32
 }

@@ -34,10 +34,10 @@ func.func @broadcast(%x: memref<?x16xf32>, %m: memref<?xf32>, %y: memref<?x16xf3
   return
 }
 
-// A reduction has four vector accumulators, folded at the end.
+// A reduction has four vector accumulators, folded at the end. A maximum may start from the old one.
 // CHECK-LABEL: func.func @reduction
 // CHECK:         %[[OLD:.*]] = memref.load %y
-// CHECK:         arith.constant 0xFF800000 : f32
+// CHECK-NEXT:      vector.broadcast %[[OLD]] : f32 to vector<8xf32>
 // CHECK:         %[[A:.*]], %[[B:.*]], %[[C:.*]], %[[D:.*]] = scf.for
 // CHECK:         %[[AB:.*]] = arith.maximumf %[[A]], %[[B]] : vector<8xf32>
 // CHECK-NEXT:      %[[ABC:.*]] = arith.maximumf %[[AB]], %[[C]] : vector<8xf32>

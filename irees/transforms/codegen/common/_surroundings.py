@@ -1,18 +1,20 @@
 """
-What stands around a reduction and can be done with it: the fill before, the elementwise op after.
-Part of `irees-lower-contractions`, `irees-gpu-lower-contractions` and
+What stands around a reduction and can be done with it: the fill and the elementwise op before, the
+elementwise op after. Part of `irees-lower-contractions`, `irees-gpu-lower-contractions` and
 `irees-vectorize-structured-ops`.
 
-    C = 0;  C[i, j] += A[i, j, k];  D[i, j] = f(C[i, j], bias[j], E[i, j])
+    B[i, k] = g(A[i, k]);  C = 0;  C[i] += B[i, k];  D[i] = f(C[i], E[i])
 
-Done while a point of C is still in a register, f saves the way of C to the cache and back, and C
-itself when nothing else reads it. A body of many ops stays a loop of its own: repeated for each
-register of a block it would cost more instructions than the memory traffic that it saves.
+g, done where B is read, saves a way of B through the cache, and B itself when nothing else reads
+it: the powers and the sum of a softmax. f, done while a point of C is still in a register, saves
+the way of C to the cache and back, and C itself when nothing else reads it. A body f of many ops
+stays a loop of its own: repeated for each register of a block it would cost more instructions than
+the memory traffic that it saves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
@@ -42,35 +44,47 @@ MOST_OPS = 12
 
 
 @dataclass
-class Consumer:
-    """An elementwise op that reads each point of a producer's output once."""
+class Neighbour:
+    """An elementwise op of which each point is done with a point of the reduction beside it."""
 
     op: linalg.GenericOp
     source: int
-    """The operand that the producer writes."""
+    """Of the op that reads, the operand that the other one writes."""
     rename: dict[int, int]
-    """Its loops => those of the producer."""
+    """Its loops => those of the reduction."""
     keeps_source: bool
-    """Whether others read the producer's output, too."""
+    """Whether others read what lies between, too."""
 
-    def values(self, arguments: Sequence[Lane], lanes: int, at: IndexBuilder) -> list[SSAValue]:
-        """What the body yields for a point, or as vectors for `lanes` of them."""
+    def values(
+        self,
+        arguments: Sequence[Lane],
+        lanes: int,
+        at: IndexBuilder,
+        computed: Mapping[SSAValue, Lane] | None = None,
+    ) -> list[SSAValue]:
+        """
+        What the body yields for a point, or as vectors for `lanes` of them.
+
+        Of the body some values may be `computed` before.
+        """
 
         def no_index(loop: int) -> Lane:
             raise AssertionError("bodies with linalg.index are not taken")
 
-        results = evaluate(self.op.body.block, arguments, lanes, at.insert, no_index, {})
+        results = evaluate(
+            self.op.body.block, arguments, lanes, at.insert, no_index, computed or {}
+        )
         return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
-
-    def erase(self) -> None:
-        """Removes the op, and what it read if nobody reads it any more."""
-        buffer = self.op.operands[self.source]
-        Rewriter.erase_op(self.op)
-        erase_unused_buffer(root(buffer))
 
 
 LOOKS = (memref.SubviewOp, memref.ExtractStridedMetaDataOp, memref.ReinterpretCastOp)
 """Ops that only look at a buffer."""
+
+
+def erase_with_buffer(neighbour: Neighbour, buffer: SSAValue) -> None:
+    """Removes the op, and what lies between if nobody reads it any more."""
+    Rewriter.erase_op(neighbour.op)
+    erase_unused_buffer(root(buffer))
 
 
 def erase_unused_buffer(value: SSAValue) -> bool:
@@ -110,7 +124,33 @@ def _covers(written: AffineMap) -> bool:
     return len(set(loops)) == len(written.results)
 
 
-def find_consumer(producer: linalg.GenericOp) -> Consumer | None:
+def find_producer(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> Neighbour | None:
+    """The elementwise op just before, `fill` apart, whose points the op reads once each."""
+    current = op.prev_op
+    while current is not None and not (
+        isinstance(current, linalg.GenericOp) and current is not fill
+    ):
+        if current is not fill and not (
+            isinstance(current, memref.SubviewOp) or is_side_effect_free(current)
+        ):
+            return None
+        current = current.prev_op
+    if current is None or not is_parallel(current) or len(current.outputs) != 1:
+        return None
+    between = current.outputs[0]
+    sources = [i for i, o in enumerate(op.operands) if root(o) is root(between)]
+    written = {root(o) for o in (*op.outputs, *(fill.outputs if fill else ()))}
+    if len(sources) != 1 or op.operands[sources[0]] is not between or sources[0] >= len(op.inputs):
+        return None
+    if not is_pointwise(current) or any(root(o) in written for o in current.operands):
+        return None
+    rename = _renaming(maps(op)[sources[0]], maps(current)[-1])
+    if rename is None or len(rename) != maps(op)[0].num_dims:
+        return None
+    return Neighbour(current, sources[0], rename, _is_kept(between, (current, op)))
+
+
+def find_consumer(producer: linalg.GenericOp) -> Neighbour | None:
     """The consumer that can be done with the producer; what prepares it is moved in front."""
     fill = fill_of(producer)
     found = _next_reader(producer)
@@ -127,7 +167,7 @@ def find_consumer(producer: linalg.GenericOp) -> Consumer | None:
         inner.detach()
         Rewriter.insert_op(inner, InsertPoint.before(producer))
     known = (producer, op, None if fill is None else fill[0])
-    return Consumer(op, source, rename, _is_kept(producer.outputs[0], known))
+    return Neighbour(op, source, rename, _is_kept(producer.outputs[0], known))
 
 
 def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation]] | None:
@@ -146,29 +186,34 @@ def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation
 
 def _suits(op: linalg.GenericOp, producer: linalg.GenericOp) -> bool:
     """Whether doing the op point by point, amid the producer, cannot change what either reads."""
-    target, indexing = producer.outputs[0], maps(op)
-    body = list(op.body.block.ops)
-    if not is_parallel(op) or len(body) > MOST_OPS + 1:
-        return False
-    if any(o.regions or isinstance(o, linalg.IndexOp | memref.LoadOp) for o in body):
+    target = producer.outputs[0]
+    if not is_parallel(op) or len(list(op.body.block.ops)) > MOST_OPS + 1 or not is_pointwise(op):
         return False
     element = target.type.element_type
-    for operand, mapping in zip(op.operands, indexing, strict=True):
+    for operand in op.operands:
         if not isinstance(operand.type, MemRefType):
             continue
         if operand.type.element_type != element:
             return False
         if root(operand) is root(target) and operand is not target:
             return False
-        # Through another view, or another map, a point may be one that is already written.
-        if operand in op.outputs and any(
-            root(o) is root(operand) and (o is not operand or m != mapping)
-            for o, m in zip(op.operands, indexing, strict=True)
-        ):
-            return False
     written = {root(o) for o in op.outputs}
     return not any(root(o) in written for o in producer.inputs) and (
         sum(o is target for o in op.inputs) == 1 and target not in op.outputs
+    )
+
+
+def is_pointwise(op: linalg.GenericOp) -> bool:
+    """Whether a point reads nothing of what other points write, and not where it is."""
+    if any(o.regions or isinstance(o, linalg.IndexOp | memref.LoadOp) for o in op.body.block.ops):
+        return False
+    indexing = list(zip(op.operands, maps(op), strict=True))
+    # Through another view, or another map, a point may be one that is already written.
+    return not any(
+        root(o) is root(operand) and (o is not operand or m != mapping)
+        for operand, mapping in indexing
+        if operand in op.outputs
+        for o, m in indexing
     )
 
 

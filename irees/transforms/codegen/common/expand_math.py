@@ -1,5 +1,5 @@
 """
-Expands f32 exp, log, tanh, erf and small powers into arithmetic.
+Expands f32 exp, log, tanh, erf, small powers and the like into arithmetic.
 
 libm has no vector form here and differs between machines; a polynomial has one on every
 width and the same bits everywhere. What is not listed stays a call per lane.
@@ -12,6 +12,7 @@ width and the same bits everywhere. What is not listed stays a call per lane.
 | erf | rational in x^2, clamped to [-4, 4] | 37 (4 above 1e-30) |
 | rsqrt | 1 / sqrt | 1 |
 | powf with exponent 2, 3; fpowi with 2, 3 | products | 1 |
+| maxnumf, minnumf with a second operand that is not NaN | a comparison and a selection | 0 |
 
     %y = math.exp %x : vector<16xf32>
   =>
@@ -25,9 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 
 from xdsl.context import Context
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     Float32Type,
@@ -36,21 +38,20 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.transforms.utils.formula import Formula
 
 MAGIC = 12582912.0
-"""1.5 * 2^23: adding it rounds a small float to an integer, held in the low bits."""
+"""1.5 * 2^23: adding and subtracting it rounds a small float to a whole number."""
 
 
 def exp(f: Formula, x: SSAValue) -> SSAValue:
     """exp(x)  =>  p(x - n ln2) * 2^n, n = round(x / ln2)"""
     x = f.clamp(x, -104.0, 89.0)
-    shifted = f.add(f.mul(x, 1.4426950408889634), MAGIC)
-    n = f.sub(shifted, MAGIC)
+    n = f.sub(f.add(f.mul(x, 1.4426950408889634), MAGIC), MAGIC)
     r = f.sub(f.sub(x, f.mul(n, 0.693359375)), f.mul(n, -2.12194440e-4))
     p = f.horner(
         r,
@@ -58,16 +59,7 @@ def exp(f: Formula, x: SSAValue) -> SSAValue:
          5.0000001201e-1),
     )  # fmt: skip
     p = f.add(f.add(f.mul(f.mul(p, r), r), r), 1.0)
-    whole = f.int_op(arith.SubiOp, f.bits(shifted), f.integer(0x4B400000))
-    half = f.int_op(arith.ShRSIOp, whole, f.integer(1))
-    rest = f.int_op(arith.SubiOp, whole, half)
-    return f.mul(f.mul(p, power_of_two(f, half)), power_of_two(f, rest))
-
-
-def power_of_two(f: Formula, n: SSAValue) -> SSAValue:
-    """2^n for -127 < n < 128"""
-    biased = f.int_op(arith.AddiOp, n, f.integer(127))
-    return f.from_bits(f.int_op(arith.ShLIOp, biased, f.integer(23)))
+    return f.ldexp(p, n)
 
 
 def tanh(f: Formula, x: SSAValue) -> SSAValue:
@@ -149,6 +141,52 @@ def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
     return f.div(f.number(1.0), f.sqrt(x))
 
 
+def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bool:
+    """Whether a float is surely not NaN; `assumed` holds what is to be shown for the next round."""
+    if value in assumed:
+        return True
+    owner = value.owner
+    if isinstance(owner, Block):
+        loop = owner.parent_op()
+        if not isinstance(loop, scf.ForOp) or value is owner.args[0]:
+            return False
+        position = owner.args.index(value) - 1
+        yielded = owner.last_op.operands[position]
+        return is_number(loop.iter_args[position], assumed) and is_number(
+            yielded, assumed | {value}
+        )
+    if isinstance(owner, scf.ForOp):
+        return is_number(owner.body.block.args[1 + owner.results.index(value)], assumed)
+    if isinstance(owner, arith.ConstantOp):
+        number = owner.value
+        values = (
+            number.get_values()
+            if isinstance(number, DenseIntOrFPElementsAttr)
+            else [number.value.data]
+        )
+        return not any(isnan(v) for v in values)
+    if isinstance(owner, vector.BroadcastOp):
+        return is_number(owner.operands[0], assumed)
+    if isinstance(owner, arith.MaxnumfOp | arith.MinnumfOp):
+        return any(is_number(o, assumed) for o in owner.operands)
+    if isinstance(owner, arith.SelectOp):
+        # What was found greater or less is a number.
+        condition, chosen, other = owner.operands
+        compare = condition.owner
+        ordered = isinstance(compare, arith.CmpfOp) and 1 <= compare.predicate.value.data <= 6
+        return ordered and chosen in compare.operands and is_number(other, assumed)
+    return False
+
+
+def pick(op: Operation) -> SSAValue | None:
+    """maxnumf(x, y)  =>  x > y ? x : y where y is not NaN; minnumf alike"""
+    x, y = op.operands
+    if not is_number(y):
+        return None
+    f = Formula(op)
+    return f.select(f.less(y, x) if isinstance(op, arith.MaxnumfOp) else f.less(x, y), x, y)
+
+
 FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
     "math.exp": exp,
     "math.log": log,
@@ -173,6 +211,8 @@ def small_power(op: Operation) -> int | None:
 
 def expand(op: Operation) -> SSAValue | None:
     """The arithmetic for one op, or None when it stays."""
+    if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
+        return pick(op)
     if op.name not in FORMULAS and op.name not in ("math.powf", "math.fpowi"):
         return None
     kind = op.results[0].type

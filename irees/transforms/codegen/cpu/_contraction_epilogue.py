@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
-from irees.transforms.codegen.common._surroundings import Consumer, has_vector_form
+from irees.transforms.codegen.common._surroundings import Neighbour, has_vector_form
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, flatten, strides
 from irees.transforms.utils.lanes import (
     Kind,
@@ -32,7 +32,7 @@ from irees.transforms.utils.structured import linear_form, maps
 class Epilogue:
     """An elementwise op on C, with its loops renamed to those of the contraction."""
 
-    consumer: Consumer
+    consumer: Neighbour
     operands: list[Operand | SSAValue]
     """What each operand is: a buffer with a step per loop of the contraction, or a scalar."""
 
@@ -104,7 +104,7 @@ class Epilogue:
         return Lane(at.insert(vector.LoadOp(operand.flat, where, kind)).results[0], Kind.VECTOR)
 
 
-def epilogue_of(consumer: Consumer, loops: int, at: IndexBuilder) -> Epilogue | None:
+def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue | None:
     """The consumer of a contraction of that many loops, made ready at `at`, or None."""
     op = consumer.op
     operands: list[Operand | SSAValue] = []

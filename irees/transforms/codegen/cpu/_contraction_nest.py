@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd
-from irees.transforms.codegen.common._surroundings import fill_of, find_consumer
+from irees.transforms.codegen.common._surroundings import erase_with_buffer, fill_of, find_consumer
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue, epilogue_of, fits
 from irees.transforms.codegen.cpu._contraction_kernel import Kernel
 from irees.transforms.codegen.cpu._contraction_packing import (
@@ -57,9 +57,10 @@ def lower_contraction(
     if fill is not None and from_zero:
         Rewriter.erase_op(fill[0])
     Nest(plan, at, from_zero, epilogue).build(at)
+    output = op.outputs[0]
     Rewriter.erase_op(op)
     if epilogue is not None:
-        epilogue.consumer.erase()
+        erase_with_buffer(epilogue.consumer, output)
 
 
 class Nest:

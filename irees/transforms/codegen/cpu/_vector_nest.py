@@ -17,13 +17,16 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.transforms.codegen.common._surroundings import (
-    Consumer,
+    Neighbour,
+    erase_with_buffer,
     fill_of,
     find_consumer,
+    find_producer,
     has_vector_form,
 )
 from irees.transforms.codegen.cpu._invariants import invariants
-from irees.transforms.utils.combiners import COMBINERS, combine, neutral_element
+from irees.transforms.codegen.cpu._vector_reduction import reduce_lanes
+from irees.transforms.utils.combiners import COMBINERS
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -34,7 +37,6 @@ from irees.transforms.utils.lanes import (
     load_steps,
     materialize,
     unit_stride,
-    vector_of,
 )
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -45,8 +47,6 @@ from irees.transforms.utils.structured import (
     loop_sources,
     maps,
 )
-
-ACCUMULATORS = 4
 
 MOST_POINTS = 8
 """Neighbouring points reduced at once: enough to hide the latency of an addition."""
@@ -75,10 +75,14 @@ class Nest:
     """The op before that fills the output, and comes to nothing with this one."""
     start: arith.ConstantOp | None = None
     """What the accumulators start from, where it need not be read."""
-    consumer: Consumer | None = None
+    consumer: Neighbour | None = None
     """What is done with the results while they are in registers."""
     after: Nest | None = None
     """The consumer, vectorized along the same loop."""
+    producer: Neighbour | None = None
+    """What makes an input, done where it is read."""
+    before: Nest | None = None
+    """The producer, vectorized along the same loop."""
 
     def __post_init__(self) -> None:
         self.maps = maps(self.op)
@@ -210,38 +214,57 @@ class Nest:
             reduction.remove(self.axis)
             reduction.append(self.axis)
         self.reduction = reduction
+        if reduction:
+            self._take_fill()
+        if reduction and self.axis is not None:
+            self._take_producer()
         if self.axis in parallel and reduction:
-            self._look_around()
+            self._take_consumer()
             self._choose_jam(parallel[:-1])
         self._parallel(parallel, {}, here)
         # Not before: a body may turn out to have no vector form.
+        inputs, output = list(self.op.inputs), self.op.outputs[0]
         Rewriter.erase_op(self.op)
         if self.fill is not None:
             Rewriter.erase_op(self.fill)
         if self.consumer is not None:
-            self.consumer.erase()
+            erase_with_buffer(self.consumer, output)
+        if self.producer is not None:
+            erase_with_buffer(self.producer, inputs[self.producer.source])
 
-    def _look_around(self) -> None:
-        """Takes in the fill before the op, and the elementwise op after it."""
-        if len(self.op.outputs) != 1:
-            return
-        fill = fill_of(self.op)
+    def _take_fill(self) -> None:
+        """Takes in the fill before the op."""
+        fill = fill_of(self.op) if len(self.op.outputs) == 1 else None
         if fill is not None:
             self.fill, self.start = fill[0], fill[1].clone()
             Rewriter.insert_op(self.start, InsertPoint.before(self.op))
-        consumer = find_consumer(self.op)
-        if consumer is None or not has_vector_form(consumer.op, self.lanes):
-            return
-        after = Nest(consumer.op, self.vector_bytes, self.reassociate, self.lanes)
-        theirs = {ours: loop for loop, ours in consumer.rename.items()}
+
+    def _take_producer(self) -> None:
+        """Takes in the elementwise op before the op."""
+        producer = find_producer(self.op, self.fill)
+        if producer is not None and (before := self._beside(producer)) is not None:
+            self.producer, self.before = producer, before
+
+    def _take_consumer(self) -> None:
+        """Takes in the elementwise op after the op."""
+        consumer = find_consumer(self.op) if len(self.op.outputs) == 1 else None
+        if consumer is not None and (after := self._beside(consumer)) is not None:
+            self.consumer, self.after = consumer, after
+
+    def _beside(self, neighbour: Neighbour) -> Nest | None:
+        """The nest of a neighbour, vectorized along the same loop, if it can be."""
+        if not has_vector_form(neighbour.op, self.lanes):
+            return None
+        nest = Nest(neighbour.op, self.vector_bytes, self.reassociate, self.lanes)
+        theirs = {ours: loop for loop, ours in neighbour.rename.items()}
         assert self.axis is not None
-        after.axis = theirs.get(self.axis)
-        if after.axis is None:
-            return
-        strides = after.strides(after.axis)
-        if "other" not in strides and "short" not in strides:
-            if all(s == "unit" for s in strides[after.inputs :]):
-                self.consumer, self.after = consumer, after
+        nest.axis = theirs.get(self.axis)
+        if nest.axis is None:
+            return None
+        strides = nest.strides(nest.axis)
+        if "other" in strides or "short" in strides:
+            return None
+        return nest if all(s == "unit" for s in strides[nest.inputs :]) else None
 
     def _choose_jam(self, parallel: Sequence[int]) -> None:
         """
@@ -350,9 +373,19 @@ class Nest:
     def _hoist(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Computes in front of the inner loops what is the same at all of their points."""
         self.computed = {}
-        if not self._moving():
+        moving = self._moving()
+        if not moving:
             return
-        inputs, ops = invariants(self.op, self._moving())
+        self._compute(moving, ivs, at)
+        if self.producer is not None and self.before is not None:
+            rename = self.producer.rename
+            theirs = {loop: ivs[ours] for loop, ours in rename.items() if ours in ivs}
+            self.before.computed = {}
+            self.before._compute({x for x, ours in rename.items() if ours in moving}, theirs, at)
+
+    def _compute(self, moving: set[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Computes what no loop of `moving` changes."""
+        inputs, ops = invariants(self.op, moving)
         for position in inputs:
             if self.block.args[position].uses:
                 self.computed[self.block.args[position]] = self._read(position, ivs, at, 1)
@@ -400,13 +433,16 @@ class Nest:
         else:
             at.insert(memref.StoreOp.get(value, target, indices))
 
-    def _apply(
+    def apply(
         self, accs: Sequence[Lane], ivs: dict[int, Size], at: IndexBuilder, lanes: int
     ) -> list[Lane]:
+        """The body at a point, or at `lanes` of them."""
         arguments = [
-            self._read(i, ivs, at, lanes)
-            if self.block.args[i].uses and self.block.args[i] not in self.computed
-            else Lane(self.op.operands[i], Kind.UNIFORM)
+            Lane(self.op.operands[i], Kind.UNIFORM)
+            if not self.block.args[i].uses or self.block.args[i] in self.computed
+            else self._produced(ivs, at, lanes)
+            if self.producer is not None and i == self.producer.source
+            else self._read(i, ivs, at, lanes)
             for i in range(self.inputs)
         ]
 
@@ -425,13 +461,13 @@ class Nest:
                 else Lane(self.op.outputs[i], Kind.UNIFORM)
                 for i in range(outputs)
             ]
-            for i, result in enumerate(self._apply(accs, ivs, at, lanes)):
+            for i, result in enumerate(self.apply(accs, ivs, at, lanes)):
                 value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
                 self.write(i, value, ivs, at, lanes)
             return
         if self.axis in self.reduction:
-            accs = [self._read(self.inputs + i, ivs, at, lanes) for i in range(outputs)]
-            results = self._reduce_vector([a.value for a in accs], ivs, at)
+            accs = self._start(ivs, at, 1)
+            results = reduce_lanes(self, [a.value for a in accs], ivs, at)
             for i, value in enumerate(results):
                 self.write(i, value, ivs, at, lanes)
             return
@@ -482,6 +518,23 @@ class Nest:
         for i, value in enumerate(self.consumer.values(arguments, lanes, at)):
             after.write(i, value, theirs, at, lanes)
 
+    def _produced(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
+        """What the producer makes at a point, stored where others read it."""
+        assert self.producer is not None
+        assert self.before is not None
+        before = self.before
+        theirs = {loop: ivs.get(ours, 0) for loop, ours in self.producer.rename.items()}
+        arguments = [
+            before._read(i, theirs, at, lanes)
+            if before.block.args[i].uses and before.block.args[i] not in before.computed
+            else Lane(operand, Kind.UNIFORM)
+            for i, operand in enumerate(before.op.operands)
+        ]
+        (value,) = self.producer.values(arguments, lanes, at, before.computed)
+        if self.producer.keeps_source:
+            before.write(0, value, theirs, at, lanes)
+        return Lane(value, Kind.VECTOR if lanes > 1 else Kind.UNIFORM)
+
     def _reduce(
         self,
         loops: Sequence[int],
@@ -496,7 +549,7 @@ class Nest:
             found: list[SSAValue] = []
             for number in range(len(accs) // width):
                 mine = [Lane(a, kind) for a in accs[number * width : (number + 1) * width]]
-                results = self._apply(mine, self._shifted(ivs, number, at), at, lanes)
+                results = self.apply(mine, self._shifted(ivs, number, at), at, lanes)
                 found += [
                     materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results
                 ]
@@ -504,78 +557,3 @@ class Nest:
         body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, accs)
         carried = body.arguments
         return body(self._reduce(loops[1:], carried, {**ivs, loops[0]: iv}, inner, lanes))
-
-    def _reduce_vector(
-        self, accs: list[SSAValue], ivs: dict[int, Size], at: IndexBuilder
-    ) -> list[SSAValue]:
-        """Reduces along the vectorized loop: vector accumulators, then a scalar rest."""
-        combiners = self.combiners()
-        assert combiners is not None
-        assert self.axis is not None
-        lanes = self.lanes
-        neutral = [
-            at.insert(
-                vector.BroadcastOp(
-                    at.insert(neutral_element(c)).results[0], vector_of(c.results[0].type, lanes)
-                )
-            ).results[0]
-            for c in combiners
-        ]
-        outer = self.reduction[:-1]
-        carried = [*(neutral * ACCUMULATORS), *accs]
-        carried = self._reduce_rows(outer, carried, ivs, at)
-        vectors, scalars = carried[: -len(accs)], carried[-len(accs) :]
-        width = len(accs)
-        results: list[SSAValue] = []
-        for i, combiner in enumerate(combiners):
-            total = vectors[i]
-            for k in range(1, ACCUMULATORS):
-                total = at.insert(combine(combiner, total, vectors[k * width + i])).results[0]
-            element = combiner.results[0].type
-            kind = vector.CombiningKindAttr(vector.CombiningKindFlag(COMBINERS[combiner.name]))
-            folded = at.insert(
-                vector.ReductionOp.create(
-                    operands=[total], result_types=[element], properties={"kind": kind}
-                )
-            ).results[0]
-            results.append(at.insert(combine(combiner, folded, scalars[i])).results[0])
-        return results
-
-    def _reduce_rows(
-        self, loops: Sequence[int], carried: list[SSAValue], ivs: dict[int, Size], at: IndexBuilder
-    ) -> list[SSAValue]:
-        if loops:
-            body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, carried)
-            return body(self._reduce_rows(loops[1:], body.arguments, {**ivs, loops[0]: iv}, inner))
-        assert self.axis is not None
-        axis, lanes = self.axis, self.lanes
-        size = self.sizes[axis]
-        width = len(self.op.outputs)
-        vectors, scalars = carried[:-width], carried[-width:]
-        step = lanes * ACCUMULATORS
-        many = at.mul(at.floordiv(size, step), step)
-        if not (isinstance(many, int) and many == 0):
-            body, iv, inner = for_loop(at, 0, many, step, vectors)
-            out: list[SSAValue] = []
-            for k in range(ACCUMULATORS):
-                place = inner.add(iv, k * lanes)
-                mine = [Lane(a, Kind.VECTOR) for a in body.arguments[k * width : (k + 1) * width]]
-                out += [
-                    materialize(r, lanes, inner.insert)
-                    for r in self._apply(mine, {**ivs, axis: place}, inner, lanes)
-                ]
-            vectors = body(out)
-        main = at.mul(at.floordiv(size, lanes), lanes)
-        if not (isinstance(main, int) and main == many):
-            body, iv, inner = for_loop(at, many, main, lanes, vectors[:width])
-            mine = [Lane(a, Kind.VECTOR) for a in body.arguments]
-            out = [
-                materialize(r, lanes, inner.insert)
-                for r in self._apply(mine, {**ivs, axis: iv}, inner, lanes)
-            ]
-            vectors = [*body(out), *vectors[width:]]
-        if not (isinstance(main, int) and main == size):
-            body, iv, inner = for_loop(at, main, size, 1, scalars)
-            mine = [Lane(a, Kind.UNIFORM) for a in body.arguments]
-            scalars = body([r.value for r in self._apply(mine, {**ivs, axis: iv}, inner, 1)])
-        return [*vectors, *scalars]

@@ -16,7 +16,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.contractions import element_kinds, multiply_add, roles
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
 from irees.transforms.codegen.common._surroundings import (
-    Consumer,
+    Neighbour,
+    erase_with_buffer,
     fill_of,
     find_consumer,
     has_vector_form,
@@ -100,11 +101,12 @@ class Contraction:
         self.my_column = b.mul(b.rem(self.thread, across), blocking.thread_columns)
         self._batches(list(self.batch), {}, b)
         close()
+        output = self.op.outputs[0]
         Rewriter.replace_op(self.op, BarrierOp())
         if self.fill is not None:
             Rewriter.erase_op(self.fill)
         if self.consumer is not None:
-            self.consumer.erase()
+            erase_with_buffer(self.consumer, output)
         return blocking.shared_bytes(lane_bytes(self.element))
 
     def _tile(self, extent: int, at: IndexBuilder) -> SSAValue:
@@ -345,7 +347,7 @@ class Contraction:
             for position in range(len(after.maps))
         )
 
-    def _axis_of(self, consumer: Consumer) -> int:
+    def _axis_of(self, consumer: Neighbour) -> int:
         """The consumer's loop along the columns."""
         return next(t for t, ours in consumer.rename.items() if ours == self.columns.loops[-1])
 

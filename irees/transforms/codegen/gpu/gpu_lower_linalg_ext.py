@@ -150,8 +150,8 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> str | None:
     """scatter  =>  points that cannot meet for each thread; or why not"""
     assert isinstance(op.updates.type, MemRefType)
     rank, batch = op.updates.type.get_num_dims(), batch_rank(op)
-    # Frontends promise that indices are unique where they only hope so. The order of updates is kept
-    # wherever slices have enough to do by themselves.
+    # Frontends promise that indices are unique where they only hope so. The order of updates is
+    # kept wherever slices have enough to do by themselves.
     slices = prod(max(1, size) for size in op.updates.type.get_shape()[batch:])
     unique = bool(op.unique_indices.value.data) and slices < WARP
     if not unique and batch == rank:

@@ -168,3 +168,34 @@ def test_what_two_read_is_stored(loops, reads, shapes, body):
     )
     check(text, *[whole(*s) for s in shapes])
     check(text, *[whole(*s) for s in shapes], disable_pass=("irees-fuse-elementwise-ops",))
+
+
+TWICE = "%s = arith.addf %a, %a : f32\nlinalg.yield %s : f32"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("read", "rows"), [("m, k", (6, 40)), ("k, m", (40, 6))])
+def test_what_a_sum_reads_is_made_beside_it(kept, read, rows):
+    """In the order of the sum; and stored where it is also a result."""
+    between, out = f"tensor<{rows[0]}x{rows[1]}xf32>", "tensor<6xf32>"
+    twice = generic("mk/", "m, k; m, k", f"%x : {between}", between, "%into", TWICE)
+    total = generic("m/k", f"{read}; m", f"%t : {between}", out, "%f", ADD)
+    results, kinds = ("%r, %t", f"({out}, {between})") if kept else ("%r", out)
+    text = (
+        f"func.func @main(%x: {between}) -> {kinds} {{\n{filled(out, '0.0')}"
+        f"%into = tensor.empty() : {between}\n%t = {twice}\n%r = {total}\n"
+        f"return {results} : {kinds.strip('()')}\n}}\n"
+    )
+    check(text, whole(*rows), disable_pass=("irees-fuse-elementwise-ops",))
+
+
+def test_what_a_sum_reads_often_is_made_once():
+    out, row = "tensor<6xf32>", "tensor<40xf32>"
+    twice = generic("k/", "k; k", f"%x : {row}", row, "%into", TWICE)
+    kinds = f"{row}, tensor<6x40xf32>"
+    total = generic("m/k", "k; m, k; m", f"%t, %y : {kinds}", out, "%f", SUM)
+    text = (
+        f"func.func @main(%x: {row}, %y: tensor<6x40xf32>) -> {out} {{\n{filled(out, '0.0')}"
+        f"%into = tensor.empty() : {row}\n%t = {twice}\n%r = {total}\nreturn %r : {out}\n}}\n"
+    )
+    check(text, whole(40), whole(6, 40), disable_pass=("irees-fuse-elementwise-ops",))

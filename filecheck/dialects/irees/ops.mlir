@@ -1,0 +1,11 @@
+// RUN: xdsl-opt %s | xdsl-opt | filecheck %s
+// RUN: xdsl-opt --print-op-generic %s | xdsl-opt | filecheck %s
+
+// CHECK-LABEL: func.func @ldexp
+// CHECK-NEXT:    %0 = irees.ldexp %x, %n : f32
+// CHECK-NEXT:    %1 = irees.ldexp %v, %w : vector<8xf32>
+func.func @ldexp(%x: f32, %n: f32, %v: vector<8xf32>, %w: vector<8xf32>) {
+  %0 = irees.ldexp %x, %n : f32
+  %1 = irees.ldexp %v, %w : vector<8xf32>
+  return
+}

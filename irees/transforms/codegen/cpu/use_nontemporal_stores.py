@@ -1,0 +1,96 @@
+"""
+Lets what a kernel writes pass by the caches, where it is too large for them anyway.
+
+A store to memory first reads the line that it writes to, and drives out another one. A kernel that
+writes half as much as the last-level cache holds, or more, gains nothing by either: the line is
+written whole, and it is gone from the cache before somebody reads it. A nontemporal store does
+neither; a copy then moves two bytes for a byte copied, not three.
+
+    vector.store %v, %out[%i] : memref<16777216xf32>, vector<16xf32>
+  =>
+    vector.store %v, %out[%i] {nontemporal = true} : memref<16777216xf32>, vector<16xf32>
+
+Where much is computed for each store, memory is not what a loop waits for, and these stores make it
+slower: each of their lines has to leave while the lines that are read come in, twice if they lie
+across two lines of the cache. So a loop has at most 16 operations for each such store.
+
+Only a buffer that the kernel gets from outside, whose size is known and which the kernel never
+reads, is written so. It is a hint, as in MLIR's `vector.store`: a printer may ignore it, and stores
+to addresses that are not multiples of the vector's size are ordinary ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref, vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX, BoolAttr, MemRefType, ModuleOp, VectorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.shapes import element_bytes
+
+MOST_WORK = 16
+"""Vector operations for each store of a loop that memory holds up."""
+
+
+def written_only(buffer: SSAValue) -> list[vector.StoreOp] | None:
+    """The vector stores to a buffer and its views, or None when anything reads it."""
+    stores: list[vector.StoreOp] = []
+    for use in buffer.uses:
+        user = use.operation
+        if isinstance(user, vector.StoreOp) and user.base is buffer:
+            stores.append(user)
+        elif isinstance(user, memref.SubviewOp):
+            inner = written_only(user.result)
+            if inner is None:
+                return None
+            stores += inner
+        elif not (isinstance(user, memref.StoreOp) and user.memref is buffer):
+            return None
+    return stores
+
+
+def is_light(store: vector.StoreOp) -> bool:
+    """Whether the loop around a store does little but load and store."""
+    block = store.parent
+    assert block is not None
+    stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
+    work = sum(o.name.startswith(("arith.", "math.")) and is_vector(o) for o in block.ops)
+    return work <= MOST_WORK * stores
+
+
+def is_vector(op: Operation) -> bool:
+    """Whether an op computes a vector."""
+    return isinstance(op.results[0].type, VectorType) and not isinstance(op, arith.ConstantOp)
+
+
+def is_large(kind: MemRefType, limit: int) -> bool:
+    """Whether a buffer surely has `limit` bytes or more."""
+    shape = kind.get_shape()
+    return DYNAMIC_INDEX not in shape and prod(shape) * element_bytes(kind) >= limit
+
+
+@dataclass(frozen=True)
+class UseNontemporalStoresPass(ModulePass):
+    """Stores to outputs of `limit` bytes or more go past the caches."""
+
+    name = "irees-use-nontemporal-stores"
+
+    limit: int = 16 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            if function.is_declaration:
+                continue
+            for argument in function.body.block.args:
+                if not isinstance(argument.type, MemRefType):
+                    continue
+                if not is_large(argument.type, self.limit):
+                    continue
+                for store in written_only(argument) or ():
+                    if is_light(store) and may_rewrite(self.name, store, "a store past the caches"):
+                        store.properties["nontemporal"] = BoolAttr.from_bool(True)
