@@ -166,6 +166,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             workgroups=gpu.multiprocessors,
             shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
+            matrix_kinds=gpu.matrix_kinds,
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
