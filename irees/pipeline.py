@@ -174,6 +174,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
         a("lower-linalg-ext-to-loops"),
         a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
         a("gpu-lower-reductions", reassociate=not strict),
+        a("gpu-lower-transposes"),
         a("gpu-distribute-to-threads"),
         a("gpu-infer-memory-space", limit=gpu.shared_bytes),
         a("lower-gather"),
@@ -192,6 +193,7 @@ OPTIONAL = frozenset(
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
+    irees-gpu-lower-transposes
     """.split()
 )
 """

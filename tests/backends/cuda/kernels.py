@@ -160,6 +160,27 @@ func.func @main(%x: {kind}) -> {kind} {{
 }}"""
 
 
+def transpose(rows: int | str, columns: int | str) -> str:
+    """x turned, plus y"""
+    x, y = f"tensor<{rows}x{columns}xf32>", f"tensor<{columns}x{rows}xf32>"
+    sizes = ", ".join(v for v, s in (("%n", columns), ("%m", rows)) if s == "?")
+    return f"""
+func.func @main(%x: {x}, %y: {y}) -> {y} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : {x}
+  %n = tensor.dim %x, %c1 : {x}
+  %e = tensor.empty({sizes}) : {y}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, {ID2}, {ID2}], iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %y : {x}, {y}) outs(%e : {y}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  }} -> {y}
+  return %r : {y}
+}}"""
+
+
 def sort(rows: int, columns: int) -> str:
     """Rows in ascending order, and where each number came from."""
     v, i = f"tensor<{rows}x{columns}xf32>", f"tensor<{rows}x{columns}xi64>"

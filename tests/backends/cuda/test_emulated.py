@@ -136,6 +136,7 @@ def test_a_strategy_may_be_left_out(name):
         (kernels.softmax(48, 512), [x]),
         (kernels.matmul(48, 40, 512), [x, whole(512, 40), whole(40)]),
         (kernels.sort(3, 70), [floats(3, 70), np.zeros((3, 70), np.int64)]),
+        (kernels.transpose(40, 70), [floats(40, 70), floats(70, 40)]),
     ):
         with_it = results(text, inputs, target=TARGET)
         without = results(text, inputs, target=TARGET, disable_pass=(name,))
@@ -195,6 +196,13 @@ def test_a_norm_larger_than_shared_memory():
     np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (37, 70), (1, 9), (5, 0)])
+def test_transposes(rows, columns):
+    x, y = floats(rows, columns), floats(columns, rows)
+    agree(kernels.transpose(rows, columns), x, y)
+    agree(kernels.transpose("?", "?"), x, y)
+
+
 def test_sorts_and_scatters():
     for size in (0, 1, 2, 33, 100, 1025):
         x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (2, size)).astype(np.float32)
@@ -238,6 +246,6 @@ def test_random_programs_are_right(programs):
 @given(programs=modules(min_size=1, max_size=1, ops=tuple(BUILDERS)))
 def test_every_phase_keeps_the_meaning(programs):
     """Without the passes after which threads take turns, which only the emulation can run."""
-    without = PASSES[::2]
+    without = ("irees-gpu-lower-contractions", "irees-gpu-lower-reductions")
     found = pipeline_agrees(programs, compiled=False, target=TARGET, disable_pass=without)
     assert not found, report(programs, found)

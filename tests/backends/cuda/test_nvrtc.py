@@ -32,6 +32,7 @@ SAMPLE = {
     "small matrix": kernels.widening_matmul("?", "?", "?", "f16"),
     "convolution": kernels.convolution(58, 64, 64),
     "group norm": kernels.group_norm(32, 262144),
+    "transpose": kernels.transpose(1000, "?"),
     "sort": kernels.sort(8, 4096),
     "scatter": kernels.scatter(64, 64),
 }

@@ -28,6 +28,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from irees.analysis.distribution import Group, groups_of, loops_of
+from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
@@ -43,7 +44,7 @@ from irees.transforms.codegen.gpu._blocking import (
     why_no_blocks,
     workgroups,
 )
-from irees.transforms.codegen.gpu._tiles import DYNAMIC_GUESS, THREADS, row_tiles
+from irees.transforms.codegen.gpu._tiles import DYNAMIC_GUESS, THREADS, row_tiles, square_tiles
 
 FEW_WORKGROUPS = 32
 """Ops stay together as long as so many workgroups remain: another launch costs more than that."""
@@ -73,7 +74,15 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             None,
         )
         if heavy is None:
-            write_config(group, number, row_tiles(group, machine.reassociate), None, chosen)
+            only = group.members[0].op
+            crossing = None
+            if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
+                crossing = crossing_loops(only)
+            if crossing is None:
+                tiles = row_tiles(group, machine.reassociate)
+            else:
+                tiles = square_tiles(group, *crossing)
+            write_config(group, number, tiles, None, chosen)
             continue
         tiles, blocking = contraction_tiles(group, heavy, machine)
         write_config(group, number, tiles, (heavy, blocking), chosen)
