@@ -48,7 +48,10 @@ def phases(options: Options) -> tuple[Phase, ...]:
     vectors = {"vector_bytes": target.vector_bytes}
     blocked_layouts = a("propagate-blocked-layouts", **vectors)
     winograd = a("convert-conv2d-to-winograd", **vectors)
-    panels = a("pack-constant-operands", registers=target.vector_registers, **vectors)
+    # Those of floats have an order of their own, and take subnormals for zeros.
+    dots = target.integer_dot_products if strict else target.dot_products
+    registers = target.vector_registers
+    panels = a("pack-constant-operands", registers=registers, dot_products=dots, **vectors)
     return (
         Phase(
             "input",
@@ -133,7 +136,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu", "irees"},
+            HOST | {"stream", "vector", "gpu", "irees", "x86vector"},
         ),
     )
 
@@ -141,11 +144,12 @@ def phases(options: Options) -> tuple[Phase, ...]:
 def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over the vectors of a CPU."""
     registers = {"vector_bytes": target.vector_bytes, "registers": target.vector_registers}
+    dots = target.integer_dot_products if strict else target.dot_products
     return (
         a("select-strategy", threads=target.threads, l2_bytes=target.l2_bytes, **registers),
         a("tile-and-distribute"),
         a("lower-linalg-ext-to-loops"),
-        a("lower-contractions", reassociate=not strict, **registers),
+        a("lower-contractions", reassociate=not strict, dot_products=dots, **registers),
         a(
             "vectorize-structured-ops",
             vector_bytes=target.vector_bytes,

@@ -26,6 +26,9 @@ X86_LEVELS = {
     ),
 }
 
+DOT_PRODUCTS = {"avx512_bf16": "bf16", "avx512_vnni": "i8", "avx_vnni": "i8"}
+"""Words for instructions that multiply narrow elements and add up neighbours, and the elements."""
+
 # The words of /proc/cpuinfo that say which instructions a compiler may use.
 _INSTRUCTION_WORD = re.compile(
     r"(sse\w*|ssse3|avx\w*|fma4?|bmi\d|f16c|popcnt|abm|movbe|adx|aes|vaes|sha\w*|gfni|amx_\w+|xop"
@@ -128,6 +131,16 @@ class Target:
         # On ARM `-march=native` leaves the tuning generic; `-mcpu` sets both.
         option = "-mcpu" if self.machine == "aarch64" else "-march"
         return (f"{option}={self.arch}",)
+
+    @property
+    def dot_products(self) -> tuple[str, ...]:
+        """The features that multiply narrow elements and add up neighbours."""
+        return tuple(word for word in self.features if word in DOT_PRODUCTS)
+
+    @property
+    def integer_dot_products(self) -> tuple[str, ...]:
+        """Those of them whose results are exact."""
+        return tuple(word for word in self.dot_products if DOT_PRODUCTS[word] == "i8")
 
     def missing_features(self) -> tuple[str, ...]:
         """The instruction sets that this target needs and the present machine lacks."""

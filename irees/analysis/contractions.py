@@ -107,10 +107,25 @@ def roles(op: linalg.GenericOp, parts: MultiplyAdd) -> Roles:
 
 def packed_columns(indexing: AffineMap) -> int | None:
     """NR of an operand that `irees-pack-constant-operands` laid out in panels, or None."""
-    for expr in indexing.results:
-        if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.Mod:
-            return expr.rhs.value if isinstance(expr.rhs, AffineConstantExpr) else None
-    return None
+    return next(iter(_divisors(indexing)), None)
+
+
+def packed_depth(indexing: AffineMap) -> int | None:
+    """How many neighbours along K lie together in a panel, [N/NR, K/4, NR, 4]; None without."""
+    if packed_columns(indexing) is None:
+        return None
+    return next(iter(_divisors(indexing)[1:]), 1)
+
+
+def _divisors(indexing: AffineMap) -> list[int]:
+    """The divisors of `x mod y` in a map, in order."""
+    return [
+        expr.rhs.value
+        for expr in indexing.results
+        if isinstance(expr, AffineBinaryOpExpr)
+        and expr.kind is AffineBinaryOpKind.Mod
+        and isinstance(expr.rhs, AffineConstantExpr)
+    ]
 
 
 def in_blocks(op: linalg.GenericOp, parts: MultiplyAdd, side: int) -> bool:

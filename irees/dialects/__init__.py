@@ -35,6 +35,7 @@ OWN: dict[str, str] = {
     "stream": "stream:Stream",
     "tm_tensor": "tm_tensor:TMTensor",
     "util": "util:Util",
+    "x86vector": "x86vector:X86Vector",
 }
 """Dialect name => `module:object` below this folder."""
 

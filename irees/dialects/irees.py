@@ -7,7 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, VectorType, f32
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    VectorType,
+    f32,
+    i8,
+    i32,
+)
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
     AnyOf,
@@ -20,6 +28,8 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+
+from irees.dialects.x86vector import verify_dot
 
 
 @irdl_op_definition
@@ -83,4 +93,33 @@ class MmaSyncOp(IRDLOperation):
         super().__init__(operands=[*lhs, *rhs, sums], result_types=[_SUMS])
 
 
-Irees = Dialect("irees", [LdexpOp, MmaSyncOp])
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """
+    acc[i] + sum over j < 4 of extui(a[4i + j]) * extsi(b[4i + j]) in i32, which wraps.
+
+    `a` is unsigned and `b` is signed, as in `vpdpbusd` of AVX-512 VNNI and AVX-VNNI and in
+    `usdot` of AArch64.
+    """
+
+    name = "irees.dot"
+
+    WIDE: ClassVar = VarConstraint("WIDE", VectorType.constr(i32))
+    NARROW: ClassVar = VarConstraint("NARROW", VectorType.constr(i8))
+
+    acc = operand_def(WIDE)
+    a = operand_def(NARROW)
+    b = operand_def(NARROW)
+    result = result_def(WIDE)
+
+    traits = traits_def(Pure())
+    assembly_format = "$acc `,` $a `,` $b attr-dict `:` type($a) `->` type($acc)"
+
+    def __init__(self, acc: SSAValue, a: SSAValue, b: SSAValue):
+        super().__init__(operands=[acc, a, b], result_types=[acc.type])
+
+    def verify_(self) -> None:
+        verify_dot(self.acc.type, self.a.type, 4)
+
+
+Irees = Dialect("irees", [LdexpOp, MmaSyncOp, DotOp])

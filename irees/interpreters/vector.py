@@ -235,6 +235,37 @@ def _fma(machine: Machine, op: Operation) -> Prepared:
     return lambda a, b, c: (fma(a, b, c),)
 
 
+def flushed(values: np.ndarray) -> np.ndarray:
+    """Subnormals as zeros of their sign."""
+    tiny = np.abs(values) < np.finfo(values.dtype).tiny
+    return np.where(tiny, np.copysign(np.zeros((), values.dtype), values), values)
+
+
+@implements("x86vector.avx512.dot")
+def _avx512_dot(machine: Machine, op: Operation) -> Prepared:
+    """src + the products of two lanes each, the odd ones first; subnormals are zeros"""
+
+    def run(src: np.ndarray, a: np.ndarray, b: np.ndarray):
+        result = flushed(src)
+        a, b = (flushed(x.astype(np.float32)) for x in (a, b))
+        for part in (1, 0):
+            result = flushed(fma(a[part::2], b[part::2], result))
+        return (result,)
+
+    return run
+
+
+@implements("irees.dot")
+def _dot(machine: Machine, op: Operation) -> Prepared:
+    """acc + the products of four lanes each, unsigned times signed"""
+
+    def run(acc: np.ndarray, a: np.ndarray, b: np.ndarray):
+        products = a.view(np.uint8).astype(np.int32) * b.astype(np.int32)
+        return (acc + products.reshape(-1, 4).sum(axis=1, dtype=np.int32),)
+
+    return run
+
+
 def _position(op: Operation, dynamic: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
     at = mixed(numbers(op, "static_position"), iter(dynamic))
     for i, n in zip(at, shape, strict=False):

@@ -5,7 +5,7 @@ A mutant puts one of them back: the only place where `old` stands in `file` beco
 its tests must fail then. `old` that is not there any more is an error, so the table follows the
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
 a memory limit, 3 views, bounds and padding, 4 devices,
-5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in.
+5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ SURROUNDINGS_TESTS = ("tests/transforms/codegen/cpu/test_surroundings.py",)
 EPILOGUE_TESTS = ("tests/properties/test_register_epilogues.py",)
 WINOGRAD = "irees/transforms/global_opt/convert_conv2d_to_winograd.py"
 WINOGRAD_TESTS = ("tests/properties/test_winograd.py",)
+DOTS = "irees/transforms/codegen/cpu/_contraction_dots.py"
+DOTS_TESTS = ("tests/properties/test_dot_products.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
 MUTANTS = (
@@ -446,5 +448,29 @@ MUTANTS = (
         "        if self.producer.keeps_source:\n",
         "        if False:\n",
         SURROUNDINGS_TESTS,
+    ),
+    Mutant(
+        "S8a",
+        "what turned signs add to a column stays in it",
+        DOTS,
+        "return [at.insert(arith.SubiOp(zero, total)).results[0] for total in close(sums)]",
+        "close(sums)\n    return [zero] * columns.vectors",
+        DOTS_TESTS,
+    ),
+    Mutant(
+        "S8b",
+        "a last group of bf16 that is filled with +0 loses a sum of -0.0",
+        DOTS,
+        "padding(plan.dot, -0.0)",
+        "padding(plan.dot, 0.0)",
+        DOTS_TESTS,
+    ),
+    Mutant(
+        "S8c",
+        "signed and unsigned change places where B is the unsigned one",
+        DOTS,
+        "*((b, a) if dot.swapped else (a, b))",
+        "a, b",
+        DOTS_TESTS,
     ),
 )

@@ -16,3 +16,13 @@ func.func @mma_sync(%a: vector<2xbf16>, %b: vector<2xbf16>, %c: vector<4xf32>) -
   %r = irees.mma_sync %a, %a, %a, %a, %b, %b, %c : vector<2xbf16>
   return %r : vector<4xf32>
 }
+
+// Four unsigned times four signed i8 into each i32.
+// CHECK-LABEL: func.func @dot
+// CHECK-NEXT:    %{{.*}} = irees.dot %acc, %a, %b : vector<64xi8> -> vector<16xi32>
+// CHECK-NEXT:    %{{.*}} = irees.dot %{{.*}}, %d, %e : vector<32xi8> -> vector<8xi32>
+func.func @dot(%acc: vector<16xi32>, %a: vector<64xi8>, %b: vector<64xi8>, %half: vector<8xi32>, %d: vector<32xi8>, %e: vector<32xi8>) {
+  %0 = irees.dot %acc, %a, %b : vector<64xi8> -> vector<16xi32>
+  %1 = irees.dot %half, %d, %e : vector<32xi8> -> vector<8xi32>
+  return
+}

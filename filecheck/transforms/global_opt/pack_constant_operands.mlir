@@ -1,4 +1,5 @@
 // RUN: xdsl-opt %s -p "irees-pack-constant-operands{vector_bytes=16 registers=4}" | filecheck %s
+// RUN: xdsl-opt %s -p "irees-pack-constant-operands{dot_products=avx512_vnni}" | filecheck %s --check-prefix DOTS
 
 // The columns of the weight are cut into panels of 4, and the map says where they are.
 // CHECK-LABEL: func.func @matmul
@@ -145,9 +146,29 @@ func.func @no_blocks(%x: tensor<2x8x8x4xf32>, %o: tensor<2x8x8x4xf32>) -> tensor
   return %r : tensor<2x8x8x4xf32>
 }
 
+// What is multiplied by dot products comes in groups of four along K; other i8 stay as they are.
+// CHECK-LABEL: func.func @groups
+// CHECK:         dense_resource<t> : tensor<6x16xi8>
+// DOTS-LABEL:  func.func @groups
+// DOTS:          dense_resource<t_packed16x4_0> : tensor<1x2x16x4xi8>
+// DOTS:          affine_map<(d0, d1, d2) -> ((d1 floordiv 16), (d2 floordiv 4), (d1 mod 16), (d2 mod 4))>
+func.func @groups(%x: tensor<8x6xi8>, %o: tensor<8x16xi32>) -> tensor<8x16xi32> {
+  %w = arith.constant dense_resource<t> : tensor<6x16xi8>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x6xi8>, tensor<6x16xi8>) outs(%o : tensor<8x16xi32>) {
+  ^bb0(%a: i8, %b: i8, %c: i32):
+    %u = arith.extsi %a : i8 to i32
+    %v = arith.extsi %b : i8 to i32
+    %p = arith.muli %u, %v : i32
+    %s = arith.addi %c, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<8x16xi32>
+  return %r : tensor<8x16xi32>
+}
+
 {-#
   dialect_resources: {
     builtin: {
+      t: "0x040000000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f60",
       w: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e0400000004100001041000020410000304100004041000050410000604100007041",
       f: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e0400000004100001041000020410000304100004041000050410000604100007041000080410000884100009041000098410000a0410000a8410000b0410000b8410000c0410000c8410000d0410000d8410000e0410000e8410000f0410000f841",
       g: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e040",

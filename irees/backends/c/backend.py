@@ -5,6 +5,8 @@ The C backend: kernel IR to C texts, a manifest and constants.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import IO
 
 from xdsl.context import Context
@@ -24,11 +26,18 @@ from irees.backends.common.program_text import (
 )
 
 
+@cache
+def _dots() -> str:
+    return (Path(__file__).parent / "irees_dots.h").read_text()
+
+
 def _kernel(
     function: func.FuncOp, name: str, unit: Unit
 ) -> tuple[dict[str, str], str, Expressions]:
     """Each kernel is a text of its own, so that C compilers run side by side."""
     text, expressions = emit.kernel(function, name, unit)
+    if expressions.dots:
+        text = f"{_dots()}\n{text}"
     return {name: unit_text(text, expressions)}, "", Expressions()
 
 

@@ -25,6 +25,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from irees.backends.common import types
+from irees.backends.common.complex_ops import COMPLEX, complex_expression
 from irees.backends.common.types import (
     c_type,
     int_width,
@@ -229,10 +231,11 @@ def extreme_of(op: Operation) -> str | None:
 
 
 class Expressions:
-    """Prints value ops; remembers which vector types the text needs."""
+    """Prints value ops; remembers which vector types the text needs, and whether dot products."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, None] = {}
+        self.dots = False
 
     def vector(self, name: str) -> str:
         """The name, noted as used."""
@@ -279,6 +282,8 @@ class Expressions:
         if name == "irees.ldexp":
             prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
             return f"{prefix}_ldexp({', '.join(names)})"
+        if name in COMPLEX:
+            return complex_expression(op, names)
         if name in CASTS:
             return CASTS[name](self, op, names)
         if name in SPECIAL:
@@ -440,10 +445,15 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
         wide = e.vector(vector_name("u32", lanes(target)))
         return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
     if isinstance(target, VectorType):
+        sign = "i"
         if is_bool(lane) and op.name != "arith.sitofp" and op.name != "arith.extsi":
             a = f"(-{a})"
         elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui"):
+            sign = "u"
             a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
+        for width in types.widths_between(lane, element(target)):
+            name = vector_name(f"{sign}{width}", lanes(target))
+            a = f"IREES_CONVERT({e.vector(name)}, {a})"
         if is_bool(element(target)):
             return f"-IREES_CONVERT({e.mask(lanes(target))}, {a} & 1)"
         return f"IREES_CONVERT({e.type(target)}, {a})"
@@ -544,15 +554,6 @@ def _fpowi(e: Expressions, op: Operation, names: Names) -> str:
     )
 
 
-def _complex(template: str) -> Callable[[Expressions, Operation, Names], str]:
-    def build(e: Expressions, op: Operation, names: Names) -> str:
-        kind = op.operands[0].type
-        single = isinstance(getattr(kind, "element_type", kind), Float32Type)
-        return template.replace("{c}", "c64" if single else "c128").format(*names)
-
-    return build
-
-
 CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
     **dict.fromkeys(
         (
@@ -567,26 +568,6 @@ CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
 }  # fmt: skip
 
 SPECIAL: dict[str, Callable[[Expressions, Operation, Names], str]] = {
-    "complex.create": _complex("irees_complex_{c}({0}, {1})"),
-    "complex.re": _complex("IREES_REAL({0})"),
-    "complex.im": _complex("IREES_IMAGINARY({0})"),
-    "complex.abs": _complex("irees_cabs_{c}({0})"),
-    "complex.angle": _complex("irees_carg_{c}({0})"),
-    "complex.add": _complex("{0} + {1}"),
-    "complex.sub": _complex("{0} - {1}"),
-    "complex.mul": _complex("{0} * {1}"),
-    "complex.div": _complex("{0} / {1}"),
-    "complex.neg": _complex("-{0}"),
-    "complex.conj": _complex("irees_conj_{c}({0})"),
-    "complex.exp": _complex("irees_cexp_{c}({0})"),
-    "complex.log": _complex("irees_clog_{c}({0})"),
-    "complex.sqrt": _complex("irees_csqrt_{c}({0})"),
-    "complex.sin": _complex("irees_csin_{c}({0})"),
-    "complex.cos": _complex("irees_ccos_{c}({0})"),
-    "complex.tanh": _complex("irees_ctanh_{c}({0})"),
-    "complex.pow": _complex("irees_cpow_{c}({0}, {1})"),
-    "complex.eq": _complex("{0} == {1}"),
-    "complex.neq": _complex("{0} != {1}"),
     "math.absi": _absi,
     "math.ctpop": _bit_count("ctpop"),
     "math.ctlz": _bit_count("ctlz"),

@@ -73,6 +73,19 @@ def _fma(p: Printer, op: Operation) -> None:
     p.define(op.results[0], f"{a} * {b} + {c}")
 
 
+@handles("irees.dot", "x86vector.avx512.dot")
+def _dot(p: Printer, op: Operation) -> None:
+    names = [p.name(o) for o in op.operands]
+    kinds = [p.expressions.type(o.type) for o in op.operands]
+    p.expressions.dots = True
+    p.define(op.results[0], f"irees_dot_{kinds[1]}({', '.join(names)})")
+
+
+@handles("vector.bitcast")
+def _bitcast(p: Printer, op: Operation) -> None:
+    p.define(op.results[0], f"({p.expressions.type(op.results[0].type)}){p.name(op.operands[0])}")
+
+
 @handles("vector.extract")
 def _extract(p: Printer, op: Operation) -> None:
     assert isinstance(op, vector.ExtractOp)

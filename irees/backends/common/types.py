@@ -97,6 +97,18 @@ def vector(kind: VectorType) -> str:
     return vector_name("i32" if is_bool(element) else short(element), lanes)
 
 
+def widths_between(narrow: Attribute, wide: Attribute) -> list[int]:
+    """
+    Widths of the integers on the way from lanes of an integer type to those of a wider type.
+
+    gcc 12 goes lane by lane where lanes become four times as wide, or floats, at once.
+    """
+    if is_float(narrow) or is_bool(narrow) or is_bool(wide):
+        return []
+    most = 32 if is_float(wide) else int_width(wide) // 2
+    return [width for width in (16, 32) if int_width(narrow) < width <= most]
+
+
 def vector_name(element: str, lanes: int) -> str:
     """Name of a vector type by element and lanes."""
     return f"v{lanes}{element}"

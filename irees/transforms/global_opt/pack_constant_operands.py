@@ -16,7 +16,9 @@ the filter of an NCHW convolution, makes the kernel write its output column by c
 spares it to unfold the image at run time: it is packed where an estimate of the two says
 so. K loops that slide a window go outside the others, so that the inner one is long.
 
-Only f32. A last panel that is not full is filled with zeros. IREE: data tiling
+Only f32, and i8 and bf16 that the target multiplies by dot products: K then goes in groups, and
+the place is (n floordiv 64, k floordiv 4, n mod 64, k mod 4). What is not full is filled with
+zeros, a group of bf16 with -0.0, whose product changes no sum. IREE: data tiling
 (`SetEncoding`) with const-eval; Georganas et al., "Anatomy of High-Performance Deep
 Learning Convolutions on SIMD Architectures" (2018).
 """
@@ -43,6 +45,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd, is_contraction, multiply_add, roles
+from irees.analysis.dot_products import dot_product
 from irees.analysis.register_blocking import choose_blocking
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import array_of, constant_of
@@ -70,10 +73,40 @@ class Side:
     rows: tuple[int, ...]
     contiguous: bool
     """The output is contiguous along `column`."""
+    group: int
+    """Neighbours along K that lie together."""
 
 
-def constant_sides(op: linalg.GenericOp, parts: MultiplyAdd) -> list[Side]:
-    """The operands that are constant f32 tensors indexed by plain loops."""
+@dataclass(frozen=True)
+class Instructions:
+    """Vector registers, their bytes, and the target's words for its dot products."""
+
+    vector_bytes: int
+    registers: int
+    dot_products: tuple[str, ...]
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of 32 bits, what every packed contraction adds up in."""
+        return self.vector_bytes // 4
+
+    def group(self, op: linalg.GenericOp, parts: MultiplyAdd, position: int) -> int:
+        """How many neighbours along K an operand is packed in; 0 where it is not packed."""
+        element = op.body.block.args[position].type
+        if isinstance(element, Float32Type):
+            return 1
+        dot = dot_product(op, parts, position, self.dot_products, self.vector_bytes)
+        reduction = roles(op, parts).k
+        # A slice of a window is no run of groups.
+        if dot is None or len(reduction) != 1:
+            return 0
+        return dot.group if reduction[0] in maps(op)[position].used_dims() else 0
+
+
+def constant_sides(
+    op: linalg.GenericOp, parts: MultiplyAdd, instructions: Instructions
+) -> list[Side]:
+    """The operands that are constant tensors indexed by plain loops, of types that are packed."""
     found, indexing = roles(op, parts), maps(op)
     last = indexing[-1].results[-1] if indexing[-1].results else None
     sides: list[Side] = []
@@ -82,12 +115,13 @@ def constant_sides(op: linalg.GenericOp, parts: MultiplyAdd) -> list[Side]:
         (parts.lhs, found.m, found.n),
     ):
         constant = op.operands[position].owner
-        if not isinstance(constant, arith.ConstantOp) or not rows:
+        if not isinstance(constant, arith.ConstantOp):
             continue
         kind, exprs = constant.result.type, indexing[position].results
         if not isinstance(constant.value, DenseResourceAttr) or not isinstance(kind, TensorType):
             continue
-        if not isinstance(kind.get_element_type(), Float32Type):
+        group = instructions.group(op, parts, position)
+        if not group or (group == 1 and not rows):
             continue
         if not all(isinstance(e, AffineDimExpr) for e in exprs):
             continue
@@ -97,9 +131,9 @@ def constant_sides(op: linalg.GenericOp, parts: MultiplyAdd) -> list[Side]:
         if contiguous and exprs[-1] == last and inner[0].used_dims() <= {*own} - {last.position}:
             continue
         if contiguous:
-            sides.append(Side(position, last.position, rows, True))
-        elif len(own) == 1:
-            sides.append(Side(position, own[0], rows, False))
+            sides.append(Side(position, last.position, rows, True, group))
+        elif len(own) == 1 and group == 1:
+            sides.append(Side(position, own[0], rows, False, group))
     return sides
 
 
@@ -129,37 +163,52 @@ def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lan
     return scattered < copy * lanes / columns + waste
 
 
-def pack(array: np.ndarray, order: list[int], axis: int, columns: int) -> np.ndarray:
-    """array[.., n, ..]  =>  panels [N/NR, others in order.., NR], zero-filled"""
+def pack(
+    array: np.ndarray, order: list[int], axis: int, columns: int, group: int = 1
+) -> np.ndarray:
+    """
+    array[.., k, n]  =>  panels [N/NR, others in order.., NR], zero-filled
+
+    With groups of more than one they are [N/NR, .., K/group, NR, group], K the last in order.
+    """
     moved = np.transpose(array, [*order, axis])
-    size = moved.shape[-1]
-    panels = -(-size // columns)
-    if panels * columns != size:
-        padding = [(0, 0)] * (moved.ndim - 1) + [(0, panels * columns - size)]
-        moved = np.pad(moved, padding)
-    split = moved.reshape(*moved.shape[:-1], panels, columns)
-    return np.ascontiguousarray(np.moveaxis(split, -2, 0))
+    *outer, depth, size = moved.shape if moved.ndim > 1 else (1, *moved.shape)
+    panels, groups = -(-size // columns), -(-depth // group)
+    filled = np.zeros((*outer, groups * group, panels * columns), array.dtype)
+    if group > 1 and array.dtype.kind != "i":
+        filled = -filled
+    filled[..., :depth, :size] = moved
+    split = np.moveaxis(filled.reshape(*filled.shape[:-1], panels, columns), -2, 0)
+    if group > 1:
+        split = split.reshape(*split.shape[:-2], groups, group, columns).swapaxes(-1, -2)
+    elif moved.ndim == 1:
+        split = split[:, 0]
+    return np.ascontiguousarray(split)
 
 
-def pack_operand(op: linalg.GenericOp, lanes: int, registers: int) -> bool:
+def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
     """contraction(x, constant)  =>  contraction(x, packed constant)"""
     parts = multiply_add(op)
     if parts is None or parts.lhs == parts.rhs or not maps(op)[-1].results:
         return False
     ranges, windows = static_ranges(op), window_loops(op)
-    reduction = list(roles(op, parts).k)
-    sides = [s for s in constant_sides(op, parts) if ranges[s.column] >= lanes]
+    reduction, lanes = list(roles(op, parts).k), instructions.lanes
+    sides = [s for s in constant_sides(op, parts, instructions) if ranges[s.column] >= lanes]
     side = next((s for s in sides if s.contiguous), None) or next(iter(sides), None)
     if side is None:
         return False
     extents = [ranges[r] for r in side.rows]
-    if all(e >= 0 for e in extents) and prod(extents) < MIN_ROWS:
+    few = all(e >= 0 for e in extents) and prod(extents) < MIN_ROWS
+    # In groups even one row is multiplied as it is, which no vector of the rows as they lie is.
+    if few and side.group == 1:
         return False
     if not side.contiguous and not worth_scattering(op, side, reduction, lanes):
         return False
     if not may_rewrite(NAME, op, "pack_operand of linalg.generic"):
         return False
-    flat = extents[-1] if windows & set(side.rows) or min(extents) < 0 else prod(extents)
+    known = min(extents, default=0) >= 0 and not windows & set(side.rows)
+    flat = prod(extents) if known else extents[-1]
+    registers = instructions.registers - (side.group > 1)
     columns = lanes * choose_blocking(flat, ranges[side.column], lanes, registers).vectors
     indexing = maps(op)
     constant = op.operands[side.position].owner
@@ -180,16 +229,22 @@ def pack_operand(op: linalg.GenericOp, lanes: int, registers: int) -> bool:
         ),
         reverse=True,
     )
-    packed = pack(array, order, axis, columns)
-    key = f"{constant.value.resource_handle.data}_packed{columns}_" + "".join(map(str, order))
+    packed = pack(array, order, axis, columns, side.group)
+    layout = f"packed{columns}" + (f"x{side.group}" if side.group > 1 else "")
+    key = f"{constant.value.resource_handle.data}_{layout}_" + "".join(map(str, order))
     new = constant_of(
         packed, TensorType(constant.result.type.get_element_type(), packed.shape), key
     )
     new.location = constant.location
     Rewriter.insert_op(new, InsertPoint.before(op))
-    rest = tuple(exprs[i] for i in order)
+    rest = [exprs[i] for i in order]
+    inner = [column % columns]
+    if side.group > 1:
+        depth = rest.pop()
+        rest.append(depth // side.group)
+        inner.append(depth % side.group)
     indexing[side.position] = AffineMap(
-        indexing[side.position].num_dims, 0, (column // columns, *rest, column % columns)
+        indexing[side.position].num_dims, 0, (column // columns, *rest, *inner)
     )
     op.operands[side.position] = new.result
     op.indexing_maps = ArrayAttr(AffineMapAttr(m) for m in indexing)
@@ -204,10 +259,12 @@ class PackConstantOperandsPass(ModulePass):
 
     vector_bytes: int = 64
     registers: int = 32
+    dot_products: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Resources are printed by the builtin dialect, which text without a module does not load.
         ctx.get_optional_op(ModuleOp.name)
+        instructions = Instructions(self.vector_bytes, self.registers, self.dot_products)
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             if inner.res and is_contraction(inner):
-                pack_operand(inner, self.vector_bytes // 4, self.registers)
+                pack_operand(inner, instructions)

@@ -1,4 +1,5 @@
 // RUN: xdsl-opt %s -p "irees-lower-contractions{vector_bytes=32 registers=16}" | filecheck %s
+// RUN: xdsl-opt %s -p "irees-lower-contractions{dot_products=avx512_vnni,avx512_bf16}" | filecheck %s --check-prefix DOTS
 
 // B is packed into panels, and a block of C is held in registers over all of K.
 // CHECK-LABEL: func.func @matmul
@@ -202,4 +203,47 @@ func.func @no_epilogue(%a: memref<16x64xf32>, %b: memref<64x16xf32>, %c: memref<
     linalg.yield %r : f32
   }
   return
+}
+
+// Dot products of four signed i8: A is copied with its signs turned, B four rows at a time, and what
+// the turning adds to a column is known from a panel before its rows are multiplied.
+// DOTS-LABEL:  func.func @signed
+// DOTS:          %[[A:.*]] = memref.alloc() : memref<2048xi8>
+// DOTS:          arith.xori %{{.*}} : vector<64xi8>
+// DOTS:          vector.store %{{.*}}, %[[A]]
+// DOTS:          vector.shuffle %{{.*}} [0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23] : vector<16xi8>, vector<16xi8>
+// DOTS:          irees.dot %{{.*}}, %{{.*}}, %{{.*}} : vector<64xi8> -> vector<16xi32>
+// DOTS:          %[[START:.*]] = arith.subi %{{.*}} : vector<16xi32>
+// DOTS:          arith.addi %{{.*}}, %[[START]] : vector<16xi32>
+// DOTS:          %[[GROUP:.*]] = vector.load %[[A]][%{{.*}}] : memref<2048xi8>, vector<4xi8>
+// DOTS-NEXT:     vector.bitcast %[[GROUP]] : vector<4xi8> to vector<1xi32>
+// DOTS:          irees.dot %{{.*}}, %{{.*}}, %{{.*}} : vector<64xi8> -> vector<16xi32>
+func.func @signed(%a: memref<16x64xi8>, %b: memref<64x16xi8>, %c: memref<16x16xi32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xi8>, memref<64x16xi8>) outs(%c : memref<16x16xi32>) {
+  ^bb0(%x: i8, %y: i8, %z: i32):
+    %u = arith.extsi %x : i8 to i32 %v = arith.extsi %y : i8 to i32 %p = arith.muli %u, %v : i32 %q = arith.addi %z, %p : i32
+    linalg.yield %q : i32 } return
+}
+
+// No instruction has two unsigned operands: they are widened.
+// DOTS-LABEL:  func.func @no_signs
+// DOTS-NOT:      irees.dot
+// DOTS:          arith.muli %{{.*}} : vector<16xi32>
+func.func @no_signs(%a: memref<16x64xi8>, %b: memref<64x16xi8>, %c: memref<16x16xi32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xi8>, memref<64x16xi8>) outs(%c : memref<16x16xi32>) {
+  ^bb0(%x: i8, %y: i8, %z: i32):
+    %u = arith.extui %x : i8 to i32 %v = arith.extui %y : i8 to i32 %p = arith.muli %u, %v : i32 %q = arith.addi %z, %p : i32
+    linalg.yield %q : i32 } return
+}
+
+// Two bf16 are a group; of a last one half is filled, with -0.0 in B.
+// DOTS-LABEL:  func.func @pairs
+// DOTS:          vector.shuffle %{{.*}} : vector<16xbf16>, vector<16xbf16>
+// DOTS:          arith.constant -0.000000e+00 : bf16
+// DOTS:          x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
+func.func @pairs(%a: memref<16x33xbf16>, %b: memref<33x16xbf16>, %c: memref<16x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x33xbf16>, memref<33x16xbf16>) outs(%c : memref<16x16xf32>) {
+  ^bb0(%x: bf16, %y: bf16, %z: f32):
+    %u = arith.extf %x : bf16 to f32 %v = arith.extf %y : bf16 to f32 %p = arith.mulf %u, %v : f32 %q = arith.addf %z, %p : f32
+    linalg.yield %q : f32 } return
 }

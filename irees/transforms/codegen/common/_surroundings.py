@@ -108,7 +108,7 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
         return None
     current = op.prev_op
     while current is not None:
-        if isinstance(current, linalg.GenericOp) and current.outputs[0] is output:
+        if isinstance(current, linalg.GenericOp) and same_place(current.outputs[0], output):
             value = filled_value(current)
             return None if value is None else (current, value)
         touches = any(root(o) is buffer for o in current.operands)
@@ -116,6 +116,16 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
             return None
         current = current.prev_op
     return None
+
+
+def same_place(one: SSAValue, other: SSAValue) -> bool:
+    """Whether two buffers are one, or the same part of one: tiling makes a view for each op."""
+    if one is other:
+        return True
+    a, b = one.owner, other.owner
+    if not isinstance(a, memref.SubviewOp) or not isinstance(b, memref.SubviewOp):
+        return False
+    return a.properties == b.properties and list(a.operands) == list(b.operands)
 
 
 def _covers(written: AffineMap) -> bool:

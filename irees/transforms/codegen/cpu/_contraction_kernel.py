@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects import memref, vector
+from xdsl.dialects import arith, memref, vector
 from xdsl.ir import Operation, SSAValue
 
+from irees.transforms.codegen.cpu._contraction_dots import flipping, multiply_group, wide_broadcast
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue
 from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widened
@@ -39,6 +40,8 @@ class Kernel:
     depth: Size | None
     """Where the slice of K starts, and its depth; None for all of K."""
     epilogue: Epilogue | None
+    corrections: list[SSAValue] | None
+    """What each vector of columns is to be corrected by, for rows of A that are biased."""
 
     @property
     def kind(self):
@@ -84,6 +87,11 @@ class Kernel:
             size = self.depth
         if self.panels.b is not None:
             step_b = self.columns.vectors * plan.lanes
+        if self.panels.a is not None:
+            step_a = 1
+        if plan.dot is not None:
+            size, step_b = at.ceildiv(size, plan.group), at.mul(step_b, plan.group)
+            step_a = plan.group
         close, k, b = for_loop(at, 0, size, 1, accs)
         ahead = b.mul(k, step_a)
         moved = [b.add(row, ahead) for row in rows]
@@ -95,14 +103,21 @@ class Kernel:
     ) -> list[SSAValue]:
         """One outer product: acc[r, v] + broadcast(A[r]) * B[v]"""
         plan, vectors = self.plan, self.columns.vectors
-        apart = plan.lanes
+        apart = plan.lanes * plan.group
         if plan.vector_loop is not None and self.panels.b is None:
             apart = plan.b.steps[plan.vector_loop]
         columns = [self._column(b.add(column, b.mul(v, apart)), v, b) for v in range(vectors)]
         packed_rows = self.panels.a
         source = plan.a.flat if packed_rows is None else packed_rows
+        flip = flipping(self.panels, b)
         out: list[SSAValue] = []
         for r, row in enumerate(rows):
+            if plan.dot is not None:
+                splat = wide_broadcast(plan, source, row, flip, b)
+                for v in range(vectors):
+                    acc = accs[r * vectors + v]
+                    out.append(multiply_group(plan.dot, acc, splat, columns[v], b))
+                continue
             scalar = b.insert(memref.LoadOp.get(source, [b.value(row)])).results[0]
             if packed_rows is None:
                 scalar = widened(scalar, plan.widen_a, plan.lanes, b)
@@ -116,18 +131,20 @@ class Kernel:
     def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
         plan = self.plan
         if self.panels.b is not None:
-            return b.insert(vector.LoadOp(self.panels.b, [b.value(start)], self.kind)).results[0]
+            kind = vector_of(plan.packed_element, plan.lanes * plan.group)
+            return b.insert(vector.LoadOp(self.panels.b, [b.value(start)], kind)).results[0]
         source = plan.b.flat
         if self._whole(v) or plan.packed is not None:
-            value = vector.LoadOp(source, [b.value(start)], self._kind_of_b())
-            return widened(b.insert(value).results[0], plan.widen_b, plan.lanes, b)
+            value = b.insert(vector.LoadOp(source, [b.value(start)], self._kind_of_b())).results[0]
+            return value if plan.dot else widened(value, plan.widen_b, plan.lanes, b)
         # Unpacked columns past the end are not ours to read.
         close, lane, c = for_loop(b, 0, self._count(v, b), 1, [self.zero])
         value = c.insert(memref.LoadOp.get(source, [c.value(c.add(start, lane))])).results[0]
+        value = widened(value, plan.widen_b, plan.lanes, c)
         return close([c.insert(vector.InsertOp(value, close.arguments[0], [lane])).results[0]])[0]
 
     def _kind_of_b(self):
-        return vector_of(self.plan.b.flat.type.element_type, self.plan.lanes)
+        return vector_of(self.plan.b.flat.type.element_type, self.plan.lanes * self.plan.group)
 
     # --- C --------------------------------------------------------------------------------
 
@@ -158,7 +175,7 @@ class Kernel:
         """What C holds."""
         every = [(r, v) for r in range(rows) for v in range(self.columns.vectors)]
         if self.from_zero:
-            return [self.zero for _ in every]
+            return [self.corrections[v] if self.corrections else self.zero for _, v in every]
         staged = [(r, v) for r, v in every if self._staged(v)]
         for r, v in staged:
             buffer, place = self._place(base, r, v, at)
@@ -166,10 +183,14 @@ class Kernel:
         if staged:
             self._move(base, rows, at, out=False)
         places = [self._place(base, r, v, at) for r, v in every]
-        return [
+        held = [
             at.insert(vector.LoadOp(buffer, [place], self.kind)).results[0]
             for buffer, place in places
         ]
+        if self.corrections is None:
+            return held
+        corrected = zip(held, [self.corrections[v] for _, v in every], strict=True)
+        return [at.insert(arith.AddiOp(value, c)).results[0] for value, c in corrected]
 
     def _finish(self, base: Size, rows: int, values: list[SSAValue], at: IndexBuilder) -> None:
         """C = the registers."""

@@ -12,7 +12,13 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd
+from irees.analysis.dot_products import DotProduct
 from irees.transforms.codegen.common._surroundings import erase_with_buffer, fill_of, find_consumer
+from irees.transforms.codegen.cpu._contraction_dots import (
+    column_sums,
+    pack_column_groups,
+    pack_row_groups,
+)
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue, epilogue_of, fits
 from irees.transforms.codegen.cpu._contraction_kernel import Kernel
 from irees.transforms.codegen.cpu._contraction_packing import (
@@ -37,22 +43,32 @@ Inside = Callable[[dict[int, Size], IndexBuilder], None]
 
 
 def lower_contraction(
-    op: linalg.GenericOp, parts: MultiplyAdd, vector_bytes: int, registers: int, reassociate: bool
+    op: linalg.GenericOp,
+    parts: MultiplyAdd,
+    vector_bytes: int,
+    registers: int,
+    reassociate: bool,
+    dot: DotProduct | None = None,
 ) -> None:
-    """Replaces a contraction by its loops. Raises Unsuitable before the op is changed."""
+    """
+    Replaces a contraction by its loops, out of the instruction `dot` where there is one.
+
+    Raises Unsuitable before the op is changed.
+    """
     fill = fill_of(op)
     at = IndexBuilder(InsertPoint.before(op))
     consumer = find_consumer(op)
     epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
     beside = [] if epilogue is None else epilogue.buffers
     try:
-        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, beside)
+        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, beside, dot)
         together = epilogue is None or fits(epilogue, plan)
     except Unsuitable:
         # By itself it may be: what stands beside it does not run through its loops as it does.
         together = False
     if not together:
-        epilogue, plan = None, make_plan(op, parts, vector_bytes, registers, reassociate, at)
+        epilogue = None
+        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, dot=dot)
     from_zero = fill is not None and is_zero(fill[1]) and plan.one_slice
     if fill is not None and from_zero:
         Rewriter.erase_op(fill[0])
@@ -138,17 +154,20 @@ class Nest:
         if panels.a is not None:
             assert depth is not None
             start = at.add(plan.a.at(ivs, at), at.mul(k0, plan.a.steps[plan.k[-1][-1]]))
-            pack_rows(panels, start, depth, at)
+            pack_row = pack_rows if plan.dot is None else pack_row_groups
+            pack_row(panels, start, depth, at)
 
         def panel(columns: Columns, b: IndexBuilder) -> None:
             base = plan.b.at(ivs, b)
             if panels.b is not None:
                 assert depth is not None
-                pack_columns(panels, columns, linear, base, k0, depth, b)
+                pack = pack_columns if plan.dot is None else pack_column_groups
+                pack(panels, columns, linear, base, k0, depth, b)
             elif plan.packed is not None:
                 number = b.floordiv(columns.start, plan.packed)
                 base = b.add(base, b.mul(number, plan.panel_step))
-            self._loops(plan.outer_m, ivs, b, self._rows(columns, base, k0, depth, epilogue))
+            rows = self._rows(columns, base, k0, depth, epilogue, b)
+            self._loops(plan.outer_m, ivs, b, rows)
 
         self._columns(panel, at)
 
@@ -178,9 +197,13 @@ class Nest:
         k0: Size,
         depth: Size | None,
         epilogue: Epilogue | None,
+        before: IndexBuilder,
     ) -> Inside:
-        """Blocks of MR rows, and what is left."""
+        """Blocks of MR rows, and what is left; what they share is computed at `before`."""
         plan, panels = self.plan, self.panels
+        corrections = None
+        if plan.dot is not None and plan.dot.biased:
+            corrections = column_sums(panels, columns, base_b, k0, depth, self.zero, before)
 
         def inside(ivs: dict[int, Size], at: IndexBuilder) -> None:
             def base_a(i: Size, b: IndexBuilder) -> Size:
@@ -198,7 +221,7 @@ class Nest:
 
             kernel = Kernel(
                 plan, panels, columns, self.zero, self.from_zero, base_b, base_a, base,
-                self.staging, k0, depth, epilogue,
+                self.staging, k0, depth, epilogue, corrections,
             )  # fmt: skip
             size, block = plan.size_m, plan.block.rows
             main = at.mul(at.floordiv(size, block), block)

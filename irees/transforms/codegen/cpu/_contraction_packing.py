@@ -20,7 +20,8 @@ from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 APART = 16
-"""Elements between the packed rows of A: a line, so that neighbours lie in neighbouring sets."""
+"""Words of four bytes between the packed rows of A: a line, so that neighbours lie in neighbouring
+sets."""
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Panels:
     def row(self) -> int:
         """From one packed row of A to the next, in elements."""
         assert self.plan.depth is not None
-        return self.plan.depth + APART
+        return self.plan.depth + APART * self.plan.group
 
 
 def allocate(plan: Plan, at: IndexBuilder) -> Panels:
@@ -54,7 +55,7 @@ def allocate(plan: Plan, at: IndexBuilder) -> Panels:
     b = offsets = None
     if not plan.direct:
         assert plan.depth is not None
-        kind = MemRefType(plan.element, [plan.depth * plan.columns])
+        kind = MemRefType(plan.packed_element, [plan.depth * plan.columns])
         b = at.insert(memref.AllocOp([], [], kind)).results[0]
         offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.columns])).results[0]
     panels = Panels(plan, b, offsets, None)
@@ -62,7 +63,7 @@ def allocate(plan: Plan, at: IndexBuilder) -> Panels:
         # Scratch is laid out before the kernel runs, so its size is a bound known now.
         most = upper_bound(plan.size_m)
         assert most is not None
-        kind = MemRefType(plan.element, [most * panels.row])
+        kind = MemRefType(plan.packed_element, [most * panels.row])
         panels.a = at.insert(memref.AllocOp([], [], kind)).results[0]
     return panels
 
@@ -117,8 +118,8 @@ def pack_columns(
     plan, lanes = panels.plan, panels.plan.lanes
     simple = linear and columns.valid is None
     if not simple:
-        _write_offsets(panels, columns, at)
-    together = [None if simple else _neighbours(panels, v, at) for v in range(columns.vectors)]
+        write_offsets(panels, columns, at)
+    together = [None if simple else neighbours(panels, v, at) for v in range(columns.vectors)]
     close, kk, b = for_loop(at, 0, depth, 1)
     from_k = b.add(base, spread(plan.k[-1], b.add(k0, kk), plan.b, plan.sizes, b))
     row = b.mul(kk, columns.vectors * lanes)
@@ -138,7 +139,7 @@ def pack_columns(
     close()
 
 
-def _write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
+def write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
     """Writes down where in B each column lies."""
     plan = panels.plan
     close, lane, b = for_loop(at, 0, columns.vectors * plan.lanes, 1)
@@ -150,7 +151,7 @@ def _write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
     close()
 
 
-def _neighbours(panels: Panels, v: int, at: IndexBuilder) -> SSAValue | None:
+def neighbours(panels: Panels, v: int, at: IndexBuilder) -> SSAValue | None:
     """Whether the columns of vector `v` are neighbours in B; None when they never are."""
     plan, lanes = panels.plan, panels.plan.lanes
     if plan.b.steps[plan.n[-1]] != 1:

@@ -22,7 +22,14 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind
 
-from irees.analysis.contractions import MultiplyAdd, packed_columns, roles, vector_side
+from irees.analysis.contractions import (
+    MultiplyAdd,
+    packed_columns,
+    packed_depth,
+    roles,
+    vector_side,
+)
+from irees.analysis.dot_products import DotProduct
 from irees.analysis.register_blocking import SLICE, Blocking, choose_blocking
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
@@ -104,7 +111,19 @@ class Plan:
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
     crowded: bool
-    """Rows of A collide in the cache, and are packed too."""
+    """Rows of A collide in the cache, or are not what a dot product reads, and are packed too."""
+    dot: DotProduct | None
+    """The instruction that multiplies narrow elements as they are; None where they are widened."""
+
+    @property
+    def group(self) -> int:
+        """Points of K in one step of the kernel."""
+        return 1 if self.dot is None else self.dot.group
+
+    @property
+    def packed_element(self) -> Attribute:
+        """The type of elements in panels."""
+        return self.element if self.dot is None else self.dot.element
 
     @property
     def size_k(self) -> int | None:
@@ -226,12 +245,13 @@ def make_plan(
     reassociate: bool,
     at: IndexBuilder,
     beside: Sequence[Operand] = (),
+    dot: DotProduct | None = None,
 ) -> Plan:
     """
     The plan of a contraction; sizes and steps are computed at `at`. Raises Unsuitable.
 
     Loops that run through C as one do so through the operands `beside` it, too. Products of floats
-    are added in the order of the loops unless `reassociate`.
+    are added in the order of the loops unless `reassociate`. With `dot` nothing is widened.
     """
     output = op.outputs[0].type
     assert isinstance(output, MemRefType)
@@ -251,6 +271,9 @@ def make_plan(
     if not k:
         raise Unsuitable("no reduction")
     packed = packed_columns(indexing[second])
+    group = 1 if dot is None else dot.group
+    if packed_depth(indexing[second]) not in (None, group):
+        raise Unsuitable("packed for dot products")
     for position in (first, second, len(op.operands) - 1):
         if not isinstance(op.operands[position].type, MemRefType):
             raise Unsuitable("an operand is a scalar")
@@ -273,12 +296,15 @@ def make_plan(
     if packed is not None and (len(flat_n) != 1 or outer_n or packed % lanes):
         raise Unsuitable("packed for another vector width")
     vector_loop = None
+    narrow = lane_bytes(element) if dot is None else dot.bytes
     # Whole blocks only: how many are left of a number that is not known need not be whole panels.
     blocks = sizes[outer_n[-1]] if outer_n else None
     if packed is None and isinstance(blocks, int) and streams(b, flat_n, k, sizes, lanes):
         lanes = sizes[flat_n[0]]
         vector_loop = outer_n.pop()
         flat_n = [vector_loop, *flat_n]
+        if dot is not None:
+            raise Unsuitable("blocks of columns are not in groups of K")
     flat_m = suffix(m, [a, c, *beside], sizes)
     outer_m = m[: -len(flat_m)] if m else []
     size_n = at.product([sizes[x] for x in flat_n])
@@ -290,7 +316,7 @@ def make_plan(
     )
     few_rows = isinstance(size_m, int) and size_m <= FEW_ROWS and not outer_m
     in_panels = packed is not None or vector_loop is not None
-    contiguous = len(flat_n) == 1 and b.steps[flat_n[0]] == 1 and not widen_b
+    contiguous = len(flat_n) == 1 and b.steps[flat_n[0]] == 1 and dot is None
     if few_rows and not in_panels and not contiguous:
         raise Unsuitable("too few rows to pack for")
     direct = few_rows or in_panels
@@ -303,12 +329,17 @@ def make_plan(
         groups = [suffix(k, [a], sizes)]
         outer_k = k[: -len(groups[0])]
     step_m = a.steps[flat_m[-1]] if flat_m else 0
-    apart = step_m * lane_bytes(element) if isinstance(step_m, int) else 0
+    apart = step_m * narrow if isinstance(step_m, int) else 0
     rows, width = (s if isinstance(s, int) else -1 for s in (size_m, size_n))
     chosen = LoweringConfigAttr.on(op).ints("block")
     given = chosen[1] if chosen else packed
+    # The broadcast is a register: the instruction reads no unsigned operand from memory.
     block = choose_blocking(
-        rows, width, lanes, registers, None if given is None or given % lanes else given // lanes
+        rows,
+        width,
+        lanes,
+        registers - (dot is not None),
+        None if given is None or given % lanes else given // lanes,
     )
     crowded = (
         len(groups) == 1
@@ -319,17 +350,26 @@ def make_plan(
     )
     known = [sizes[x] for x in groups[-1]] if groups else []
     deep = prod(known) if all(isinstance(s, int) for s in known) else 0
-    depth: int | None = min(SLICE, deep) if deep else SLICE
-    if direct:
+    most = SLICE * group
+    depth: int | None = min(most, -(-deep // group) * group) if deep else most
+    ungrouped = dot is not None and (a.steps[k[-1]] != 1 or not deep or deep % group != 0)
+    if dot is not None and len(groups) > 1:
+        raise Unsuitable("K is no plain run of groups")
+    movable = not outer_m and upper_bound(size_m) is not None
+    if ungrouped and not movable:
+        raise Unsuitable("rows are not in groups of K")
+    # Turning signs once is cheaper than turning them for each panel of columns.
+    copied = ungrouped or (dot is not None and dot.biased and movable)
+    if direct and not copied:
         depth = None
-        large = deep * max(rows, 0) * lane_bytes(element) > LARGE_SLICE
-        if len(groups) == 1 and deep >= SLICE and (crowded or large):
-            depth = SLICE
+        large = deep * max(rows, 0) * narrow > LARGE_SLICE
+        if len(groups) == 1 and deep >= most and (crowded or large):
+            depth = most
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
         block, packed, panel_step, vector_loop, direct, depth, scattered,
-        crowded and depth is not None,
+        (crowded or copied) and depth is not None, dot,
     )  # fmt: skip
 
 
@@ -383,7 +423,13 @@ def _operand(
         if form is None:
             # A packed operand: `n floordiv NR` selects the panel, `n mod NR` the column in it.
             if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.FloorDiv:
-                panel_step = stride
+                # In a group of K the elements of all columns lie between two neighbours.
+                if panel_step == 0:
+                    panel_step = stride
+                else:
+                    loop, points = expr.lhs.used_dims().pop(), expr.rhs.value
+                    assert isinstance(stride, int)
+                    steps[loop] = stride // points
             continue
         if form[1]:
             raise Unsuitable("an operand starts at an offset")

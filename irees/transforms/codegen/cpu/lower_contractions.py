@@ -25,7 +25,9 @@ only just filled with zeros.
 Every operand is addressed linearly (a sum of loop index times step), so a convolution is
 the same nest: its image is packed as if it had been unfolded (implicit GEMM), where
 neighbouring columns that are neighbours in the image are moved as vectors. Operands may
-be widened (bf16 to f32, i8 to i32): B while it is packed, A when it is broadcast.
+be widened (bf16 to f32, i8 to i32): B while it is packed, A when it is broadcast. Where the
+target has `dot_products` they are multiplied as they are instead, K in groups of four or two
+(`_contraction_dots.py`), unless the order of sums is not ours to choose (bf16).
 
 An elementwise op on the output is done while a block is in registers (`_surroundings.py`). Where B
 comes in blocks of a vector's width (`irees-propagate-blocked-layouts`) a panel is several blocks,
@@ -42,11 +44,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerType, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
-from irees.analysis.contractions import is_contraction, multiply_add
+from irees.analysis.contractions import (
+    MultiplyAdd,
+    is_contraction,
+    multiply_add,
+    vector_side,
+)
+from irees.analysis.dot_products import DotProduct, dot_product
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.common._surroundings import erase_unused_between
@@ -63,6 +71,7 @@ class LowerContractionsPass(ModulePass):
     vector_bytes: int = 64
     registers: int = 32
     reassociate: bool = True
+    dot_products: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
@@ -75,9 +84,28 @@ class LowerContractionsPass(ModulePass):
         assert parts is not None
         if not may_rewrite(self.name, op, "lower_contraction of linalg.generic"):
             return
-        before = op.prev_op
-        try:
-            lower_contraction(op, parts, self.vector_bytes, self.registers, self.reassociate)
-        except Unsuitable as reason:
-            remark("missed", self.name, op, str(reason))
-            erase_unused_between(before, op)
+        for dot in self.ways(op, parts):
+            before = op.prev_op
+            try:
+                lower_contraction(
+                    op, parts, self.vector_bytes, self.registers, self.reassociate, dot
+                )
+                return
+            except Unsuitable as reason:
+                way = "" if dot is None else "no dot products: "
+                remark("missed", self.name, op, f"{way}{reason}")
+                erase_unused_between(before, op)
+
+    def ways(self, op: linalg.GenericOp, parts: MultiplyAdd) -> list[DotProduct | None]:
+        """By dot products first where the target has them, then by widened elements."""
+        side = vector_side(op, parts)
+        if side is None:
+            return [None]
+        dot = dot_product(op, parts, side, self.dot_products, self.vector_bytes)
+        # Their sums of floats have an order of their own, and no subnormals.
+        if dot is not None and (self.reassociate or isinstance(dot.element, IntegerType)):
+            return [dot, None]
+        if parts.widen_lhs or parts.widen_rhs:
+            why = "no dot product of the target's takes them" if dot is None else "sums keep order"
+            remark("missed", self.name, op, f"elements are widened: {why}")
+        return [None]

@@ -1,0 +1,7 @@
+// RUN: xdsl-opt %s --verify-diagnostics --split-input-file | filecheck %s
+
+func.func @lanes(%acc: vector<16xi32>, %a: vector<32xi8>) {
+  %0 = irees.dot %acc, %a, %a : vector<32xi8> -> vector<16xi32>
+  return
+}
+// CHECK: each lane of vector<16xi32> takes 4 lanes of an operand, not vector<32xi8>
