@@ -41,7 +41,9 @@ enum waits { READY, AT_BARRIER, IN_WARP, DONE };
 static __thread irees_emulated_state here;
 static uint64_t order_seed;
 
-extern "C" __attribute__((visibility("default"))) void irees_emulation_order(uint64_t seed) { order_seed = seed; }
+#define EXPORT __attribute__((visibility("default")))
+
+extern "C" EXPORT void irees_emulation_order(uint64_t seed) { order_seed = seed; }
 extern "C" irees_emulated_state *irees_emulated_here(void) { return &here; }
 
 /* Shuffled 0..count-1 when a seed is set, so that what depends on an order shows. */
@@ -66,14 +68,14 @@ struct task {
 
 struct fibre {
   jmp_buf state;
-  uint64_t given, taken;
-  uint32_t from;
+  uint64_t given;
   int32_t line;
   waits wait;
 };
 
 struct block_state {
   fibre fibres[MAX_THREADS];
+  uint64_t together[MAX_THREADS]; /* what the threads of a warp gave when they last met */
   char *stacks;
   jmp_buf scheduler;
   const task *work;
@@ -92,12 +94,11 @@ extern "C" void irees_emulated_barrier(int32_t line) {
   yield_to_scheduler(AT_BARRIER);
 }
 
-extern "C" uint64_t irees_emulated_exchange(uint64_t mine, uint32_t from) {
-  fibre *me = &running->fibres[running->current];
-  me->given = mine;
-  me->from = running->current / WARP * WARP + from;
+extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
+  uint32_t me = running->current, first = me / WARP * WARP;
+  running->fibres[me].given = mine;
   yield_to_scheduler(IN_WARP);
-  return me->taken;
+  for (uint32_t i = 0; i < WARP && first + i < running->count; i++) all[i] = running->together[first + i];
 }
 
 static void fibre_main(void) {
@@ -130,9 +131,9 @@ static int release(void) {
   for (uint32_t first = 0; first < count; first += WARP) {
     uint32_t end = first + WARP < count ? first + WARP : count, in_warp = 0;
     for (uint32_t t = first; t < end; t++) in_warp += running->fibres[t].wait == IN_WARP;
-    /* Here and not by the taker, which runs when the giver may have given again. */
+    /* Here and not by the takers, who run when others may have given again. */
     for (uint32_t t = first; in_warp == end - first && t < end; t++, released++) {
-      running->fibres[t].taken = running->fibres[running->fibres[t].from].given;
+      running->together[t] = running->fibres[t].given;
       running->fibres[t].wait = READY;
     }
     for (uint32_t t = first; t < end; t++) done += running->fibres[t].wait == DONE;
@@ -186,13 +187,12 @@ extern "C" void irees_emulated_barrier(int32_t line) {
   pthread_barrier_wait(&meeting.block);
 }
 
-extern "C" uint64_t irees_emulated_exchange(uint64_t mine, uint32_t from) {
+extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
   uint32_t me = here.thread.x, warp = me / WARP;
   meeting.given[me] = mine;
   pthread_barrier_wait(&meeting.warps[warp]);
-  uint64_t theirs = meeting.given[warp * WARP + from];
+  for (uint32_t i = 0; i < WARP; i++) all[i] = meeting.given[warp * WARP + i];
   pthread_barrier_wait(&meeting.warps[warp]);
-  return theirs;
 }
 
 static void *system_thread_main(void *argument) {
@@ -255,7 +255,7 @@ static void run_part(const irees_dispatch *dispatch, int64_t block, void *scratc
   if (!run_block(work, block)) __atomic_store_n(&work->fault, 1, __ATOMIC_RELAXED);
 }
 
-extern "C" int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel) {
+extern "C" EXPORT int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel) {
   task work = {launch, kernel, 0};
   void *buffers[] = {&work};
   int32_t trap = 0;

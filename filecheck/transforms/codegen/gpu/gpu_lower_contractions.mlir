@@ -4,22 +4,26 @@
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-// Both operands go through shared memory, rows of which are 16 bytes longer than a tile; the sums
-// start at the fill, and nothing is masked where a block divides the output.
+// Both operands go through shared memory, rows of which are 16 bytes longer than a tile; the next part
+// is on its way while one is multiplied. The sums start at the fill, and nothing is masked where a
+// block divides the output.
 // CHECK-LABEL: func.func @whole
-// CHECK:         memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
-// CHECK-NEXT:    memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
 // CHECK-NOT:     linalg.generic
 // CHECK:         scf.forall (%{{.*}}) in (256) {
-// CHECK:           scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
-// CHECK:             memref.load %a
-// CHECK:             memref.load %b
+// CHECK:           vector.load %a[{{.*}}] : memref<64x512xf32>, vector<4xf32>
+// CHECK:           vector.load %b[{{.*}}] : memref<512x64xf32>, vector<4xf32>
+// CHECK:           scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
+// CHECK-COUNT-4:     memref.store %{{.*}}, %[[A]]
+// CHECK:             vector.store %{{.*}}, %[[B]]
 // CHECK:             gpu.barrier
+// CHECK:             vector.load %a
 // CHECK:             scf.for
 // CHECK-COUNT-4:       arith.mulf {{.*}} : vector<4xf32>
 // CHECK:             gpu.barrier
 // CHECK-NOT:       scf.if
-// CHECK-COUNT-16:  memref.store %{{.*}}, %c
+// CHECK-COUNT-4:   vector.store %{{.*}}, %c
 // CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
 // CHECK-NEXT:    gpu.barrier
 // CHECK:       threads = 256
@@ -54,6 +58,39 @@ func.func @dynamic(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>
         ins(%a, %b : memref<?x?xf32>, memref<?x?xf32>) outs(%c : memref<?x?xf32>) {
     ^bb0(%x: f32, %y: f32, %o: f32):
       %p = arith.mulf %x, %y : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Half floats stay half floats in shared memory, along the reduction; four warps make 32 x 32 each, by
+// eight products for 16 of the reduction. What is past its end is 0.
+// CHECK-LABEL: func.func @matrix
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<64x40xf16, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<64x40xf16, #gpu.address_space<workgroup>>
+// CHECK:         scf.forall (%{{.*}}) in (128) {
+// CHECK:           vector.load %a[{{.*}}] : memref<64x520xf16>, vector<8xf16>
+// CHECK:           vector.load %b[{{.*}}] : memref<520x64xf16>, vector<8xf16>
+// CHECK:           arith.select {{.*}} : vector<8xf16>
+// CHECK:             vector.store %{{.*}}, %[[A]]
+// CHECK-COUNT-8:     memref.store %{{.*}}, %[[B]]
+// CHECK:             gpu.barrier
+// CHECK:             scf.for
+// CHECK-COUNT-8:       irees.mma_sync
+// CHECK-NOT:           irees.mma_sync
+// CHECK:         gpu.barrier
+// CHECK:       threads = 128
+func.func @matrix(%a: memref<64x520xf16>, %b: memref<520x64xf16>, %c: memref<64x64xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [64, 64, 32, 32, 32, 1]}>}
+        ins(%a, %b : memref<64x520xf16>, memref<520x64xf16>) outs(%c : memref<64x64xf32>) {
+    ^bb0(%x: f16, %y: f16, %o: f32):
+      %v = arith.extf %x : f16 to f32
+      %w0 = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %w0 : f32
       %s = arith.addf %o, %p : f32
       linalg.yield %s : f32
     }

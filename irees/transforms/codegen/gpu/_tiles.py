@@ -9,6 +9,7 @@ from math import prod
 from xdsl.dialects.linalg import ops as linalg
 
 from irees.analysis.distribution import Group, Loops
+from irees.dialects import iree_linalg_ext as ext
 
 THREADS = 128
 """Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
@@ -17,6 +18,9 @@ EACH = 4
 """Points of an elementwise op for each thread: 16 bytes of f32."""
 
 WARP = 32
+SQUARE = 32
+"""Side of a tile that is turned: a warp reads a row of it, and writes a column."""
+
 LONG = 1024
 """A row of more points is for a whole workgroup, not for a warp."""
 
@@ -39,9 +43,9 @@ def points_inside(group: Group, member: Loops, number: int) -> int:
     )
 
 
-def is_rows(member: Loops) -> bool:
-    """Whether a member is an op on rows that one thread does from beginning to end."""
-    return not isinstance(member.op, linalg.GenericOp)
+def is_sort(member: Loops) -> bool:
+    """Whether a member is an op on rows of which a workgroup has enough to do with one."""
+    return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
 
 
 def is_along_rows(member: Loops) -> bool:
@@ -74,7 +78,7 @@ def points_wanted(group: Group, reassociate: bool) -> int:
 def row_tiles(group: Group, reassociate: bool) -> list[int]:
     """Tiles from the innermost class outwards, until there are points for every thread."""
     extents = group.extents()
-    if any(is_rows(m) for m in group.members):
+    if any(is_sort(m) for m in group.members):
         return [1] * len(extents)
     inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
     wanted = points_wanted(group, reassociate)
@@ -90,6 +94,15 @@ def row_tiles(group: Group, reassociate: bool) -> list[int]:
             continue
         tiles[position] = tile if extents[position] < 0 else even(extents[position], tile)
         inner *= tiles[position]
+    return tiles
+
+
+def square_tiles(group: Group, across: int, along: int) -> list[int]:
+    """Tiles of an op that reads along one loop and writes along another: square in those two."""
+    tiles: list[int] = []
+    for group_class, extent in zip(group.classes, group.extents(), strict=True):
+        wanted = SQUARE if group_class[0] in (across, along) else 1
+        tiles.append(0 if 0 <= extent <= wanted else wanted)
     return tiles
 
 
