@@ -172,8 +172,9 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             reassociate=not strict,
         ),
         a("tile-and-distribute"),
-        a("lower-linalg-ext-to-loops"),
         a("gpu-form-workgroups"),
+        a("gpu-lower-linalg-ext"),
+        a("lower-linalg-ext-to-loops"),
         a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-distribute-to-threads"),
@@ -193,7 +194,7 @@ OPTIONAL = frozenset(
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores
-    irees-gpu-lower-contractions irees-gpu-lower-reductions
+    irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
     """.split()
 )
 """

@@ -51,5 +51,8 @@ extend_factories(XDSL_UNIVERSE.all_dialects)
 UNIVERSE = Universe(
     all_dialects=PoliteDict({name: own_dialect(name) for name in OWN}),
     all_passes={**get_all_passes(), "irees-pipeline": _lazy("irees.pipeline", "IreesPipelinePass")},
-    all_targets={"irees-c": _lazy("irees.backends.c.backend", "IreesCTarget")},
+    all_targets={
+        "irees-c": _lazy("irees.backends.c.backend", "IreesCTarget"),
+        "irees-cuda": _lazy("irees.backends.cuda.backend", "IreesCudaTarget"),
+    },
 )

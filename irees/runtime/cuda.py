@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from irees.errors import ArgumentError, DeviceError, OutOfMemoryError
+from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryError
 from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec
 from irees.target import Target
 
@@ -93,7 +93,7 @@ class CudaDevice:
         self.blocks: dict[int, Any] = {}
         self.placed: dict[str, Any] = {}
         self.kernels: list[Any] = []
-        self.error: Exception | None = None
+        self.error: IreesError | None = None
         self._cupy: Any = None
         self._services = _Services(
             None, _Parallel(0), _Alloc(self._alloc), _Free(self.free), _Launch(self._launch),
@@ -127,15 +127,21 @@ class CudaDevice:
         try:
             work()
         except Exception as error:
-            self.error = error
-            name = type(error).__name__
-            return OUT_OF_MEMORY if name == "OutOfMemoryError" else DEVICE_FAULT
+            self.error = typed(error)
+            return OUT_OF_MEMORY if isinstance(self.error, OutOfMemoryError) else DEVICE_FAULT
         return 0
+
+    def _memory(self, size: int) -> Any:
+        """Device memory. Raises OutOfMemoryError or DeviceError."""
+        try:
+            return self.cupy.cuda.alloc(max(1, size))
+        except Exception as error:
+            raise typed(error) from None
 
     def _alloc(self, size: int) -> int:
         try:
-            block = self.cupy.cuda.alloc(max(1, size))
-        except Exception as error:
+            block = self._memory(size)
+        except IreesError as error:
             self.error = error
             return 0
         self.blocks[block.ptr] = block
@@ -157,10 +163,13 @@ class CudaDevice:
         return self._guarded(work)
 
     def _move(self, to: int, source: int, size: int, kind: int) -> None:
-        stream = self.cupy.cuda.get_current_stream()
-        self.cupy.cuda.runtime.memcpyAsync(to, source, size, kind, stream.ptr)
-        if kind == _TO_HOST:
-            stream.synchronize()
+        try:
+            stream = self.cupy.cuda.get_current_stream()
+            self.cupy.cuda.runtime.memcpyAsync(to, source, size, kind, stream.ptr)
+            if kind == _TO_HOST:
+                stream.synchronize()
+        except Exception as error:
+            raise typed(error) from None
 
     def _read(self, pool: int, host: int, device: int, size: int) -> int:
         return self._guarded(lambda: self._move(host, device, size, _TO_HOST))
@@ -182,7 +191,7 @@ class CudaDevice:
             constants[number] = self.placed[name].ptr
 
     def _upload(self, array: np.ndarray[Any, Any]) -> Any:
-        memory = self.cupy.cuda.alloc(max(1, array.nbytes))
+        memory = self._memory(array.nbytes)
         if array.nbytes:
             self._move(memory.ptr, array.ctypes.data, array.nbytes, _TO_DEVICE)
         return memory
@@ -199,7 +208,7 @@ class CudaDevice:
             pointer, shape = spec.bind(value, host)
             pad.torch |= host.torch
             size = prod(shape) * spec.dtype.itemsize
-            memory = self.cupy.cuda.alloc(max(1, size))
+            memory = self._memory(size)
             if size:
                 self._move(memory.ptr, pointer, size, _TO_DEVICE)
             pad.keep += [memory, host]
@@ -250,14 +259,19 @@ class CudaDevice:
 
         return read
 
-    def failure(self, name: str) -> Exception:
-        """What a call raises when a service has failed."""
+    def failure(self) -> Exception | None:
+        """What a service has failed with, once."""
         error, self.error = self.error, None
-        if type(error).__name__ == "OutOfMemoryError":
-            return OutOfMemoryError(f"{name} ran out of memory of the device: {error}")
-        if isinstance(error, DeviceError):
-            return error
-        return DeviceError(f"{name} failed on the device: {error}")
+        return error
+
+
+def typed(error: Exception) -> IreesError:
+    """An error of CuPy as one of irees."""
+    if isinstance(error, IreesError):
+        return error
+    if type(error).__name__ == "OutOfMemoryError":
+        return OutOfMemoryError(f"the device has not enough memory: {error}")
+    return DeviceError(f"the device failed: {type(error).__name__}: {error}")
 
 
 def _scalar_reader(number: int, spec: ScalarSpec) -> Callable[[Any], Any]:

@@ -163,8 +163,8 @@ class Function:
         for spec, pointer in zip(self.results, frame.results):
             if spec.is_tensor and pointer:
                 (self.services if self.device is None else self.device).free(pointer)
-        if self.device is not None and self.device.error is not None:
-            return self.device.failure(self.name)
+        if self.device is not None and (error := self.device.failure()) is not None:
+            return error
         if status == _DEVICE_FAULT:
             return DeviceError(f"{self.name}: threads of a block wait at different barriers")
         if status == _OUT_OF_MEMORY:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from irees.errors import IreesError
 from irees.runtime.cache import Cache, default_cache
 from irees.runtime.services import load_services
-from irees.target import cpu_target
+from irees.target import DEFAULT_GPU, cpu_target, device_arch
 
 EXTRAS = ("torch", "torch_mlir", "cupy", "rich", "z3", "ziglang", "lit")
 
@@ -30,6 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
         except IreesError as error:
             print(f"FAIL  {name}: {error}")
             status = status or error.exit_code
+    for name, check in _FOR_GPUS.items():
+        try:
+            print(f"ok    {name}: {check()}")
+        except IreesError as error:
+            print(f"note  {name}: {error}")
     missing = [name for name in EXTRAS if find_spec(name) is None]
     print(f"note  extras that are not installed: {', '.join(missing) or 'none'}")
     return status
@@ -78,6 +83,20 @@ def _cache() -> str:
     return f"{stats['folder']}, {stats['entries']} entries, {stats['bytes']} bytes"
 
 
+def _cxx_compiler() -> str:
+    from irees.backends.common.toolchain import CXX, find_compiler
+
+    return f"{find_compiler(CXX).version} (for target=cuda-emulated)"
+
+
+def _nvrtc() -> str:
+    from irees.backends.cuda.toolchain import compile_cubin, nvrtc_version
+
+    text = 'extern "C" __global__ void doctor(float *p) { *p = 1.0f; }'
+    compile_cubin(text, DEFAULT_GPU, store=_NoCache(default_cache().root))
+    return f"{nvrtc_version()} (for target=cuda)"
+
+
 class _NoCache(Cache):
     def get(self, key: str) -> bytes | None:
         return None
@@ -85,6 +104,13 @@ class _NoCache(Cache):
     def put(self, key: str, content: bytes) -> bool:
         return False
 
+
+_FOR_GPUS: dict[str, Callable[[], str]] = {
+    "C++ compiler": _cxx_compiler,
+    "NVRTC": _nvrtc,
+    "GPU": device_arch,
+}
+"""What only programs for GPUs need: what is missing is no failure."""
 
 _CHECKS: dict[str, Callable[[], str]] = {
     "versions": _versions,

@@ -128,6 +128,11 @@ def test_standard_input(add, monkeypatch, capsys):
         (["compile", "add.mlir", "--compile-to=nowhere"], 1, "no phase 'nowhere'"),
         (["compile", "add.mlir", "-o", "x.irees", "--target=vax"], 1, "target 'vax' is unknown"),
         (["compile", "add.mlir", "-o", "x.irees", "--target=cpu:vax"], 1, "arch 'vax' is unknown"),
+        (
+            ["compile", "add.mlir", "-o", "x.irees", "--target=cuda:sm_1"],
+            1,
+            "arch 'sm_1' is unknown",
+        ),
         (["compile", "add.mlir", "-o", "x.irees", "-O7"], 2, "invalid choice"),
         (["compile", "bad.mlir", "-o", "x.irees"], 1, "bad.mlir:"),
         (["run", "cut.irees"], 1, "not a saved program"),
@@ -211,4 +216,6 @@ def test_explain_cache_and_doctor(add, capsys):
     assert main(["cache", "verify"]) == 0
     assert main(["cache", "prune", "--max-size=2G"]) == 0
     assert main(["doctor"]) == 0
-    assert "ok    C compiler" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "ok    C compiler" in told
+    assert all(f"  {name}: " in told for name in ("C++ compiler", "NVRTC", "GPU"))

@@ -41,7 +41,9 @@ enum waits { READY, AT_BARRIER, IN_WARP, DONE };
 static __thread irees_emulated_state here;
 static uint64_t order_seed;
 
-extern "C" __attribute__((visibility("default"))) void irees_emulation_order(uint64_t seed) { order_seed = seed; }
+#define EXPORT __attribute__((visibility("default")))
+
+extern "C" EXPORT void irees_emulation_order(uint64_t seed) { order_seed = seed; }
 extern "C" irees_emulated_state *irees_emulated_here(void) { return &here; }
 
 /* Shuffled 0..count-1 when a seed is set, so that what depends on an order shows. */
@@ -255,7 +257,7 @@ static void run_part(const irees_dispatch *dispatch, int64_t block, void *scratc
   if (!run_block(work, block)) __atomic_store_n(&work->fault, 1, __ATOMIC_RELAXED);
 }
 
-extern "C" int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel) {
+extern "C" EXPORT int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel) {
   task work = {launch, kernel, 0};
   void *buffers[] = {&work};
   int32_t trap = 0;

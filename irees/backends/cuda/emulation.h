@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define IREES_EXPORT __attribute__((visibility("default")))
 #define __global__
 #define __launch_bounds__(threads)
 #define IREES_INLINE static inline __attribute__((always_inline, unused))

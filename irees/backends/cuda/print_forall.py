@@ -60,7 +60,7 @@ class KernelPrinter(Printer):
     def share(self, size: int) -> int:
         """The offset of that many bytes of shared memory."""
         offset = (self.shared_bytes + 15) // 16 * 16
-        self.shared_bytes = offset + size
+        self.shared_bytes = offset + max(1, size)
         return offset
 
     def fail(self, condition: str, number: int | str) -> None:

@@ -37,7 +37,7 @@ class Kernel:
             for i, t in enumerate(self.parameters)
         ]
         return (
-            f'extern "C" void {self.name}_call(const int64_t *a) {{\n'
+            f'extern "C" IREES_EXPORT void {self.name}_call(const int64_t *a) {{\n'
             f"  (void)a;\n  {self.name}({', '.join(arguments)});\n}}"
         )
 

@@ -4,22 +4,26 @@
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-// Both operands go through shared memory, rows of which are 16 bytes longer than a tile; the sums
-// start at the fill, and nothing is masked where a block divides the output.
+// Both operands go through shared memory, rows of which are 16 bytes longer than a tile; the next part
+// is on its way while one is multiplied. The sums start at the fill, and nothing is masked where a
+// block divides the output.
 // CHECK-LABEL: func.func @whole
-// CHECK:         memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
-// CHECK-NEXT:    memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
 // CHECK-NOT:     linalg.generic
 // CHECK:         scf.forall (%{{.*}}) in (256) {
-// CHECK:           scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
-// CHECK:             memref.load %a
-// CHECK:             memref.load %b
+// CHECK:           vector.load %a[{{.*}}] : memref<64x512xf32>, vector<4xf32>
+// CHECK:           vector.load %b[{{.*}}] : memref<512x64xf32>, vector<4xf32>
+// CHECK:           scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
+// CHECK-COUNT-4:     memref.store %{{.*}}, %[[A]]
+// CHECK:             vector.store %{{.*}}, %[[B]]
 // CHECK:             gpu.barrier
+// CHECK:             vector.load %a
 // CHECK:             scf.for
 // CHECK-COUNT-4:       arith.mulf {{.*}} : vector<4xf32>
 // CHECK:             gpu.barrier
 // CHECK-NOT:       scf.if
-// CHECK-COUNT-16:  memref.store %{{.*}}, %c
+// CHECK-COUNT-4:   vector.store %{{.*}}, %c
 // CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
 // CHECK-NEXT:    gpu.barrier
 // CHECK:       threads = 256

@@ -84,14 +84,14 @@ LOOKS = (memref.SubviewOp, memref.ExtractStridedMetaDataOp, memref.ReinterpretCa
 def erase_with_buffer(neighbour: Neighbour, buffer: SSAValue) -> None:
     """Removes the op, and what lies between if nobody reads it any more."""
     Rewriter.erase_op(neighbour.op)
-    _erase_unused(root(buffer))
+    erase_unused_buffer(root(buffer))
 
 
-def _erase_unused(value: SSAValue) -> bool:
+def erase_unused_buffer(value: SSAValue) -> bool:
     """Removes a buffer of which there are only views that nobody uses; whether it is gone."""
     for use in list(value.uses):
         user = use.operation
-        if not isinstance(user, LOOKS) or not all([_erase_unused(r) for r in user.results]):
+        if not isinstance(user, LOOKS) or not all([erase_unused_buffer(r) for r in user.results]):
             return False
     owner = value.owner
     if isinstance(owner, Operation) and not any(r.uses for r in owner.results):

@@ -24,91 +24,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.codegen.common._rows import (
-    as_type,
-    compare,
-    load,
-    other_dims,
-    place,
-    rows,
-    store,
-)
+from irees.transforms.codegen.common._accumulating import scan_row, scatter_point
+from irees.transforms.codegen.common._rows import other_dims, rows
 from irees.transforms.codegen.common._selection import lower_topk
 from irees.transforms.codegen.common._sorting import lower_sort
-from irees.transforms.utils.loops import for_loop, if_else
-from irees.transforms.utils.orders import inline_region
-from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.shapes import IndexBuilder
 
 
 def lower_scan(op: ext.ScanOp, at: IndexBuilder) -> None:
     """scan  =>  a running value along the dim"""
-    dim = op.dimension.value.data
-    inclusive = bool(op.inclusive.value.data)
-    size = buffer_dim(op.input, dim, at)
-
-    def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
-        where = [ivs[d] for d in sorted(ivs)]
-        close, i, c = for_loop(b, 0, size, 1, [load(op.accumulator, where, b)])
-        (running,) = close.arguments
-        value = load(op.input, place(ivs, dim, i), c)
-        following = inline_region(op.body.block, [running, value], c)[0]
-        store(following if inclusive else running, op.output, place(ivs, dim, i), c)
-        store(close([following])[0], op.accumulator, where, b)
-
-    rows(op.input, other_dims(op.input, dim), at, row)
+    dims = other_dims(op.input, op.dimension.value.data)
+    rows(op.input, dims, at, lambda ivs, b: scan_row(op, ivs, b))
 
 
 def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
     """scatter  =>  the updates one after another"""
-    target, updates, indices = op.original, op.updates, op.indices
-    dimension_map = list(op.dimension_map.get_values())
-    assert isinstance(indices.type, MemRefType)
-    assert isinstance(updates.type, MemRefType)
-    assert isinstance(target.type, MemRefType)
-    rank = updates.type.get_num_dims()
-    indexed = len(dimension_map)
-    batch = rank - (target.type.get_num_dims() - indexed)
-    has_depth = indices.type.get_num_dims() > batch
-
-    def point(ivs: dict[int, Size], b: IndexBuilder) -> None:
-        lead = [ivs[d] for d in range(batch)]
-        found: dict[int, Size] = {}
-        valid: SSAValue | None = None
-        for position, dim in enumerate(dimension_map):
-            raw = load(indices, [*lead, position] if has_depth else lead, b)
-            index = as_type(raw, IndexType(), b)
-            inside = compare(index, buffer_dim(target, dim, b), "ult", b)
-            valid = inside if valid is None else b.insert(arith.AndIOp(valid, inside)).results[0]
-            found[dim] = index
-        if op.mask is not None:
-            allowed = load(op.mask, lead, b)
-            valid = allowed if valid is None else b.insert(arith.AndIOp(valid, allowed)).results[0]
-        rest = iter(range(batch, rank))
-        where = [
-            found[d] if d in found else ivs[next(rest)] for d in range(target.type.get_num_dims())
-        ]
-
-        def write(c: IndexBuilder) -> None:
-            new = load(updates, [ivs[d] for d in range(rank)], c)
-            store(
-                inline_region(op.body.block, [new, load(target, where, c)], c)[0], target, where, c
-            )
-
-        if valid is None:
-            write(b)
-            return
-        close, c = if_else(b, valid)
-        write(c)
-        close()
-
-    rows(updates, list(range(rank)), at, point)
+    assert isinstance(op.updates.type, MemRefType)
+    dims = list(range(op.updates.type.get_num_dims()))
+    rows(op.updates, dims, at, lambda ivs, b: scatter_point(op, ivs, b))
 
 
 LOWERINGS: dict[type[Operation], Callable[..., None]] = {

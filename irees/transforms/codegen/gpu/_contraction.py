@@ -15,12 +15,18 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import element_kinds, multiply_add, roles
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
-from irees.transforms.codegen.common._surroundings import erase_with_buffer, fill_of, find_consumer
+from irees.transforms.codegen.common._surroundings import (
+    Neighbour,
+    erase_with_buffer,
+    fill_of,
+    find_consumer,
+    has_vector_form,
+)
 from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, Blocking, sides
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import threads
 from irees.transforms.codegen.gpu._threads import delinearize
-from irees.transforms.utils.lanes import Kind, Lane, lane_bytes, vector_of
+from irees.transforms.utils.lanes import Kind, Lane, has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -37,6 +43,19 @@ class Side:
     """Points of the tile along the loops."""
     widen: tuple[Operation, ...]
     tile: SSAValue
+    lanes: int = 1
+    """Elements of one access."""
+    along_depth: bool = False
+    """Whether neighbours in memory are neighbours along the reduction."""
+
+
+@dataclass
+class Access:
+    """What one thread fetches of a tile: where it is there, and the loops that do not move."""
+
+    depth: Size
+    place: Size
+    point: Indices
 
 
 class Contraction:
@@ -68,6 +87,8 @@ class Contraction:
             columns, column_loops, blocking.columns, widen[columns],
             self._tile(blocking.columns, at),
         )  # fmt: skip
+        self._choose_access(self.rows)
+        self._choose_access(self.columns)
         self.row_count = at.product([self.sizes[x] for x in row_loops])
         self.column_count = at.product([self.sizes[x] for x in column_loops])
         self.total = at.product([self.sizes[x] for x in self.depth])
@@ -133,54 +154,110 @@ class Contraction:
     # --- one block --------------------------------------------------------------------------
 
     def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
-        blocking = self.blocking
+        """
+        While a part of the operands is multiplied, the next one is on its way to registers; where
+        nobody knows that there is a first one, each is fetched when its turn comes.
+        """
+        blocking, sides = self.blocking, (self.rows, self.columns)
         my_row, my_column = at.add(row, self.my_row), at.add(column, self.my_column)
         rows = [at.add(my_row, i) for i in range(blocking.thread_rows)]
         columns = [at.add(my_column, i) for i in range(blocking.thread_columns)]
-        start = self._start(ivs, rows, columns, at)
-        body, first, b = for_loop(at, 0, self.total, blocking.depth, start)
-        self._fetch(self.rows, self.row_count, ivs, row, first, b)
-        self._fetch(self.columns, self.column_count, ivs, column, first, b)
+        sums = self._start(ivs, rows, columns, at)
+        accesses = [
+            self._accesses(side, count, ivs, base, at)
+            for side, count, base in (
+                (self.rows, self.row_count, row),
+                (self.columns, self.column_count, column),
+            )
+        ]
+        ahead = isinstance(self.total, int) and self.total > blocking.depth
+        fetched = self._fetch(accesses, 0, at) if ahead else []
+        body, first, b = for_loop(at, 0, self.total, blocking.depth, [*sums, *fetched])
+        carried = body.arguments
+        now = carried[len(sums) :] if ahead else self._fetch(accesses, first, b)
+        for side, mine in zip(sides, accesses, strict=True):
+            for access in mine:
+                self._put(side, access, now.pop(0), b)
         b.insert(BarrierOp())
+        following = self._fetch(accesses, b.add(first, blocking.depth), b) if ahead else []
         whole = isinstance(self.total, int) and self.total % blocking.depth == 0
         depth = blocking.depth if whole else b.minimum(blocking.depth, b.sub(self.total, first))
-        inner, step, c = for_loop(b, 0, depth, 1, body.arguments)
-        sums = inner(self._multiply(inner.arguments, step, c))
+        inner, step, c = for_loop(b, 0, depth, 1, carried[: len(sums)])
+        results = inner(self._multiply(inner.arguments, step, c))
         b.insert(BarrierOp())
-        self._finish(body(sums), ivs, rows, columns, at)
+        self._finish(body([*results, *following])[: len(sums)], ivs, rows, columns, at)
 
-    def _clamped(self, index: Size, count: Size, extent: int, at: IndexBuilder) -> Size:
+    def _clamped(
+        self, index: Size, count: Size, extent: int, at: IndexBuilder, width: int = 1
+    ) -> Size:
         """The index, or the last one: what is past the end is fetched and not used."""
         if isinstance(count, int) and count % extent == 0:
             return index
-        return at.minimum(index, at.sub(count, 1))
+        return at.minimum(index, at.sub(count, width))
 
-    def _fetch(
-        self, side: Side, count: Size, ivs: Indices, base: Size, first: Size, at: IndexBuilder
-    ) -> None:
-        """All threads copy the tile of an operand, in the order in which it lies in memory."""
-        blocking = self.blocking
+    def _choose_access(self, side: Side) -> None:
+        """In the order in which an operand lies in memory, 16 bytes at a time where it can be."""
         indexing = self.points.maps[side.operand]
         last = indexing.results[-1].used_dims() if indexing.results else set[int]()
-        along_depth = bool(last & set(self.depth))
-        total = side.extent * blocking.depth
-        body, start, b = for_loop(at, self.thread, total, blocking.threads)
-        fast, slow = (blocking.depth, side.extent) if along_depth else (side.extent, blocking.depth)
-        inner, outer = b.rem(start, fast), b.floordiv(start, fast)
-        assert slow
-        depth, place = (inner, outer) if along_depth else (outer, inner)
-        step = self._clamped(b.add(first, depth), self.total, blocking.depth, b)
-        point = self._clamped(b.add(base, place), count, side.extent, b)
-        where = {
-            **ivs,
-            **delinearize(b.value(point), side.loops, self.sizes, b),
-            **delinearize(b.value(step), self.depth, self.sizes, b),
-        }
-        value = self.points.read(side.operand, where, b, 1, None).value
-        for op in side.widen[::-1]:
-            value = b.insert(op.clone(value_mapper={op.operands[0]: value})).results[0]
-        b.insert(memref.StoreOp.get(value, side.tile, [b.value(depth), b.value(place)]))
-        body()
+        side.along_depth = bool(last & set(self.depth))
+        axis = self.depth[-1] if side.along_depth else side.loops[-1]
+        element = self.op.body.block.args[side.operand].type
+        if side.widen or not has_lanes(element) or not isinstance(self.sizes[axis], int):
+            return
+        lanes = 16 // lane_bytes(element)
+        while lanes > 1 and not (
+            self.sizes[axis] % lanes == 0
+            and side.extent * self.blocking.depth // lanes % self.blocking.threads == 0
+            and self.points.aligned(side.operand, axis, lanes)
+        ):
+            lanes //= 2
+        side.lanes = lanes
+
+    def _accesses(
+        self, side: Side, count: Size, ivs: Indices, base: Size, at: IndexBuilder
+    ) -> list[Access]:
+        """What this thread fetches of a tile each time."""
+        blocking, lanes = self.blocking, side.lanes
+        found: list[Access] = []
+        for number in range(side.extent * blocking.depth // lanes // blocking.threads):
+            index = at.add(self.thread, number * blocking.threads)
+            fast = (blocking.depth if side.along_depth else side.extent) // lanes
+            inner, outer = at.mul(at.rem(index, fast), lanes), at.floordiv(index, fast)
+            depth, place = (inner, outer) if side.along_depth else (outer, inner)
+            width = 1 if side.along_depth else lanes
+            point = self._clamped(at.add(base, place), count, side.extent, at, width)
+            where = delinearize(at.value(point), side.loops, self.sizes, at)
+            found.append(Access(depth, place, {**ivs, **where}))
+        return found
+
+    def _fetch(self, accesses: list[list[Access]], first: Size, at: IndexBuilder) -> list[SSAValue]:
+        """What this thread fetches of both operands from `first` on, which may be past the end."""
+        found: list[SSAValue] = []
+        for side, mine in zip((self.rows, self.columns), accesses, strict=True):
+            axis = self.depth[-1] if side.along_depth else side.loops[-1]
+            for access in mine:
+                width = side.lanes if side.along_depth else 1
+                step = at.minimum(at.add(first, access.depth), at.sub(self.total, width))
+                steps = delinearize(at.value(step), self.depth, self.sizes, at)
+                where = {**access.point, **steps}
+                value = self.points.read(side.operand, where, at, side.lanes, axis).value
+                for op in side.widen[::-1]:
+                    value = at.insert(op.clone(value_mapper={op.operands[0]: value})).results[0]
+                found.append(value)
+        return found
+
+    def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
+        """Stores what was fetched into the tile, whose rows are points of the reduction."""
+        place = at.value(access.place)
+        if side.lanes == 1:
+            at.insert(memref.StoreOp.get(value, side.tile, [at.value(access.depth), place]))
+        elif not side.along_depth:
+            at.insert(vector.StoreOp(value, side.tile, [at.value(access.depth), place]))
+        else:
+            for lane in range(side.lanes):
+                part = at.insert(vector.ExtractOp(value, [lane], self.element)).results[0]
+                depth = at.value(at.add(access.depth, lane))
+                at.insert(memref.StoreOp.get(part, side.tile, [depth, place]))
 
     def _vectors(self, side: Side, step: SSAValue, first: Size, count: int, at: IndexBuilder):
         """`count` neighbours of a row of a tile."""
@@ -232,10 +309,15 @@ class Contraction:
             return [value] * vectors
         places = self._places(ivs, rows, columns, at)
         found: list[SSAValue] = []
+        output, axis = self.points.inputs, self.columns.loops[-1]
         for row in places:
             for first in range(0, len(columns), self.lanes):
+                if self.lanes > 1 and self._whole_vectors():
+                    lane = self.points.read(output, row[first], at, self.lanes, axis)
+                    found.append(lane.value)
+                    continue
                 values = [
-                    self.points.read(self.points.inputs, row[first + i], at, 1, None).value
+                    self.points.read(output, row[first + i], at, 1, None).value
                     for i in range(self.lanes)
                 ]
                 total = at.insert(vector.BroadcastOp(values[0], kind)).results[0]
@@ -243,6 +325,31 @@ class Contraction:
                     total = at.insert(vector.InsertOp(value, total, [i])).results[0]
                 found.append(total)
         return found
+
+    def _whole_vectors(self) -> bool:
+        """Whether neighbours of a thread lie side by side in the output, all inside or none."""
+        axis = self.columns.loops[-1]
+        size = self.sizes[axis]
+        if not isinstance(size, int) or size % self.lanes:
+            return False
+        return self.points.aligned(self.points.inputs, axis, self.lanes)
+
+    def _stores_vectors(self) -> bool:
+        """Whether the results of a thread, and what the consumer reads, are whole vectors."""
+        consumer = self.consumer
+        if self.lanes == 1 or not self._whole_vectors() or consumer is None:
+            return self.lanes > 1 and self._whole_vectors()
+        after = Points(consumer.op)
+        axis = self._axis_of(consumer)
+        return has_vector_form(consumer.op, self.lanes) and all(
+            after.aligned(position, axis, self.lanes)
+            and (position < after.inputs or after.moves(position, axis))
+            for position in range(len(after.maps))
+        )
+
+    def _axis_of(self, consumer: Neighbour) -> int:
+        """The consumer's loop along the columns."""
+        return next(t for t, ours in consumer.rename.items() if ours == self.columns.loops[-1])
 
     def _places(
         self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder
@@ -275,21 +382,22 @@ class Contraction:
         inside_column = [
             self._inside(c, self.column_count, self.blocking.columns, at) for c in columns
         ]
+        step = self.lanes if self._stores_vectors() else 1
         for i, row in enumerate(places):
-            for j, place in enumerate(row):
-                total = sums[(i * len(columns) + j) // self.lanes]
-                value = at.insert(vector.ExtractOp(total, [j % self.lanes], self.element)).results[
-                    0
-                ]
+            for j in range(0, len(columns), step):
+                value = sums[(i * len(columns) + j) // self.lanes]
+                if step == 1:
+                    lane = [j % self.lanes]
+                    value = at.insert(vector.ExtractOp(value, lane, self.element)).results[0]
                 tests = [t for t in (inside_row[i], inside_column[j]) if t is not None]
                 if not tests:
-                    self._store(value, place, at)
+                    self._store(value, row[j], step, at)
                     continue
                 test = tests[0]
                 if len(tests) == 2:
                     test = at.insert(arith.AndIOp(*tests)).results[0]
                 close, b = if_else(at, test)
-                self._store(value, place, b)
+                self._store(value, row[j], step, b)
                 close()
 
     def _inside(self, index: Size, count: Size, extent: int, at: IndexBuilder) -> SSAValue | None:
@@ -297,23 +405,25 @@ class Contraction:
             return None
         return at.insert(arith.CmpiOp(at.value(index), at.value(count), "slt")).results[0]
 
-    def _store(self, value: SSAValue, place: Indices, at: IndexBuilder) -> None:
+    def _store(self, value: SSAValue, place: Indices, lanes: int, at: IndexBuilder) -> None:
+        """One result, or a vector of them, or what the consumer makes of it."""
         consumer = self.consumer
         if consumer is None or consumer.keeps_source:
             self.points.write(0, value, place, at)
         if consumer is None:
             return
         after = Points(consumer.op)
+        axis = self._axis_of(consumer) if lanes > 1 else None
         theirs = {loop: place.get(ours, 0) for loop, ours in consumer.rename.items()}
         arguments = [
-            Lane(value, Kind.UNIFORM)
+            Lane(value, Kind.VECTOR if lanes > 1 else Kind.UNIFORM)
             if number == consumer.source
-            else after.read(number, theirs, at, 1, None)
+            else after.read(number, theirs, at, lanes, axis)
             if after.block.args[number].uses
             else Lane(operand, Kind.UNIFORM)
             for number, operand in enumerate(consumer.op.operands)
         ]
-        for number, result in enumerate(consumer.values(arguments, 1, at)):
+        for number, result in enumerate(consumer.values(arguments, lanes, at)):
             after.write(number, result, theirs, at)
 
 

@@ -95,6 +95,10 @@ class Points:
         dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
         return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
 
+    def moves(self, position: int, axis: int) -> bool:
+        """Whether an operand is accessed elsewhere at each point of a loop."""
+        return any(axis in e.used_dims() for e in self.maps[position].results)
+
     def read(
         self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
     ) -> Lane:
@@ -103,8 +107,7 @@ class Points:
         if not isinstance(operand.type, MemRefType):
             return Lane(operand, Kind.UNIFORM)
         places = self.indices(position, ivs, at)
-        moves = any(axis in e.used_dims() for e in self.maps[position].results)
-        if lanes > 1 and moves:
+        if lanes > 1 and axis is not None and self.moves(position, axis):
             kind = vector_of(operand.type.element_type, lanes)
             return Lane(at.insert(vector.LoadOp(operand, places, kind)).results[0], Kind.VECTOR)
         return Lane(at.insert(memref.LoadOp.get(operand, places)).results[0], Kind.UNIFORM)
@@ -191,22 +194,24 @@ class Points:
         return lanes
 
     def _aligned_along(self, axis: int, lanes: int) -> bool:
-        for operand, indexing in zip(self.op.operands, self.maps, strict=True):
-            if not isinstance(operand.type, MemRefType):
-                continue
-            moving = [i for i, e in enumerate(indexing.results) if axis in e.used_dims()]
-            if not moving:
-                continue
-            form = linear_form(indexing.results[-1])
-            if moving != [len(indexing.results) - 1] or form is None or form[0][axis] != 1:
-                return False
-            rest = gcd(form[1], *(f for loop, f in form[0].items() if loop != axis))
-            sizes = operand.type.get_shape()
-            if rest % lanes or sizes[-1] % lanes or sizes[-1] < 0:
-                return False
-            if not unit_stride(operand.type) or alignment(operand) % lanes:
-                return False
-        return True
+        return all(self.aligned(position, axis, lanes) for position in range(len(self.maps)))
+
+    def aligned(self, position: int, axis: int, lanes: int) -> bool:
+        """Whether an operand stays where it is along a loop, or can be accessed by `lanes`."""
+        operand, indexing = self.op.operands[position], self.maps[position]
+        if not isinstance(operand.type, MemRefType):
+            return True
+        moving = [i for i, e in enumerate(indexing.results) if axis in e.used_dims()]
+        if not moving:
+            return True
+        form = linear_form(indexing.results[-1])
+        if moving != [len(indexing.results) - 1] or form is None or form[0][axis] != 1:
+            return False
+        rest = gcd(form[1], *(f for loop, f in form[0].items() if loop != axis))
+        size = operand.type.get_shape()[-1]
+        if rest % lanes or size % lanes or size < 0:
+            return False
+        return unit_stride(operand.type) and alignment(operand) % lanes == 0
 
     def vector(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
         """`lanes` points along the last parallel loop. Raises NotVectorizableError."""

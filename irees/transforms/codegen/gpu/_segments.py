@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.upstream.gpu import BlockMappingAttr, ThreadMappingAttr
-from irees.dialects.upstream.scf import ForallOp
+from irees.dialects.upstream.scf import ForallOp, InParallelOp
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 FREE_DIALECTS = frozenset(("arith", "math", "complex"))
@@ -67,8 +67,6 @@ def threads(at: IndexBuilder, count: Size) -> tuple[Callable[[], None], SSAValue
 
 
 def _loop(block: Block, counts: list[Size], kind: type[Attribute]) -> ForallOp:
-    from irees.dialects.upstream.scf import InParallelOp
-
     block.add_op(InParallelOp())
     zeros, ones = [0] * len(counts), [1] * len(counts)
     return ForallOp.over(zeros, counts, ones, [], Region(block), mapped(kind, len(counts)))

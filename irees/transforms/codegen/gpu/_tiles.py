@@ -9,6 +9,7 @@ from math import prod
 from xdsl.dialects.linalg import ops as linalg
 
 from irees.analysis.distribution import Group, Loops
+from irees.dialects import iree_linalg_ext as ext
 
 THREADS = 128
 """Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
@@ -39,9 +40,9 @@ def points_inside(group: Group, member: Loops, number: int) -> int:
     )
 
 
-def is_rows(member: Loops) -> bool:
-    """Whether a member is an op on rows that one thread does from beginning to end."""
-    return not isinstance(member.op, linalg.GenericOp)
+def is_sort(member: Loops) -> bool:
+    """Whether a member is an op on rows of which a workgroup has enough to do with one."""
+    return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
 
 
 def is_along_rows(member: Loops) -> bool:
@@ -74,7 +75,7 @@ def points_wanted(group: Group, reassociate: bool) -> int:
 def row_tiles(group: Group, reassociate: bool) -> list[int]:
     """Tiles from the innermost class outwards, until there are points for every thread."""
     extents = group.extents()
-    if any(is_rows(m) for m in group.members):
+    if any(is_sort(m) for m in group.members):
         return [1] * len(extents)
     inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
     wanted = points_wanted(group, reassociate)

@@ -102,7 +102,9 @@ def first_thread(at: IndexBuilder) -> tuple[Operation, Block]:
 
 def is_spread(op: Operation) -> bool:
     """Whether an op of a workgroup is for all of its threads already."""
-    return is_mapped(op, ThreadMappingAttr) or isinstance(op, BarrierOp)
+    return any(
+        is_mapped(inner, ThreadMappingAttr) or isinstance(inner, BarrierOp) for inner in op.walk()
+    )
 
 
 def distribute(workgroup: ForallOp) -> None:

@@ -3,7 +3,8 @@ Computes contractions in blocks: a workgroup has parts of both operands in share
 has its part of the output in registers.
 
 For each part of the reduction loops all threads fetch what the workgroup reads of both operands,
-neighbours fetching neighbours; after a barrier each thread multiplies its rows with its columns.
+neighbours fetching neighbours, 16 bytes at a time where all is aligned to it; after a barrier
+each thread multiplies its rows with its columns, while the next part is on its way to registers.
 Rows and columns may be several loops each, and what an operand is indexed by may be any sum of
 loops, so that a convolution is the same nest (implicit GEMM).
 
@@ -11,9 +12,10 @@ loops, so that a convolution is the same nest (implicit GEMM).
   =>
     %as = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>   // and %bs
     scf.forall (%t) in (256) {
-      %acc:4 = scf.for %k = 0 to 512 step 16 iter_args(...) {
-        ... memref.store %a[...], %as[...] ...
+      %acc:4 = scf.for %k = 0 to 512 step 16 iter_args(..., %next_a = %a[...], ...) {
+        vector.store %next_a, %as[...] ...
         gpu.barrier
+        %a[... %k + 16 ...] ...
         scf.for %kk = 0 to 16 { %acc[i] + %as[%kk, 4 * %ty + i] * %bs[%kk, 4 * %tx ..] }
         gpu.barrier
       }

@@ -1,0 +1,75 @@
+"""
+One row of a scan, and one point of a scatter. Part of `irees-lower-linalg-ext-to-loops` and
+`irees-gpu-lower-linalg-ext`.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import SSAValue
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.codegen.common._rows import as_type, compare, load, place, store
+from irees.transforms.utils.loops import for_loop, if_else
+from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+
+
+def scan_row(op: ext.ScanOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
+    """A running value along the dim, at one point of the others."""
+    dim = op.dimension.value.data
+    inclusive = bool(op.inclusive.value.data)
+    where = [ivs[d] for d in sorted(ivs)]
+    size = buffer_dim(op.input, dim, b)
+    close, i, c = for_loop(b, 0, size, 1, [load(op.accumulator, where, b)])
+    (running,) = close.arguments
+    value = load(op.input, place(ivs, dim, i), c)
+    following = inline_region(op.body.block, [running, value], c)[0]
+    store(following if inclusive else running, op.output, place(ivs, dim, i), c)
+    store(close([following])[0], op.accumulator, where, b)
+
+
+def batch_rank(op: ext.ScatterOp) -> int:
+    """How many dims of the updates say which update it is; the others are points of a slice."""
+    assert isinstance(op.updates.type, MemRefType)
+    assert isinstance(op.original.type, MemRefType)
+    indexed = len(op.dimension_map.get_values())
+    return op.updates.type.get_num_dims() - (op.original.type.get_num_dims() - indexed)
+
+
+def scatter_point(op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
+    """One element of the updates, where its index is inside."""
+    target, updates, indices = op.original, op.updates, op.indices
+    dimension_map = list(op.dimension_map.get_values())
+    assert isinstance(indices.type, MemRefType)
+    assert isinstance(updates.type, MemRefType)
+    assert isinstance(target.type, MemRefType)
+    rank, batch = updates.type.get_num_dims(), batch_rank(op)
+    has_depth = indices.type.get_num_dims() > batch
+    lead = [ivs[d] for d in range(batch)]
+    found: dict[int, Size] = {}
+    valid: SSAValue | None = None
+    for position, dim in enumerate(dimension_map):
+        raw = load(indices, [*lead, position] if has_depth else lead, b)
+        index = as_type(raw, IndexType(), b)
+        inside = compare(index, buffer_dim(target, dim, b), "ult", b)
+        valid = inside if valid is None else b.insert(arith.AndIOp(valid, inside)).results[0]
+        found[dim] = index
+    if op.mask is not None:
+        allowed = load(op.mask, lead, b)
+        valid = allowed if valid is None else b.insert(arith.AndIOp(valid, allowed)).results[0]
+    rest = iter(range(batch, rank))
+    where = [found[d] if d in found else ivs[next(rest)] for d in range(target.type.get_num_dims())]
+
+    def write(c: IndexBuilder) -> None:
+        new = load(updates, [ivs[d] for d in range(rank)], c)
+        old = load(target, where, c)
+        store(inline_region(op.body.block, [new, old], c)[0], target, where, c)
+
+    if valid is None:
+        write(b)
+        return
+    close, c = if_else(b, valid)
+    write(c)
+    close()

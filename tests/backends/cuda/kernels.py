@@ -1,0 +1,162 @@
+"""Programs that the tests of the CUDA backend share: one for each strategy, at odd sizes."""
+
+from __future__ import annotations
+
+ID2 = "affine_map<(i, j) -> (i, j)>"
+ROW = "affine_map<(i, j) -> (i)>"
+
+
+def elementwise(rows: int | str = 64, columns: int = 128, element: str = "f32") -> str:
+    """x + y, in place of nothing."""
+    kind = f"tensor<{rows}x{columns}x{element}>"
+    return f"""
+func.func @main(%x: {kind}, %y: {kind}) -> {kind} {{
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : {kind}
+  %e = tensor.empty({"%n" if rows == "?" else ""}) : {kind}
+  %r = linalg.add ins(%x, %y : {kind}, {kind}) outs(%e : {kind}) -> {kind}
+  return %r : {kind}
+}}"""
+
+
+def softmax(rows: int, columns: int) -> str:
+    """softmax along rows"""
+    kind = f"tensor<{rows}x{columns}xf32>"
+    return f"""
+func.func @main(%x: {kind}) -> {kind} {{
+  %e = tensor.empty() : {kind}
+  %r = linalg.softmax dimension(1) ins(%x : {kind}) outs(%e : {kind}) -> {kind}
+  return %r : {kind}
+}}"""
+
+
+def row_sums(rows: int | str, columns: int | str, element: str = "f32") -> str:
+    """Sums of rows."""
+    kind, sums = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>"
+    zero, add = ("0.0", "addf") if element.startswith("f") else ("0", "addi")
+    return f"""
+func.func @main(%x: {kind}) -> {sums} {{
+  %z = arith.constant {zero} : {element}
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : {kind}
+  %e = tensor.empty({"%n" if rows == "?" else ""}) : {sums}
+  %f = linalg.fill ins(%z : {element}) outs(%e : {sums}) -> {sums}
+  %r = linalg.generic {{indexing_maps = [{ID2}, {ROW}], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : {kind}) outs(%f : {sums}) {{
+  ^bb0(%a: {element}, %o: {element}):
+    %s = arith.{add} %o, %a : {element}
+    linalg.yield %s : {element}
+  }} -> {sums}
+  return %r : {sums}
+}}"""
+
+
+def matmul(m: int | str, n: int | str, k: int | str, element: str = "f32") -> str:
+    """a * b + c, c along the columns"""
+    a, b, r = (f"tensor<{x}x{y}x{element}>" for x, y in ((m, k), (k, n), (m, n)))
+    c = f"tensor<{n}x{element}>"
+    zero, add = ("0.0", "addf") if element.startswith("f") else ("0", "addi")
+    sizes = ", ".join(v for v, s in (("%m", m), ("%n", n)) if s == "?")
+    return f"""
+func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {r} {{
+  %z = arith.constant {zero} : {element}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %a, %c0 : {a}
+  %n = tensor.dim %b, %c1 : {b}
+  %e = tensor.empty({sizes}) : {r}
+  %f = linalg.fill ins(%z : {element}) outs(%e : {r}) -> {r}
+  %p = linalg.matmul ins(%a, %b : {a}, {b}) outs(%f : {r}) -> {r}
+  %r = linalg.generic {{indexing_maps = [{ID2}, affine_map<(i, j) -> (j)>, {ID2}], iterator_types = ["parallel", "parallel"]}}
+      ins(%p, %c : {r}, {c}) outs(%e : {r}) {{
+  ^bb0(%x: {element}, %y: {element}, %o: {element}):
+    %s = arith.{add} %x, %y : {element}
+    linalg.yield %s : {element}
+  }} -> {r}
+  return %r : {r}
+}}"""
+
+
+def convolution(size: int = 9, channels: int = 5, filters: int = 7) -> str:
+    """A 3 x 3 convolution of an image in planes."""
+    out = size - 2
+    x, w = f"tensor<2x{channels}x{size}x{size}xf32>", f"tensor<{filters}x{channels}x3x3xf32>"
+    r = f"tensor<2x{filters}x{out}x{out}xf32>"
+    return f"""
+func.func @main(%x: {x}, %w: {w}) -> {r} {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : {r}
+  %f = linalg.fill ins(%z : f32) outs(%e : {r}) -> {r}
+  %r = linalg.conv_2d_nchw_fchw ins(%x, %w : {x}, {w}) outs(%f : {r}) -> {r}
+  return %r : {r}
+}}"""
+
+
+def group_norm(groups: int, size: int) -> str:
+    """x - mean, over the variance, by groups of `size` numbers."""
+    kind, one = f"tensor<{groups}x{size}xf32>", f"tensor<{groups}xf32>"
+    body = 'iterator_types = ["parallel", "reduction"]'
+    return f"""
+func.func @main(%x: {kind}) -> {kind} {{
+  %z = arith.constant 0.0 : f32
+  %n = arith.constant {float(size)} : f32
+  %eps = arith.constant 1.0e-5 : f32
+  %e = tensor.empty() : {kind}
+  %e1 = tensor.empty() : {one}
+  %f = linalg.fill ins(%z : f32) outs(%e1 : {one}) -> {one}
+  %s = linalg.generic {{indexing_maps = [{ID2}, {ROW}], {body}}} ins(%x : {kind}) outs(%f : {one}) {{
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.addf %o, %a : f32
+    linalg.yield %p : f32
+  }} -> {one}
+  %c = linalg.generic {{indexing_maps = [{ID2}, {ROW}, {ID2}], iterator_types = ["parallel", "parallel"]}} ins(%x, %s : {kind}, {one}) outs(%e : {kind}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.divf %b, %n : f32
+    %p = arith.subf %a, %m : f32
+    linalg.yield %p : f32
+  }} -> {kind}
+  %v = linalg.generic {{indexing_maps = [{ID2}, {ROW}], {body}}} ins(%c : {kind}) outs(%f : {one}) {{
+  ^bb0(%a: f32, %o: f32):
+    %q = arith.mulf %a, %a : f32
+    %p = arith.addf %o, %q : f32
+    linalg.yield %p : f32
+  }} -> {one}
+  %r = linalg.generic {{indexing_maps = [{ID2}, {ROW}, {ID2}], iterator_types = ["parallel", "parallel"]}} ins(%c, %v : {kind}, {one}) outs(%e : {kind}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.divf %b, %n : f32
+    %g = arith.addf %m, %eps : f32
+    %q = math.rsqrt %g : f32
+    %p = arith.mulf %a, %q : f32
+    linalg.yield %p : f32
+  }} -> {kind}
+  return %r : {kind}
+}}"""
+
+
+def sort(rows: int, columns: int) -> str:
+    """Rows in ascending order, and where each number came from."""
+    v, i = f"tensor<{rows}x{columns}xf32>", f"tensor<{rows}x{columns}xi64>"
+    return f"""
+func.func @main(%x: {v}, %n: {i}) -> ({v}, {i}) {{
+  %r:2 = iree_linalg_ext.sort dimension(1) outs(%x, %n : {v}, {i}) {{
+  ^bb0(%a: f32, %b: f32, %c: i64, %d: i64):
+    %p = arith.cmpf ole, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  }} -> {v}, {i}
+  return %r#0, %r#1 : {v}, {i}
+}}"""
+
+
+def scatter(rows: int, columns: int) -> str:
+    """Adds rows to those that an index names, which may be named twice or lie outside."""
+    t, u, i = f"tensor<{rows}x{columns}xf32>", f"tensor<?x{columns}xf32>", "tensor<?x1xi32>"
+    return f"""
+func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
+  %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
+      ins(%u, %i : {u}, {i}) outs(%t : {t}) {{
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %b, %a : f32
+    iree_linalg_ext.yield %s : f32
+  }} -> {t}
+  return %r : {t}
+}}"""

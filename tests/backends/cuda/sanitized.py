@@ -1,0 +1,68 @@
+"""
+Kernels that `test_sanitizers.py` runs under a sanitizer, each CUDA thread a thread of the system.
+
+`python sanitized.py <program>`; `race` and `overflow` are wrong on purpose.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import irees
+from irees.backends.cuda import print_forall
+from irees.transforms.codegen.gpu import _contraction
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kernels
+
+random = np.random.default_rng(0)
+
+
+def whole(*shape: int) -> np.ndarray:
+    return random.integers(-3, 4, shape).astype(np.float32)
+
+
+def compiled(text: str):
+    return irees.compile(irees.import_mlir(text), target="cuda-emulated", opt_level=1)
+
+
+def rows() -> None:
+    x = whole(5, 200)
+    np.testing.assert_array_equal(compiled(kernels.row_sums(5, 200))(x), x.sum(1))
+    compiled(kernels.softmax(3, 70))(x[:3, :70].copy())
+
+
+def matmul() -> None:
+    a, b, c = whole(13, 37), whole(37, 41), whole(41)
+    np.testing.assert_array_equal(compiled(kernels.matmul("?", "?", "?"))(a, b, c), a @ b + c)
+
+
+def sorting() -> None:
+    x = whole(2, 50)
+    numbers = np.broadcast_to(np.arange(50), (2, 50)).astype(np.int64).copy()
+    values, _ = compiled(kernels.sort(2, 50))(x, numbers)
+    np.testing.assert_array_equal(values, np.sort(x, 1))
+
+
+def race() -> None:
+    """Threads read tiles that others may not have written yet."""
+    print_forall.KERNEL["gpu.barrier"] = lambda p, op: setattr(p, "waits", True)
+    matmul()
+
+
+def overflow() -> None:
+    """Tiles without the last row."""
+    tile = _contraction.Contraction._tile
+
+    def shorter(self, extent, at):
+        return tile(self, extent - 8, at)
+
+    _contraction.Contraction._tile = shorter
+    matmul()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,204 @@
+"""Programs on the emulated device against the interpreter, bit for bit where nothing is reordered."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+
+import irees
+from irees.errors import ArgumentError
+from irees.testing.builders import BUILDERS
+from irees.testing.oracles import pipeline_agrees, report
+from irees.testing.profiles import load
+from irees.testing.strategies import modules
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kernels
+
+FACTOR = load()
+TARGET = "cuda-emulated"
+random = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def whole(*shape: int) -> np.ndarray:
+    """Small whole numbers, whose sums are exact in any order."""
+    return random.integers(-3, 4, shape).astype(np.float32)
+
+
+def results(text: str, inputs: list[np.ndarray], **options) -> tuple[np.ndarray, ...]:
+    program = irees.compile(text, **options)
+    found = program(*(x.copy() for x in inputs))
+    return found if isinstance(found, tuple) else (found,)
+
+
+def agree(text: str, *inputs: np.ndarray, **options) -> None:
+    expected = results(text, list(inputs), target="reference")
+    actual = results(text, list(inputs), target=TARGET, **options)
+    for a, e in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(a, e)
+
+
+@pytest.mark.parametrize("fp", ["default", "strict"])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 128), (3, 7), (1, 1), (0, 5), (300, 33)])
+def test_elementwise(rows, columns, fp):
+    x, y = floats(rows, columns), floats(rows, columns)
+    agree(kernels.elementwise(rows, columns), x, y, fp=fp)
+    agree(kernels.elementwise("?", columns), x, y, fp=fp)
+
+
+@pytest.mark.parametrize("element", ["f16", "f64", "i8", "i64"])
+def test_elements(element):
+    dtype = {"f16": np.float16, "f64": np.float64, "i8": np.int8, "i64": np.int64}[element]
+    x, y = (random.integers(-99, 99, (37, 48)).astype(dtype) for _ in range(2))
+    agree(kernels.elementwise(37, 48, element), x, y)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 1024), (1, 5000), (3, 7), (200, 33), (5, 64)])
+def test_reductions(rows, columns):
+    agree(kernels.row_sums(rows, columns), whole(rows, columns))
+    agree(kernels.row_sums(rows, columns), floats(rows, columns), fp="strict")
+    x = random.integers(-(1 << 31), 1 << 31, (rows, columns)).astype(np.int32)
+    agree(kernels.row_sums(rows, columns, "i32"), x, fp="strict")
+    agree(kernels.row_sums("?", "?"), whole(rows, columns))
+
+
+def test_reductions_of_nothing():
+    agree(kernels.row_sums("?", "?"), whole(0, 5))
+    agree(kernels.row_sums("?", "?"), whole(5, 0))
+
+
+SIZES = [(64, 64, 64), (1, 1, 1), (37, 41, 19), (130, 70, 33), (8, 256, 64), (129, 129, 9)]
+
+
+@pytest.mark.parametrize(("m", "n", "k"), SIZES)
+def test_contractions(m, n, k):
+    a, b, c = floats(m, k), floats(k, n), floats(n)
+    agree(kernels.matmul(m, n, k), a, b, c, fp="strict")
+    agree(kernels.matmul("?", "?", "?"), a, b, c, fp="strict")
+    whole_ones = [random.integers(-99, 99, x.shape).astype(np.int32) for x in (a, b, c)]
+    agree(kernels.matmul(m, n, k, "i32"), *whole_ones)
+
+
+def test_contractions_of_nothing():
+    for m, n, k in ((0, 3, 4), (4, 0, 3), (4, 5, 0)):
+        agree(kernels.matmul("?", "?", "?"), whole(m, k), whole(k, n), whole(n))
+
+
+def test_convolutions():
+    agree(kernels.convolution(), floats(2, 5, 9, 9), floats(7, 5, 3, 3), fp="strict")
+    agree(kernels.convolution(20, 16, 33), whole(2, 16, 20, 20), whole(33, 16, 3, 3))
+
+
+PASSES = [
+    "irees-gpu-lower-contractions",
+    "irees-gpu-lower-linalg-ext",
+    "irees-gpu-lower-reductions",
+]
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_strategy_may_be_left_out(name):
+    """The same program with and without each pass that only makes it faster."""
+    x = whole(48, 512)
+    for text, inputs in (
+        (kernels.softmax(48, 512), [x]),
+        (kernels.matmul(48, 40, 512), [x, whole(512, 40), whole(40)]),
+        (kernels.sort(3, 70), [floats(3, 70), np.zeros((3, 70), np.int64)]),
+    ):
+        with_it = results(text, inputs, target=TARGET)
+        without = results(text, inputs, target=TARGET, disable_pass=(name,))
+        for a, b in zip(with_it, without, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_a_pass_that_every_program_needs_cannot_be_left_out():
+    with pytest.raises(ArgumentError, match="cannot be left out"):
+        irees.compile(
+            kernels.softmax(2, 8), target=TARGET, disable_pass=("irees-gpu-form-workgroups",)
+        )
+
+
+BLOCKS = [
+    [128, 128, 8, 8, 8], [64, 64, 4, 4, 16], [32, 64, 4, 4, 16], [16, 64, 2, 4, 32],
+    [8, 64, 1, 4, 32],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_blocking_gives_the_same_bits(block, monkeypatch):
+    from irees.transforms.codegen.gpu import gpu_select_strategy
+    from irees.transforms.codegen.gpu._blocking import Blocking
+
+    monkeypatch.setattr(gpu_select_strategy, "CANDIDATES", (Blocking(*block),))
+    program = irees.compile(irees.import_mlir(kernels.matmul(150, 140, 37)), target=TARGET)
+    # Compiled from a module, so that no program of the cache is taken.
+    assert program.manifest["launches"][0]["threads"] == Blocking(*block).threads
+    a, b, c = whole(150, 37), whole(37, 140), whole(140)
+    np.testing.assert_array_equal(program(a, b, c), a @ b + c)
+
+
+def test_a_norm_larger_than_shared_memory():
+    """One group of 262144 floats is 1 MiB: what it keeps goes to scratch memory."""
+    program = irees.compile(kernels.group_norm(2, 262144), target=TARGET)
+    for launch in program.manifest["launches"]:
+        assert launch["shared_bytes"] <= 48 << 10
+    x = floats(2, 262144)
+    centred = x - x.mean(1, keepdims=True, dtype=np.float64)
+    expected = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_sorts_and_scatters():
+    for size in (0, 1, 2, 33, 100, 1025):
+        x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (2, size)).astype(np.float32)
+        numbers = np.broadcast_to(np.arange(size), (2, size)).astype(np.int64)
+        agree(kernels.sort(2, size), x, numbers)
+    where = np.array([[1], [7], [1], [-1], [3], [1000]], np.int32)
+    agree(kernels.scatter(8, 6), whole(8, 6), whole(6, 6), where)
+
+
+def test_any_order_of_threads_gives_the_same(monkeypatch):
+    """Blocks and threads take turns in an order that a seed decides: nothing may depend on it."""
+    text = kernels.softmax(17, 200)
+    program = irees.compile(text, target=TARGET)
+    x = floats(17, 200)
+    expected = program(x)
+    order = program.library.cdll.irees_emulation_order
+    try:
+        for seed in (1, 2, 3):
+            order(seed)
+            np.testing.assert_array_equal(program(x), expected)
+    finally:
+        order(0)
+
+
+# Shrinking would compile for minutes.
+@settings(max_examples=5 * FACTOR, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(programs=modules(*((1, 6) if FACTOR == 1 else (17, 17)), ops=tuple(BUILDERS)))
+def test_random_programs_are_exact(programs):
+    found = pipeline_agrees(programs, phases=False, target=TARGET, fp="strict")
+    assert not found, report(programs, found)
+
+
+@settings(max_examples=3 * FACTOR, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(programs=modules(*((1, 6) if FACTOR == 1 else (17, 17)), ops=tuple(BUILDERS)))
+def test_random_programs_are_right(programs):
+    found = pipeline_agrees(programs, phases=False, target=TARGET)
+    assert not found, report(programs, found)
+
+
+@settings(max_examples=15 * FACTOR)
+@given(programs=modules(min_size=1, max_size=1, ops=tuple(BUILDERS)))
+def test_every_phase_keeps_the_meaning(programs):
+    """Without the passes after which threads take turns, which only the emulation can run."""
+    without = PASSES[::2]
+    found = pipeline_agrees(programs, compiled=False, target=TARGET, disable_pass=without)
+    assert not found, report(programs, found)

@@ -1,0 +1,106 @@
+"""Every kernel of a fixed sample compiles to machine code, and takes what was predicted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import irees
+from irees.backends.cuda import toolchain
+from irees.backends.cuda.backend import emit_program
+from irees.backends.cuda.print_forall import STATIC_SHARED_BYTES
+from irees.errors import ToolchainError
+from irees.target import GPUS, Target
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kernels
+
+ARCHS = ("sm_75", "sm_80", "sm_90")
+
+SAMPLE = {
+    "elementwise": kernels.elementwise(),
+    "dynamic": kernels.elementwise("?", 33, "f16"),
+    "softmax": kernels.softmax(64, 512),
+    "rows": kernels.row_sums(512, 4096),
+    "one row": kernels.row_sums("?", "?", "i64"),
+    "matmul": kernels.matmul(2048, 2048, 512),
+    "small matmul": kernels.matmul(64, 64, 64, "f64"),
+    "dynamic matmul": kernels.matmul("?", "?", "?"),
+    "convolution": kernels.convolution(58, 64, 64),
+    "group norm": kernels.group_norm(32, 262144),
+    "sort": kernels.sort(8, 4096),
+    "scatter": kernels.scatter(64, 64),
+}
+
+
+@pytest.fixture(autouse=True)
+def nvrtc() -> None:
+    try:
+        toolchain.find_nvrtc()
+    except ToolchainError as error:
+        pytest.skip(f"{error}; extra `test` has it")
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_resources(name):
+    module = irees.compile(SAMPLE[name], target="cuda:sm_80", to="codegen")
+    sources = emit_program(module)
+    _, texts = toolchain.host_and_kernels(sources.texts)
+    assert texts
+    for arch in ARCHS:
+        cubins = toolchain.compile_cubins(texts, Target("cuda", arch=arch), "default")
+        for launch in sources.manifest["launches"]:
+            taken = cubins[launch["source"]].resources[launch["name"]]
+            predicted = launch["shared_bytes"]
+            assert taken.shared_bytes == (predicted if predicted <= STATIC_SHARED_BYTES else 0)
+            assert predicted <= GPUS[arch].shared_opt_in_bytes
+            assert taken.registers * launch["threads"] <= GPUS[arch].registers
+            assert taken.spilled_bytes == 0
+            assert taken.stack_bytes == 0
+
+
+def test_a_program_has_its_machine_code():
+    program = irees.compile(kernels.softmax(64, 512), target="cuda:sm_90")
+    assert program.cubins
+    for launch in program.manifest["launches"]:
+        assert program.cubins[launch["source"]].startswith(b"\x7fELF")
+        assert launch["registers"] > 0
+        assert launch["spilled_bytes"] == 0
+
+
+def test_the_key_has_the_architecture(tmp_path):
+    from irees.runtime.cache import Cache
+
+    text = 'extern "C" __global__ void f(float *p) { *p = 1.0f; }'
+    store = Cache(tmp_path)
+    images = {arch: toolchain.compile_cubin(text, arch, store=store).image for arch in ARCHS}
+    assert len(set(images.values())) == len(ARCHS)
+    again = toolchain.compile_cubin(text, "sm_75", store=store)
+    assert again.image == images["sm_75"]
+    assert again.resources["f"].registers > 0
+
+
+def test_a_wrong_text_is_told():
+    with pytest.raises(ToolchainError, match=r"NVRTC refused a kernel\n.*nothing"):
+        toolchain.compile_cubin("__global__ void f() { nothing(); }", "sm_80")
+
+
+def test_no_nvrtc(monkeypatch):
+    toolchain.find_nvrtc.cache_clear()
+    monkeypatch.setattr(toolchain, "_wheels", lambda: iter(()))
+    monkeypatch.setattr(toolchain, "_NAMES", ("libno-such-library.so",))
+    try:
+        with pytest.raises(ToolchainError, match="pip install nvidia-cuda-nvrtc-cu12"):
+            toolchain.find_nvrtc()
+    finally:
+        toolchain.find_nvrtc.cache_clear()
+
+
+def test_no_byte_of_the_program_reaches_the_text():
+    text = kernels.softmax(4, 8).replace("%x", "%secret").replace("@main", "@hidden_name")
+    module = irees.compile(text, target="cuda:sm_80", to="codegen")
+    for source in emit_program(module).texts.values():
+        assert "secret" not in source
+        assert "hidden_name" not in source

@@ -1,0 +1,261 @@
+"""
+The CUDA runtime without a device: a CuPy whose memory is the host's and whose kernels are emulated.
+
+What needs real hardware is marked `cuda`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from types import ModuleType, SimpleNamespace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import irees
+from irees.backends.common.toolchain import runtime_library
+from irees.backends.cuda.toolchain import find_nvrtc
+from irees.errors import ArgumentError, DeviceError, OutOfMemoryError, ToolchainError
+from irees.runtime.cuda import _LaunchStruct
+from irees.runtime.services import load_services
+
+ROWS = """
+func.func @main(%x: tensor<?x40xf32>, %k: f32) -> (tensor<?xf32>, f32) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %w = arith.constant dense<[[1.0], [2.0]]> : tensor<2x1xf32>
+  %n = tensor.dim %x, %c0 : tensor<?x40xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]} ins(%x : tensor<?x40xf32>) outs(%f : tensor<?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.mulf %a, %k : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  %first = tensor.extract %r[%c0] : tensor<?xf32>
+  return %r, %first : tensor<?xf32>, f32
+}
+"""
+
+WEIGHTED = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %w = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.mul ins(%x, %w : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+
+
+class Memory:
+    """What `cupy.cuda.alloc` gives."""
+
+    live = 0
+    limit = 1 << 40
+
+    def __init__(self, size: int):
+        if size > Memory.limit:
+            raise type("OutOfMemoryError", (Exception,), {})(f"{size} bytes")
+        self.room = np.full(size + 256, 0xAB, np.uint8)
+        self.ptr = self.room.ctypes.data + (-self.room.ctypes.data) % 256
+        Memory.live += 1
+
+    def __del__(self):
+        Memory.live -= 1
+
+
+class Array:
+    """A little of `cupy.ndarray`."""
+
+    def __init__(self, shape, dtype, memory):
+        self.shape, self.dtype, self.data = tuple(shape), np.dtype(dtype), memory
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape, "data": (self.data.ptr, False), "version": 3}
+
+    def get(self):
+        count = int(np.prod(self.shape)) * self.dtype.itemsize
+        data = (ctypes.c_char * count).from_address(self.data.ptr)
+        return np.frombuffer(data, self.dtype).reshape(self.shape).copy()
+
+    @staticmethod
+    def of(array):
+        memory = Memory(array.nbytes)
+        ctypes.memmove(memory.ptr, array.ctypes.data, array.nbytes)
+        return Array(array.shape, array.dtype, memory)
+
+
+def fake_cupy(emulated, *, capability="80", fail=False) -> ModuleType:
+    """A CuPy whose device is the emulation of a program."""
+    launch = emulated.library.cdll.irees_emulated_launch
+    launch.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    records = {r["name"]: r for r in emulated.manifest["launches"]}
+    table = load_services(runtime_library()).table
+
+    class Module:
+        def load(self, image: bytes) -> None:
+            assert image.startswith(b"\x7fELF")
+
+        def get_function(self, name: str):
+            address = emulated.library.address(f"{name}_call")
+
+            def kernel(grid, block, arguments, shared_mem=0):
+                if fail:
+                    raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
+                assert shared_mem in (0, records[name]["shared_bytes"])
+                values = (ctypes.c_int64 * max(1, len(arguments)))(*map(int, arguments))
+                struct = _LaunchStruct(
+                    0, block[0], 1, len(arguments), grid[0], records[name]["shared_bytes"], values
+                )
+                assert launch(table, ctypes.addressof(struct), address) == 0
+
+            kernel_object = SimpleNamespace(ptr=1)
+            return type(
+                "Kernel", (), {"__call__": staticmethod(kernel), "ptr": kernel_object.ptr}
+            )()
+
+    cupy = ModuleType("cupy")
+    cupy.cuda = SimpleNamespace(
+        Device=lambda *_: SimpleNamespace(compute_capability=capability),
+        alloc=Memory,
+        get_current_stream=lambda: SimpleNamespace(ptr=0, synchronize=lambda: None),
+        runtime=SimpleNamespace(
+            memcpyAsync=lambda to, source, n, *_: ctypes.memmove(to, source, n)
+        ),
+        function=SimpleNamespace(Module=Module),
+        driver=SimpleNamespace(funcSetAttribute=lambda *_: None),
+    )
+    cupy.asarray = lambda x: x
+    cupy.ascontiguousarray = lambda x: x
+    cupy.ndarray = Array
+    return cupy
+
+
+@pytest.fixture(autouse=True)
+def nvrtc() -> None:
+    try:
+        find_nvrtc()
+    except ToolchainError as error:
+        pytest.skip(f"{error}; extra `test` has it")
+
+
+def program_for(monkeypatch, text: str, **options):
+    monkeypatch.setitem(
+        sys.modules, "cupy", fake_cupy(irees.compile(text, target="cuda-emulated"), **options)
+    )
+    return irees.compile(text, target="cuda:sm_80")
+
+
+def test_arrays_go_in_and_out(monkeypatch):
+    program = program_for(monkeypatch, ROWS)
+    x = np.random.default_rng(0).integers(-3, 4, (5, 40)).astype(np.float32)
+    sums, first = program(x, 2.0)
+    assert isinstance(sums, np.ndarray)
+    np.testing.assert_array_equal(sums, 2 * x.sum(1))
+    assert first == sums[0]
+    before = Memory.live
+    for _ in range(3):
+        program(x, 2.0)
+    assert Memory.live == before
+    there = Array.of(x)
+    sums, _ = program(there, 2.0)
+    assert isinstance(sums, Array)
+    np.testing.assert_array_equal(sums.get(), 2 * x.sum(1))
+
+
+def test_torch_tensors(monkeypatch):
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+    program = program_for(monkeypatch, ROWS)
+    sums, _ = program(torch.ones(3, 40), 1.0)
+    assert isinstance(sums, torch.Tensor)
+    assert sums.tolist() == [40.0] * 3
+
+
+def test_constants_are_put_there_once(monkeypatch):
+    program = program_for(monkeypatch, WEIGHTED)
+    x = np.ones(4, np.float32)
+    np.testing.assert_array_equal(program(x), [1, 2, 3, 4])
+    live = Memory.live
+    program(x)
+    assert Memory.live == live
+
+
+def test_arguments_are_checked(monkeypatch):
+    program = program_for(monkeypatch, ROWS)
+    with pytest.raises(ArgumentError, match="dim 1 is 3, but must be 40"):
+        program(np.zeros((2, 3), np.float32), 1.0)
+    with pytest.raises(ArgumentError, match="dim 1 is 3, but must be 40"):
+        program(Array.of(np.zeros((2, 3), np.float32)), 1.0)
+    with pytest.raises(ArgumentError, match="has dtype float64"):
+        program(Array.of(np.zeros((2, 40))), 1.0)
+
+
+def test_types_that_cupy_does_not_know(monkeypatch):
+    text = WEIGHTED.replace("f32", "bf16")
+    program = program_for(monkeypatch, text)
+    x = np.ones(4, ml_dtypes.bfloat16)
+    assert program(x).dtype == x.dtype
+    np.testing.assert_array_equal(program(x).astype(np.float32), [1, 2, 3, 4])
+
+
+def test_errors_of_the_device(monkeypatch):
+    program = program_for(monkeypatch, WEIGHTED, fail=True)
+    with pytest.raises(DeviceError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+        program(np.ones(4, np.float32))
+    program = program_for(monkeypatch, ROWS)
+    monkeypatch.setattr(Memory, "limit", 1000)
+    with pytest.raises(OutOfMemoryError, match="not enough memory: 80000 bytes"):
+        program(np.ones((500, 40), np.float32), 1.0)
+    there = Array((500, 40), np.float32, Array.of(np.ones(8, np.float32)).data)
+    with pytest.raises(OutOfMemoryError, match="not enough memory: 2000 bytes"):
+        program(there, 1.0)
+
+
+def test_another_device(monkeypatch):
+    program = program_for(monkeypatch, WEIGHTED, capability="75")
+    with pytest.raises(DeviceError, match="compiled for sm_80, but the device is sm_75"):
+        program(np.ones(4, np.float32))
+    # A later device of the same generation runs the same machine code.
+    program = program_for(monkeypatch, WEIGHTED, capability="86")
+    np.testing.assert_array_equal(program(np.ones(4, np.float32)), [1, 2, 3, 4])
+
+
+def test_no_device(monkeypatch):
+    program = irees.compile(WEIGHTED, target="cuda:sm_80")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(DeviceError, match=r"cupy cannot be imported.*cuda-emulated"):
+        program(np.ones(4, np.float32))
+
+
+def test_saved_programs_have_their_machine_code(monkeypatch, tmp_path):
+    program = program_for(monkeypatch, WEIGHTED)
+    program.save(tmp_path / "p.irees")
+    loaded = irees.load(tmp_path / "p.irees")
+    assert loaded.cubins == program.cubins
+    assert loaded.sources == program.sources
+    np.testing.assert_array_equal(loaded(np.ones(4, np.float32)), [1, 2, 3, 4])
+    emulated = irees.compile(WEIGHTED, target="cuda-emulated")
+    emulated.save(tmp_path / "e.irees")
+    loaded = irees.load(tmp_path / "e.irees")
+    np.testing.assert_array_equal(loaded(np.ones(4, np.float32)), [1, 2, 3, 4])
+
+
+@pytest.mark.cuda
+def test_on_a_device():
+    pytest.importorskip("cupy", reason="extra `cuda12`")
+    x = np.random.default_rng(0).integers(-3, 4, (5, 40)).astype(np.float32)
+    sums, first = irees.compile(ROWS, target="cuda")(x, 2.0)
+    np.testing.assert_array_equal(sums, 2 * x.sum(1))
+    assert first == sums[0]
+
+
+def test_dispatches_of_a_device_are_not_traced():
+    for option in ("trace_dispatch_tensors", "time_dispatches"):
+        with pytest.raises(ArgumentError, match="cannot be traced or timed"):
+            irees.compile(WEIGHTED, target="cuda:sm_80", **{option: True})
+    irees.compile(WEIGHTED, target="cuda-emulated", time_dispatches=True)
