@@ -72,3 +72,30 @@ flow.executable @g {
     }
   }
 }
+
+// Windows are not rows: neighbours read the same numbers, so each thread takes a window of its own.
+// The place of the largest number of a row has no combiner that warps could fold.
+// CHECK-LABEL: func.func @windows
+// CHECK:         group = 0 : i64, workgroup = [128 : i64, 0 : i64]
+// CHECK:         group = 1 : i64, workgroup = [128 : i64, 0 : i64]
+#window = affine_map<(i, j) -> (i * 2 + j)>
+#shape = affine_map<(i, j) -> (j)>
+flow.executable @h {
+  builtin.module {
+    func.func @windows(%x: memref<?xf32>, %w: memref<27xf32>, %s: memref<?xf32>, %y: memref<?x?xf32>, %m: memref<?xf32>) {
+      linalg.generic {indexing_maps = [#window, #shape, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x, %w : memref<?xf32>, memref<27xf32>) outs(%s : memref<?xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %n = arith.maximumf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%y : memref<?x?xf32>) outs(%m : memref<?xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.divf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      return
+    }
+  }
+}
