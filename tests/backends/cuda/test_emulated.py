@@ -10,7 +10,8 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import irees
-from irees.errors import ArgumentError
+from irees.backends.cuda import print_forall
+from irees.errors import ArgumentError, DeviceError
 from irees.testing.builders import BUILDERS
 from irees.testing.oracles import pipeline_agrees, report
 from irees.testing.profiles import load
@@ -178,6 +179,26 @@ def test_any_order_of_threads_gives_the_same(monkeypatch):
             np.testing.assert_array_equal(program(x), expected)
     finally:
         order(0)
+
+
+def test_a_barrier_that_not_all_threads_reach(monkeypatch):
+    """It is a typed error, and what was left waiting does not spoil the next call."""
+    text, x = kernels.row_sums(1, 3000), whole(1, 3000)
+    once = (
+        "{ static int missed = 0; if (!missed && !threadIdx.x) missed = 1; else __syncthreads(); }"
+    )
+    lines = [once]
+
+    def barrier(p, op):
+        p.waits = True
+        p.line(lines.pop() if lines else "__syncthreads();")
+
+    monkeypatch.setitem(print_forall.KERNEL, "gpu.barrier", barrier)
+    # Compiled from a module, so that the cache of programs does not keep it.
+    program = irees.compile(irees.import_mlir(text), target=TARGET)
+    with pytest.raises(DeviceError, match="different barriers"):
+        program(x)
+    np.testing.assert_array_equal(program(x), x.sum(1))
 
 
 # Shrinking would compile for minutes.
