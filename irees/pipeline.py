@@ -170,6 +170,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             workgroups=gpu.multiprocessors,
             shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
+            matrix_kinds=gpu.matrix_kinds,
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
@@ -177,6 +178,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
         a("lower-linalg-ext-to-loops"),
         a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
         a("gpu-lower-reductions", reassociate=not strict),
+        a("gpu-lower-transposes"),
         a("gpu-distribute-to-threads"),
         a("gpu-infer-memory-space", limit=gpu.shared_bytes),
         a("lower-gather"),
@@ -195,6 +197,7 @@ OPTIONAL = frozenset(
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
+    irees-gpu-lower-transposes
     """.split()
 )
 """

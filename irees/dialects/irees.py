@@ -4,9 +4,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import Float32Type, VectorType, i8, i32
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    VectorType,
+    f32,
+    i8,
+    i32,
+)
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
     AnyOf,
@@ -48,6 +57,42 @@ class LdexpOp(IRDLOperation):
         super().__init__(operands=[x, exponent], result_types=[x.type])
 
 
+_PAIR = VectorType.constr(base(Float16Type) | base(BFloat16Type))
+_SUMS = VectorType(f32, [4])
+
+
+@irdl_op_definition
+class MmaSyncOp(IRDLOperation):
+    """
+    The sums of a warp plus a 16 x 16 times a 16 x 8 matrix: `mma.sync.m16n8k16` of PTX, by one
+    lane.
+
+    Each of `a0` to `a3`, `b0` and `b1` is the two neighbours that the lane holds of A and of B,
+    along the reduction; `sums` are two neighbours of a row, and two of the row that is 8 further.
+    MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
+    """
+
+    name = "irees.mma_sync"
+
+    T: ClassVar = VarConstraint("T", _PAIR)
+
+    a0 = operand_def(T)
+    a1 = operand_def(T)
+    a2 = operand_def(T)
+    a3 = operand_def(T)
+    b0 = operand_def(T)
+    b1 = operand_def(T)
+    sums = operand_def(_SUMS)
+    result = result_def(_SUMS)
+
+    assembly_format = (
+        "$a0 `,` $a1 `,` $a2 `,` $a3 `,` $b0 `,` $b1 `,` $sums attr-dict `:` type($a0)"
+    )
+
+    def __init__(self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], sums: SSAValue):
+        super().__init__(operands=[*lhs, *rhs, sums], result_types=[_SUMS])
+
+
 @irdl_op_definition
 class DotOp(IRDLOperation):
     """
@@ -77,4 +122,4 @@ class DotOp(IRDLOperation):
         verify_dot(self.acc.type, self.a.type, 4)
 
 
-Irees = Dialect("irees", [LdexpOp, DotOp])
+Irees = Dialect("irees", [LdexpOp, MmaSyncOp, DotOp])

@@ -119,8 +119,8 @@ def test_traps_and_unknown_ops_say_where():
     Interpreter(module).call("main", True)
     with pytest.raises(RuntimeTrap, match="must hold"):
         Interpreter(module).call("main", False)
-    with pytest.raises(UnsupportedError, match=r"gpu\.barrier"):
-        scalar('"gpu.barrier"() : () -> ()\n%r = arith.addi %a, %a : i8', "i8", "i8", np.int8(1))
+    with pytest.raises(UnsupportedError, match=r"gpu\.wait"):
+        scalar('"gpu.wait"() : () -> ()\n%r = arith.addi %a, %a : i8', "i8", "i8", np.int8(1))
 
 
 def test_constants_fold_at_numpy_speed():

@@ -10,6 +10,13 @@ func.func @ldexp(%x: f32, %n: f32, %v: vector<8xf32>, %w: vector<8xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @mma_sync
+// CHECK:         irees.mma_sync %a, %a, %a, %a, %b, %b, %c : vector<2xbf16>
+func.func @mma_sync(%a: vector<2xbf16>, %b: vector<2xbf16>, %c: vector<4xf32>) -> vector<4xf32> {
+  %r = irees.mma_sync %a, %a, %a, %a, %b, %b, %c : vector<2xbf16>
+  return %r : vector<4xf32>
+}
+
 // Four unsigned times four signed i8 into each i32.
 // CHECK-LABEL: func.func @dot
 // CHECK-NEXT:    %{{.*}} = irees.dot %acc, %a, %b : vector<64xi8> -> vector<16xi32>

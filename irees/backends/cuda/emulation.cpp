@@ -68,8 +68,7 @@ struct task {
 
 struct fibre {
   jmp_buf state;
-  uint64_t given, taken;
-  uint32_t from;
+  uint64_t given;
   int32_t line;
   waits wait;
   int alive; /* has a stack with `fibre_main` on it */
@@ -77,6 +76,7 @@ struct fibre {
 
 struct block_state {
   fibre fibres[MAX_THREADS];
+  uint64_t together[MAX_THREADS]; /* what the threads of a warp gave when they last met */
   char *stacks;
   jmp_buf scheduler;
   const task *work;
@@ -95,12 +95,11 @@ extern "C" void irees_emulated_barrier(int32_t line) {
   yield_to_scheduler(AT_BARRIER);
 }
 
-extern "C" uint64_t irees_emulated_exchange(uint64_t mine, uint32_t from) {
-  fibre *me = &running->fibres[running->current];
-  me->given = mine;
-  me->from = running->current / WARP * WARP + from;
+extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
+  uint32_t me = running->current, first = me / WARP * WARP;
+  running->fibres[me].given = mine;
   yield_to_scheduler(IN_WARP);
-  return me->taken;
+  for (uint32_t i = 0; i < WARP && first + i < running->count; i++) all[i] = running->together[first + i];
 }
 
 /* One thread of each block in turn: to make a fibre costs system calls, to go on with one does not. */
@@ -136,9 +135,9 @@ static int release(void) {
   for (uint32_t first = 0; first < count; first += WARP) {
     uint32_t end = first + WARP < count ? first + WARP : count, in_warp = 0;
     for (uint32_t t = first; t < end; t++) in_warp += running->fibres[t].wait == IN_WARP;
-    /* Here and not by the taker, which runs when the giver may have given again. */
+    /* Here and not by the takers, who run when others may have given again. */
     for (uint32_t t = first; in_warp == end - first && t < end; t++, released++) {
-      running->fibres[t].taken = running->fibres[running->fibres[t].from].given;
+      running->together[t] = running->fibres[t].given;
       running->fibres[t].wait = READY;
     }
     for (uint32_t t = first; t < end; t++) done += running->fibres[t].wait == DONE;
@@ -194,13 +193,12 @@ extern "C" void irees_emulated_barrier(int32_t line) {
   pthread_barrier_wait(&meeting.block);
 }
 
-extern "C" uint64_t irees_emulated_exchange(uint64_t mine, uint32_t from) {
+extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
   uint32_t me = here.thread.x, warp = me / WARP;
   meeting.given[me] = mine;
   pthread_barrier_wait(&meeting.warps[warp]);
-  uint64_t theirs = meeting.given[warp * WARP + from];
+  for (uint32_t i = 0; i < WARP; i++) all[i] = meeting.given[warp * WARP + i];
   pthread_barrier_wait(&meeting.warps[warp]);
-  return theirs;
 }
 
 static void *system_thread_main(void *argument) {

@@ -23,8 +23,8 @@ struct irees_emulated_state {
 };
 extern "C" irees_emulated_state *irees_emulated_here(void);
 extern "C" void irees_emulated_barrier(int32_t line);
-/* Gives `mine` to the other threads of the warp, and returns what thread number `from` gave. */
-extern "C" uint64_t irees_emulated_exchange(uint64_t mine, uint32_t from);
+/* Gives `mine` to the other threads of the warp, and takes what each of the 32 gave. */
+extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all);
 
 #define threadIdx (irees_emulated_here()->thread)
 #define blockIdx (irees_emulated_here()->block)
@@ -49,36 +49,39 @@ template <typename V> IREES_INLINE void irees_write(void *p, V v) { memcpy(p, (c
 template <typename T> IREES_INLINE T irees_shuffle_xor(T x, int mask) {
   uint64_t u = 0;
   memcpy(&u, &x, sizeof x);
-  u = irees_emulated_exchange(u, (threadIdx.x % 32) ^ (uint32_t)mask);
-  memcpy((void *)&x, &u, sizeof x);
+  uint64_t all[32] = {0};
+  irees_emulated_gather(u, all);
+  memcpy((void *)&x, &all[(threadIdx.x % 32) ^ (uint32_t)mask], sizeof x);
   return x;
 }
 
-/* Rounds to the nearest half float, ties to even, from the bits of a double: exact for floats. */
-IREES_INLINE uint16_t irees_half_bits(double x) {
-  uint64_t u;
+/* To the nearest half float, ties to even; from a float by its bits. */
+IREES_INLINE uint16_t irees_half_bits(float x) {
+  uint32_t u, size;
   memcpy(&u, &x, sizeof u);
-  uint16_t sign = (uint16_t)(u >> 48 & 0x8000);
-  if (x != x) return (uint16_t)(sign | 0x7e00 | (u >> 42 & 0x3ff));
+  uint32_t sign = u >> 16 & 0x8000;
+  size = u & 0x7fffffff;
+  if (size > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x3ff));
+  if (size >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
+  if (size < 0x38800000) return (uint16_t)(sign | (uint32_t)(int32_t)rintf(fabsf(x) * 0x1p24f));
+  return (uint16_t)(sign | (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13);
+}
+IREES_INLINE uint16_t irees_half_bits(double x) {
   double a = fabs(x);
-  if (a >= 65520.0) return (uint16_t)(sign | 0x7c00);
+  uint16_t sign = signbit(x) ? 0x8000 : 0;
+  if (!(a < 65520.0) || a == (double)(float)a) return irees_half_bits((float)x);
   if (a < 0x1p-14) return (uint16_t)(sign | (uint16_t)(int32_t)rint(a * 0x1p24));
   int exponent;
   double fraction = frexp(a, &exponent); /* 0.5 to 1 */
-  int32_t mantissa = (int32_t)rint(fraction * 2048.0);
-  return (uint16_t)(sign | ((exponent + 14) << 10) + (mantissa - 1024));
+  return (uint16_t)(sign | (((exponent + 14) << 10) + ((int32_t)rint(fraction * 2048.0) - 1024)));
 }
-IREES_INLINE uint16_t irees_half_bits(float x) { return irees_half_bits((double)x); }
 IREES_INLINE float irees_half_value(uint16_t u) {
-  uint32_t size = u & 0x7fff, bits;
-  if (size > 0x7c00) bits = 0x7fc00000 | (size & 0x3ff) << 13;
-  else if (size == 0x7c00) bits = 0x7f800000;
-  else {
-    float x = size < 0x400 ? (float)size * 0x1p-24f : (float)ldexp((double)(0x400 | (size & 0x3ff)), (int)(size >> 10) - 25);
-    memcpy(&bits, &x, sizeof bits);
-  }
+  uint32_t size = u & 0x7fff, bits = (size << 13) + 0x38000000;
+  float x = (float)size * 0x1p-24f;
+  if (size >= 0x7c00) bits += 0x38000000; /* infinity and NaN */
+  if (size >= 0x400) memcpy(&x, &bits, sizeof x);
+  memcpy(&bits, &x, sizeof bits);
   bits |= (uint32_t)(u & 0x8000) << 16;
-  float x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }

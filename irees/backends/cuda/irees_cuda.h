@@ -232,3 +232,60 @@ template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shu
 #define IREES_CONVERT(V, x) irees_convert<V::element>(x)
 #define IREES_SHUFFLE(M, a, b, ...) irees_shuffled<__VA_ARGS__>(a, b)
 #define IREES_LITERAL(V, ...) (V::of(__VA_ARGS__))
+
+/* --- matrices: 16 x 16 times 16 x 8, one product for a warp ---------------------------------- */
+
+/* Lane l holds of A, by the words a0 to a3, rows l / 4 and l / 4 + 8 of columns 2 * (l % 4) and the
+   next, then of columns 8 further; of B, by b0 and b1, those rows of column l / 4; of the sums rows
+   l / 4 and l / 4 + 8 of columns 2 * (l % 4) and the next (PTX ISA, "mma.m16n8k16"). */
+#ifdef IREES_EMULATED
+IREES_INLINE float irees_wide(irees_f16 x) { return (float)x; }
+IREES_INLINE float irees_wide(uint16_t x) {
+  uint32_t bits = (uint32_t)x << 16;
+  return irees_bitcast<float>(bits);
+}
+template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<float, 4> c) {
+  const V mine[6] = {a0, a1, a2, a3, b0, b1};
+  uint64_t all[32] = {0};
+  irees_emulated_gather((uint64_t)(uintptr_t)mine, all);
+  uint32_t lane = threadIdx.x % 32;
+  for (uint32_t i = 0; i < 4; i++) {
+    uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+    for (uint32_t k = 0; k < 16; k++) {
+      const V *left = (const V *)(uintptr_t)all[row % 8 * 4 + k % 8 / 2];
+      const V *right = (const V *)(uintptr_t)all[column * 4 + k % 8 / 2];
+      c.v[i] += irees_wide(left[row / 8 + k / 8 * 2].v[k % 2]) * irees_wide(right[4 + k / 8].v[k % 2]);
+    }
+  }
+  irees_emulated_gather(0, all); /* until here the others look at `mine` */
+  return c;
+}
+#define irees_mma_f16 irees_mma
+#define irees_mma_bf16 irees_mma
+#else
+template <typename V> IREES_INLINE uint32_t irees_word(V x) {
+  uint32_t u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+#define IREES_MMA_ASM(shape, kinds, A, B)                                                      \
+  asm volatile("mma.sync.aligned." shape ".row.col.f32." kinds ".f32 {%0,%1,%2,%3}, " A ", " B ", {%0,%1,%2,%3};" \
+      : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_f16(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<float, 4> c) {
+#if __CUDA_ARCH__ >= 800
+  IREES_MMA_ASM("m16n8k16", "f16.f16", "{%4,%5,%6,%7}", "{%8,%9}")
+      : "r"(irees_word(a0)), "r"(irees_word(a1)), "r"(irees_word(a2)), "r"(irees_word(a3)), "r"(irees_word(b0)), "r"(irees_word(b1)));
+#else
+  IREES_MMA_ASM("m16n8k8", "f16.f16", "{%4,%5}", "{%6}") : "r"(irees_word(a0)), "r"(irees_word(a1)), "r"(irees_word(b0)));
+  IREES_MMA_ASM("m16n8k8", "f16.f16", "{%4,%5}", "{%6}") : "r"(irees_word(a2)), "r"(irees_word(a3)), "r"(irees_word(b1)));
+#endif
+  return c;
+}
+#if __CUDA_ARCH__ >= 800
+template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_bf16(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<float, 4> c) {
+  IREES_MMA_ASM("m16n8k16", "bf16.bf16", "{%4,%5,%6,%7}", "{%8,%9}")
+      : "r"(irees_word(a0)), "r"(irees_word(a1)), "r"(irees_word(a2)), "r"(irees_word(a3)), "r"(irees_word(b0)), "r"(irees_word(b1)));
+  return c;
+}
+#endif
+#endif

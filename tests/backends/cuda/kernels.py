@@ -77,6 +77,33 @@ func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {r} {{
 }}"""
 
 
+def widening_matmul(m: int | str, n: int | str, k: int | str, element: str) -> str:
+    """a * b of narrow floats, into f32"""
+    a, b, r = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>", f"tensor<{m}x{n}xf32>"
+    maps = ", ".join(f"affine_map<(m, n, k) -> ({x})>" for x in ("m, k", "k, n", "m, n"))
+    sizes = ", ".join(v for v, s in (("%m", m), ("%n", n)) if s == "?")
+    return f"""
+func.func @main(%a: {a}, %b: {b}) -> {r} {{
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %a, %c0 : {a}
+  %n = tensor.dim %b, %c1 : {b}
+  %e = tensor.empty({sizes}) : {r}
+  %f = linalg.fill ins(%z : f32) outs(%e : {r}) -> {r}
+  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {b}) outs(%f : {r}) {{
+  ^bb0(%x: {element}, %y: {element}, %o: f32):
+    %v = arith.extf %x : {element} to f32
+    %w = arith.extf %y : {element} to f32
+    %p = arith.mulf %v, %w : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  }} -> {r}
+  return %r : {r}
+}}"""
+
+
 def convolution(size: int = 9, channels: int = 5, filters: int = 7) -> str:
     """A 3 x 3 convolution of an image in planes."""
     out = size - 2
@@ -130,6 +157,27 @@ func.func @main(%x: {kind}) -> {kind} {{
     linalg.yield %p : f32
   }} -> {kind}
   return %r : {kind}
+}}"""
+
+
+def transpose(rows: int | str, columns: int | str) -> str:
+    """x turned, plus y"""
+    x, y = f"tensor<{rows}x{columns}xf32>", f"tensor<{columns}x{rows}xf32>"
+    sizes = ", ".join(v for v, s in (("%n", columns), ("%m", rows)) if s == "?")
+    return f"""
+func.func @main(%x: {x}, %y: {y}) -> {y} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : {x}
+  %n = tensor.dim %x, %c1 : {x}
+  %e = tensor.empty({sizes}) : {y}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, {ID2}, {ID2}], iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %y : {x}, {y}) outs(%e : {y}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  }} -> {y}
+  return %r : {y}
 }}"""
 
 

@@ -28,8 +28,11 @@ SAMPLE = {
     "matmul": kernels.matmul(2048, 2048, 512),
     "small matmul": kernels.matmul(64, 64, 64, "f64"),
     "dynamic matmul": kernels.matmul("?", "?", "?"),
+    "matrix": kernels.widening_matmul(2048, 2048, 512, "f16"),
+    "small matrix": kernels.widening_matmul("?", "?", "?", "f16"),
     "convolution": kernels.convolution(58, 64, 64),
     "group norm": kernels.group_norm(32, 262144),
+    "transpose": kernels.transpose(1000, "?"),
     "sort": kernels.sort(8, 4096),
     "scatter": kernels.scatter(64, 64),
 }

@@ -1,4 +1,5 @@
 // RUN: xdsl-opt %s -p "irees-select-strategy{threads=2}" | filecheck %s
+// RUN: xdsl-opt %s -p "irees-select-strategy{threads=1}" | filecheck %s --check-prefix ONE
 
 // Ops over the same rows are one group; its 2048 points are 64 rows of 32, of 4096.
 // CHECK-LABEL: flow.executable @rows
@@ -40,6 +41,9 @@ flow.executable @dynamic {
 
 // A contraction is cut into rows, then columns, until each thread has a tile; and gets a
 // register block.
+// One thread packs columns for four times the rows that a slice of A in L2 has: for all of these.
+// ONE-LABEL:   flow.executable @matmul
+// ONE:           workgroup = [0 : i64, 0 : i64, 0 : i64], block = [14 : i64, 32 : i64]
 // CHECK-LABEL: flow.executable @matmul
 // CHECK:         workgroup = [256 : i64, 0 : i64, 0 : i64], block = [14 : i64, 32 : i64]
 flow.executable @matmul {

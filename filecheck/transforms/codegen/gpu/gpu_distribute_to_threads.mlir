@@ -24,6 +24,24 @@ func.func @elementwise(%x: memref<64x128xf32>, %y: memref<64x128xf32>) {
   return
 }
 
+// Half floats are computed one by one, eight of them between two accesses.
+// CHECK-LABEL: func.func @halves
+// CHECK:         scf.forall (%{{.*}}) in (1024) {
+// CHECK:           vector.load %x[{{.*}}] : memref<64x128xf16>, vector<8xf16>
+// CHECK-COUNT-8:   arith.negf {{.*}} : f16
+// CHECK:           vector.store {{.*}} : memref<64x128xf16>, vector<8xf16>
+func.func @halves(%x: memref<64x128xf16>, %y: memref<64x128xf16>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%x : memref<64x128xf16>) outs(%y : memref<64x128xf16>) {
+    ^bb0(%a: f16, %o: f16):
+      %n = arith.negf %a : f16
+      linalg.yield %n : f16
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
 // A thread for each row, the reduction in its order; a barrier before what reads the sums. Rows of
 // 31 are not aligned.
 // CHECK-LABEL: func.func @reduction

@@ -65,6 +65,39 @@ func.func @dynamic(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>
   return
 }
 
+// Half floats stay half floats in shared memory, along the reduction; four warps make 32 x 32 each, by
+// eight products for 16 of the reduction. What is past its end is 0.
+// CHECK-LABEL: func.func @matrix
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<64x40xf16, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<64x40xf16, #gpu.address_space<workgroup>>
+// CHECK:         scf.forall (%{{.*}}) in (128) {
+// CHECK:           vector.load %a[{{.*}}] : memref<64x520xf16>, vector<8xf16>
+// CHECK:           vector.load %b[{{.*}}] : memref<520x64xf16>, vector<8xf16>
+// CHECK:           arith.select {{.*}} : vector<8xf16>
+// CHECK:             vector.store %{{.*}}, %[[A]]
+// CHECK-COUNT-8:     memref.store %{{.*}}, %[[B]]
+// CHECK:             gpu.barrier
+// CHECK:             scf.for
+// CHECK-COUNT-8:       irees.mma_sync
+// CHECK-NOT:           irees.mma_sync
+// CHECK:         gpu.barrier
+// CHECK:       threads = 128
+func.func @matrix(%a: memref<64x520xf16>, %b: memref<520x64xf16>, %c: memref<64x64xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [64, 64, 32, 32, 32, 1]}>}
+        ins(%a, %b : memref<64x520xf16>, memref<520x64xf16>) outs(%c : memref<64x64xf32>) {
+    ^bb0(%x: f16, %y: f16, %o: f32):
+      %v = arith.extf %x : f16 to f32
+      %w0 = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %w0 : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
 // A product with a vector reads its matrix once: shared memory would not help.
 // CHECK-LABEL: func.func @no_vector
 // CHECK:         linalg.generic

@@ -56,6 +56,10 @@ FEW_ROWS = 64
 """Packing a vector of B costs as much as multiplying it by a row or two; more rows hide that."""
 
 
+PACKED_FOR = 4
+"""Times as many rows share columns that the kernel packs: rows from the L3 cache cost less."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """What a choice depends on: threads to feed, vector registers and their bytes."""
@@ -110,7 +114,9 @@ def contraction_config(
         for indexing in op.indexing_maps
         for expr in indexing.data.results
     )
-    order = (columns, rows) if unfolds or in_blocks(op, parts, side) else (rows, columns)
+    blocked = in_blocks(op, parts, side)
+    order = (columns, rows) if unfolds or blocked else (rows, columns)
+    most = machine.rows * (1 if packed is not None or blocked else PACKED_FOR)
     for part in order:
         for loop in (x for x in loops if x in part):
             # The schedule is static: more workgroups than threads would balance nothing.
@@ -119,7 +125,7 @@ def contraction_config(
                 tiles[loop] = _column_tile(member.sizes, loop, columns, panel, missing)
             else:
                 tiles[loop] = _row_tile(
-                    member.sizes, loop, rows, missing, machine.rows, last=part is order[1]
+                    member.sizes, loop, rows, missing, most, last=part is order[1]
                 )
             count *= _tiles_in(member.sizes[loop], tiles[loop])
     return [tiles[loop] for loop in loops], (block.rows, panel)

@@ -57,6 +57,60 @@ class Blocking:
         return list(astuple(self))
 
 
+@dataclass(frozen=True)
+class MatrixBlocking:
+    """
+    `rows` x `columns` of the output for a workgroup, `depth` of the reduction at a time, and
+    `warp_rows` x `warp_columns` for a warp, whose matrix instructions make 16 x 8 each.
+    """
+
+    rows: int
+    columns: int
+    warp_rows: int
+    warp_columns: int
+    depth: int
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return 32 * (self.rows // self.warp_rows) * (self.columns // self.warp_columns)
+
+    def shared_bytes(self, element_bytes: int) -> int:
+        """What the tiles of both operands take."""
+        return (self.rows + self.columns) * (self.depth * element_bytes + PADDING_BYTES)
+
+    def registers(self, element_bytes: int) -> int:
+        """About what a thread needs: its sums, a row and a column of fragments, and addresses."""
+        sums = self.warp_rows * self.warp_columns // 32
+        return sums + self.warp_rows // 4 + self.warp_columns // 4 + 48
+
+    def as_list(self) -> list[int]:
+        """The numbers in order, for a lowering config, and one more to tell it from others."""
+        return [*astuple(self), 1]
+
+
+MATRIX_CANDIDATES = (
+    MatrixBlocking(128, 128, 64, 32, 32),
+    MatrixBlocking(64, 64, 32, 32, 32),
+    MatrixBlocking(32, 32, 16, 16, 32),
+)
+"""For matrix instructions, from the one that reads the least on."""
+
+
+def blocking_from(numbers: Sequence[int]) -> Blocking | MatrixBlocking:
+    """What `as_list` was made of."""
+    return Blocking(*numbers) if len(numbers) == 5 else MatrixBlocking(*numbers[:5])
+
+
+def has_matrix_form(op: linalg.GenericOp, kinds: Sequence[str]) -> bool:
+    """Whether matrix instructions for those element types multiply what the op reads, into f32."""
+    parts = multiply_add(op)
+    assert parts is not None
+    lhs, rhs, output = element_kinds(op, parts)
+    widened = parts.widen_lhs and parts.widen_rhs
+    return bool(widened) and lhs == rhs and str(lhs) in kinds and str(output) == "f32"
+
+
 CANDIDATES = (
     Blocking(128, 128, 8, 8, 8),
     Blocking(64, 64, 4, 4, 16),
@@ -108,16 +162,21 @@ def workgroups(sizes: Sequence[int], tiles: dict[int, int], guess: int) -> int:
     return prod(-(-(guess if sizes[x] < 0 else max(1, sizes[x])) // t) for x, t in tiles.items())
 
 
-def fits(blocking: Blocking, op: linalg.GenericOp, shared_bytes: int) -> str | None:
+def fits(
+    blocking: Blocking | MatrixBlocking, op: linalg.GenericOp, shared_bytes: int
+) -> str | None:
     """Why a blocking is too large for a workgroup, or None."""
     parts = multiply_add(op)
     assert parts is not None
-    *_, output = element_kinds(op, parts)
-    size = lane_bytes(output)
+    lhs, _, output = element_kinds(op, parts)
+    matrix = isinstance(blocking, MatrixBlocking)
+    size = max(1, getattr(lhs, "bitwidth", 64) // 8) if matrix else lane_bytes(output)
     if (needed := blocking.shared_bytes(size)) > shared_bytes:
         return f"{needed} bytes of shared memory, and {shared_bytes} at most"
     if (needed := blocking.registers(size)) > 255:
         return f"{needed} registers, and 255 at most"
+    if isinstance(blocking, MatrixBlocking):
+        return None
     if blocking.thread_columns * size % PADDING_BYTES and PADDING_BYTES % size:
         return "columns of a thread are no whole accesses"
     return None

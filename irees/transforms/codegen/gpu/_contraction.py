@@ -70,7 +70,7 @@ class Contraction:
         found = roles(op, parts)
         self.batch, self.depth = found.batch, found.k
         *_, self.element = element_kinds(op, parts)
-        self.lanes = max(1, min(blocking.thread_columns, 16 // lane_bytes(self.element)))
+        self.lanes = self._lanes_of_sums()
         fill = fill_of(op)
         self.fill = None if fill is None else fill[0]
         self.start = None if fill is None else fill[1]
@@ -96,9 +96,7 @@ class Contraction:
             self.start = self.start.clone()
             at.insert(self.start)
         close, self.thread, b = threads(at, blocking.threads)
-        across = blocking.columns // blocking.thread_columns
-        self.my_row = b.mul(b.floordiv(self.thread, across), blocking.thread_rows)
-        self.my_column = b.mul(b.rem(self.thread, across), blocking.thread_columns)
+        self._find_place(b)
         self._batches(list(self.batch), {}, b)
         close()
         output = self.op.outputs[0]
@@ -108,6 +106,47 @@ class Contraction:
         if self.consumer is not None:
             erase_with_buffer(self.consumer, output)
         return blocking.shared_bytes(lane_bytes(self.element))
+
+    # --- what matrix instructions do differently ---------------------------------------------
+
+    def _lanes_of_sums(self) -> int:
+        """How many sums are in one vector."""
+        return max(1, min(self.blocking.thread_columns, 16 // lane_bytes(self.element)))
+
+    def _find_place(self, at: IndexBuilder) -> None:
+        """Where the points of this thread begin in a block."""
+        blocking = self.blocking
+        across = blocking.columns // blocking.thread_columns
+        self.my_row = at.mul(at.floordiv(self.thread, across), blocking.thread_rows)
+        self.my_column = at.mul(at.rem(self.thread, across), blocking.thread_columns)
+
+    def _my_points(
+        self, row: Size, column: Size, at: IndexBuilder
+    ) -> tuple[list[Size], list[Size]]:
+        """Rows and columns of this thread, in a block that begins at a row and a column."""
+        my_row, my_column = at.add(row, self.my_row), at.add(column, self.my_column)
+        rows = [at.add(my_row, i) for i in range(self.blocking.thread_rows)]
+        return rows, [at.add(my_column, i) for i in range(self.blocking.thread_columns)]
+
+    def _sum_of(self, row: int, column: int) -> tuple[int, int]:
+        """Which vector of sums has a point of this thread, and in which lane."""
+        number = row * self.blocking.thread_columns + column
+        return number // self.lanes, number % self.lanes
+
+    def _access_bytes(self, side: Side) -> int | None:
+        """Bytes of an element, where several can be fetched at a time."""
+        element = self.op.body.block.args[side.operand].type
+        return None if side.widen or not has_lanes(element) else lane_bytes(element)
+
+    def _multiplied(
+        self, sums: Sequence[SSAValue], first: SSAValue, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """The sums plus what the tiles hold."""
+        blocking = self.blocking
+        whole = isinstance(self.total, int) and self.total % blocking.depth == 0
+        depth = blocking.depth if whole else at.minimum(blocking.depth, at.sub(self.total, first))
+        inner, step, c = for_loop(at, 0, depth, 1, sums)
+        return inner(self._multiply(inner.arguments, step, c))
 
     def _tile(self, extent: int, at: IndexBuilder) -> SSAValue:
         padded = extent + PADDING_BYTES // lane_bytes(self.element)
@@ -159,9 +198,7 @@ class Contraction:
         nobody knows that there is a first one, each is fetched when its turn comes.
         """
         blocking, sides = self.blocking, (self.rows, self.columns)
-        my_row, my_column = at.add(row, self.my_row), at.add(column, self.my_column)
-        rows = [at.add(my_row, i) for i in range(blocking.thread_rows)]
-        columns = [at.add(my_column, i) for i in range(blocking.thread_columns)]
+        rows, columns = self._my_points(row, column, at)
         sums = self._start(ivs, rows, columns, at)
         accesses = [
             self._accesses(side, count, ivs, base, at)
@@ -180,10 +217,7 @@ class Contraction:
                 self._put(side, access, now.pop(0), b)
         b.insert(BarrierOp())
         following = self._fetch(accesses, b.add(first, blocking.depth), b) if ahead else []
-        whole = isinstance(self.total, int) and self.total % blocking.depth == 0
-        depth = blocking.depth if whole else b.minimum(blocking.depth, b.sub(self.total, first))
-        inner, step, c = for_loop(b, 0, depth, 1, carried[: len(sums)])
-        results = inner(self._multiply(inner.arguments, step, c))
+        results = self._multiplied(carried[: len(sums)], first, b)
         b.insert(BarrierOp())
         self._finish(body([*results, *following])[: len(sums)], ivs, rows, columns, at)
 
@@ -201,10 +235,10 @@ class Contraction:
         last = indexing.results[-1].used_dims() if indexing.results else set[int]()
         side.along_depth = bool(last & set(self.depth))
         axis = self.depth[-1] if side.along_depth else side.loops[-1]
-        element = self.op.body.block.args[side.operand].type
-        if side.widen or not has_lanes(element) or not isinstance(self.sizes[axis], int):
+        size = self._access_bytes(side)
+        if size is None or not isinstance(self.sizes[axis], int):
             return
-        lanes = 16 // lane_bytes(element)
+        lanes = 16 // size
         while lanes > 1 and not (
             self.sizes[axis] % lanes == 0
             and side.extent * self.blocking.depth // lanes % self.blocking.threads == 0
@@ -308,37 +342,39 @@ class Contraction:
             value = at.insert(vector.BroadcastOp(self.start.result, kind)).results[0]
             return [value] * vectors
         places = self._places(ivs, rows, columns, at)
-        found: list[SSAValue] = []
         output, axis = self.points.inputs, self.columns.loops[-1]
-        for row in places:
-            for first in range(0, len(columns), self.lanes):
-                if self.lanes > 1 and self._whole_vectors():
-                    lane = self.points.read(output, row[first], at, self.lanes, axis)
-                    found.append(lane.value)
-                    continue
-                values = [
-                    self.points.read(output, row[first + i], at, 1, None).value
-                    for i in range(self.lanes)
-                ]
-                total = at.insert(vector.BroadcastOp(values[0], kind)).results[0]
-                for i, value in enumerate(values[1:], 1):
-                    total = at.insert(vector.InsertOp(value, total, [i])).results[0]
-                found.append(total)
+        held = {
+            self._sum_of(i, j): place for i, row in enumerate(places) for j, place in enumerate(row)
+        }
+        found: list[SSAValue] = []
+        for number in range(vectors):
+            if self._whole_vectors():
+                lane = self.points.read(output, held[number, 0], at, self.lanes, axis)
+                found.append(lane.value)
+                continue
+            values = [
+                self.points.read(output, held[number, i], at, 1, None).value
+                for i in range(self.lanes)
+            ]
+            total = at.insert(vector.BroadcastOp(values[0], kind)).results[0]
+            for i, value in enumerate(values[1:], 1):
+                total = at.insert(vector.InsertOp(value, total, [i])).results[0]
+            found.append(total)
         return found
 
     def _whole_vectors(self) -> bool:
         """Whether neighbours of a thread lie side by side in the output, all inside or none."""
         axis = self.columns.loops[-1]
         size = self.sizes[axis]
-        if not isinstance(size, int) or size % self.lanes:
+        if self.lanes == 1 or not isinstance(size, int) or size % self.lanes:
             return False
         return self.points.aligned(self.points.inputs, axis, self.lanes)
 
     def _stores_vectors(self) -> bool:
         """Whether the results of a thread, and what the consumer reads, are whole vectors."""
         consumer = self.consumer
-        if self.lanes == 1 or not self._whole_vectors() or consumer is None:
-            return self.lanes > 1 and self._whole_vectors()
+        if consumer is None or not self._whole_vectors():
+            return self._whole_vectors()
         after = Points(consumer.op)
         axis = self._axis_of(consumer)
         return has_vector_form(consumer.op, self.lanes) and all(
@@ -385,10 +421,10 @@ class Contraction:
         step = self.lanes if self._stores_vectors() else 1
         for i, row in enumerate(places):
             for j in range(0, len(columns), step):
-                value = sums[(i * len(columns) + j) // self.lanes]
+                number, lane = self._sum_of(i, j)
+                value = sums[number]
                 if step == 1:
-                    lane = [j % self.lanes]
-                    value = at.insert(vector.ExtractOp(value, lane, self.element)).results[0]
+                    value = at.insert(vector.ExtractOp(value, [lane], self.element)).results[0]
                 tests = [t for t in (inside_row[i], inside_column[j]) if t is not None]
                 if not tests:
                     self._store(value, row[j], step, at)

@@ -9,9 +9,16 @@ from collections.abc import Sequence
 from math import gcd
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import MemRefType, NoneAttr, StridedLayoutAttr
+from xdsl.dialects.builtin import (
+    ComplexType,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    VectorType,
+    i1,
+)
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from irees.transforms.utils.combiners import COMBINERS
@@ -26,7 +33,7 @@ from irees.transforms.utils.lanes import (
     vector_of,
 )
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value
+from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, element_bytes
 from irees.transforms.utils.structured import (
     affine_value,
     iterators,
@@ -145,7 +152,17 @@ class Points:
             else Lane(self.op.operands[i], Kind.UNIFORM)
             for i in range(self.inputs)
         ]
+        return self._body(arguments, accumulators, ivs, at, lanes, axis)
 
+    def _body(
+        self,
+        arguments: Sequence[Lane],
+        accumulators: Sequence[Lane],
+        ivs: dict[int, Size],
+        at: IndexBuilder,
+        lanes: int,
+        axis: int | None,
+    ) -> list[Lane]:
         def index_of(loop: int) -> Lane:
             kind = Kind.IOTA if loop == axis and lanes > 1 else Kind.UNIFORM
             return Lane(at.value(ivs.get(loop, 0)), kind)
@@ -224,6 +241,72 @@ class Points:
         ]
         for number, result in enumerate(self.apply(start, ivs, at, lanes, axis)):
             self.write(number, materialize(result, lanes, at.insert), ivs, at)
+
+    def packed(self, axis: int | None) -> int:
+        """
+        Elements of one access along a loop, where the body has no vectors of them (f16, bf16): 16
+        bytes of the widest buffer that moves; 1 where something is not aligned to that.
+        """
+        moving = [
+            position
+            for position, operand in enumerate(self.op.operands)
+            if isinstance(operand.type, MemRefType)
+            and axis is not None
+            and self.moves(position, axis)
+        ]
+        kinds = [self.op.operands[position].type for position in moving]
+        if axis is None or not kinds or any(_is_odd(kind.element_type) for kind in kinds):
+            return 1
+        lanes = ACCESS_BYTES // max(element_bytes(kind) for kind in kinds)
+        while lanes > 1 and not self._aligned_along(axis, lanes):
+            lanes //= 2
+        return lanes
+
+    def pack(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
+        """`lanes` points along the last parallel loop, one by one between two accesses."""
+        axis = self.parallel[-1]
+        found: dict[int, SSAValue] = {}
+        for position, operand in enumerate(self.op.operands):
+            if not isinstance(operand.type, MemRefType) or not self.moves(position, axis):
+                continue
+            if self.block.args[position].uses:
+                kind = vector_of(operand.type.element_type, lanes)
+                places = self.indices(position, ivs, at)
+                found[position] = at.insert(vector.LoadOp(operand, places, kind)).results[0]
+        results: list[SSAValue | None] = [None] * len(self.op.outputs)
+        for lane in range(lanes):
+            place = {**ivs, axis: at.add(ivs[axis], lane)}
+            arguments = [
+                self._lane_of(found[position], lane, at)
+                if position in found
+                else self.read(position, place, at, 1, None)
+                if argument.uses
+                else Lane(self.op.operands[position], Kind.UNIFORM)
+                for position, argument in enumerate(self.block.args)
+            ]
+            inputs, outputs = arguments[: self.inputs], arguments[self.inputs :]
+            values = self._body(inputs, outputs, place, at, 1, None)
+            for number, value in enumerate(values):
+                kind = vector_of(value.value.type, lanes)
+                before = results[number]
+                if before is None:
+                    before = at.insert(vector.BroadcastOp(value.value, kind)).results[0]
+                else:
+                    before = at.insert(vector.InsertOp(value.value, before, [lane])).results[0]
+                results[number] = before
+        for number, value in enumerate(results):
+            assert value is not None
+            self.write(number, value, ivs, at)
+
+    def _lane_of(self, value: SSAValue, lane: int, at: IndexBuilder) -> Lane:
+        assert isinstance(value.type, VectorType)
+        element = value.type.element_type
+        return Lane(at.insert(vector.ExtractOp(value, [lane], element)).results[0], Kind.UNIFORM)
+
+
+def _is_odd(element: Attribute) -> bool:
+    """Whether elements are no whole bytes in a lane, or have no vectors in C."""
+    return isinstance(element, ComplexType) or element == i1
 
 
 def alignment(buffer: SSAValue) -> int:

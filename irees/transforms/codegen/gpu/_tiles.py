@@ -21,6 +21,9 @@ EACH = 4
 """Points of an elementwise op for each thread: 16 bytes of f32."""
 
 WARP = 32
+SQUARE = 32
+"""Side of a tile that is turned: a warp reads a row of it, and writes a column."""
+
 LONG = 1024
 """A row of more points is for a whole workgroup, not for a warp."""
 
@@ -110,6 +113,15 @@ def row_tiles(group: Group, reassociate: bool) -> list[int]:
             continue
         tiles[position] = tile if extents[position] < 0 else even(extents[position], tile)
         inner *= tiles[position]
+    return tiles
+
+
+def square_tiles(group: Group, across: int, along: int) -> list[int]:
+    """Tiles of an op that reads along one loop and writes along another: square in those two."""
+    tiles: list[int] = []
+    for group_class, extent in zip(group.classes, group.extents(), strict=True):
+        wanted = SQUARE if group_class[0] in (across, along) else 1
+        tiles.append(0 if 0 <= extent <= wanted else wanted)
     return tiles
 
 

@@ -4,7 +4,8 @@ Spreads the work of each workgroup over its threads.
 The ops of a workgroup run one after another with a barrier between. The points of a structured op
 are dealt out to the threads, each of which does its own from beginning to end, reduction loops
 included and in their order; neighbours along the last loop are done in one access of 16 bytes where
-all that is touched is aligned to it. What is no structured op (the loops that a sort became, a
+all that is touched is aligned to it, in vectors or, where the body has none (f16, bf16), one by one
+between the accesses. What is no structured op (the loops that a sort became, a
 store) is done by the first thread alone. So every op runs, and no order of threads matters.
 
     scf.forall (%b) in (8) {
@@ -24,7 +25,7 @@ An op whose parallel points may write to one place is not spread: its first thre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -49,27 +50,43 @@ def spread(op: linalg.GenericOp) -> None:
     """linalg.generic  =>  a loop over its parallel points, one thread each"""
     points, at = Points(op), IndexBuilder(InsertPoint.before(op))
     sizes = points.sizes(at)
-    lanes = (
-        1 if points.reduction else points.widest(points.parallel[-1] if points.parallel else None)
-    )
+    axis = points.parallel[-1] if points.parallel and not points.reduction else None
+    lanes = points.widest(axis)
     if lanes > 1:
-        axis, whole = points.parallel[-1], list(sizes)
-        whole[axis] = at.floordiv(sizes[axis], lanes)
-        close, index, inside = threads(at, at.product([whole[x] for x in points.parallel]))
-        loop = inside.point.block.parent_op()
-        ivs = delinearize(index, points.parallel, whole, inside)
-        ivs[axis] = inside.mul(ivs[axis], lanes)
         try:
-            points.vector(ivs, inside, lanes)
-            close()
+            spread_by(points, points.vector, lanes, sizes, at)
             return
         except NotVectorizableError as reason:
             remark("missed", "irees-gpu-distribute-to-threads", op, f"one by one: {reason}")
-            close()
-            assert loop is not None
-            Rewriter.erase_op(loop)
+    elif (lanes := points.packed(axis)) > 1:
+        spread_by(points, points.pack, lanes, sizes, at)
+        return
     close, index, inside = threads(at, at.product([sizes[x] for x in points.parallel]))
     points.point(delinearize(index, points.parallel, sizes, inside), sizes, inside)
+    close()
+
+
+def spread_by(
+    points: Points,
+    build: Callable[[dict[int, Size], IndexBuilder, int], None],
+    lanes: int,
+    sizes: Sequence[Size],
+    at: IndexBuilder,
+) -> None:
+    """A thread for each `lanes` points of the last loop. Raises NotVectorizableError."""
+    axis, whole = points.parallel[-1], list(sizes)
+    whole[axis] = at.floordiv(sizes[axis], lanes)
+    close, index, inside = threads(at, at.product([whole[x] for x in points.parallel]))
+    loop = inside.point.block.parent_op()
+    ivs = delinearize(index, points.parallel, whole, inside)
+    ivs[axis] = inside.mul(ivs[axis], lanes)
+    try:
+        build(ivs, inside, lanes)
+    except NotVectorizableError:
+        close()
+        assert loop is not None
+        Rewriter.erase_op(loop)
+        raise
     close()
 
 

@@ -22,10 +22,12 @@ loops, so that a convolution is the same nest (implicit GEMM).
       ... store ...
     } {mapping = [#gpu.thread<linear_dim_0>]}
 
-Each element of the output is summed in the order of the loops, so `fp=strict` keeps its bits.
-Rows and columns past the end are fetched as the last ones and not stored. The fill before and the
-elementwise op after are done in registers (`codegen/common/_surroundings.py`). An op whose
-elements have no vectors, or with rows only, is left for `irees-gpu-distribute-to-threads`.
+Products of f16 or bf16 into f32 go by matrix instructions (`irees.mma_sync`) where the strategy
+says so; those sum in an order of their own. Otherwise each element of the output is summed in the
+order of the loops, so `fp=strict` keeps its bits. Rows and columns past the end are fetched as
+the last ones and not stored. The fill before and the elementwise op after are done in registers
+(`codegen/common/_surroundings.py`). An op whose elements have no vectors, or with rows only, is
+left for `irees-gpu-distribute-to-threads`.
 """
 
 from __future__ import annotations
@@ -41,15 +43,30 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.gpu._blocking import CANDIDATES, Blocking, fits, why_no_blocks
+from irees.transforms.codegen.gpu._blocking import (
+    CANDIDATES,
+    Blocking,
+    MatrixBlocking,
+    blocking_from,
+    fits,
+    why_no_blocks,
+)
 from irees.transforms.codegen.gpu._contraction import Contraction
+from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
 from irees.transforms.codegen.gpu._segments import is_mapped, set_threads
 
 
-def blocking_of(op: linalg.GenericOp) -> Blocking:
+def blocking_of(op: linalg.GenericOp) -> Blocking | MatrixBlocking:
     """The blocking that was chosen for an op, or a middling one."""
     chosen = LoweringConfigAttr.on(op).ints("block")
-    return Blocking(*chosen) if chosen is not None and len(chosen) == 5 else CANDIDATES[1]
+    return CANDIDATES[1] if chosen is None else blocking_from(chosen)
+
+
+def lower(op: linalg.GenericOp, blocking: Blocking | MatrixBlocking) -> int:
+    """Replaces the op by its loops; returns the bytes of shared memory that they take."""
+    if isinstance(blocking, MatrixBlocking):
+        return MatrixContraction(op, blocking).lower()
+    return Contraction(op, blocking).lower()
 
 
 @dataclass(frozen=True)
@@ -81,4 +98,4 @@ class GpuLowerContractionsPass(ModulePass):
                     return
                 count = blocking.threads
                 set_threads(loop, count)
-                left -= Contraction(inner, blocking).lower()
+                left -= lower(inner, blocking)

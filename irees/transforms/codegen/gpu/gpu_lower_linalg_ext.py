@@ -5,8 +5,7 @@ do.
 * sort, topk: a network of comparisons, of which all of one step are done at once; it sorts keys and
   where each came from, by which equal keys keep their order;
 * scan: a row for each thread;
-* scatter: an element of each slice for each thread, whose updates stay in their order; where slices
-  are small and indices are said to be unique, any element.
+* scatter: a point of each slice for each thread, where the updates stay in their order.
 
 A network of n numbers has log(n) * (log(n) + 1) / 2 steps. The flipped form has every comparison
 put the smaller number first, so what is past the end of a row, which counts as largest, never
@@ -30,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -59,7 +57,6 @@ from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
-WARP = 32
 SORTING_THREADS = 256
 LONG = 512
 """From so many numbers on more threads have something to compare."""
@@ -147,24 +144,18 @@ def lower_scan(op: ext.ScanOp, at: IndexBuilder) -> str | None:
 
 
 def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> str | None:
-    """scatter  =>  points that cannot meet for each thread; or why not"""
+    """scatter  =>  a point of each slice for each thread, the updates in their order; or why not"""
     assert isinstance(op.updates.type, MemRefType)
     rank, batch = op.updates.type.get_num_dims(), batch_rank(op)
-    # Frontends promise that indices are unique where they only hope so. The order of updates is
-    # kept wherever slices have enough to do by themselves.
-    slices = prod(max(1, size) for size in op.updates.type.get_shape()[batch:])
-    unique = bool(op.unique_indices.value.data) and slices < WARP
-    if not unique and batch == rank:
+    if batch == rank:
+        # Frontends promise that indices are unique where they only hope so.
         return "updates of single elements may meet"
 
     def point(ivs: dict[int, Size], b: IndexBuilder) -> None:
-        if unique:
-            scatter_point(op, ivs, b)
-        else:
-            rows(op.updates, list(range(batch)), b, lambda lead, c: scatter_point(
-                op, {**lead, **ivs}, c))  # fmt: skip
+        lead = list(range(batch))
+        rows(op.updates, lead, b, lambda found, c: scatter_point(op, {**found, **ivs}, c))
 
-    _spread(op.updates, list(range(0 if unique else batch, rank)), at, point)
+    _spread(op.updates, list(range(batch, rank)), at, point)
     return None
 
 

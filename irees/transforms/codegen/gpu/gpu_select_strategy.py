@@ -3,10 +3,11 @@ Chooses how each kernel runs on a GPU: which ops share a workgroup, and the tile
 
 The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU. A group with a
 contraction takes the blocking that reads the least and still makes enough workgroups; what was
-not taken is a remark. In any other a workgroup has THREADS threads, so a tile has a few points
-for each: four where they are elementwise, one where each is a reduction of its own, and a row or
-a few where reductions are along rows, which warps share. A group without a tileable loop keeps
-zeros and runs as one workgroup: that is the total fallback.
+not taken is a remark; one of f16 or bf16 into f32 takes one for matrix instructions, where the
+GPU has them and sums may be reordered. In any other a workgroup has THREADS threads, so a tile
+has a few points for each: four where they are elementwise, one where each is a reduction of its
+own, and a row or a few where reductions are along rows, which warps share. A group without a
+tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
                                     #iree_codegen.lowering_config<{group = 0, workgroup = [8, 0]}>}
@@ -27,19 +28,23 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from irees.analysis.distribution import Group, groups_of, loops_of
+from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._blocking import (
     CANDIDATES,
+    MATRIX_CANDIDATES,
     Blocking,
+    MatrixBlocking,
     fits,
+    has_matrix_form,
     sides,
     tiles_of,
     why_no_blocks,
     workgroups,
 )
-from irees.transforms.codegen.gpu._tiles import DYNAMIC_GUESS, THREADS, row_tiles
+from irees.transforms.codegen.gpu._tiles import DYNAMIC_GUESS, THREADS, row_tiles, square_tiles
 
 FEW_WORKGROUPS = 32
 """Ops stay together as long as so many workgroups remain: another launch costs more than that."""
@@ -52,6 +57,7 @@ class Machine:
     workgroups: int
     shared_bytes: int
     reassociate: bool
+    matrix_kinds: tuple[str, ...]
 
 
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
@@ -68,14 +74,24 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             None,
         )
         if heavy is None:
-            write_config(group, number, row_tiles(group, machine.reassociate), None, chosen)
+            only = group.members[0].op
+            crossing = None
+            if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
+                crossing = crossing_loops(only)
+            if crossing is None:
+                tiles = row_tiles(group, machine.reassociate)
+            else:
+                tiles = square_tiles(group, *crossing)
+            write_config(group, number, tiles, None, chosen)
             continue
         tiles, blocking = contraction_tiles(group, heavy, machine)
         write_config(group, number, tiles, (heavy, blocking), chosen)
     return [chosen[op] for op in ops]
 
 
-def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[int], Blocking]:
+def contraction_tiles(
+    group: Group, heavy: int, machine: Machine
+) -> tuple[list[int], Blocking | MatrixBlocking]:
     """A tile for each class of a group with a contraction, and its blocking."""
     member = group.members[heavy]
     op = member.op
@@ -83,7 +99,9 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
     (_, rows), (_, columns) = sides(op)
     loops = [c[heavy] for c in group.classes]
     best, taken = [1] * len(loops), CANDIDATES[-1]
-    for blocking in CANDIDATES:
+    matrix = machine.reassociate and has_matrix_form(op, machine.matrix_kinds)
+    candidates = MATRIX_CANDIDATES if matrix else CANDIDATES
+    for blocking in candidates:
         taken = blocking
         tiles = {loop: 1 for loop in loops}
         tiles |= tiles_of([x for x in rows if x in loops], member.sizes, blocking.rows)
@@ -93,7 +111,7 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
         reason = fits(blocking, op, machine.shared_bytes)
         if reason is None and count < machine.workgroups:
             reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
-        if reason is None or blocking is CANDIDATES[-1]:
+        if reason is None or blocking is candidates[-1]:
             break
         name = f"{blocking.rows} x {blocking.columns}"
         remark("missed", "irees-gpu-select-strategy", op, f"blocks of {name}: {reason}")
@@ -105,7 +123,7 @@ def write_config(
     group: Group,
     number: int,
     tiles: Sequence[int],
-    block: tuple[int, Blocking] | None,
+    block: tuple[int, Blocking | MatrixBlocking] | None,
     chosen: dict[Operation, LoweringConfigAttr],
 ) -> None:
     """One tile for each class of the group, on every op of it, and the blocking of one."""
@@ -132,9 +150,11 @@ class GpuSelectStrategyPass(ModulePass):
     """How many workgroups keep the whole GPU busy."""
     shared_bytes: int = 48 << 10
     reassociate: bool = True
+    matrix_kinds: tuple[str, ...] = ()
+    """Element types that the GPU's matrix instructions multiply."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.workgroups, self.shared_bytes, self.reassociate)
+        machine = Machine(self.workgroups, self.shared_bytes, self.reassociate, self.matrix_kinds)
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
                 configs = configure(function, machine)

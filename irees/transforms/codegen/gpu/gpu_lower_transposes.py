@@ -1,0 +1,145 @@
+"""
+Turns tiles in shared memory where an op reads along one loop and writes along another.
+
+Neighbouring threads should touch neighbours in memory, of what they read and of what they write.
+Where no loop does for both, the operand that lies crosswise is copied to shared memory by threads
+in its own order, and the op then reads it from there in the order of its output. A row of the
+tile is one element longer than it has to be, so that neither order finds all of it in one bank.
+
+    linalg.generic ins(%x : memref<32x32xf32>) outs(%y : memref<32x32xf32>)  { y[i, j] = x[j, i] }
+  =>
+    %0 = memref.alloc() : memref<32x33xf32, #gpu.address_space<workgroup>> scf.forall (%t) in
+    (1024) { store %x[%t / 32, %t mod 32], %0[%t / 32, %t mod 32] } {mapping = ...} gpu.barrier
+    linalg.generic ins(subview %0) outs(%y) { y[i, j] = 0[j, i] }
+
+The op itself is left to `irees-gpu-distribute-to-threads`. Ops that are not cut into tiles small
+enough for shared memory, or whose operand is indexed by anything but plain loops, stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from irees.analysis.transposes import crossing_loops
+from irees.dialects.upstream.gpu import (
+    AddressSpace,
+    AddressSpaceAttr,
+    BarrierOp,
+    BlockMappingAttr,
+)
+from irees.remarks import remark
+from irees.rewrites import may_rewrite
+from irees.transforms.codegen.gpu._segments import is_mapped, threads
+from irees.transforms.codegen.gpu._threads import delinearize
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    buffer_dim,
+    constant_value,
+    element_bytes,
+    kept_dims,
+    mixed,
+)
+from irees.transforms.utils.structured import maps
+from irees.transforms.utils.views import subview
+
+MOST_BYTES = 8 << 10
+"""Of a tile: a few workgroups share a multiprocessor."""
+
+
+def crossing_operand(op: linalg.GenericOp) -> int | None:
+    """The input that lies crosswise to the outputs, or None."""
+    crossing = crossing_loops(op)
+    if crossing is None:
+        return None
+    across, _ = crossing
+    for position, indexing in enumerate(maps(op)[: len(op.inputs)]):
+        last = indexing.results[-1] if indexing.results else None
+        if isinstance(last, AffineDimExpr) and last.position == across:
+            return position
+    return None
+
+
+def why_not(op: linalg.GenericOp, position: int) -> str | None:
+    """Why an operand cannot be turned in shared memory, or None."""
+    kind, indexing = op.operands[position].type, maps(op)[position]
+    assert isinstance(kind, MemRefType)
+    plain = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
+    if len(set(plain)) != len(indexing.results):
+        return "what lies crosswise is not indexed by plain loops"
+    bounds = [bound_of(op.operands[position], axis) for axis in range(kind.get_num_dims())]
+    if None in bounds:
+        return "the tile has no known size"
+    size = prod(b for b in bounds if b is not None) * element_bytes(kind)
+    return None if size <= MOST_BYTES else f"a tile of {size} bytes, and {MOST_BYTES} at most"
+
+
+def bound_of(buffer: SSAValue, axis: int) -> int | None:
+    """The most that a dim of a slice can be: it is known, or the tile that it was cut by."""
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    size = kind.get_shape()[axis]
+    if size >= 0:
+        return size
+    op = buffer.owner
+    if not isinstance(op, memref.SubviewOp):
+        return None
+    sizes = mixed(op.static_sizes.get_values(), op.sizes)
+    value = sizes[kept_dims(sizes, kind.get_shape())[axis]]
+    if not isinstance(value, SSAValue) or not isinstance(value.owner, arith.MinSIOp):
+        return None
+    found = (constant_value(operand) for operand in value.owner.operands)
+    return next((number for number in found if number is not None), None)
+
+
+def turn(op: linalg.GenericOp, position: int) -> None:
+    """An input that lies crosswise  =>  a copy of it in shared memory"""
+    source = op.operands[position]
+    kind = source.type
+    assert isinstance(kind, MemRefType)
+    at = IndexBuilder(InsertPoint.before(op))
+    rank = kind.get_num_dims()
+    bounds = [bound_of(source, axis) or 1 for axis in range(rank)]
+    space = AddressSpaceAttr(AddressSpace.WORKGROUP)
+    padded = [*bounds[:-1], bounds[-1] + 1]
+    tile = at.insert(
+        memref.AllocOp([], [], MemRefType(kind.element_type, padded, memory_space=space))
+    ).results[0]
+    sizes = [buffer_dim(source, axis, at) for axis in range(rank)]
+    close, index, inside = threads(at, at.product(sizes))
+    places = delinearize(index, range(rank), sizes, inside)
+    where = [inside.value(places[axis]) for axis in range(rank)]
+    value = inside.insert(memref.LoadOp.get(source, where)).results[0]
+    inside.insert(memref.StoreOp.get(value, tile, where))
+    close()
+    at.insert(BarrierOp())
+    view = at.insert(subview(tile, [0] * rank, sizes, [1] * rank)).results[0]
+    op.operands[position] = view
+
+
+@dataclass(frozen=True)
+class GpuLowerTransposesPass(ModulePass):
+    """What lies crosswise is turned in shared memory."""
+
+    name = "irees-gpu-lower-transposes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
+            for inner in [o for o in loop.regions[0].block.ops if isinstance(o, linalg.GenericOp)]:
+                position = crossing_operand(inner)
+                if position is None:
+                    continue
+                reason = why_not(inner, position)
+                if reason is not None:
+                    remark("missed", self.name, inner, reason)
+                elif may_rewrite(self.name, inner, "in shared memory"):
+                    turn(inner, position)
