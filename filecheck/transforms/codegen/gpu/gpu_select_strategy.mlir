@@ -72,3 +72,20 @@ flow.executable @g {
     }
   }
 }
+
+// A window is no row: its points are for threads, whatever gives it its shape.
+// CHECK-LABEL: func.func @window
+// CHECK:         workgroup = [8 : i64, 0 : i64, 0 : i64]
+flow.executable @h {
+  builtin.module {
+    func.func @window(%x: memref<256x640xf32>, %w: memref<49xf32>, %y: memref<256x16xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j * 4 + k)>, affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : memref<256x640xf32>, memref<49xf32>) outs(%y : memref<256x16xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %m = arith.maximumf %o, %a : f32
+        linalg.yield %m : f32
+      }
+      return
+    }
+  }
+}

@@ -7,9 +7,12 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.codegen.gpu._points import Points
+from irees.transforms.utils.structured import maps
 
 THREADS = 128
 """Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
@@ -49,14 +52,18 @@ def is_sort(member: Loops) -> bool:
 
 
 def is_along_rows(member: Loops) -> bool:
-    """Whether an op reduces what lies side by side, so that a warp should read it together."""
-    if not isinstance(member.op, linalg.GenericOp):
+    """Whether an op folds what lies side by side, so that a warp should read it together."""
+    op = member.op
+    if not isinstance(op, linalg.GenericOp) or Points(op).combiners() is None:
         return False
     reduced = {i for i, kind in enumerate(member.kinds) if kind != "parallel"}
     return any(
-        access.map.results and access.map.results[-1].used_dims() & reduced
-        for access in member.accesses
-        if not access.writes
+        indexing.results
+        and isinstance(last := indexing.results[-1], AffineDimExpr)
+        and last.position in reduced
+        # What only gives a window its shape is not read.
+        and op.body.block.args[position].uses
+        for position, indexing in enumerate(maps(op)[: len(op.inputs)])
     )
 
 
