@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.codegen.gpu._points import Points
+from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.structured import maps
 
 THREADS = 128
@@ -54,7 +54,7 @@ def is_sort(member: Loops) -> bool:
 def is_along_rows(member: Loops) -> bool:
     """Whether an op folds what lies side by side, so that a warp should read it together."""
     op = member.op
-    if not isinstance(op, linalg.GenericOp) or Points(op).combiners() is None:
+    if not isinstance(op, linalg.GenericOp) or combiners(op) is None:
         return False
     reduced = {i for i, kind in enumerate(member.kinds) if kind != "parallel"}
     return any(
