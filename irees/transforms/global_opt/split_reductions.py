@@ -43,6 +43,9 @@ from irees.transforms.utils.unit_dims import reassociation_attr
 SHORTEST = 2048
 """Points of a slice: fewer are not worth a workgroup."""
 
+FEWEST = 4
+"""Slices that are worth the second kernel."""
+
 BLOCK = 1024
 """Results of a contraction that a workgroup makes, at least."""
 
@@ -57,8 +60,10 @@ def slices_of(op: linalg.GenericOp, workgroups: int) -> tuple[int, int] | None:
     length = prod(sizes[i] for i in reductions)
     have = -(-results // (BLOCK if is_contraction(op) else 1))
     most = min(workgroups // max(1, have), length // SHORTEST)
+    if most < FEWEST:
+        return None
     for loop in reductions:
-        for count in range(min(most, sizes[loop]), 1, -1):
+        for count in range(min(most, sizes[loop]), FEWEST - 1, -1):
             if sizes[loop] % count == 0:
                 return loop, count
     return None
