@@ -26,7 +26,8 @@ typedef void (*irees_kernel_fn)(const int64_t *arguments);
 
 #define MAX_THREADS 1024
 #define WARP 32
-#define STACK_BYTES ((size_t)256 << 10)
+/* No power of two: the ends of all stacks would be in one set of the caches. */
+#define STACK_BYTES (((size_t)256 << 10) + 4096 + 192)
 
 struct irees_place {
   uint32_t x;

@@ -72,6 +72,18 @@ def test_reductions(rows, columns):
     agree(kernels.row_sums("?", "?"), whole(rows, columns))
 
 
+def test_long_reductions_run_in_slices():
+    x = whole(1, 1 << 18)
+    program = irees.compile(kernels.row_sums(1, 1 << 18), target=TARGET, opt_level=1)
+    assert len(program.manifest["launches"]) > 1
+    np.testing.assert_array_equal(program(x), x.sum(1))
+    a, b, c = whole(8, 32768), whole(32768, 16), whole(16)
+    text = kernels.matmul(8, 16, 32768)
+    np.testing.assert_array_equal(results(text, [a, b, c], target=TARGET)[0], a @ b + c)
+    without = results(text, [a, b, c], target=TARGET, disable_pass=("irees-split-reductions",))
+    np.testing.assert_array_equal(without[0], a @ b + c)
+
+
 def test_reductions_of_nothing():
     agree(kernels.row_sums("?", "?"), whole(0, 5))
     agree(kernels.row_sums("?", "?"), whole(5, 0))

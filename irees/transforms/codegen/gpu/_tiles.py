@@ -12,7 +12,8 @@ from xdsl.dialects.linalg import ops as linalg
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.codegen.gpu._points import Points
+from irees.transforms.utils.combiners import combiners
+from irees.transforms.utils.structured import iterators, maps
 
 THREADS = 128
 """Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
@@ -58,12 +59,11 @@ def is_along_rows(op: linalg.GenericOp) -> bool:
     A window is no row: its neighbours are read by the next results too. Nor is what all results
     read alike.
     """
-    points = Points(op)
-    reduced, parallel = set(points.reduction), set(points.parallel)
-    for indexing in points.maps[: points.inputs]:
+    parallel = {i for i, kind in enumerate(iterators(op)) if kind == "parallel"}
+    for indexing in maps(op)[: len(op.inputs)]:
         used = {d for e in indexing.results for d in e.used_dims()}
         last = indexing.results[-1].used_dims() if indexing.results else set[int]()
-        if last and last <= reduced and (used & parallel or not parallel):
+        if last and not last & parallel and (used & parallel or not parallel):
             return True
     return False
 
@@ -73,10 +73,10 @@ def is_for_warps(member: Loops, reassociate: bool) -> bool:
     op = member.op
     if not isinstance(op, linalg.GenericOp) or not is_along_rows(op):
         return False
-    combiners = Points(op).combiners()
-    if combiners is None:
+    found = combiners(op)
+    if found is None:
         return False
-    return reassociate or not any(isinstance(c.results[0].type, AnyFloat) for c in combiners)
+    return reassociate or not any(isinstance(c.results[0].type, AnyFloat) for c in found)
 
 
 def points_wanted(group: Group, reassociate: bool) -> int:

@@ -60,7 +60,7 @@ from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import is_mapped, threads, threads_per_workgroup
 from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.codegen.gpu._tiles import WARP, is_along_rows
-from irees.transforms.utils.combiners import COMBINERS, combine, neutral_element
+from irees.transforms.utils.combiners import COMBINERS, combine, combiners, neutral_element
 from irees.transforms.utils.lanes import Kind, Lane, NotVectorizableError, materialize, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -75,10 +75,10 @@ SHUFFLES = 5
 
 def why_not(op: linalg.GenericOp, points: Points, count: int, reassociate: bool) -> str | None:
     """Why one thread has to do each result, or None."""
-    combiners = points.combiners()
-    if combiners is None:
+    folds = combiners(op)
+    if folds is None:
         return "the reduction has no known combiner"
-    kinds = [c.results[0].type for c in combiners]
+    kinds = [fold.results[0].type for fold in folds]
     if not all(isinstance(k, IntegerType | IndexType | AnyFloat) for k in kinds):
         return "an element type has no shuffles"
     if not reassociate and any(isinstance(k, AnyFloat) for k in kinds):
@@ -108,9 +108,9 @@ class Reduction:
 
     def __post_init__(self) -> None:
         self.points = Points(self.op)
-        combiners = self.points.combiners()
-        assert combiners is not None
-        self.combiners = combiners
+        folds = combiners(self.op)
+        assert folds is not None
+        self.combiners = folds
 
     def lower(self) -> None:
         """linalg.generic  =>  loops over threads with shuffles"""
