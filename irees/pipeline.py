@@ -51,6 +51,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
     # Those of floats have an order of their own, and take subnormals for zeros.
     dots = target.integer_dot_products if strict else target.dot_products
     registers = target.vector_registers
+    slices = a("split-reductions", workgroups=target.gpu.multiprocessors if target.gpu else 0)
     panels = a("pack-constant-operands", registers=registers, dot_products=dots, **vectors)
     return (
         Phase(
@@ -96,6 +97,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("fold-affine-epilogues", scale=not strict),
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
                 *([panels] if for_cpu else []),
+                *([] if for_cpu or strict else [slices]),
                 CountedCanonicalizePass(),
             ),
             TENSORS,
@@ -197,7 +199,7 @@ OPTIONAL = frozenset(
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
-    irees-gpu-lower-transposes
+    irees-gpu-lower-transposes irees-split-reductions
     """.split()
 )
 """

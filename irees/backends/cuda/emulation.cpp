@@ -26,7 +26,8 @@ typedef void (*irees_kernel_fn)(const int64_t *arguments);
 
 #define MAX_THREADS 1024
 #define WARP 32
-#define STACK_BYTES ((size_t)256 << 10)
+/* No power of two: the ends of all stacks would be in one set of the caches. */
+#define STACK_BYTES (((size_t)256 << 10) + 4096 + 192)
 
 struct irees_place {
   uint32_t x;
@@ -71,6 +72,7 @@ struct fibre {
   uint64_t given;
   int32_t line;
   waits wait;
+  int alive; /* has a stack with `fibre_main` on it */
 };
 
 struct block_state {
@@ -101,10 +103,12 @@ extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
   for (uint32_t i = 0; i < WARP && first + i < running->count; i++) all[i] = running->together[first + i];
 }
 
+/* One thread of each block in turn: to make a fibre costs system calls, to go on with one does not. */
 static void fibre_main(void) {
-  running->work->kernel(running->work->launch->arguments);
-  running->fibres[running->current].wait = DONE;
-  _longjmp(running->scheduler, 1);
+  for (;;) {
+    running->work->kernel(running->work->launch->arguments);
+    yield_to_scheduler(DONE);
+  }
 }
 
 static void start(uint32_t thread) {
@@ -113,15 +117,16 @@ static void start(uint32_t thread) {
   fresh.uc_stack.ss_sp = running->stacks + thread * STACK_BYTES;
   fresh.uc_stack.ss_size = STACK_BYTES;
   fresh.uc_link = NULL;
+  running->fibres[thread].alive = 1;
   makecontext(&fresh, fibre_main, 0);
   swapcontext(&back, &fresh);
 }
 
-static void run_thread(uint32_t thread, int fresh) {
+static void run_thread(uint32_t thread) {
   running->current = thread;
   here.thread.x = thread;
   if (_setjmp(running->scheduler)) return;
-  if (fresh) start(thread);
+  if (!running->fibres[thread].alive) start(thread);
   else _longjmp(running->fibres[thread].state, 1);
 }
 
@@ -159,14 +164,16 @@ static int run_waiting_block(const task *work) {
   mine->count = (uint32_t)work->launch->threads;
   order_of(order, mine->count, here.block.x);
   for (uint32_t t = 0; t < mine->count; t++) mine->fibres[t].wait = READY;
-  for (int fresh = 1;; fresh = 0) {
+  for (;;) {
     uint32_t done = 0;
     for (uint32_t i = 0; i < mine->count; i++) {
-      if (mine->fibres[order[i]].wait == READY) run_thread(order[i], fresh);
+      if (mine->fibres[order[i]].wait == READY) run_thread(order[i]);
       done += mine->fibres[order[i]].wait == DONE;
     }
     if (done == mine->count) return 1;
-    if (!release()) return 0;
+    if (release()) continue;
+    for (uint32_t t = 0; t < mine->count; t++) mine->fibres[t].alive = 0;
+    return 0;
   }
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 
 COMBINERS = {
@@ -33,6 +34,26 @@ IDEMPOTENT = frozenset(
     """.split()
 )
 """Those that may be given the same value again."""
+
+
+def combiners(op: linalg.GenericOp) -> list[Operation] | None:
+    """For each output, the op that folds a new point into its accumulator, or None."""
+    found: list[Operation] = []
+    block = op.body.block
+    terminator = block.last_op
+    assert terminator is not None
+    for argument, value in zip(block.args[len(op.inputs) :], terminator.operands, strict=True):
+        fold = value.owner
+        if (
+            not isinstance(fold, Operation)
+            or fold.name not in COMBINERS
+            or len(list(argument.uses)) != 1
+            or argument not in fold.operands
+            or len(list(value.uses)) != 1
+        ):
+            return None
+        found.append(fold)
+    return found
 
 
 def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:

@@ -40,6 +40,17 @@ def matmul() -> None:
     np.testing.assert_array_equal(compiled(kernels.matmul("?", "?", "?"))(a, b, c), a @ b + c)
 
 
+def accumulation() -> None:
+    """Threads past the last column read what the output held, 16 bytes at a time."""
+    text = """
+func.func @main(%a: tensor<4x6xf32>, %b: tensor<6x8xf32>, %c: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<4x6xf32>, tensor<6x8xf32>) outs(%c : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}"""
+    a, b, c = whole(4, 6), whole(6, 8), whole(4, 8)
+    np.testing.assert_array_equal(compiled(text)(a, b, c), a @ b + c)
+
+
 def sorting() -> None:
     x = whole(2, 50)
     numbers = np.broadcast_to(np.arange(50), (2, 50)).astype(np.int64).copy()

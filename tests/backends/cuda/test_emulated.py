@@ -11,7 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import irees
-from irees.errors import ArgumentError
+from irees.backends.cuda import print_forall
+from irees.errors import ArgumentError, DeviceError
 from irees.testing.builders import BUILDERS
 from irees.testing.oracles import pipeline_agrees, report
 from irees.testing.profiles import load
@@ -69,6 +70,18 @@ def test_reductions(rows, columns):
     x = random.integers(-(1 << 31), 1 << 31, (rows, columns)).astype(np.int32)
     agree(kernels.row_sums(rows, columns, "i32"), x, fp="strict")
     agree(kernels.row_sums("?", "?"), whole(rows, columns))
+
+
+def test_long_reductions_run_in_slices():
+    x = whole(1, 1 << 18)
+    program = irees.compile(kernels.row_sums(1, 1 << 18), target=TARGET, opt_level=1)
+    assert len(program.manifest["launches"]) > 1
+    np.testing.assert_array_equal(program(x), x.sum(1))
+    a, b, c = whole(8, 32768), whole(32768, 16), whole(16)
+    text = kernels.matmul(8, 16, 32768)
+    np.testing.assert_array_equal(results(text, [a, b, c], target=TARGET)[0], a @ b + c)
+    without = results(text, [a, b, c], target=TARGET, disable_pass=("irees-split-reductions",))
+    np.testing.assert_array_equal(without[0], a @ b + c)
 
 
 def test_reductions_of_nothing():
@@ -225,6 +238,26 @@ def test_any_order_of_threads_gives_the_same(monkeypatch):
             np.testing.assert_array_equal(program(x), expected)
     finally:
         order(0)
+
+
+def test_a_barrier_that_not_all_threads_reach(monkeypatch):
+    """It is a typed error, and what was left waiting does not spoil the next call."""
+    text, x = kernels.row_sums(1, 3000), whole(1, 3000)
+    once = (
+        "{ static int missed = 0; if (!missed && !threadIdx.x) missed = 1; else __syncthreads(); }"
+    )
+    lines = [once]
+
+    def barrier(p, op):
+        p.waits = True
+        p.line(lines.pop() if lines else "__syncthreads();")
+
+    monkeypatch.setitem(print_forall.KERNEL, "gpu.barrier", barrier)
+    # Compiled from a module, so that the cache of programs does not keep it.
+    program = irees.compile(irees.import_mlir(text), target=TARGET)
+    with pytest.raises(DeviceError, match="different barriers"):
+        program(x)
+    np.testing.assert_array_equal(program(x), x.sum(1))
 
 
 # Shrinking would compile for minutes.

@@ -91,6 +91,26 @@ func.func @serial(%x: memref<8xf32>, %v: f32) {
   return
 }
 
+// What every thread reads is not written before all have read it.
+// CHECK-LABEL: func.func @read_by_all
+// CHECK:         %[[V:.*]] = memref.load %x
+// CHECK-NEXT:    gpu.barrier
+// CHECK:         scf.forall (%{{.*}}) in (2) {
+// CHECK:           vector.broadcast %[[V]]
+// CHECK:           vector.store %{{.*}}, %x
+func.func @read_by_all(%x: memref<8xf32>) {
+  scf.forall (%b) in (1) {
+    %c0 = arith.constant 0 : index
+    %v = memref.load %x[%c0] : memref<8xf32>
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+        outs(%x : memref<8xf32>) {
+    ^bb0(%o: f32):
+      linalg.yield %v : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
 // Rows that write to one place are not spread: two threads would meet there.
 // CHECK-LABEL: func.func @no_spread
 // CHECK:         scf.forall (%{{.*}}) in (1) {

@@ -84,3 +84,19 @@ func.func @no_combiner(%x: memref<4x1024xf32>, %s: memref<4xf32>) {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// 100 windows of 27 numbers: warps would take turns for longer than one thread needs for a window.
+// CHECK-LABEL: func.func @no_windows
+// CHECK-NOT:     gpu.shuffle
+#window = affine_map<(i, j) -> (i * 2 + j)>
+func.func @no_windows(%x: memref<225xf32>, %w: memref<27xf32>, %s: memref<100xf32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#window, affine_map<(i, j) -> (j)>, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x, %w : memref<225xf32>, memref<27xf32>) outs(%s : memref<100xf32>) {
+    ^bb0(%a: f32, %b0: f32, %o: f32):
+      %n = arith.maximumf %o, %a : f32
+      linalg.yield %n : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

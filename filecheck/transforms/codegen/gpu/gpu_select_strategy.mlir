@@ -72,3 +72,47 @@ flow.executable @g {
     }
   }
 }
+
+// A window is no row: its points are for threads, whatever gives it its shape.
+// CHECK-LABEL: func.func @window
+// CHECK:         workgroup = [8 : i64, 0 : i64, 0 : i64]
+flow.executable @h {
+  builtin.module {
+    func.func @window(%x: memref<256x640xf32>, %w: memref<49xf32>, %y: memref<256x16xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j * 4 + k)>, affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : memref<256x640xf32>, memref<49xf32>) outs(%y : memref<256x16xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %m = arith.maximumf %o, %a : f32
+        linalg.yield %m : f32
+      }
+      return
+    }
+  }
+}
+
+// Windows are not rows: neighbours read the same numbers, so each thread takes a window of its own.
+// The place of the largest number of a row has no combiner that warps could fold.
+// CHECK-LABEL: func.func @windows
+// CHECK:         group = 0 : i64, workgroup = [128 : i64, 0 : i64]
+// CHECK:         group = 1 : i64, workgroup = [128 : i64, 0 : i64]
+#window = affine_map<(i, j) -> (i * 2 + j)>
+#shape = affine_map<(i, j) -> (j)>
+flow.executable @h1 {
+  builtin.module {
+    func.func @windows(%x: memref<?xf32>, %w: memref<27xf32>, %s: memref<?xf32>, %y: memref<?x?xf32>, %m: memref<?xf32>) {
+      linalg.generic {indexing_maps = [#window, #shape, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x, %w : memref<?xf32>, memref<27xf32>) outs(%s : memref<?xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %n = arith.maximumf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%y : memref<?x?xf32>) outs(%m : memref<?xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.divf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      return
+    }
+  }
+}

@@ -26,7 +26,7 @@ from irees.transforms.codegen.common._surroundings import (
 )
 from irees.transforms.codegen.cpu._invariants import invariants
 from irees.transforms.codegen.cpu._vector_reduction import reduce_lanes
-from irees.transforms.utils.combiners import COMBINERS
+from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -172,23 +172,7 @@ class Nest:
 
     def combiners(self) -> list[Operation] | None:
         """For each output, the op that folds a new point into its accumulator, or None."""
-        found: list[Operation] = []
-        terminator = self.block.last_op
-        assert terminator is not None
-        for argument, value in zip(
-            self.block.args[self.inputs :], terminator.operands, strict=True
-        ):
-            op = value.owner
-            if (
-                not isinstance(op, Operation)
-                or op.name not in COMBINERS
-                or len(list(argument.uses)) != 1
-                or argument not in op.operands
-                or len(list(value.uses)) != 1
-            ):
-                return None
-            found.append(op)
-        return found
+        return combiners(self.op)
 
     # --- building the loops ------------------------------------------------------------
 

@@ -341,7 +341,7 @@ class Contraction:
         if self.start is not None:
             value = at.insert(vector.BroadcastOp(self.start.result, kind)).results[0]
             return [value] * vectors
-        places = self._places(ivs, rows, columns, at)
+        places = self._places(ivs, rows, columns, at, self.lanes if self._whole_vectors() else 1)
         output, axis = self.points.inputs, self.columns.loops[-1]
         held = {
             self._sum_of(i, j): place for i, row in enumerate(places) for j, place in enumerate(row)
@@ -388,9 +388,9 @@ class Contraction:
         return next(t for t, ours in consumer.rename.items() if ours == self.columns.loops[-1])
 
     def _places(
-        self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder
+        self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder, width: int = 1
     ) -> list[list[Indices]]:
-        """The loops at every point of a thread, inside the output."""
+        """The loops at every point of a thread, inside the output with `width` columns."""
         extents = self.blocking.rows, self.blocking.columns
         row_places = [
             delinearize(
@@ -401,7 +401,7 @@ class Contraction:
         ]  # fmt: skip
         column_places = [
             delinearize(
-                at.value(self._clamped(c, self.column_count, extents[1], at)),
+                at.value(self._clamped(c, self.column_count, extents[1], at, width)),
                 self.columns.loops, self.sizes, at,
             )
             for c in columns

@@ -18,10 +18,9 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from irees.transforms.utils.combiners import COMBINERS
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -79,23 +78,6 @@ class Points:
             if plain != set(self.parallel) or used - plain:
                 return False
         return True
-
-    def combiners(self) -> list[Operation] | None:
-        """For each output, the op that folds a new point into its accumulator, or None."""
-        found: list[Operation] = []
-        terminator = self.block.last_op
-        assert terminator is not None
-        outputs = self.block.args[self.inputs :]
-        for argument, value in zip(outputs, terminator.operands, strict=True):
-            op = value.owner
-            if not isinstance(op, Operation) or op.name not in COMBINERS:
-                return None
-            if len(list(argument.uses)) != 1 or argument not in op.operands:
-                return None
-            if len(list(value.uses)) != 1:
-                return None
-            found.append(op)
-        return found
 
     def indices(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
         """Where an operand is accessed at a point."""

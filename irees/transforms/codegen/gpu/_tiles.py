@@ -1,15 +1,19 @@
 """
-Tiles of groups that keep the threads of a workgroup busy. Part of `irees-gpu-select-strategy`.
+Tiles of groups that keep the threads of a workgroup busy. Part of `irees-gpu-select-strategy` and
+`irees-gpu-lower-reductions`.
 """
 
 from __future__ import annotations
 
 from math import prod
 
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.dialects.linalg import ops as linalg
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.utils.combiners import combiners
+from irees.transforms.utils.structured import iterators, maps
 
 THREADS = 128
 """Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
@@ -48,16 +52,31 @@ def is_sort(member: Loops) -> bool:
     return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
 
 
-def is_along_rows(member: Loops) -> bool:
-    """Whether an op reduces what lies side by side, so that a warp should read it together."""
-    if not isinstance(member.op, linalg.GenericOp):
+def is_along_rows(op: linalg.GenericOp) -> bool:
+    """
+    Whether an op reduces what lies side by side, so that a warp should read it together.
+
+    A window is no row: its neighbours are read by the next results too. Nor is what all results
+    read alike.
+    """
+    parallel = {i for i, kind in enumerate(iterators(op)) if kind == "parallel"}
+    for indexing in maps(op)[: len(op.inputs)]:
+        used = {d for e in indexing.results for d in e.used_dims()}
+        last = indexing.results[-1].used_dims() if indexing.results else set[int]()
+        if last and not last & parallel and (used & parallel or not parallel):
+            return True
+    return False
+
+
+def is_for_warps(member: Loops, reassociate: bool) -> bool:
+    """Whether warps may share the rows of a reduction, as `irees-gpu-lower-reductions` does."""
+    op = member.op
+    if not isinstance(op, linalg.GenericOp) or not is_along_rows(op):
         return False
-    reduced = {i for i, kind in enumerate(member.kinds) if kind != "parallel"}
-    return any(
-        access.map.results and access.map.results[-1].used_dims() & reduced
-        for access in member.accesses
-        if not access.writes
-    )
+    found = combiners(op)
+    if found is None:
+        return False
+    return reassociate or not any(isinstance(c.results[0].type, AnyFloat) for c in found)
 
 
 def points_wanted(group: Group, reassociate: bool) -> int:
@@ -65,8 +84,8 @@ def points_wanted(group: Group, reassociate: bool) -> int:
     reductions = [m for m in group.members if "reduction" in m.kinds]
     if not reductions:
         return THREADS * EACH
-    rows = [m for m in reductions if is_along_rows(m)]
-    if not rows or not reassociate:
+    rows = [m for m in reductions if is_for_warps(m, reassociate)]
+    if not rows:
         return THREADS
     longest = max(
         prod(guess(s) for s, k in zip(m.sizes, m.kinds, strict=True) if k != "parallel")

@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
@@ -135,6 +136,9 @@ def distribute(workgroup: ForallOp) -> None:
             loop_over(op)
     for segment in segments(block, is_spread):
         segment.wrap(first_thread, BarrierOp())
+    for op in [o for o in block.ops if isinstance(o, memref.LoadOp)]:
+        # Every thread reads it, before the first of them may write there.
+        Rewriter.insert_op(BarrierOp(), InsertPoint.after(op))
     # Nobody waits behind the last one.
     last = block.last_op
     previous = None if last is None else last.prev_op

@@ -19,8 +19,9 @@ memory.
     gpu.barrier
 
 That is another order of the sum. With `reassociate=false` (fp=strict) only integers are folded
-so, whose order nobody sees. An op whose combiner is not known (an argmax, say), or that has a
-result for every thread, is left for `irees-gpu-distribute-to-threads`.
+so, whose order nobody sees. An op whose combiner is not known (an argmax, say), that has a
+result for every thread, or that reduces windows of so many results that one thread for each is
+quicker, is left for `irees-gpu-distribute-to-threads`.
 """
 
 from __future__ import annotations
@@ -58,23 +59,26 @@ from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import is_mapped, threads, threads_per_workgroup
 from irees.transforms.codegen.gpu._threads import delinearize
-from irees.transforms.utils.combiners import COMBINERS, combine, neutral_element
+from irees.transforms.codegen.gpu._tiles import WARP, is_along_rows
+from irees.transforms.utils.combiners import COMBINERS, combine, combiners, neutral_element
 from irees.transforms.utils.lanes import Kind, Lane, NotVectorizableError, materialize, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import static_ranges
 
-WARP = 32
 FEW = 16
 """A reduction of fewer points is as quick on one thread."""
+
+SHUFFLES = 5
+"""So many fold a warp; each costs about what a point does."""
 
 
 def why_not(op: linalg.GenericOp, points: Points, count: int, reassociate: bool) -> str | None:
     """Why one thread has to do each result, or None."""
-    combiners = points.combiners()
-    if combiners is None:
+    folds = combiners(op)
+    if folds is None:
         return "the reduction has no known combiner"
-    kinds = [c.results[0].type for c in combiners]
+    kinds = [fold.results[0].type for fold in folds]
     if not all(isinstance(k, IntegerType | IndexType | AnyFloat) for k in kinds):
         return "an element type has no shuffles"
     if not reassociate and any(isinstance(k, AnyFloat) for k in kinds):
@@ -86,8 +90,12 @@ def why_not(op: linalg.GenericOp, points: Points, count: int, reassociate: bool)
     if results >= count:
         return f"{results} results are enough for {count} threads"
     size = [static[loop] for loop in points.reduction]
-    if all(s >= 0 for s in size) and prod(size) < FEW:
-        return "the reduction is short"
+    if all(s >= 0 for s in size):
+        if prod(size) < FEW:
+            return "the reduction is short"
+        turns = -(-results // (count // WARP)) * (-(-prod(size) // WARP) + SHUFFLES)
+        if not is_along_rows(op) and prod(size) <= turns:
+            return f"{prod(size)} points are quicker on one thread than {turns} turns of a warp"
     return None
 
 
@@ -100,9 +108,9 @@ class Reduction:
 
     def __post_init__(self) -> None:
         self.points = Points(self.op)
-        combiners = self.points.combiners()
-        assert combiners is not None
-        self.combiners = combiners
+        folds = combiners(self.op)
+        assert folds is not None
+        self.combiners = folds
 
     def lower(self) -> None:
         """linalg.generic  =>  loops over threads with shuffles"""

@@ -1,0 +1,159 @@
+"""
+Cuts a long reduction into slices that run side by side, and folds their results.
+
+A GPU is busy only with hundreds of workgroups. An op with few results and a long reduction (the
+sum of an image, a product of two slim matrices) gives it one or two. Cut into slices, each has a
+result of its own, and a second op folds those. Before dispatches are formed, since it makes two
+kernels of one.
+
+    %s = linalg.generic ins(%x : tensor<1048576xf32>) outs(%o : tensor<f32>) { addf }
+  =>
+    %y = tensor.expand_shape %x [[0, 1]] : tensor<64x16384xf32> %p = linalg.generic ins(%y)
+    outs(%zeros : tensor<64xf32>) { addf }       // reduces the second loop %s = linalg.generic
+    ins(%p) outs(%o : tensor<f32>) { addf }
+
+The order of the sum changes, so `fp=strict` goes without. It leaves alone: what makes enough
+workgroups, short or dynamic reductions, operands that are not indexed by the plain loop (a
+window), and bodies that ask for an index or whose combiner is not known. IREE:
+`iree-dispatch-creation-split-reduction-ops`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.analysis.contractions import is_contraction
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.combiners import combine, combiners, neutral_element
+from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.structured import element_type, iterators, maps, static_ranges
+from irees.transforms.utils.tensors import TensorBuilder, is_static
+from irees.transforms.utils.unit_dims import reassociation_attr
+
+SHORTEST = 2048
+"""Points of a slice: fewer are not worth a workgroup."""
+
+FEWEST = 4
+"""Slices that are worth the second kernel."""
+
+BLOCK = 1024
+"""Results of a contraction that a workgroup makes, at least."""
+
+
+def slices_of(op: linalg.GenericOp, workgroups: int) -> tuple[int, int] | None:
+    """The loop to cut and into how many slices, or None."""
+    kinds, sizes = iterators(op), static_ranges(op)
+    reductions = [i for i, kind in enumerate(kinds) if kind == "reduction"]
+    if not reductions or not all(is_static(v) for v in op.operands):
+        return None
+    results = prod(s for s, k in zip(sizes, kinds, strict=True) if k != "reduction")
+    length = prod(sizes[i] for i in reductions)
+    have = -(-results // (BLOCK if is_contraction(op) else 1))
+    most = min(workgroups // max(1, have), length // SHORTEST)
+    if most < FEWEST:
+        return None
+    for loop in reductions:
+        for count in range(min(most, sizes[loop]), FEWEST - 1, -1):
+            if sizes[loop] % count == 0:
+                return loop, count
+    return None
+
+
+def is_plain(op: linalg.GenericOp, loop: int) -> bool:
+    """Whether every input is indexed by the loop alone, once, or not at all."""
+    for indexing in maps(op)[: len(op.inputs)]:
+        moving = [e for e in indexing.results if loop in e.used_dims()]
+        if len(moving) > 1 or not all(isinstance(e, AffineDimExpr) for e in moving):
+            return False
+    return not any(isinstance(inner, linalg.IndexOp) for inner in op.walk())
+
+
+def split(op: linalg.GenericOp, loop: int, count: int, folds: list[Operation]) -> None:
+    """A reduction  =>  one of each slice, and one of their results"""
+    b, block = TensorBuilder(op), op.body.block
+
+    def moved(expr: AffineExpr) -> list[AffineExpr]:
+        if isinstance(expr, AffineDimExpr) and expr.position == loop:
+            return [AffineDimExpr(0), AffineDimExpr(loop + 1)]
+        loops = [AffineDimExpr(d + 1) for d in range(len(op.iterator_types))]
+        return [expr.replace_dims_and_symbols(loops, [])]
+
+    rank = len(op.iterator_types) + 1
+    inputs: list[SSAValue] = []
+    indexing: list[AffineMap] = []
+    for value, own in zip(op.operands, maps(op), strict=True):
+        exprs = tuple(e for r in own.results for e in moved(r))
+        if len(inputs) < len(op.inputs):
+            axes = [i for i, e in enumerate(own.results) if loop in e.used_dims()]
+            inputs.append(cut(value, axes[0], count, b) if axes else value)
+            indexing.append(AffineMap(rank, 0, exprs))
+        else:
+            indexing.append(AffineMap(rank, 0, (AffineDimExpr(0), *exprs)))
+    inits: list[SSAValue] = []
+    for output, fold in zip(op.outputs, folds, strict=True):
+        assert isinstance(output.type, TensorType)
+        init = b.empty(element_type(output), [count, *output.type.get_shape()])
+        identity = AffineMap.identity(output.type.get_num_dims() + 1)
+        neutral = neutral_element(fold)
+        inits += b.compute([], [init], [identity], lambda s, v, n=neutral: [s.insert(n).results[0]])
+    partial = b.compute(inputs, inits, indexing, lambda s, v: inline_region(block, v, s))
+    results: list[SSAValue] = []
+    for part, output, fold in zip(partial, op.outputs, folds, strict=True):
+        assert isinstance(output.type, TensorType)
+        own = output.type.get_num_dims()
+        plain = [AffineDimExpr(d) for d in range(own)]
+        sides = (AffineDimExpr(own), *plain), tuple(plain)
+        results += b.compute(
+            [part],
+            [output],
+            [AffineMap(own + 1, 0, side) for side in sides],
+            lambda s, v, f=fold: [s.insert(combine(f, v[1], v[0])).results[0]],
+        )
+    Rewriter.replace_op(op, [], results)
+
+
+def cut(value: SSAValue, axis: int, count: int, b: TensorBuilder) -> SSAValue:
+    """A tensor with one dim as slices and what is in them."""
+    assert isinstance(value.type, TensorType)
+    shape = list(value.type.get_shape())
+    longer = [*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]]
+    groups = [[d + (d > axis)] if d != axis else [d, d + 1] for d in range(len(shape))]
+    op = tensor.ExpandShapeOp.build(
+        operands=[value, []],
+        properties={
+            "reassociation": reassociation_attr(groups),
+            "static_output_shape": DenseArrayBase.from_list(i64, longer),
+        },
+        result_types=[TensorType(value.type.element_type, longer)],
+    )
+    return b.insert(op).results[0]
+
+
+@dataclass(frozen=True)
+class SplitReductionsPass(ModulePass):
+    """Long reductions with few results run in slices."""
+
+    name = "irees-split-reductions"
+
+    workgroups: int = 108
+    """How many workgroups keep the whole GPU busy."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+            found = slices_of(inner, self.workgroups)
+            folds = combiners(inner)
+            if found is None or folds is None or not is_plain(inner, found[0]):
+                continue
+            if not may_rewrite(self.name, inner, f"in {found[1]} slices"):
+                return
+            split(inner, *found, folds)
