@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -270,8 +270,13 @@ class _Build:
                 pool.submit(self._compile_one, path, key, jobs[key])
                 for path, key in zip(paths, jobs, strict=True)
             ]
-            for each in running:
-                each.result()
+            waiting = set(running)
+            while waiting:
+                # Another thread may get the signal of Ctrl-C, and this one would not wake for it.
+                done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
+                for each in running:
+                    if each in done:
+                        each.result()
         except BaseException:
             # After an error or Ctrl-C nobody waits for the compilers that still run.
             self._stop()

@@ -364,7 +364,8 @@ def make_plan(
         depth = None
         large = deep * max(rows, 0) * narrow > LARGE_SLICE
         if len(groups) == 1 and deep >= most and (crowded or large):
-            depth = most
+            # Few rows stay in the L2 cache however deep they are: C is then written once.
+            depth = most if large or rows < 0 else deep
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,

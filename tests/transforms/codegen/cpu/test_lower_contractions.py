@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import irees
+from irees.target import Target
 
 DTYPES = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
@@ -304,3 +305,24 @@ func.func @main(%a: {kind(m, k)}, %b: {kind(k, n)}, %o: {kind(m, n)}) -> {kind(m
     result = program(np.ones((m, k), np.float32), np.ones((k, n), np.float32), start)
     # There is no element, or no term: the start comes back.
     np.testing.assert_array_equal(result, start)
+
+
+@pytest.mark.parametrize(("rows", "deep"), [(64, 1024), (256, 512)])
+def test_few_rows_are_copied_in_one_slice(rows, deep):
+    """Rows of A that collide are copied: all of K where they fit in the cache, else in slices."""
+    weight = np.random.default_rng(3).standard_normal((1024, 64)).astype(np.float32)
+    a, out = f"tensor<{rows}x1024xf32>", f"tensor<{rows}x64xf32>"
+    text = f"""
+func.func @main(%x: {a}) -> {out} {{
+  %z = arith.constant 0.0 : f32
+  %w = arith.constant dense_resource<w> : tensor<1024x64xf32>
+  %e = tensor.empty() : {out}
+  %f = linalg.fill ins(%z : f32) outs(%e : {out}) -> {out}
+  %r = linalg.matmul ins(%x, %w : {a}, tensor<1024x64xf32>) outs(%f : {out}) -> {out}
+  return %r : {out}
+}}
+{{-# dialect_resources: {{ builtin: {{ w: "0x04000000{weight.tobytes().hex()}" }} }} #-}}
+"""
+    target = Target(threads=1, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)
+    module = irees.compile(text, to="codegen", target=target)
+    assert f"memref.alloc() : memref<{rows * (deep + 16)}xf32>" in str(module)
