@@ -5,7 +5,7 @@ A mutant puts one of them back: the only place where `old` stands in `file` beco
 its tests must fail then. `old` that is not there any more is an error, so the table follows the
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
 a memory limit, 3 views, bounds and padding, 4 devices,
-5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products.
+5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products, 9 threads of a GPU.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ WINOGRAD = "irees/transforms/global_opt/convert_conv2d_to_winograd.py"
 WINOGRAD_TESTS = ("tests/properties/test_winograd.py",)
 DOTS = "irees/transforms/codegen/cpu/_contraction_dots.py"
 DOTS_TESTS = ("tests/properties/test_dot_products.py",)
+THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
+THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
+EMULATED = "tests/backends/cuda/test_emulated.py"
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
 MUTANTS = (
@@ -472,5 +475,45 @@ MUTANTS = (
         "*((b, a) if dot.swapped else (a, b))",
         "a, b",
         DOTS_TESTS,
+    ),
+    Mutant(
+        "S9a",
+        "a thread reads what the first one has written since",
+        THREADS,
+        "    for op in [o for o in block.ops if isinstance(o, memref.LoadOp)]:\n",
+        "    for op in []:\n",
+        THREADS_TESTS,
+    ),
+    Mutant(
+        "S9b",
+        "points that may write to one place are dealt out to threads",
+        THREADS,
+        "        if op.parent is block and Points(op).writes_apart():\n",
+        "        if op.parent is block:\n",
+        THREADS_TESTS,
+    ),
+    Mutant(
+        "S9c",
+        "equal keys of a network change places",
+        "irees/transforms/codegen/gpu/_block_sort.py",
+        "late = b.insert(arith.OrIOp(unequal, before)).results[0]",
+        "late = b.insert(arith.OrIOp(unequal, unequal)).results[0]",
+        (f"{EMULATED}::test_sorts_and_scatters",),
+    ),
+    Mutant(
+        "S9d",
+        "what is past the end of a reduction is multiplied by matrix instructions",
+        "irees/transforms/codegen/gpu/_matrix_contraction.py",
+        "if isinstance(self.total, int) and self.total % self.blocking.depth == 0:",
+        "if True:",
+        (f"{EMULATED}::test_matrix_instructions",),
+    ),
+    Mutant(
+        "S9e",
+        "updates that meet are dealt out to threads",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",
+        "    _spread(op.updates, list(range(batch, rank)), at, point)\n",
+        "    _spread(op.updates, list(range(rank)), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
+        ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
     ),
 )

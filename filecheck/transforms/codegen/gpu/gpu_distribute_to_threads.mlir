@@ -113,8 +113,9 @@ func.func @read_by_all(%x: memref<8xf32>) {
 
 // Rows that write to one place are not spread: two threads would meet there.
 // CHECK-LABEL: func.func @no_spread
-// CHECK:         scf.forall (%{{.*}}) in (1) {
-// CHECK:           scf.for
+// CHECK:         scf.forall (%b) in (1) {
+// CHECK:           scf.forall (%{{.*}}) in (1) {
+// CHECK-NEXT:        scf.for %
 func.func @no_spread(%x: memref<8x8xf32>, %s: memref<8xf32>) {
   scf.forall (%b) in (1) {
     linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "parallel"]}
