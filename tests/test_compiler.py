@@ -752,3 +752,32 @@ def test_a_destination_that_is_read_again_is_not_written():
     np.testing.assert_array_equal(order, np.argsort(a, axis=1, kind="stable"))
     np.testing.assert_array_equal(negated, -a)
     np.testing.assert_array_equal(same, a)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda-emulated"])
+@pytest.mark.parametrize(
+    "element", ["i8", "i64", "f16", "f32", "f64", "complex<f32>", "complex<f64>"]
+)
+def test_a_kernel_takes_scalars_of_any_type(element, target):
+    """Those of 128 bits lost their upper half on the way from the host to the kernel."""
+    dtypes = {
+        "i8": np.int8, "i64": np.int64, "f16": np.float16, "f32": np.float32, "f64": np.float64,
+        "complex<f32>": np.complex64, "complex<f64>": np.complex128,
+    }  # fmt: skip
+    add = {"i": "arith.addi", "f": "arith.addf", "c": "complex.add"}[element[0]]
+    kind = f"tensor<5x{element}>"
+    text = f"""#id = affine_map<(i) -> (i)>
+func.func @main(%c: {element}, %x: {kind}) -> {kind} {{
+  %e = tensor.empty() : {kind}
+  %r = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel"]}}
+      ins(%x : {kind}) outs(%e : {kind}) {{
+  ^bb0(%a: {element}, %o: {element}):
+    %s = {add} %a, %c : {element}
+    linalg.yield %s : {element}
+  }} -> {kind}
+  return %r : {kind}
+}}"""
+    dtype = dtypes[element]
+    scalar = dtype(3 + 2j) if element[0] == "c" else dtype(3)
+    x = (np.arange(5) * (1 + 1j if element[0] == "c" else 1)).astype(dtype)
+    assert np.array_equal(irees.compile(text, target=target)(scalar, x), x + scalar)

@@ -12,9 +12,14 @@ from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 BY_BITS = ("float", "double", "irees_f16", "irees_c64")
 """The C types that are no integers, and fit into the 64 bits of a scalar operand."""
 
+BY_ADDRESS = ("irees_c128",)
+"""Those that do not fit: they stay where they are until the callee has read them."""
+
 
 def pack_scalar(c_type: str, text: str) -> str:
-    """The C of 64 bits that carry a scalar operand."""
+    """The C of 64 bits that carry a scalar operand, in the block that waits for the callee."""
+    if c_type in BY_ADDRESS:
+        return f"(int64_t)(intptr_t)&({c_type}){{{text}}}"
     if c_type in BY_BITS:
         return (
             f"__extension__({{ int64_t b_ = 0; {c_type} f_ = {text}; "
@@ -27,6 +32,8 @@ def unpack_scalar(c_type: str, name: str, source: str) -> str:
     """C that declares a scalar operand from the 64 bits that carry it."""
     if c_type in BY_BITS:
         return f"{c_type} {name}; memcpy(&{name}, &{source}, sizeof {name});"
+    if c_type in BY_ADDRESS:
+        return f"const {c_type} {name} = *(const {c_type} *)(intptr_t){source};"
     return f"const {c_type} {name} = ({c_type}){source};"
 
 

@@ -95,9 +95,10 @@ def _workgroups(p: Printer, op: Operation) -> None:
         blocks = p.hold(f"{blocks} < {SCRATCH_BLOCKS} ? {blocks} : {SCRATCH_BLOCKS}")
     temporaries = _print_scratch(p, inner, blocks)
     pointers, scalars = inner.captured_pointers, inner.captured_scalars
-    parameters = [*(f"{t} *" for _, t, _ in pointers), *("int64_t" for _ in scalars)]
+    words = [word for text, t, _ in scalars for word in _words(t, text)]
+    parameters = [*(f"{t} *" for _, t, _ in pointers), *("int64_t" for _ in words)]
     arguments = [f"(int64_t)(intptr_t){o}" for o, _, _ in pointers]
-    arguments += [pack_scalar(t, o) for o, t, _ in scalars]
+    arguments += [pack_scalar(t, text) for t, text in words]
     if inner.traps:
         temporaries.append("trap_")
         parameters.append("int32_t *")
@@ -142,12 +143,27 @@ def _print_scratch(p: Printer, inner: KernelPrinter, blocks: str) -> list[str]:
     return ["scratch_"]
 
 
+def _words(c_type: str, text: str) -> list[tuple[str, str]]:
+    """The parts of a scalar that fit into 64 bits each, with their C types."""
+    if c_type != "irees_c128":
+        return [(c_type, text)]
+    return [("double", f"IREES_REAL({text})"), ("double", f"IREES_IMAGINARY({text})")]
+
+
 def _kernel_text(name: str, inner: KernelPrinter, count: str, *, loops: bool) -> str:
     parameters = [f"{t} *{name}" for _, t, name in inner.captured_pointers]
     prologue: list[str] = []
     for _, c_type, scalar_name in inner.captured_scalars:
         if c_type == "int64_t":
             parameters.append(f"const int64_t {scalar_name}")
+            continue
+        if c_type == "irees_c128":
+            for part in ("re", "im"):
+                parameters.append(f"const int64_t {scalar_name}_{part}_")
+                word = f"{scalar_name}_{part}"
+                prologue.append("  " + unpack_scalar("double", word, f"{word}_"))
+            whole = f"irees_complex_c128({scalar_name}_re, {scalar_name}_im)"
+            prologue.append(f"  const {c_type} {scalar_name} = {whole};")
             continue
         if c_type not in BY_BITS and not c_type.startswith(("int", "uint")):
             raise UnsupportedError(f"a kernel takes no scalar of type {c_type} from its host")
