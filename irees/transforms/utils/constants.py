@@ -14,6 +14,8 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
 )
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from irees.dialects.resources import Blob, constant_array, is_splat, resource_attr
@@ -50,3 +52,20 @@ def constant_of(array: np.ndarray, kind: TensorType, key: str | None = None) -> 
     if key is None:
         blob.key = f"folded_{blob.digest()}"
     return arith.ConstantOp(resource_attr(blob, kind))
+
+
+def take_in_constants(block: Block) -> None:
+    """Copies the constants that a block uses into it: what is handed in is no constant any more."""
+    copies: dict[SSAValue, SSAValue] = {}
+    for op in list(block.walk()):
+        for number, operand in enumerate(op.operands):
+            owner = operand.owner
+            if not isinstance(owner, arith.ConstantOp) or block.is_ancestor(owner):
+                continue
+            if operand not in copies:
+                first = block.first_op
+                assert first is not None
+                copy = owner.clone()
+                Rewriter.insert_op(copy, InsertPoint.before(first))
+                copies[operand] = copy.result
+            op.operands[number] = copies[operand]

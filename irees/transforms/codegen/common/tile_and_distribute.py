@@ -33,6 +33,7 @@ from irees.analysis.distribution import Access, Loops, classes_of, loops_of
 from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.transforms.utils.constants import take_in_constants
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, element_bytes
 from irees.transforms.utils.structured import affine_value
 from irees.transforms.utils.views import subview
@@ -244,23 +245,6 @@ def shift_indices(op: Operation, offsets: dict[int, Size]) -> None:
         add = arith.AddiOp(index.result, builder.value(offset))
         builder.insert(add)
         index.result.replace_uses_with_if(add.result, lambda use, add=add: use.operation is not add)
-
-
-def take_in_constants(block: Block) -> None:
-    """Copies the constants that a block uses into it: what is handed in is no constant any more."""
-    copies: dict[SSAValue, SSAValue] = {}
-    for op in list(block.walk()):
-        for number, operand in enumerate(op.operands):
-            owner = operand.owner
-            if not isinstance(owner, arith.ConstantOp) or block.is_ancestor(owner):
-                continue
-            if operand not in copies:
-                first = block.first_op
-                assert first is not None
-                copy = owner.clone()
-                Rewriter.insert_op(copy, InsertPoint.before(first))
-                copies[operand] = copy.result
-            op.operands[number] = copies[operand]
 
 
 def make_forall(static: list[int], dynamic: list[SSAValue], block: Block) -> Operation:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -167,19 +167,3 @@ def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segmen
         defined |= set(op.results)
     # A tail of free ops need not be in a segment, but is no harm there.
     return [s for s in found if not all(is_free(op) for op in s.ops)]
-
-
-def take_in(block: Block) -> None:
-    """Copies the constants that a block uses into it: what is handed in is no constant any more."""
-    copies: dict[SSAValue, SSAValue] = {}
-    for op in list(block.walk()):
-        for number, operand in enumerate(op.operands):
-            owner = operand.owner
-            if not isinstance(owner, arith.ConstantOp) or block.is_ancestor(owner):
-                continue
-            if operand not in copies:
-                assert block.first_op is not None
-                copy = owner.clone()
-                Rewriter.insert_op(copy, InsertPoint.before(block.first_op))
-                copies[operand] = copy.result
-            op.operands[number] = copies[operand]

@@ -30,7 +30,8 @@ from xdsl.passes import ModulePass
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
-from irees.transforms.codegen.gpu._segments import mapped, segments, take_in, workgroups
+from irees.transforms.codegen.gpu._segments import mapped, segments, workgroups
+from irees.transforms.utils.constants import take_in_constants
 from irees.transforms.utils.shapes import IndexBuilder
 
 
@@ -57,4 +58,4 @@ class GpuFormWorkgroupsPass(ModulePass):
                 for segment in segments(block, lambda o: isinstance(o, ForallOp)):
                     segment.wrap(one_workgroup, None)
                     loop = segment.begin
-                    take_in(loop.regions[0].block)
+                    take_in_constants(loop.regions[0].block)

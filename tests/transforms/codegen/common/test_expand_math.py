@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import irees
+from irees.errors import ArgumentError
+from irees.target import Target
 
 F32 = np.float32
 FUNCTIONS = {
@@ -153,3 +155,43 @@ def test_vectors_and_scalars_give_the_same_bits():
         whole = apply(name, x)
         alone = np.concatenate([apply(name, x[i : i + 1]) for i in range(0, 200)])
         assert np.array_equal(whole[:200].view(np.uint32), alone.view(np.uint32))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:generic", "cpu:x86-64-v3"])
+def test_every_width_has_the_same_bits(target):
+    """Instructions of one processor stand in for arithmetic of others, special values included."""
+    try:
+        if Target.parse(target).missing_features():
+            pytest.skip(f"this machine does not run {target}")
+    except ArgumentError:
+        pytest.skip(f"{target} is of another family of processors")
+    edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.0, -103.9, 88.9, -95.0, 89.5]
+    x, y = (a.ravel().astype(np.float32) for a in np.meshgrid(edges, edges))
+    kind = f"tensor<{x.size}xf32>"
+    text = f"""#id = affine_map<(i) -> (i)>
+func.func @main(%x: {kind}, %y: {kind}) -> ({kind}, {kind}, {kind}) {{
+  %e = tensor.empty() : {kind}
+  %r:3 = linalg.generic {{indexing_maps = [#id, #id, #id, #id, #id],
+      iterator_types = ["parallel"]}} ins(%x, %y : {kind}, {kind})
+      outs(%e, %e, %e : {kind}, {kind}, {kind}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32, %p: f32, %q: f32):
+    %s = arith.maximumf %a, %b : f32
+    %t = arith.minimumf %a, %b : f32
+    %less = arith.cmpf olt, %a, %b : f32
+    %u = arith.select %less, %b, %a : f32
+    linalg.yield %s, %t, %u : f32, f32, f32
+  }} -> ({kind}, {kind}, {kind})
+  return %r#0, %r#1, %r#2 : {kind}, {kind}, {kind}
+}}"""
+    got = irees.compile(text, target=target, fp="strict")(x, y)
+    for mine, wanted in zip(got, irees.compile(text, target="reference")(x, y), strict=True):
+        same = (mine.view(np.int32) == wanted.view(np.int32)) | (np.isnan(mine) & np.isnan(wanted))
+        assert same.all(), (x[~same], y[~same], mine[~same], wanted[~same])
+    powers = f"""func.func @main(%x: {kind}) -> {kind} {{
+  %e = tensor.empty() : {kind}
+  %r = linalg.exp ins(%x : {kind}) outs(%e : {kind}) -> {kind}
+  return %r : {kind}
+}}"""
+    mine = irees.compile(powers, target=target, fp="strict")(x)
+    wanted = irees.compile(powers, target="cpu:generic", fp="strict")(x)
+    assert np.array_equal(mine, wanted, equal_nan=True)
