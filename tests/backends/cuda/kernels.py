@@ -208,3 +208,60 @@ func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
   }} -> {t}
   return %r : {t}
 }}"""
+
+
+def argmax(rows: int | str, columns: int | str, element: str = "f32", predicate: str = "") -> str:
+    """The greatest of each row and where it is first, both from what the outputs begin with."""
+    x, best = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>"
+    where, is_float = f"tensor<{rows}xi64>", element.startswith(("f", "bf"))
+    greatest = "arith.maximumf" if is_float else "arith.maxsi"
+    compare = (
+        f"arith.cmpf {predicate or 'ogt'}," if is_float else f"arith.cmpi {predicate or 'sgt'},"
+    )
+    return f"""
+func.func @main(%x: {x}, %best: {best}, %where: {where}) -> ({best}, {where}) {{
+  %r:2 = linalg.generic {{indexing_maps = [{ID2}, {ROW}, {ROW}], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : {x}) outs(%best, %where : {best}, {where}) {{
+  ^bb0(%a: {element}, %b: {element}, %i: i64):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i64
+    %m = {greatest} %a, %b : {element}
+    %p = {compare} %a, %b : {element}
+    %s = arith.select %p, %k, %i : i64
+    linalg.yield %m, %s : {element}, i64
+  }} -> ({best}, {where})
+  return %r#0, %r#1 : {best}, {where}
+}}"""
+
+
+def arg_compare(rows: int, columns: int) -> str:
+    """The smallest of each row, the first of equal ones, and where."""
+    x, best, where = f"tensor<{rows}x{columns}xf32>", f"tensor<{rows}xf32>", f"tensor<{rows}xi32>"
+    return f"""
+func.func @main(%x: {x}, %best: {best}, %where: {where}) -> ({best}, {where}) {{
+  %r:2 = iree_linalg_ext.arg_compare dimension(1) ins(%x : {x}) outs(%best, %where : {best}, {where}) {{
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  }} -> {best}, {where}
+  return %r#0, %r#1 : {best}, {where}
+}}"""
+
+
+def column_sums(rows: int | str, columns: int, element: str = "f32") -> str:
+    """Sums of columns."""
+    kind, sums = f"tensor<{rows}x{columns}x{element}>", f"tensor<{columns}x{element}>"
+    zero, add = ("0.0", "addf") if element.startswith("f") else ("0", "addi")
+    return f"""
+func.func @main(%x: {kind}) -> {sums} {{
+  %z = arith.constant {zero} : {element}
+  %e = tensor.empty() : {sums}
+  %f = linalg.fill ins(%z : {element}) outs(%e : {sums}) -> {sums}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, {ROW}], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : {kind}) outs(%f : {sums}) {{
+  ^bb0(%a: {element}, %o: {element}):
+    %s = arith.{add} %o, %a : {element}
+    linalg.yield %s : {element}
+  }} -> {sums}
+  return %r : {sums}
+}}"""

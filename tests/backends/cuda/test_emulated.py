@@ -89,6 +89,51 @@ def test_reductions_of_nothing():
     agree(kernels.row_sums("?", "?"), whole(5, 0))
 
 
+@pytest.mark.parametrize("fp", ["default", "strict"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5000), (3, 300), (40, 64), (7, 33), (2, 0)])
+def test_selections(rows, columns, fp):
+    """Bit for bit, NaN and ties too, by warps and by all of a workgroup."""
+    x = whole(rows, columns)
+    x[x == 0] = random.choice([0.0, -0.0], int((x == 0).sum()))
+    least, where = np.full(rows, -np.inf, np.float32), np.full(rows, 7)
+    agree(kernels.argmax(rows, columns), x, least, where, fp=fp)
+    agree(kernels.argmax("?", "?"), x, least + 2, where, fp=fp)
+    agree(kernels.arg_compare(rows, columns), x, -least, where.astype(np.int32), fp=fp)
+    numbers = x.astype(np.int32)
+    agree(kernels.argmax(rows, columns, "i32"), numbers, np.full(rows, -(1 << 31), "i4"), where)
+    if columns:
+        x[0, columns // 2] = np.nan
+        agree(kernels.argmax(rows, columns), x, least, where, fp=fp)
+        agree(kernels.argmax(rows, columns, "f16"), x.astype("f2"), least.astype("f2"), where)
+
+
+def test_a_selection_is_shared():
+    program = irees.compile(kernels.argmax(4, 5000), target=TARGET, opt_level=1)
+    assert "= irees_shuffle_xor(" in "".join(program.sources.values())
+
+
+@pytest.mark.parametrize("rows", [4096, "?"])
+@pytest.mark.parametrize("columns", [64, 100, 7])
+def test_column_sums(rows, columns):
+    """Warps take rows of columns in turn."""
+    x = whole(4096, columns)
+    program = irees.compile(kernels.column_sums(rows, columns), target=TARGET, opt_level=1)
+    assert all(launch["shared_bytes"] for launch in program.manifest["launches"])
+    np.testing.assert_array_equal(program(x), x.sum(0))
+    agree(kernels.column_sums(64, columns), floats(64, columns), fp="strict")
+
+
+@pytest.mark.parametrize("element", ["f32", "f16"])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 256, 512), (256, 1, 512), (1, 7, 4096)])
+def test_vectors_times_matrices(m, n, k, element):
+    a, b = whole(m, k), whole(k, n)
+    if element == "f32":
+        agree(kernels.matmul(m, n, k), a, b, np.zeros(n, np.float32))
+    else:
+        text = kernels.widening_matmul(m, n, k, element)
+        agree(text, a.astype(np.float16), b.astype(np.float16))
+
+
 SIZES = [(64, 64, 64), (1, 1, 1), (37, 41, 19), (130, 70, 33), (8, 256, 64)]
 
 

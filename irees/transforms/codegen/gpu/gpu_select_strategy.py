@@ -79,7 +79,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
                 crossing = crossing_loops(only)
             if crossing is None:
-                tiles = row_tiles(group, machine.reassociate)
+                tiles = row_tiles(group, machine.reassociate, machine.workgroups)
             else:
                 tiles = square_tiles(group, *crossing)
             write_config(group, number, tiles, None, chosen)
