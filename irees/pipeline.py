@@ -43,6 +43,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
     """The phases of a compilation, in order."""
     target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
     strict = options.fp == "strict"
+    # Larger ones are never written by a GPU, which sums up in another order for that.
+    largest_scores = 0 if target.gpu is None or strict else target.gpu.l2_bytes
     # What a CPU reads best, no GPU does.
     for_cpu = target.gpu is None
     vectors = {"vector_bytes": target.vector_bytes}
@@ -78,7 +80,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-im2col"),
                 a("decompose-winograd"),
                 a("decompose-fft"),
-                a("decompose-attention"),
+                a("decompose-attention", largest=largest_scores),
                 a("decompose-exp-reduction"),
                 a("decompose-softmax", use_fusion=False, from_infinity=True),
                 a("decompose-tensor-ops"),
@@ -179,6 +181,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
+        a("gpu-lower-attention", shared_bytes=matrices, matrix_kinds=gpu.matrix_kinds),
         a("gpu-lower-linalg-ext"),
         a("lower-linalg-ext-to-loops"),
         a(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import Phase, given, settings
 import irees
 from irees.backends.cuda import print_forall, print_matrices
 from irees.errors import ArgumentError, DeviceError
+from irees.target import GPUS
 from irees.testing.builders import BUILDERS
 from irees.testing.oracles import pipeline_agrees, report
 from irees.testing.profiles import load
@@ -320,6 +322,52 @@ def test_a_norm_larger_than_shared_memory():
     centred = x - x.mean(1, keepdims=True, dtype=np.float64)
     expected = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
+
+
+def softmax_of_products(q, k, v, mask=None) -> np.ndarray:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])
+    if mask is not None:
+        scores += np.where(mask, 0, -np.inf) if mask.dtype == bool else mask
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return (powers / powers.sum(-1, keepdims=True)) @ v
+
+
+ATTENTIONS = [
+    ((2, 64, 128, 64), "f32", None), ((2, 70, 100, 16), "f32", "f32"), ((1, 9, 30, 8), "f32", None),
+    ((1, 128, 192, 64), "f16", None), ((2, 33, 80, 32), "bf16", "i1"), ((2, 70, 100, 24), "f16", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "element", "mask"), ATTENTIONS, ids=str)
+def test_attention_without_scores_in_memory(sizes, element, mask, monkeypatch):
+    """One kernel; rows of which all or the first scores are masked are as they should be."""
+    monkeypatch.setitem(GPUS, "sm_80", dataclasses.replace(GPUS["sm_80"], l2_bytes=256))
+    batch, m, keys, features = sizes
+    dtype = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    arguments = [floats(batch, n, features).astype(dtype) for n in (m, keys, keys)]
+    if mask:
+        hidden = random.random((batch, m, keys)) < 0.3
+        hidden[0, 0], hidden[0, 1, :70] = True, True
+        shown = ~hidden if mask == "i1" else np.where(hidden, -np.inf, 0).astype(np.float32)
+        arguments.append(shown)
+    program = irees.compile(kernels.attention(*sizes, element, mask), target=TARGET, opt_level=1)
+    assert len(program.manifest["launches"]) == 1
+    assert ("= irees_mma_" in "".join(program.sources.values())) is (element != "f32")
+    tolerance = {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element]
+    expected = softmax_of_products(*arguments)
+    found = program(*arguments).astype(np.float64)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_small_and_strict_attentions_keep_their_scores():
+    q = floats(1, 8, 8)
+    for fp in ("default", "strict"):
+        text = kernels.attention(1, 8, 8, 8)
+        program = irees.compile(text, target=TARGET, fp=fp, opt_level=1)
+        assert len(program.manifest["launches"]) > 1
+        np.testing.assert_allclose(program(q, q, q), softmax_of_products(q, q, q), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (37, 70), (1, 9), (5, 0)])
