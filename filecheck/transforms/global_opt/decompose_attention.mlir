@@ -22,8 +22,10 @@
 // KEPT:         iree_linalg_ext.attention
 // KEPT-LABEL: func.func @dynamic_mask
 // KEPT-NOT:     iree_linalg_ext.attention
+// KEPT-LABEL: func.func @online
 // SMALL-LABEL: func.func @attention
 // SMALL-NOT:     iree_linalg_ext.attention
+// SMALL-LABEL: func.func @dynamic_mask
 func.func @attention(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %scale: f32, %o: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %r = iree_linalg_ext.attention {indexing_maps = [affine_map<(m, n, k1, k2) -> (m, k1)>, affine_map<(m, n, k1, k2) -> (k2, k1)>, affine_map<(m, n, k1, k2) -> (k2, n)>, affine_map<(m, n, k1, k2) -> ()>, affine_map<(m, n, k1, k2) -> (m, n)>]} ins(%q, %k, %v, %scale : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>, f32) outs(%o : tensor<4x5xf32>) {
   ^bb0(%x: f32):

@@ -20,8 +20,8 @@ takes. A mask of integers is one of bits: where the bit is 0, the score is -infi
 
 Left alone: memrefs, an attention whose scores take more than `largest` bytes where a workgroup can
 do with tiles of them (`irees-gpu-lower-attention`; 0 for none), and dims that only query, key or
-value have. IREE: `AttentionOp::decomposeOperation`, which computes in powers of two and so leaves the maximum of
-online attention in other units; here it is that of the scores.
+value have. IREE: `AttentionOp::decomposeOperation`, which computes in powers of two and so leaves
+the maximum of online attention in other units; here it is that of the scores.
 """
 
 from __future__ import annotations
