@@ -100,6 +100,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
                 *([panels] if for_cpu else []),
                 *([] if for_cpu or strict else [slices]),
+                *([] if for_cpu else [a("split-sorts")]),
                 CountedCanonicalizePass(),
             ),
             TENSORS,
@@ -209,7 +210,7 @@ OPTIONAL = frozenset(
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
-    irees-gpu-lower-transposes irees-split-reductions
+    irees-gpu-lower-transposes irees-split-reductions irees-split-sorts
     """.split()
 )
 """

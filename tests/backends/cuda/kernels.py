@@ -299,3 +299,19 @@ func.func @main(%q: {q}, %k: {k}, %v: {k}{f", %mask: {masked}" if mask else ""})
   }} -> {q}
   return %r : {q}
 }}"""
+
+
+def topk(rows: int, columns: int, k: int) -> str:
+    """The k greatest of each row in order, and where they are."""
+    x, v, i = (f"tensor<{rows}x{n}x{e}>" for n, e in ((columns, "f32"), (k, "f32"), (k, "i32")))
+    return f"""
+func.func @main(%x: {x}) -> ({v}, {i}) {{
+  %e = tensor.empty() : {v}
+  %f = tensor.empty() : {i}
+  %r:2 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x : {x}) outs(%e, %f : {v}, {i}) {{
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf oge, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  }} -> {v}, {i}
+  return %r#0, %r#1 : {v}, {i}
+}}"""

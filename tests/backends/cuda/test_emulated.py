@@ -386,6 +386,33 @@ def test_sorts_and_scatters():
     agree(kernels.scatter(8, 6), whole(8, 6), whole(6, 6), where)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1 << 15), (2, 12000), (1, 5000), (1, 4099)])
+def test_sorts_of_long_rows(rows, columns):
+    """By many workgroups, stable, with NaN last; a prime number of them by one."""
+    x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (rows, columns)).astype(np.float32)
+    numbers = np.broadcast_to(np.arange(columns), (rows, columns)).astype(np.int64).copy()
+    program = irees.compile(kernels.sort(rows, columns), target=TARGET, opt_level=1)
+    values, where = program(x, numbers)
+    expected = np.argsort(x, axis=1, kind="stable")
+    np.testing.assert_array_equal(where, expected)
+    np.testing.assert_array_equal(
+        values.view(np.int32), np.take_along_axis(x, expected, 1).view(np.int32)
+    )
+    # Two copies and the sort, then merges.
+    assert (len(program.manifest["launches"]) > 3) is (columns != 4099)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "k"), [(2, 65536, 10), (1, 40000, 300), (1, 9000, 5000)]
+)
+def test_topk_of_long_rows(rows, columns, k):
+    x = whole(rows, columns)
+    values, where = irees.compile(kernels.topk(rows, columns, k), target=TARGET, opt_level=1)(x)
+    expected = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(where, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, expected, 1))
+
+
 def test_any_order_of_threads_gives_the_same(monkeypatch):
     """Blocks and threads take turns in an order that a seed decides: nothing may depend on it."""
     text = kernels.softmax(17, 200)
