@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -92,6 +93,9 @@ class CudaDevice:
         self.placed: dict[str, Any] = {}
         self.kernels: list[Any] = []
         self.error: IreesError | None = None
+        self.touched = 0
+        """How often the host has read or written memory of the device."""
+        self._kept: list[Any] | None = None
         self._cupy: Any = None
         self._services = _Services(
             None, _Parallel(0), _Alloc(self._alloc), _Free(self.free), _Launch(self._launch),
@@ -121,7 +125,8 @@ class CudaDevice:
 
     # --- services: called by the host program -----------------------------------------------
 
-    def _guarded(self, work: Callable[[], None]) -> int:
+    def guarded(self, work: Callable[[], None]) -> int:
+        """Does some work: 0, or the status of its error, which `failure` then has."""
         try:
             work()
         except Exception as error:
@@ -147,7 +152,33 @@ class CudaDevice:
 
     def free(self, pointer: int | None) -> None:
         """Gives memory back to the pool, for what comes later on the stream."""
-        self.blocks.pop(pointer or 0, None)
+        block, kept = self.blocks.pop(pointer or 0, None), self._kept
+        if kept is not None:
+            kept.append(block)
+
+    @contextmanager
+    def keeping(self) -> Iterator[list[Any]]:
+        """Keeps in a list what is given back meanwhile: a graph goes on using it."""
+        kept: list[Any] = []
+        self._kept = kept
+        try:
+            yield kept
+        finally:
+            self._kept = None
+
+    def duplicate(self, source: int, size: int) -> int:
+        """New memory with what is at another place. Raises OutOfMemoryError or DeviceError."""
+        block = self._memory(size)
+        self.blocks[block.ptr] = block
+        if size:
+            self._move(block.ptr, source, size, _ON_DEVICE)
+        return block.ptr
+
+    def fetch(self, pointer: int, size: int) -> bytes:
+        """The bytes at a place of the device; an error is kept for `failure`."""
+        host = ctypes.create_string_buffer(size)
+        self.guarded(lambda: self._move(ctypes.addressof(host), pointer, size, _TO_HOST))
+        return host.raw
 
     def _launch(self, pool: int, address: int) -> int:
         launch = _LaunchStruct.from_address(address)
@@ -158,7 +189,7 @@ class CudaDevice:
             kernel = self.kernels[launch.kernel]
             kernel((launch.blocks,), (launch.threads,), arguments, shared_mem=shared)
 
-        return self._guarded(work)
+        return self.guarded(work)
 
     def _move(self, to: int, source: int, size: int, kind: int) -> None:
         try:
@@ -170,13 +201,15 @@ class CudaDevice:
             raise typed(error) from None
 
     def _read(self, pool: int, host: int, device: int, size: int) -> int:
-        return self._guarded(lambda: self._move(host, device, size, _TO_HOST))
+        self.touched += 1
+        return self.guarded(lambda: self._move(host, device, size, _TO_HOST))
 
     def _write(self, pool: int, device: int, host: int, size: int) -> int:
-        return self._guarded(lambda: self._move(device, host, size, _TO_DEVICE))
+        self.touched += 1
+        return self.guarded(lambda: self._move(device, host, size, _TO_DEVICE))
 
     def _copy(self, pool: int, device: int, source: int, size: int) -> int:
-        return self._guarded(lambda: self._move(device, source, size, _ON_DEVICE))
+        return self.guarded(lambda: self._move(device, source, size, _ON_DEVICE))
 
     # --- arrays ------------------------------------------------------------------------------
 
