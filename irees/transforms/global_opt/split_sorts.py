@@ -7,7 +7,7 @@ in slow memory while the others are idle. So its runs are rows of their own:
     %r:2 = iree_linalg_ext.sort dimension(0) outs(%x, %i : tensor<8192xf32>, tensor<8192xi64>)
   =>
     %s:2 = iree_linalg_ext.sort dimension(1) outs(tensor<2x4096xf32>, tensor<2x4096xi64>)
-    %r:2 = linalg.generic outs(tensor<8192xf32>, tensor<8192xi64>) { what two runs merged have here }
+    %r:2 = linalg.generic outs(tensor<8192xf32>, tensor<8192xi64>) { of two runs merged, this one }
 
     %v, %w = iree_linalg_ext.topk_v2 dimension(0) ins(%x : tensor<8192xf32>) outs(8xf32, 8xi32)
   =>
@@ -15,10 +15,10 @@ in slow memory while the others are idle. So its runs are rows of their own:
     %n = %q + 4096 * run
     %v, %w = iree_linalg_ext.topk_v2 dimension(0) ins(tensor<16xf32>, tensor<16xi32>: %p, %n)
 
-Runs are merged two by two. Every element of the result is found by itself: a binary search tells how
-many of the first n of the result come from the first run (merge path: Odeh et al., 2012). Of equal
-elements those of the first run come first, so the order is the one of a stable sort, and every
-result keeps its bits.
+Runs are merged two by two. Every element of the result is found by itself: a binary search tells
+how many of the first n of the result come from the first run (merge path: Odeh et al., 2012). Of
+equal elements those of the first run come first, so the order is the one of a stable sort, and
+every result keeps its bits.
 
 A topk of more than a quarter of a run is the first part of a sort.
 
