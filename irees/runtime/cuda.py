@@ -20,6 +20,7 @@ import numpy as np
 
 from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryError
 from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
+from irees.runtime.dtypes import torch_dtype, torch_dtypes
 from irees.target import Target
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -233,6 +234,9 @@ class CudaDevice:
             return spec.bind
 
         def bind(value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+            torch = sys.modules.get("torch")
+            if torch is not None and isinstance(value, torch.Tensor) and value.is_cuda:
+                return self._bind_tensor(spec, value, pad)
             if getattr(value, "__cuda_array_interface__", None) is not None:
                 return self._bind_here(spec, value, pad)
             host = Scratchpad(1)
@@ -259,11 +263,26 @@ class CudaDevice:
         array = self.cupy.ascontiguousarray(array)
         if array.data.ptr % DEVICE_ALIGNMENT:
             array = array.copy()
-        torch = sys.modules.get("torch")
-        pad.torch |= torch is not None and isinstance(value, torch.Tensor)
         pad.device = True
         pad.keep.append(array)
         return array.data.ptr, array.shape
+
+    def _bind_tensor(
+        self, spec: TensorSpec, value: Any, pad: Scratchpad
+    ) -> tuple[int, tuple[int, ...]]:
+        """A tensor of torch on the device; CuPy has no types for some of them (bf16)."""
+        if torch_dtypes().get(value.dtype) not in spec.accepted:
+            raise ArgumentError(
+                f"{spec.label} has dtype {value.dtype}, but must have {spec.dtype} ({spec})"
+            )
+        shape = tuple(value.shape)
+        spec.check_shape(shape)
+        value = value.detach().contiguous()
+        if value.data_ptr() % DEVICE_ALIGNMENT:
+            value = value.clone()
+        pad.torch = pad.device = True
+        pad.keep.append(value)
+        return value.data_ptr(), shape
 
     def readers(self, results: Sequence[TensorSpec | ScalarSpec]) -> list[Callable[[Any], Any]]:
         """What makes Python's values of the results of a call."""
@@ -281,8 +300,12 @@ class CudaDevice:
         def read(frame: Any) -> Any:
             shape = tuple(frame.result_dims[first : first + spec.rank])
             memory = self.blocks.pop(frame.results[number])
-            if frame.pad.device:
+            if frame.pad.device and spec.dtype.isbuiltin == 1:
                 return self.cupy.ndarray(shape, spec.dtype, memory)
+            if frame.pad.device and frame.pad.torch:
+                # CuPy has no such type; integers of the same size carry the bits.
+                bits = self.cupy.ndarray(shape, f"i{spec.dtype.itemsize}", memory)
+                return sys.modules["torch"].from_dlpack(bits).view(torch_dtype(spec.dtype))
             array = np.empty(shape, spec.dtype)
             if array.nbytes:
                 self._move(array.ctypes.data, memory.ptr, array.nbytes, _TO_HOST)

@@ -387,6 +387,8 @@ def _scalar_reader(index: int, spec: ScalarSpec) -> Callable[[_Frame], Any]:
 
 
 def _to_torch(value: Any) -> Any:
+    if isinstance(value, sys.modules["torch"].Tensor):
+        return value
     if hasattr(value, "__cuda_array_interface__"):
         return sys.modules["torch"].from_dlpack(value)
     if not isinstance(value, np.ndarray):

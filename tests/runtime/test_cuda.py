@@ -229,6 +229,25 @@ def test_torch_tensors(monkeypatch):
     assert sums.tolist() == [40.0] * 3
 
 
+def test_tensors_of_a_device(monkeypatch):
+    """Those too whose type CuPy does not know."""
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+
+    class Tensor(torch.Tensor):
+        is_cuda = True
+
+    monkeypatch.setattr(torch, "from_dlpack", lambda array: torch.from_numpy(array.get()))
+    program = program_for(monkeypatch, WEIGHTED.replace("f32", "bf16"))
+    x = torch.ones(4, dtype=torch.bfloat16).as_subclass(Tensor)
+    result = program(x)
+    assert result.dtype is torch.bfloat16
+    assert result.tolist() == [1, 2, 3, 4]
+    with pytest.raises(ArgumentError, match=r"has dtype torch.float32, but must have bfloat16"):
+        program(torch.ones(4).as_subclass(Tensor))
+    with pytest.raises(ArgumentError, match="dim 0 is 5, but must be 4"):
+        program(torch.ones(5, dtype=torch.bfloat16).as_subclass(Tensor))
+
+
 def test_constants_are_put_there_once(monkeypatch):
     program = program_for(monkeypatch, WEIGHTED)
     x = np.ones(4, np.float32)
