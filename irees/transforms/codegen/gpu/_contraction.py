@@ -74,7 +74,7 @@ class Contraction:
         fill = fill_of(op)
         self.fill = None if fill is None else fill[0]
         self.start = None if fill is None else fill[1]
-        self.consumer = find_consumer(op) if len(op.outputs) == 1 else None
+        self.consumer = find_consumer(op, converts=True) if len(op.outputs) == 1 else None
 
     def lower(self) -> int:
         """Replaces the op by its loops; returns the bytes of shared memory that they take."""
