@@ -182,7 +182,7 @@ class DeviceProgram:
         self.transfers = Transfers()
         self._events: list[Event] | None = None
         self.devices = open_devices(self.schedule, makers, runtime)
-        self.programs = {name: device.program for name, device in self.devices.items()}
+        self.programs = {n: d.program for n, d in self.devices.items() if d.program is not None}
         self.functions = {f.name: DeviceFunction(f, self) for f in self.schedule.functions}
         self._main = self.functions.get("main")
         if self._main is None and len(self.functions) == 1:
@@ -219,7 +219,8 @@ class DeviceProgram:
         at the next. A request is a tuple of arguments, or the only one.
 
         At most `in_flight` requests are begun and not answered; the next is asked for when the
-        oldest is. With `on_error="yield"` an error is the answer of its request, else it ends the stream.
+        oldest is. With `on_error="yield"` an error is the answer of its request, else it ends the
+        stream.
         Raises ArgumentError unless `in_flight` is positive.
         """
         if in_flight < 1:
@@ -340,8 +341,8 @@ def open_devices(
     cores = share_out(list(specs.values()))
     found: dict[str, Any] = {}
     for name, spec in specs.items():
-        if name not in makers:
-            continue
         place = place_of(spec, cores.get(spec, ()), runtime)
-        found[name] = LocalDevice(name, spec, makers[name](place.services), place)
+        # A device that computes nothing may still be where a result is wanted.
+        program = makers[name](place.services) if name in makers else None
+        found[name] = LocalDevice(name, spec, program, place)
     return found

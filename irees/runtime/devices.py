@@ -9,7 +9,7 @@ for later work, so devices that wait for each other do not exist.
     cpu:N             cores, a pool of threads and memory of its own
     cuda:N            a GPU
     cuda-emulated:N   a GPU whose kernels a CPU runs
-    reference         the interpreter
+    reference:N       the interpreter
     ray://HOST:PORT/N a process on node N of a Ray cluster (`irees.runtime.ray`)
 
 The cores of this machine are shared out among the devices of a program that compute on them.
@@ -35,8 +35,8 @@ from irees.runtime.services import Services, num_threads
 from irees.target import available_cores
 
 Work = Callable[[], Any]
-KINDS = "cpu:N, cuda:N, cuda-emulated:N, reference or ray://HOST:PORT/N"
-_SPEC = re.compile(r"(cpu|cuda|cuda-emulated)(?::(\d{1,4}))?|(reference)|(ray)://([^/]*)/(\d{1,6})")
+KINDS = "cpu:N, cuda:N, cuda-emulated:N, reference:N or ray://HOST:PORT/N"
+_SPEC = re.compile(r"(cpu|cuda|cuda-emulated|reference)(?::(\d{1,4}))?|ray://([^/]*)/(\d{1,6})")
 
 
 @dataclass(frozen=True, order=True)
@@ -53,14 +53,14 @@ class DeviceSpec:
         found = _SPEC.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise ArgumentError(f"device {text!r} is unknown", hint=f"use {KINDS}")
-        if found[4]:
-            return DeviceSpec("ray", int(found[6]), found[5])
-        return DeviceSpec(found[1] or found[3], int(found[2] or 0))
+        if found[1] is None:
+            return DeviceSpec("ray", int(found[4]), found[3])
+        return DeviceSpec(found[1], int(found[2] or 0))
 
     def __str__(self) -> str:
         if self.kind == "ray":
             return f"ray://{self.address}/{self.index}"
-        return self.kind if self.kind == "reference" else f"{self.kind}:{self.index}"
+        return f"{self.kind}:{self.index}"
 
     @property
     def uses_cores(self) -> bool:

@@ -1,8 +1,10 @@
 """
 On which device each op runs, so that as few tensors as possible are sent.
 
-What the analysis knows is taken as it is. An op of which it knows several devices, or none, runs
-where the fewest transfers follow:
+An op runs where it says, else where its operands are, as far as those have a place. One whose
+operands say nothing runs where its results are used, unless they are sent: a transfer says that
+they were elsewhere before. One of which still nothing is known is on the default device. Where several
+devices are left, an op runs where the fewest transfers follow:
 
     transfers = the sum over values of the devices that need it and are not its own
 
@@ -28,9 +30,14 @@ from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from irees.analysis.affinity import Affinities, devices_of, explicit_affinity, is_tracked
+from irees.analysis.affinity import (
+    default_affinity,
+    devices_of,
+    explicit_affinity,
+    is_tracked,
+)
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
-from irees.dialects.hal import TensorExportOp
+from irees.dialects.hal import TensorExportOp, TensorImportOp
 from irees.transforms.utils.structured import captured_values
 
 COMBINATIONS = 4096
@@ -80,16 +87,15 @@ class Placement:
     """The ops of one function, with what is free in it and what has a place."""
 
     function: func.FuncOp
-    affinities: Affinities
     devices: Sequence[str]
     free: set[SSAValue] = field(default_factory=set[SSAValue])
     choices: dict[Place, list[str]] = field(default_factory=dict[Place, list[str]])
     chosen: dict[Place, str] = field(default_factory=dict[Place, str])
 
     @staticmethod
-    def of(function: func.FuncOp, affinities: Affinities, devices: Sequence[str]) -> Placement:
+    def of(function: func.FuncOp, devices: Sequence[str]) -> Placement:
         """Everything placed; the first device is the default."""
-        placement = Placement(function, affinities, devices)
+        placement = Placement(function, devices)
         placement.find_free()
         placement.find_choices()
         placement.choose()
@@ -103,6 +109,7 @@ class Placement:
     def find_free(self) -> None:
         """Values that can be had everywhere."""
         entry = self.function.body.blocks[0]
+        constant: set[SSAValue] = set()
         for op in self.ops():
             if op is op.parent.last_op or own_place(op) is not None:  # pyright: ignore
                 continue
@@ -110,8 +117,11 @@ class Placement:
                 continue
             if isinstance(op, TensorExportOp | TensorTransferOp | TensorBarrierOp):
                 continue
-            if is_pure(op) and all(v in self.free for v in tensors_read(op)):
+            read = tensors_read(op)
+            passed = all(v in self.free for v in read) and self.follows(op)
+            if is_pure(op) and (passed or all(v in constant for v in read)):
                 self.free.update(op.results)
+                constant.update(op.results if not isinstance(op, TensorImportOp) else ())
         self.free.update(entry.args)
 
     def is_placed(self, op: Operation) -> bool:
@@ -140,12 +150,18 @@ class Placement:
         for block in list(self.function.body.blocks)[1:]:
             said.update((a, set[str]()) for a in block.args if is_tracked(a.type))
         self._follow(said)
+        self._precede(said)
         for place, names in said.items():
-            if isinstance(place, TensorTransferOp | TensorBarrierOp):
-                continue
-            if not names and isinstance(place, Operation):
-                names = self._inferred(place)
-            self.choices[place] = self._order(names)
+            if not isinstance(place, TensorTransferOp | TensorBarrierOp):
+                self.choices[place] = [d for d in self.devices if d in names] or [
+                    self._default(place)
+                ]
+
+    def _default(self, place: Place) -> str:
+        """Where a place is that nothing says anything of."""
+        op = place if isinstance(place, Operation) else self.function
+        found = default_affinity(op)
+        return self.devices[0] if found is None else min(devices_of(found))
 
     def explicit(self, op: Operation) -> set[str]:
         """The devices that an op, or what is in it, names."""
@@ -174,21 +190,36 @@ class Placement:
                     said[place] |= names
                     changed = True
 
-    def _inferred(self, op: Operation) -> set[str]:
-        """What the analysis knows of an op whose operands have no place."""
-        names: set[str] = set()
-        for value in tensors_read(op):
-            for each in self.affinities.made(value) or ():
-                names |= devices_of(each)
-        return names
+    def _precede(self, said: dict[Place, set[str]]) -> None:
+        """What still says nothing is where it is used; a transfer is no use, it says otherwise."""
+        makers: dict[Place, list[Place]] = defaultdict(list)
+        open_ = {place for place, names in said.items() if not names}
+        for op in self.ops():
+            values: list[tuple[SSAValue, Place | str]] = []
+            if isinstance(op, TensorExportOp):
+                values = [(op.source, place)] if (place := own_place(op)) else []
+            elif op is op.parent.last_op:  # pyright: ignore
+                values = [(v, a) for v, a in branch_edges(op) if a in said]
+            elif op in said and not isinstance(op, TensorTransferOp | TensorBarrierOp):
+                values = [(v, op) for v in tensors_read(op, sent=True)]
+            for value, user in values:
+                if (maker := maker_of(value)) not in open_:
+                    continue
+                if isinstance(user, str):
+                    said[maker].add(user)
+                else:
+                    makers[user].append(maker)
+        todo = [place for place, names in said.items() if names]
+        while todo:
+            place = todo.pop()
+            for maker in makers[place]:
+                if not said[place] <= said[maker]:
+                    said[maker] |= said[place]
+                    todo.append(maker)
 
     def follows(self, op: Operation) -> bool:
         """Whether an op is wherever its operand is: the size of a tensor is known there."""
         return isinstance(op, DimOp)
-
-    def _order(self, names: Iterable[str]) -> list[str]:
-        found = set(names)
-        return [d for d in self.devices if d in found] or list(self.devices)
 
     # --- what follows from a choice ---
 

@@ -70,6 +70,12 @@ class Outliner:
         old = {block: list(block.ops)[:-1] for block in blocks}
         for block in blocks:
             self._block(block, old[block], items[block])
+        # The type of an argument that nobody reads is known by its import only.
+        imports = [op for op in old[blocks[0]] if isinstance(op, TensorImportOp)]
+        used = {op.source for op, _ in self.imported if isinstance(op, TensorImportOp)}
+        for op in imports:
+            if op.source not in used:
+                self._import(op, default)
         for block in reversed(blocks):
             for op in reversed(old[block]):
                 for result in op.results:

@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from irees.analysis.affinity import analyze_affinities, devices_of, explicit_affinity
 from irees.analysis.affinity_checks import check_operands
@@ -130,6 +131,14 @@ def _branch(op: Operation, placement: Placement, sender: Sender) -> None:
         op.operands[index] = _made_here(source, there, op) if free else sender.at(source, there)
 
 
+def drop_dead(function: func.FuncOp) -> None:
+    """What nobody reads asks for nothing; only an import says which type an argument has."""
+    for block in function.body.blocks:
+        for op in reversed(list(block.ops)):
+            if not isinstance(op, TensorImportOp) and is_trivially_dead(op):
+                Rewriter.erase_op(op)
+
+
 def materialize(placement: Placement) -> None:
     """Writes affinities on ops, and transfers where values change devices."""
     sender = Sender(placement)
@@ -174,7 +183,8 @@ class PlaceTransfersPass(ModulePass):
         affinities = analyze_affinities(op)
         for each in op.walk():
             if not isinstance(each, TensorExportOp):
-                check_operands(each, affinities)
+                check_operands(each, affinities, pinned=False)
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             if not function.is_declaration:
-                materialize(Placement.of(function, affinities, devices))
+                drop_dead(function)
+                materialize(Placement.of(function, devices))

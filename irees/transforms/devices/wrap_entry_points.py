@@ -15,7 +15,8 @@ pins nothing: an import is where it is used, an export where its operand was mad
       return %0 : !hal.buffer_view
     }
 
-(`@a` is `#hal.device.promise<@a>`.) Private functions stay as they are, and so do scalars. IREE's `WrapEntryPoints` keeps the function
+(`@a` is `#hal.device.promise<@a>`.) Private functions stay as they are, and so do scalars. IREE's
+`WrapEntryPoints` keeps the function
 and calls it from a wrapper, with fences; here a call waits for its results.
 """
 
