@@ -143,6 +143,12 @@ class Options:
         stages = self.pipeline_stages
         if stages is None:
             return
+        given = json.loads(canonical_devices(self.devices) or "{}")
+        if given and isinstance(stages, int) and len(given) < stages:
+            raise ArgumentError(
+                f"pipeline_stages is {stages}, but there are {len(given)} devices",
+                hint="name one for each stage",
+            )
         if isinstance(stages, bool) or not isinstance(stages, int) or not 1 <= stages <= 1024:
             raise ArgumentError(f"pipeline_stages is {stages!r}, but must be from 1 to 1024")
         if not self.devices:

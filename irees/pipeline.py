@@ -43,8 +43,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
     """The phases that cut a program for several devices into one program for each."""
     names = tuple(options.device_specs())
     stages = options.pipeline_stages
-    shares = {"stages": stages, "balance": options.pipeline_balance}
-    border = frozenset("hal flow irees".split())
+    shares = {"stages": stages, "balance": options.pipeline_balance, "devices": names}
     return (
         Phase(
             "input",
@@ -54,8 +53,8 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
             fault=UnsupportedError,
         ),
         Phase(
-            "devices",
-            "each device gets a module of its own, and the program says who runs what when",
+            "placement",
+            "every op has a device, and what it reads elsewhere is transferred",
             (
                 a("wrap-entry-points"),
                 a("inline-calls"),
@@ -63,9 +62,14 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
                 a("lower-spanning-scf"),
                 *([a("annotate-affinities")] if options.annotate_input_affinities else []),
                 a("place-transfers", devices=names),
-                a("outline-device-segments", devices=names),
             ),
-            TENSORS | border,
+            TENSORS | {"hal", "flow"},
+        ),
+        Phase(
+            "devices",
+            "each device gets a module of its own, and the program says who runs what when",
+            (a("outline-device-segments", devices=names),),
+            TENSORS | {"hal", "flow", "irees"},
         ),
     )
 

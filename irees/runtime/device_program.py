@@ -256,6 +256,10 @@ class DeviceProgram:
         events = self._events
         return nullcontext() if events is None else _noted(events, kind, name, device, size)
 
+    def memory_analysis(self) -> dict[str, Any]:
+        """Bytes by kind for each device, as `Program.memory_analysis` has them."""
+        return {name: part.memory_analysis() for name, part in self.programs.items()}
+
     def save(self, path: str | Path) -> None:
         """Writes the program to one file for `irees.load`. Raises ArgumentError if it cannot."""
         from irees.runtime.artifact import save_devices
@@ -309,7 +313,11 @@ def _windowed(
 
 
 def write_trace(events: Iterable[Event], path: str | Path) -> None:
-    """Writes events in the format of Chrome's tracing, which Perfetto reads."""
+    """
+    Writes events in the format of Chrome's tracing, which Perfetto reads.
+
+    Raises ArgumentError when it cannot.
+    """
     records = [
         {
             "name": event.name,
@@ -323,7 +331,10 @@ def write_trace(events: Iterable[Event], path: str | Path) -> None:
         }
         for event in events
     ]
-    Path(path).write_text(json.dumps({"traceEvents": records}))
+    try:
+        Path(path).write_text(json.dumps({"traceEvents": records}))
+    except OSError as error:
+        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
 
 
 def open_devices(

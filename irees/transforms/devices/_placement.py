@@ -3,8 +3,8 @@ On which device each op runs, so that as few tensors as possible are sent.
 
 An op runs where it says, else where its operands are, as far as those have a place. One whose
 operands say nothing runs where its results are used, unless they are sent: a transfer says that
-they were elsewhere before. One of which still nothing is known is on the default device. Where several
-devices are left, an op runs where the fewest transfers follow:
+they were elsewhere before. One of which still nothing is known is on the default device. Where
+several devices are left, an op runs where the fewest transfers follow:
 
     transfers = the sum over values of the devices that need it and are not its own
 
@@ -36,6 +36,7 @@ from irees.analysis.affinity import (
     explicit_affinity,
     is_tracked,
 )
+from irees.analysis.affinity_checks import refuse
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import TensorExportOp, TensorImportOp
 from irees.transforms.utils.structured import captured_values
@@ -150,12 +151,26 @@ class Placement:
         for block in list(self.function.body.blocks)[1:]:
             said.update((a, set[str]()) for a in block.args if is_tracked(a.type))
         self._follow(said)
+        self._check(said)
         self._precede(said)
         for place, names in said.items():
             if not isinstance(place, TensorTransferOp | TensorBarrierOp):
                 self.choices[place] = [d for d in self.devices if d in names] or [
                     self._default(place)
                 ]
+
+    def _check(self, said: dict[Place, set[str]]) -> None:
+        """Raises VerifyError for an op that names a device and reads what is on another."""
+        for op in self.ops():
+            here = (
+                self.explicit(op)
+                if op in said and not isinstance(op, TensorTransferOp | TensorBarrierOp)
+                else set[str]()
+            )
+            for index, value in enumerate(tensors_read(op, sent=True) if here else ()):
+                there = said.get(maker_of(value), set())
+                if there and not here & there:
+                    raise refuse(op, here, index, there)
 
     def _default(self, place: Place) -> str:
         """Where a place is that nothing says anything of."""

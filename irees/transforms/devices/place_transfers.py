@@ -1,8 +1,8 @@
 """
 Decides on which device each op runs, and sends each value where it is needed: once.
 
-An op runs where it says, else where its operands are (`analysis/affinity.py`); one of which that
-leaves several devices open runs where the fewest transfers follow (`_placement.py`). A transfer
+An op runs where it says, else where its operands are; where that leaves several devices open, it
+runs where the fewest transfers follow (`_placement.py`). A transfer
 that the program has says where a value goes, not how: to where it is already it is nothing, of two
 to one device one is left, and one that nobody reads goes. The border needs transfers of its own:
 a result that is wanted on another device than it is made on is sent there.
@@ -32,8 +32,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
-from irees.analysis.affinity import analyze_affinities, devices_of, explicit_affinity
-from irees.analysis.affinity_checks import check_operands
+from irees.analysis.affinity import devices_of, explicit_affinity
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.errors import ArgumentError
@@ -180,10 +179,6 @@ class PlaceTransfersPass(ModulePass):
             )
         if not devices:
             return
-        affinities = analyze_affinities(op)
-        for each in op.walk():
-            if not isinstance(each, TensorExportOp):
-                check_operands(each, affinities, pinned=False)
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             if not function.is_declaration:
                 drop_dead(function)
