@@ -30,6 +30,7 @@ from irees.dialects.flow import TensorTransferOp
 from irees.dialects.hal import TensorExportOp, TensorImportOp
 from irees.dialects.irees import InvokeOp
 from irees.dialects.signature import unsigned_results
+from irees.dialects.util import GlobalOp
 from irees.errors import ArgumentError, UnsupportedError
 from irees.options import Options
 from irees.runtime.device_program import DeviceProgram
@@ -63,18 +64,23 @@ def device_program(module: ModuleOp, options: Options, compile_part: Compile) ->
     kinds = {DeviceSpec.parse(spec).kind for spec in specs.values()}
     if "ray" in kinds and len(kinds) > 1:
         raise ArgumentError("a program is on this machine or on a Ray cluster, not on both")
-    schedule = {"devices": specs, "functions": functions_of(module)}
     parts = {
         part.sym_name.data: part
         for part in module.body.block.ops
         if isinstance(part, ModuleOp) and part.sym_name is not None
     }
+    stateful = sorted(name for name, part in parts.items() if _keeps_state(part))
+    schedule = {"devices": specs, "functions": functions_of(module), "stateful": stateful}
     makers = {
         name: compile_part(_alone(part), options_for(specs[name], options))
         for name, part in parts.items()
     }
     compiled = kinds != {"reference"}
     return DeviceProgram(schedule, makers, runtime=runtime_library() if compiled else None)
+
+
+def _keeps_state(part: ModuleOp) -> bool:
+    return any(isinstance(op, GlobalOp) and op.is_mutable for op in part.body.block.ops)
 
 
 def _alone(part: ModuleOp) -> ModuleOp:

@@ -146,7 +146,10 @@ class DeviceFunction:
                 else:
                     device, (owner, handle) = devices[step.target], values[step.value]
                     source = owner or devices[step.source]
-                    values[step.result] = (device, device.receive(handle, source, note, count))
+                    values[step.result] = (
+                        device,
+                        device.receive(handle, source, step.bytes, note, count),
+                    )
             end = block.end
             if not end.edges:
                 return Begun([values[number] for number in end.returned], done, arguments)
@@ -348,7 +351,7 @@ def open_devices(
     if kinds == {True}:
         from irees.runtime.ray import open_cluster
 
-        return open_cluster(specs, makers)
+        return open_cluster(specs, makers, schedule.stateful)
     cores = share_out(list(specs.values()))
     found: dict[str, Any] = {}
     for name, spec in specs.items():

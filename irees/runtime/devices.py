@@ -199,9 +199,14 @@ class LocalDevice:
         return value
 
     def receive(
-        self, value: Any, source: LocalDevice, note: Callable[..., None], count: Callable[..., None]
+        self,
+        value: Any,
+        source: LocalDevice,
+        size: int | None,
+        note: Callable[..., Any],
+        count: Callable[..., None],
     ) -> Any:
-        """A value of another device, copied into the memory of this one."""
+        """A value of another device, copied into the memory of this one; its size is seen then."""
         if source.spec == self.spec:
             return value
 

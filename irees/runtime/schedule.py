@@ -117,6 +117,8 @@ class Schedule:
 
     functions: tuple[FunctionSchedule, ...]
     devices: Mapping[str, str]
+    stateful: frozenset[str] = frozenset()
+    """The devices whose programs keep something from call to call."""
 
     @staticmethod
     def read(data: Any) -> Schedule:
@@ -124,11 +126,12 @@ class Schedule:
         try:
             devices = {str(name): str(kind) for name, kind in data["devices"].items()}
             functions = tuple(_function(item) for item in data["functions"])
+            stateful = frozenset(str(name) for name in data.get("stateful", ()))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise ParseError(f"the schedule is damaged: {type(error).__name__}: {error}") from None
         for function in functions:
             _check(function, devices)
-        return Schedule(functions, devices)
+        return Schedule(functions, devices, stateful)
 
 
 def _numbers(items: Sequence[Any]) -> tuple[int, ...]:
