@@ -73,7 +73,7 @@ class Begun:
 
     results: list[tuple[Any, Any]]
     done: list[tuple[Any, Any]]
-    """One of each function that runs."""
+    """One of each function that runs and that no result waits for."""
     arguments: tuple[Any, ...]
     """They live as long as the devices may read them."""
 
@@ -130,13 +130,15 @@ class DeviceFunction:
         values: dict[int, tuple[Any, Any]] = {}
         values.update(zip(block.arguments, ((None, a) for a in arguments)))
         done: list[tuple[Any, Any]] = []
+        several = len(self.schedule.blocks) > 1
         while True:
-            for step in block.steps:
+            for number, step in enumerate(block.steps):
                 if isinstance(step, Run):
                     device = devices[step.device]
                     given = [values[number][1] for number in step.arguments]
                     made = device.run(step.function, given, len(step.results), note)
-                    done.append((device, made[0]))
+                    if several or number in self.schedule.loose:
+                        done.append((device, made[0]))
                     values.update(zip(step.results, ((device, handle) for handle in made)))
                 elif isinstance(step, Import):
                     device = devices[step.device]

@@ -10,6 +10,8 @@ asked of it again: functions of a program compute the same from the same argumen
 keeps state between calls (a mutable global) is not, since its state died with it. What cannot be
 done is a DeviceError for who asked; every wait ends, by `TIMEOUT` at the latest.
 
+Node 0 is the head of the cluster, where results are at hand for who runs there.
+
 This module is imported when a program has a device `ray://HOST:PORT/N`; `pip install irees[ray]`.
 """
 
@@ -84,9 +86,14 @@ def connect(address: str) -> Any:
 
 
 def nodes_of(ray: Any) -> list[dict[str, Any]]:
-    """The nodes of the cluster that live and have a CPU, in the order of their names."""
+    """The nodes of the cluster that live and have a CPU: its head, then by address and name."""
     alive = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU")]
-    return sorted(alive, key=lambda node: (node["NodeManagerAddress"], node["NodeID"]))
+
+    def rank(node: dict[str, Any]) -> tuple[bool, str, str]:
+        head = "node:__internal_head__" in node["Resources"]
+        return not head, node["NodeManagerAddress"], node["NodeID"]
+
+    return sorted(alive, key=rank)
 
 
 class RayDevice:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from irees.errors import ParseError
@@ -104,6 +105,25 @@ class FunctionSchedule:
     def is_straight(self) -> bool:
         """Whether nothing depends on a value: all steps are known before the first one runs."""
         return all(block.end.condition is None for block in self.blocks)
+
+    @cached_property
+    def loose(self) -> frozenset[int]:
+        """
+        Steps of a single block whose runs no result waits for, by number: who calls has to. Of
+        several blocks every run is.
+        """
+        block = self.blocks[0]
+        runs = {i for i, step in enumerate(block.steps) if isinstance(step, Run)}
+        if len(self.blocks) > 1:
+            return frozenset(runs)
+        wanted = set(block.end.returned)
+        for number, step in reversed(list(enumerate(block.steps))):
+            if isinstance(step, Run) and wanted & set(step.results):
+                wanted |= set(step.arguments)
+                runs.discard(number)
+            elif isinstance(step, Send) and step.result in wanted:
+                wanted.add(step.value)
+        return frozenset(runs)
 
     def sends(self) -> Iterator[Send]:
         """Its transfers."""
