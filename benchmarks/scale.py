@@ -4,10 +4,10 @@ Times GPT-2 in stages on a local Ray cluster, beside what the model of its sched
     python benchmarks/scale.py MODEL.mlir MODEL.npz [--rounds N] [--in-flight 16] [--write FILE]
 
 Nodes are processes of this machine with one core each. The same program runs whole on one node and
-in two stages on two, in turn, a round of 16 requests each; medians of the rounds are reported. Rounds in which other
-processes used more than a tenth of a core are not counted. Then
-the model, with the seconds of each stage that were measured on one core and the throughput of one
-link, is asked for both, and for hosts that there are not.
+in two stages on two, in turn, a stream of 64 requests each; medians of the rounds are reported.
+Rounds in which other processes used more than a tenth of a core are not counted. Then the model,
+with the seconds of each stage that were measured on one core and the throughput of one link, is
+asked for both, and for hosts that there are not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from irees.runtime.schedule_model import Forecast, Link, forecast, pipeline
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "runtime"))
 from ray_cluster import cluster
 
-REQUESTS = 16
+REQUESTS = 64
 OTHERS = 0.1
 """Cores that others may use in a round that counts."""
 HOSTS = (2, 8, 16, 64)
@@ -99,7 +99,7 @@ def measure(model: str, data: str, rounds: int, in_flight: int) -> dict[str, obj
     """Everything that is measured."""
     tokens, want = np.load(data)["in0"], np.load(data)["out0"]
     one_core()
-    with cluster(2, store_bytes=3 << 30) as address:
+    with cluster(2, store_bytes=3 << 30, warm=True) as address:
         # The last stage is on the head, where the results are wanted.
         where = {f"dev_{i}": f"ray://{address}/{1 - i}" for i in range(2)}
         module = irees.import_mlir(Path(model))

@@ -2,8 +2,8 @@
 What a schedule will do on devices that there are not: time, idle shares, bytes on each link.
 
 A device takes its work in the order in which it is asked for, one function at a time; a link sends
-one tensor at a time, and it arrives a latency later. Requests begin in order, at most `in_flight` of
-them before the oldest is answered. That is the whole model: what is measured beside it is overhead
+one tensor at a time, and it arrives a latency later. Requests begin in order, at most `in_flight`
+of them before the oldest is answered. That is the whole model: what is measured beside it is overhead
 that it does not know.
 
 Of a pipeline of S equal stages that is full, n requests take n + S - 1 times a stage, so a share of
@@ -68,7 +68,7 @@ def forecast(
     in_flight: int,
 ) -> Forecast:
     """
-    What a stream of requests to a function takes, from the seconds of each function that devices run.
+    What a stream of requests to a function takes, from the seconds of each that devices run.
 
     Raises ArgumentError for a function with branches: what it does depends on its arguments.
     """

@@ -93,6 +93,18 @@ def test_agrees_with_pytorch(name, target, folder):
             check(np.asarray(got), want)
 
 
+def test_gpt2_in_two_stages_equals_one_device(folder):
+    """Bit for bit, with one tensor sent."""
+    path = exported("gpt2", folder)
+    inputs, answers = arrays(path.with_suffix(".npz"))
+    stages = irees.compile(path, pipeline_stages=2)
+    assert list(stages.schedule.devices.values()) == ["cpu:0", "cpu:1"]
+    got = stages(*inputs)
+    check(got, answers[0])
+    np.testing.assert_array_equal(got, irees.compile(path)(*inputs))
+    assert (stages.transfers.count, stages.transfers.bytes) == (1, 64 * 768 * 4)
+
+
 SMALL = [n for n in NAMES if n not in ("mobilenet_v2", "resnet50", "bert_base", "gpt2")]
 
 

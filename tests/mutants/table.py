@@ -296,9 +296,9 @@ MUTANTS = (
         "S4a",
         "an export without an affinity pins its operand to the default device",
         AFFINITY_OPS,
-        "return _attribute(op, placed.attribute)\n",
-        "found = _attribute(op, placed.attribute)\n"
-        "        return found or (default_affinity(op) if placed.pins else None)\n",
+        "return _attribute(op, how.attribute)\n",
+        "found = _attribute(op, how.attribute)\n"
+        "        return found or (default_affinity(op) if how.pins else None)\n",
         AFFINITY_TESTS,
     ),
     Mutant(
@@ -328,6 +328,32 @@ MUTANTS = (
         "return found.pop() if len(found) == 1 else None",
         "return found.pop() if found else None",
         AFFINITY_TESTS,
+    ),
+    Mutant(
+        "S4e",
+        "a value that is sent to a device twice is sent twice",
+        "irees/transforms/devices/place_transfers.py",
+        "            self.sent[value, device] = builder.insert(transfer).results[0]\n"
+        "        return self.sent[value, device]\n",
+        "            return builder.insert(transfer).results[0]\n"
+        "        return self.sent[value, device]\n",
+        ("tests/properties/test_device_placement.py",),
+    ),
+    Mutant(
+        "S4f",
+        "a transfer to where the value is copies it",
+        "irees/transforms/devices/place_transfers.py",
+        "if value in self.placement.free or self.placement.home(value) == device:",
+        "if value in self.placement.free:",
+        ("tests/properties/test_device_placement.py",),
+    ),
+    Mutant(
+        "S4g",
+        "ops of one device with effects change places",
+        "irees/transforms/devices/_segments.py",
+        "                own.add(last_effect[item.device])\n",
+        "                pass\n",
+        ("tests/test_devices.py",),
     ),
     Mutant(
         "S5a",
