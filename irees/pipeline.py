@@ -160,6 +160,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("lower-gather"),
         a("expand-math"),
         a("use-nontemporal-stores", limit=target.l3_bytes // 2),
+        a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
         a("cpu-check-resource-usage"),
     )
 
@@ -197,7 +198,7 @@ OPTIONAL = frozenset(
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-use-nontemporal-stores
+    irees-use-nontemporal-stores irees-prefetch-next-tiles
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
     irees-gpu-lower-transposes irees-split-reductions
     """.split()

@@ -111,6 +111,7 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define IREES_PAST_16(V, p) __builtin_ia32_movntps(p, (irees_16)v_)
 #endif
 #endif
+#define IREES_PREFETCH(p, write, locality) __builtin_prefetch(p, write, locality)
 #define IREES_STREAM(V, N, p, v) do { V v_ = (v); void *p_ = (p); \
   if ((uintptr_t)p_ % N) V##_store(p_, v_); else IREES_PAST_##N(V, p_); } while (0)
 #define IREES_STREAM_64(V, p, v) IREES_STREAM(V, 64, p, v)
