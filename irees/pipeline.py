@@ -138,7 +138,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu", "irees", "x86vector"},
+            HOST | {"stream", "vector", "gpu", "nvgpu", "irees", "x86vector"},
         ),
     )
 
@@ -167,6 +167,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
 
 def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
+    matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
     return (
         a(
             "gpu-select-strategy",
@@ -174,12 +175,18 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
             matrix_kinds=gpu.matrix_kinds,
+            asynchronous=gpu.asynchronous_copies,
+            matrix_shared_bytes=matrices,
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
         a("gpu-lower-linalg-ext"),
         a("lower-linalg-ext-to-loops"),
-        a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
+        a(
+            "gpu-lower-contractions",
+            shared_bytes=gpu.shared_bytes,
+            matrix_shared_bytes=matrices,
+        ),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
         a("gpu-distribute-to-threads"),

@@ -509,6 +509,22 @@ MUTANTS = (
         (f"{EMULATED}::test_matrix_instructions",),
     ),
     Mutant(
+        "S9g",
+        "what is past the end of a reduction is copied",
+        "irees/transforms/codegen/gpu/_matrix_contraction.py",
+        "count = at.insert(arith.SelectOp(inside, some, none)).results[0]",
+        "count = at.insert(arith.SelectOp(inside, some, some)).results[0]",
+        (f"{EMULATED}::test_every_matrix_blocking_is_right",),
+    ),
+    Mutant(
+        "S9h",
+        "of two equal points of a row the one that a lane met last stays",
+        "irees/transforms/codegen/gpu/_folds.py",
+        'earlier = at.insert(arith.CmpiOp(b[-1], a[-1], "slt")).results[0]',
+        'earlier = at.insert(arith.CmpiOp(b[-1], a[-1], "sgt")).results[0]',
+        (f"{EMULATED}::test_selections",),
+    ),
+    Mutant(
         "S9e",
         "updates that meet are dealt out to threads",
         "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",

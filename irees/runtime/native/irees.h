@@ -64,6 +64,7 @@ typedef struct irees_call {
 #define IREES_OUT_OF_MEMORY (-1)
 #define IREES_SIZE_OVERFLOW (-2)
 #define IREES_DEVICE_FAULT (-3)
+#define IREES_MISALIGNED (-4)
 
 typedef int32_t (*irees_entry_fn)(const irees_call *call);
 #endif
