@@ -21,6 +21,7 @@ from irees.backends.common.toolchain import compile_library
 from irees.backends.cuda import backend as cuda
 from irees.backends.cuda.toolchain import compile_cubins, compile_emulated, host_and_kernels
 from irees.backends.reference.backend import ReferenceProgram
+from irees.device_programs import device_program
 from irees.dialects import get_context
 from irees.errors import ArgumentError
 from irees.frontends.mlir import import_mlir, import_opened, open_source
@@ -36,6 +37,7 @@ from irees.program_cache import (
     unchanged_constants,
 )
 from irees.remarks import collect, tell
+from irees.runtime.device_program import DeviceProgram
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
 from irees.runtime.tracing import Tracer
@@ -153,6 +155,22 @@ def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:
     return ReferenceProgram(module, Tracer(directory=wanted if isinstance(wanted, str) else None))
 
 
+def compile_devices(
+    module: ModuleOp, options: Options, start: str | None = None, **listeners: Any
+) -> DeviceProgram:
+    """A program for several devices: cut into parts, in place, each compiled for its own."""
+    run_phases(get_context(), module, options, start=start, **listeners)
+
+    def compile_part(part: ModuleOp, chosen: Options) -> Any:
+        if chosen.target == "reference":
+            program = reference_program(part, chosen)
+            return lambda services: program
+        built = build(part, chosen, **listeners)
+        return lambda services: program_of(built, services)
+
+    return device_program(module, options, compile_part)
+
+
 def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
     """Compiles MLIR text, or takes the program from the cache if it was compiled before."""
     opened = open_source(source)
@@ -177,7 +195,7 @@ def compile(
     listener: Listener | None = None,
     after: Listener | None = None,
     **options: Any,
-) -> Program | ReferenceProgram | ModuleOp:
+) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     """
     Compiles a program; with `to`, returns the module as it is after that phase.
 
@@ -189,12 +207,14 @@ def compile(
     """
     chosen = Options.make(**options)
     listeners: dict[str, Any] = {"before": before, "listener": listener, "after": after}
-    if chosen.target == "reference":
+    if chosen.target == "reference" and not chosen.devices:
         return reference_program(import_source(source, inputs), chosen)
-    if isinstance(source, str | Path) and to is None and start is None:
+    if isinstance(source, str | Path) and to is None and start is None and not chosen.devices:
         return compile_text(source, chosen, **listeners)
     module = import_source(source, inputs)
     if to is not None:
         run_phases(get_context(), module, chosen, start=start, to=to, **listeners)
         return module
+    if chosen.devices:
+        return compile_devices(module, chosen, start, **listeners)
     return program_of(build(module, chosen, start=start, **listeners))

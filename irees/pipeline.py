@@ -39,8 +39,45 @@ def a(name: str, **options: object) -> ModulePass:
     return load_pass(f"irees-{name}")(**options)
 
 
+def device_phases(options: Options) -> tuple[Phase, ...]:
+    """The phases that cut a program for several devices into one program for each."""
+    names = tuple(options.device_specs())
+    stages = options.pipeline_stages
+    shares = {"stages": stages, "balance": options.pipeline_balance, "devices": names}
+    return (
+        Phase(
+            "input",
+            "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
+            (a("convert-tm-tensor-to-linalg-ext"), a("convert-ml-program-to-util")),
+            TENSORS | {"flow"},
+            fault=UnsupportedError,
+        ),
+        Phase(
+            "placement",
+            "every op has a device, and what it reads elsewhere is transferred",
+            (
+                a("wrap-entry-points"),
+                a("inline-calls"),
+                *([a("partition-pipeline", **shares)] if stages else []),
+                a("lower-spanning-scf"),
+                *([a("annotate-affinities")] if options.annotate_input_affinities else []),
+                a("place-transfers", devices=names),
+            ),
+            TENSORS | {"hal", "flow"},
+        ),
+        Phase(
+            "devices",
+            "each device gets a module of its own, and the program says who runs what when",
+            (a("outline-device-segments", devices=names),),
+            TENSORS | {"hal", "flow", "irees"},
+        ),
+    )
+
+
 def phases(options: Options) -> tuple[Phase, ...]:
     """The phases of a compilation, in order."""
+    if options.devices:
+        return device_phases(options)
     target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
     strict = options.fp == "strict"
     # What a CPU reads best, no GPU does.
@@ -60,6 +97,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("convert-tm-tensor-to-linalg-ext"),
                 a("convert-ml-program-to-util"),
+                a("drop-transfers"),
+                *([a("annotate-affinities")] if options.annotate_input_affinities else []),
                 LowerAffinePass(),
             ),
             TENSORS,

@@ -31,6 +31,7 @@ from irees.options import Options
 from irees.runtime.cache import default_cache, key_of
 from irees.runtime.dtypes import numpy_dtype
 from irees.runtime.program import Program
+from irees.runtime.services import Services
 from irees.target import Target
 
 MAX_BYTES = 256 << 20
@@ -151,8 +152,8 @@ def _named(dtype: str) -> Any:
     return numpy_dtype("bf16") if dtype == "bfloat16" else dtype
 
 
-def program_of(built: Built) -> Program:
-    """The program that can be called."""
+def program_of(built: Built, services: Services | None = None) -> Program:
+    """The program that can be called, on the services of a device or of the process."""
     return Program(
         built.library,
         built.manifest,
@@ -160,4 +161,5 @@ def program_of(built: Built) -> Program:
         runtime=runtime_library(),
         sources=built.texts,
         cubins=built.cubins,
+        services=services,
     )
