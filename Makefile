@@ -8,7 +8,7 @@ COMPILER := $(shell command -v "$${IREES_CC:-$${CC:-clang}}" || command -v clang
 comma    := ,
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test mutants prove test-models bench lint clean
+.PHONY: help demo test mutants prove test-models test-models-all bench lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -26,6 +26,9 @@ prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs
 
 test-models: $(VENV)/.models ## real PyTorch models, exported and compared with PyTorch
+	$(PYTEST) tests/models -m "not slow"
+
+test-models-all: $(VENV)/.models ## those too that emulate the largest, or compile them for more GPUs
 	$(PYTEST) tests/models
 
 bench: $(VENV)/.models ## time irees beside its peers; writes docs/performance.md and its plot

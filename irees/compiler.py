@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +45,36 @@ from irees.target import Target
 
 Source = Any
 """A path, MLIR text, an xDSL ModuleOp, a torch ExportedProgram or nn.Module."""
+
+
+YOUNG_OBJECTS = 50_000
+"""How many objects are made between two collections of cycles while a program is compiled."""
+
+_compiling = threading.Lock()
+_thresholds: list[tuple[int, int, int]] = []
+
+
+@contextmanager
+def rare_collections() -> Generator[None]:
+    """
+    Collects cycles rarely inside of the block: IR is made of them and is alive to the end.
+
+    With Python's own thresholds a fifth of a compilation is looking for garbage where none is.
+    """
+    with _compiling:
+        _thresholds.append(gc.get_threshold())
+        first, *rest = _thresholds[-1]
+        if first:  # 0 is the caller's way to have none
+            gc.set_threshold(max(YOUNG_OBJECTS, first), *rest)
+    try:
+        yield
+    finally:
+        with _compiling:
+            # The first compilation to begin found what the caller had chosen.
+            chosen = _thresholds[0]
+            _thresholds.pop()
+            if not _thresholds:
+                gc.set_threshold(*chosen)
 
 
 def import_source(source: Source, inputs: Sequence[Any] | None = None) -> ModuleOp:
@@ -151,6 +184,7 @@ def compile_text(source: str | Path, options: Options, **listeners: Any) -> Prog
     return program_of(built)
 
 
+@rare_collections()
 def compile(
     source: Source,
     inputs: Sequence[Any] | None = None,

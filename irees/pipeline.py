@@ -177,7 +177,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu", "irees", "x86vector"},
+            HOST | {"stream", "vector", "gpu", "nvgpu", "irees", "x86vector"},
         ),
     )
 
@@ -199,12 +199,14 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("lower-gather"),
         a("expand-math"),
         a("use-nontemporal-stores", limit=target.l3_bytes // 2),
+        a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
         a("cpu-check-resource-usage"),
     )
 
 
 def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
+    matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
     return (
         a(
             "gpu-select-strategy",
@@ -212,12 +214,18 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
             matrix_kinds=gpu.matrix_kinds,
+            asynchronous=gpu.asynchronous_copies,
+            matrix_shared_bytes=matrices,
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
         a("gpu-lower-linalg-ext"),
         a("lower-linalg-ext-to-loops"),
-        a("gpu-lower-contractions", shared_bytes=gpu.shared_bytes),
+        a(
+            "gpu-lower-contractions",
+            shared_bytes=gpu.shared_bytes,
+            matrix_shared_bytes=matrices,
+        ),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
         a("gpu-distribute-to-threads"),
@@ -236,7 +244,7 @@ OPTIONAL = frozenset(
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-use-nontemporal-stores
+    irees-use-nontemporal-stores irees-prefetch-next-tiles
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
     irees-gpu-lower-transposes irees-split-reductions
     """.split()

@@ -115,9 +115,9 @@ def store(key: str, built: Built) -> None:
             "constants": described,
         }
     ).encode()
-    parts = [len(header).to_bytes(8, "little"), header, built.library, *built.cubins.values()]
-    parts += [np.ascontiguousarray(a).tobytes() for a in own.values()]
-    default_cache().put(key, b"".join(parts))
+    payload = (np.ascontiguousarray(a).reshape(-1).view(np.uint8).data for a in own.values())
+    parts = (len(header).to_bytes(8, "little"), header, built.library, *built.cubins.values())
+    default_cache().put(key, *parts, *payload)
 
 
 def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:

@@ -32,6 +32,7 @@ OWN: dict[str, str] = {
     "iree_linalg_ext": "iree_linalg_ext:IreeLinalgExt",
     "iree_tensor_ext": "iree_tensor_ext:IreeTensorExt",
     "irees": "irees:Irees",
+    "nvgpu": "nvgpu:Nvgpu",
     "stream": "stream:Stream",
     "tm_tensor": "tm_tensor:TMTensor",
     "util": "util:Util",

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
     AnyOf,
+    EqAttrConstraint,
     IRDLOperation,
     VarConstraint,
     base,
@@ -62,24 +63,25 @@ class LdexpOp(IRDLOperation):
         super().__init__(operands=[x, exponent], result_types=[x.type])
 
 
-_PAIR = VectorType.constr(base(Float16Type) | base(BFloat16Type))
-_SUMS = VectorType(f32, [4])
+_WORD = VectorType.constr(base(Float16Type) | base(BFloat16Type) | EqAttrConstraint(i8))
+_SUMS = VectorType.constr(base(Float32Type) | EqAttrConstraint(i32))
 
 
 @irdl_op_definition
 class MmaSyncOp(IRDLOperation):
     """
     The sums of a warp plus a 16 x 16 times a 16 x 8 matrix: `mma.sync.m16n8k16` of PTX, by one
-    lane.
+    lane; of i8, which are signed, a 16 x 32 times a 32 x 8 matrix into i32, which wraps.
 
-    Each of `a0` to `a3`, `b0` and `b1` is the two neighbours that the lane holds of A and of B,
-    along the reduction; `sums` are two neighbours of a row, and two of the row that is 8 further.
-    MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
+    Each of `a0` to `a3`, `b0` and `b1` is the word that the lane holds of A and of B: two
+    neighbours along the reduction, or four. `sums` are two neighbours of a row, and two of the row
+    that is 8 further. MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
     """
 
     name = "irees.mma_sync"
 
-    T: ClassVar = VarConstraint("T", _PAIR)
+    T: ClassVar = VarConstraint("T", _WORD)
+    S: ClassVar = VarConstraint("S", _SUMS)
 
     a0 = operand_def(T)
     a1 = operand_def(T)
@@ -87,15 +89,25 @@ class MmaSyncOp(IRDLOperation):
     a3 = operand_def(T)
     b0 = operand_def(T)
     b1 = operand_def(T)
-    sums = operand_def(_SUMS)
-    result = result_def(_SUMS)
+    sums = operand_def(S)
+    result = result_def(S)
 
     assembly_format = (
         "$a0 `,` $a1 `,` $a2 `,` $a3 `,` $b0 `,` $b1 `,` $sums attr-dict `:` type($a0)"
+        " `->` type($sums)"
     )
 
     def __init__(self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], sums: SSAValue):
-        super().__init__(operands=[*lhs, *rhs, sums], result_types=[_SUMS])
+        super().__init__(operands=[*lhs, *rhs, sums], result_types=[sums.type])
+
+    def verify_(self) -> None:
+        assert isinstance(self.a0.type, VectorType)
+        assert isinstance(self.sums.type, VectorType)
+        whole = self.a0.type.element_type == i8
+        sums = VectorType(i32 if whole else f32, [4])
+        words = VectorType(self.a0.type.element_type, [4 if whole else 2])
+        if self.a0.type != words or self.sums.type != sums:
+            raise VerifyException(f"no product of {self.a0.type} into {self.sums.type}")
 
 
 @irdl_op_definition

@@ -10,7 +10,8 @@ from __future__ import annotations
 import operator
 import struct
 import sys
-from ctypes import addressof, c_char
+from ctypes import addressof, c_char, memmove
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from irees.errors import ArgumentError
 from irees.runtime.dtypes import accepted_dtypes, numpy_dtype, torch_dtypes
 
 _bytes_at = c_char.from_buffer
+DEVICE_ALIGNMENT = 16
+"""The widest access of a GPU's kernel: an array that begins elsewhere is copied first."""
+
 SCALAR_BYTES = 16
 """The room that a scalar argument or result has."""
 
@@ -84,6 +88,19 @@ class TensorSpec:
         if shape != self.shape:
             self.check_shape(shape)
         return pointer, shape
+
+    def bind_aligned(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+        """As `bind`, but what does not begin where a kernel of a GPU needs it is copied first."""
+        pointer, shape = self.bind(value, pad)
+        if pointer % DEVICE_ALIGNMENT == 0:
+            return pointer, shape
+        size = prod(shape) * self.dtype.itemsize
+        room = np.empty(size + DEVICE_ALIGNMENT, np.uint8)
+        start = room.__array_interface__["data"][0]
+        start += -start % DEVICE_ALIGNMENT
+        memmove(start, pointer, size)
+        pad.keep.append(room)
+        return start, shape
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raises ArgumentError for a shape that the argument may not have."""

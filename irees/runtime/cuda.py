@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryError
-from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec
+from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
 from irees.target import Target
 
-ALIGNMENT = 16
-"""The widest access of a kernel: an array that begins elsewhere is copied first."""
 STATIC_SHARED_BYTES = 48 << 10
 OUT_OF_MEMORY, DEVICE_FAULT = -1, -3
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
@@ -226,7 +224,7 @@ class CudaDevice:
             )
         spec.check_shape(array.shape)
         array = self.cupy.ascontiguousarray(array)
-        if array.data.ptr % ALIGNMENT:
+        if array.data.ptr % DEVICE_ALIGNMENT:
             array = array.copy()
         torch = sys.modules.get("torch")
         pad.torch |= torch is not None and isinstance(value, torch.Tensor)

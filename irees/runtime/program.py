@@ -35,7 +35,7 @@ from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
 
 CACHE_LINE = 64
-_OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT = -1, -2, -3
+_OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT, _MISALIGNED = -1, -2, -3, -4
 
 
 class _CallStruct(ctypes.Structure):
@@ -101,7 +101,11 @@ class Function:
         self.device = device = program.device
         self.table = self.services.table if device is None else device.table
         if device is None:
-            self._binders = [spec.bind for spec in info.arguments]
+            emulated = program.target_kind == "cuda-emulated"
+            self._binders = [
+                spec.bind_aligned if emulated and isinstance(spec, TensorSpec) else spec.bind
+                for spec in info.arguments
+            ]
             self._readers = _result_readers(info.results, self.services)
         else:
             self._binders = [device.binder(spec) for spec in info.arguments]
@@ -167,6 +171,8 @@ class Function:
             return error
         if status == _DEVICE_FAULT:
             return DeviceError(f"{self.name}: threads of a block wait at different barriers")
+        if status == _MISALIGNED:
+            return DeviceError(f"{self.name}: a kernel makes an access that is not aligned")
         if status == _OUT_OF_MEMORY:
             return OutOfMemoryError(f"{self.name} ran out of memory")
         if status == _SIZE_OVERFLOW:
@@ -208,6 +214,7 @@ class Program:
                 f"the program was compiled for a processor with {', '.join(missing)}",
                 hint="compile it again on this machine, or with target=cpu:generic",
             )
+        self.target_kind = info.target.kind
         self.services = services or load_services(runtime)
         self.library = Library(library)
         self.device: CudaDevice | None = None

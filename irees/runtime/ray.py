@@ -7,8 +7,8 @@ of an actor's work is the order in which it was asked for, so a stream of reques
 
 An actor that dies is started again by Ray, with the same program, and what it had not answered is
 asked of it again: functions of a program compute the same from the same arguments. One whose
-program keeps state between calls (a mutable global) is not, since its state died with it. What cannot be
-done is a DeviceError for who asked; every wait ends, by `TIMEOUT` at the latest.
+program keeps state between calls (a mutable global) is not, since its state died with it. What
+cannot be done is a DeviceError for who asked; every wait ends, by `TIMEOUT` at the latest.
 
 Node 0 is the head of the cluster, where results are at hand for who runs there.
 

@@ -3,8 +3,8 @@ What a schedule will do on devices that there are not: time, idle shares, bytes 
 
 A device takes its work in the order in which it is asked for, one function at a time; a link sends
 one tensor at a time, and it arrives a latency later. Requests begin in order, at most `in_flight`
-of them before the oldest is answered. That is the whole model: what is measured beside it is overhead
-that it does not know.
+of them before the oldest is answered. That is the whole model: what is measured beside it is
+overhead that it does not know.
 
 Of a pipeline of S equal stages that is full, n requests take n + S - 1 times a stage, so a share of
 (S - 1) / (n + S - 1) of all device time is idle: the bubble.

@@ -75,8 +75,30 @@ def check(got: np.ndarray, want: np.ndarray) -> None:
     assert np.sqrt((error**2).mean()) <= 1e-5 * np.sqrt((want.astype("f8") ** 2).mean())
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda-emulated"])
-@pytest.mark.parametrize("name", NAMES)
+LARGE = ("mobilenet_v2", "resnet50", "bert_base", "gpt2")
+SMALL = [n for n in NAMES if n not in LARGE]
+DEVICES = [
+    # Of the large ones CI emulates the quickest, and compiles kernels for one architecture.
+    *((name, "cpu") for name in NAMES),
+    *((name, "cuda-emulated") for name in (*SMALL, "mobilenet_v2")),
+    *(
+        pytest.param(name, "cuda-emulated", marks=pytest.mark.slow)
+        for name in LARGE
+        if name != "mobilenet_v2"
+    ),
+]
+ARCHS = [
+    *((name, arch) for name in SMALL for arch in ("sm_75", "sm_80", "sm_90")),
+    *((name, "sm_80") for name in LARGE),
+    *(
+        pytest.param(name, arch, marks=pytest.mark.slow)
+        for name in LARGE
+        for arch in ("sm_75", "sm_90")
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "target"), DEVICES)
 def test_agrees_with_pytorch(name, target, folder):
     """One compilation answers every stored input, the other sizes of dynamic models too."""
     path = exported(name, folder)
@@ -103,9 +125,6 @@ def test_gpt2_in_two_stages_equals_one_device(folder):
     check(got, answers[0])
     np.testing.assert_array_equal(got, irees.compile(path)(*inputs))
     assert (stages.transfers.count, stages.transfers.bytes) == (1, 64 * 768 * 4)
-
-
-SMALL = [n for n in NAMES if n not in ("mobilenet_v2", "resnet50", "bert_base", "gpt2")]
 
 
 @pytest.mark.parametrize("phase", [p.name for p in PHASES[:-1]])
@@ -148,8 +167,7 @@ LOCAL_BYTES = {
 """Local memory, spilled and not, of the kernel of a model that has the most."""
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "arch"), ARCHS)
 def test_kernels_take_what_was_predicted(name, arch, folder):
     """Shared memory as the manifest says, few enough registers, no spill that is not known."""
     try:

@@ -33,6 +33,7 @@ ACCESSES = "irees/transforms/codegen/common/_memory_accesses.py"
 ACCESSES_TESTS = ("tests/transforms/codegen/common/test_memory_views.py",)
 GATHER = "irees/transforms/codegen/common/lower_gather.py"
 GATHER_TESTS = ("tests/transforms/codegen/common/test_lower_gather.py",)
+PADDING_TESTS = ("tests/properties/test_paddings.py",)
 PAD = "irees/transforms/codegen/common/pad_operands.py"
 PAD_TESTS = ("tests/properties/test_padding.py",)
 AFFINITY_OPS = "irees/analysis/_affinity_ops.py"
@@ -535,11 +536,43 @@ MUTANTS = (
         (f"{EMULATED}::test_matrix_instructions",),
     ),
     Mutant(
+        "S9g",
+        "what is past the end of a reduction is copied",
+        "irees/transforms/codegen/gpu/_matrix_contraction.py",
+        "count = at.insert(arith.SelectOp(inside, some, none)).results[0]",
+        "count = at.insert(arith.SelectOp(inside, some, some)).results[0]",
+        (f"{EMULATED}::test_every_matrix_blocking_is_right",),
+    ),
+    Mutant(
+        "S9h",
+        "of two equal points of a row the one that a lane met last stays",
+        "irees/transforms/codegen/gpu/_folds.py",
+        'earlier = at.insert(arith.CmpiOp(b[-1], a[-1], "slt")).results[0]',
+        'earlier = at.insert(arith.CmpiOp(b[-1], a[-1], "sgt")).results[0]',
+        (f"{EMULATED}::test_selections",),
+    ),
+    Mutant(
         "S9e",
         "updates that meet are dealt out to threads",
         "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",
         "    _spread(op.updates, list(range(batch, rank)), at, point)\n",
         "    _spread(op.updates, list(range(rank)), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
+    ),
+    Mutant(
+        "S10a",
+        "what lies behind the middle of a padding is not filled",
+        "irees/transforms/codegen/common/_frames.py",
+        "for start, length in ((0, offset), (offset + size, whole - offset - size)):",
+        "for start, length in ((0, offset),):",
+        PADDING_TESTS,
+    ),
+    Mutant(
+        "S10b",
+        "the sides of a frame begin at the first row",
+        "irees/transforms/codegen/common/_frames.py",
+        "yield [*offsets[:dim], start,",
+        "yield [*([0] * dim), start,",
+        PADDING_TESTS,
     ),
 )

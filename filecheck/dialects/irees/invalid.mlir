@@ -5,3 +5,11 @@ func.func @lanes(%acc: vector<16xi32>, %a: vector<32xi8>) {
   return
 }
 // CHECK: each lane of vector<16xi32> takes 4 lanes of an operand, not vector<32xi8>
+
+// -----
+
+func.func @sums(%a: vector<4xi8>, %c: vector<4xf32>) {
+  %0 = irees.mma_sync %a, %a, %a, %a, %a, %a, %c : vector<4xi8> -> vector<4xf32>
+  return
+}
+// CHECK: no product of vector<4xi8> into vector<4xf32>

@@ -35,6 +35,7 @@ struct irees_place {
 struct irees_emulated_state {
   irees_place thread, block, block_dim, grid_dim;
   unsigned char *shared;
+  int32_t *fault;
 };
 
 enum waits { READY, AT_BARRIER, IN_WARP, DONE };
@@ -65,6 +66,43 @@ struct task {
   int32_t fault;
 };
 
+extern "C" void irees_emulated_misaligned(void) { __atomic_store_n(here.fault, IREES_MISALIGNED, __ATOMIC_RELAXED); }
+
+/* The copies that one thread has begun, in order; `groups` of them have an end. */
+#define MAX_COPIES 256
+struct copies {
+  int32_t count, groups;
+  struct {
+    char *to;
+    const char *from;
+    int32_t size, count, group;
+  } each[MAX_COPIES];
+};
+static copies *copies_here(void);
+
+extern "C" void irees_emulated_copy(void *to, const void *from, int32_t size, int32_t count) {
+  copies *mine = copies_here();
+  if ((uint64_t)(uintptr_t)to % (uint32_t)size || (count && (uint64_t)(uintptr_t)from % (uint32_t)size)) irees_emulated_misaligned();
+  if (mine->count == MAX_COPIES) abort();
+  mine->each[mine->count++] = {(char *)to, (const char *)from, size, count, mine->groups};
+}
+
+extern "C" void irees_emulated_copies_end(void) { copies_here()->groups++; }
+
+extern "C" void irees_emulated_copies_wait(int32_t groups) {
+  copies *mine = copies_here();
+  int32_t kept = 0;
+  for (int32_t i = 0; i < mine->count; i++) {
+    if (mine->each[i].group >= mine->groups - groups) {
+      mine->each[kept++] = mine->each[i];
+      continue;
+    }
+    memcpy(mine->each[i].to, mine->each[i].from, (size_t)mine->each[i].count);
+    memset(mine->each[i].to + mine->each[i].count, 0, (size_t)(mine->each[i].size - mine->each[i].count));
+  }
+  mine->count = kept;
+}
+
 #ifndef IREES_SYSTEM_THREADS
 
 struct fibre {
@@ -73,6 +111,7 @@ struct fibre {
   int32_t line;
   waits wait;
   int alive; /* has a stack with `fibre_main` on it */
+  copies begun;
 };
 
 struct block_state {
@@ -84,6 +123,8 @@ struct block_state {
   uint32_t current, count;
 };
 static __thread block_state *running;
+
+static copies *copies_here(void) { return &running->fibres[running->current].begun; }
 
 static void yield_to_scheduler(waits why) {
   fibre *me = &running->fibres[running->current];
@@ -163,7 +204,10 @@ static int run_waiting_block(const task *work) {
   mine->work = work;
   mine->count = (uint32_t)work->launch->threads;
   order_of(order, mine->count, here.block.x);
-  for (uint32_t t = 0; t < mine->count; t++) mine->fibres[t].wait = READY;
+  for (uint32_t t = 0; t < mine->count; t++) {
+    mine->fibres[t].wait = READY;
+    mine->fibres[t].begun.count = mine->fibres[t].begun.groups = 0;
+  }
   for (;;) {
     uint32_t done = 0;
     for (uint32_t i = 0; i < mine->count; i++) {
@@ -202,6 +246,9 @@ extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
   pthread_barrier_wait(&meeting.warps[warp]);
 }
 
+static __thread copies begun;
+static copies *copies_here(void) { return &begun; }
+
 static void *system_thread_main(void *argument) {
   system_thread *me = (system_thread *)argument;
   here = me->place;
@@ -230,17 +277,18 @@ static int run_waiting_block(const task *work) {
 
 #endif
 
-static int run_block(const task *work, int64_t block) {
+static int32_t run_block(task *work, int64_t block) {
   const irees_launch *launch = work->launch;
   void *shared = NULL;
   if (launch->shared_bytes) {
-    if (posix_memalign(&shared, 128, (size_t)launch->shared_bytes)) return 0;
+    if (posix_memalign(&shared, 128, (size_t)launch->shared_bytes)) return IREES_OUT_OF_MEMORY;
     memset(shared, 0xff, (size_t)launch->shared_bytes);
   }
   here.block.x = (uint32_t)block;
   here.block_dim.x = (uint32_t)launch->threads;
   here.grid_dim.x = (uint32_t)launch->blocks;
   here.shared = (unsigned char *)shared;
+  here.fault = &work->fault;
   int fine = 1;
   if (launch->waits) {
     fine = run_waiting_block(work);
@@ -253,13 +301,14 @@ static int run_block(const task *work, int64_t block) {
     }
   }
   free(shared);
-  return fine;
+  return fine ? 0 : IREES_DEVICE_FAULT;
 }
 
 static void run_part(const irees_dispatch *dispatch, int64_t block, void *scratch) {
   (void)scratch;
   task *work = (task *)dispatch->buffers[0];
-  if (!run_block(work, block)) __atomic_store_n(&work->fault, 1, __ATOMIC_RELAXED);
+  const int32_t fault = run_block(work, block);
+  if (fault) __atomic_store_n(&work->fault, fault, __ATOMIC_RELAXED);
 }
 
 extern "C" EXPORT int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel) {
@@ -273,5 +322,5 @@ extern "C" EXPORT int32_t irees_emulated_launch(const irees_runtime *rt, const i
   rt->parallel(rt->pool, run_part, &dispatch, launch->blocks, 0);
 #endif
   (void)rt;
-  return work.fault ? IREES_DEVICE_FAULT : 0;
+  return work.fault;
 }

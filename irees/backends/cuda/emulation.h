@@ -20,11 +20,23 @@ struct irees_place {
 struct irees_emulated_state {
   irees_place thread, block, block_dim, grid_dim;
   unsigned char *shared;
+  int32_t *fault;
 };
 extern "C" irees_emulated_state *irees_emulated_here(void);
 extern "C" void irees_emulated_barrier(int32_t line);
 /* Gives `mine` to the other threads of the warp, and takes what each of the 32 gave. */
 extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all);
+
+/* Begins a copy, ends a group of copies, waits for all but the last groups: what has been copied
+   is there when it has been waited for, and not before. */
+extern "C" void irees_emulated_copy(void *to, const void *from, int32_t size, int32_t count);
+extern "C" void irees_emulated_copies_end(void);
+extern "C" void irees_emulated_copies_wait(int32_t groups);
+/* Notes that an access is not aligned to its size, which a device reports as an error. */
+extern "C" void irees_emulated_misaligned(void);
+IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {
+  if ((uint64_t)(uintptr_t)p % size) irees_emulated_misaligned();
+}
 
 #define threadIdx (irees_emulated_here()->thread)
 #define blockIdx (irees_emulated_here()->block)
@@ -38,13 +50,17 @@ extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all);
 #define IREES_LEADING_ZEROS(x) __builtin_clzll(x)
 #define IREES_TRAILING_ZEROS(x) __builtin_ctzll(x)
 
-/* Not through a pointer to the vector: the caller's arrays may lie anywhere. */
+/* Not through a pointer to the vector: who is told of a wrong place must live to tell it. */
 template <typename V> IREES_INLINE V irees_read(const void *p) {
   V v;
+  irees_emulated_aligned(p, alignof(V));
   memcpy((void *)&v, p, sizeof v);
   return v;
 }
-template <typename V> IREES_INLINE void irees_write(void *p, V v) { memcpy(p, (const void *)&v, sizeof v); }
+template <typename V> IREES_INLINE void irees_write(void *p, V v) {
+  irees_emulated_aligned(p, alignof(V));
+  memcpy(p, (const void *)&v, sizeof v);
+}
 
 template <typename T> IREES_INLINE T irees_shuffle_xor(T x, int mask) {
   uint64_t u = 0;

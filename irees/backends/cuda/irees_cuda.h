@@ -32,6 +32,7 @@ typedef unsigned long long uint64_t;
 #define IREES_INLINE static __device__ __forceinline__
 #define IREES_METHOD __device__ __forceinline__
 #define IREES_UNROLL _Pragma("unroll")
+#define IREES_PREFETCH(p, write, locality) ((void)(p))
 /* Shared memory of a block: what is known to be little is static, so that ptxas reports it. */
 #define IREES_SHARED_STATIC(name, bytes) __shared__ __align__(128) unsigned char name[bytes]
 #define IREES_SHARED_DYNAMIC(name) extern __shared__ __align__(128) unsigned char name[]
@@ -233,28 +234,89 @@ template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shu
 #define IREES_SHUFFLE(M, a, b, ...) irees_shuffled<__VA_ARGS__>(a, b)
 #define IREES_LITERAL(V, ...) (V::of(__VA_ARGS__))
 
-/* --- matrices: 16 x 16 times 16 x 8, one product for a warp ---------------------------------- */
+/* --- tiles in shared memory --------------------------------------------------------------- */
 
-/* Lane l holds of A, by the words a0 to a3, rows l / 4 and l / 4 + 8 of columns 2 * (l % 4) and the
-   next, then of columns 8 further; of B, by b0 and b1, those rows of column l / 4; of the sums rows
-   l / 4 and l / 4 + 8 of columns 2 * (l % 4) and the next (PTX ISA, "mma.m16n8k16"). */
+/* Copies that nobody waits for at once. Of `size` bytes the first `count` are read, the others
+   become 0. */
+#ifdef IREES_EMULATED
+template <int size> IREES_INLINE void irees_copy_async(void *to, const void *from, int64_t count) {
+  irees_emulated_copy(to, from, size, (int32_t)count);
+}
+IREES_INLINE void irees_copies_end(void) { irees_emulated_copies_end(); }
+template <int groups> IREES_INLINE void irees_copies_wait(void) { irees_emulated_copies_wait(groups); }
+#else
+template <int size> IREES_INLINE void irees_copy_async(void *to, const void *from, int64_t count) {
+  const unsigned place = (unsigned)__cvta_generic_to_shared(to);
+  if constexpr (size == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"((int)count) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(place), "l"(from), "r"((int)count), "n"(size) : "memory");
+}
+IREES_INLINE void irees_copies_end(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int groups> IREES_INLINE void irees_copies_wait(void) {
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+}
+#endif
+
+/* Four matrices of 8 x 8 elements of 16 bits. Lane l names row l % 8 of matrix l / 8, and gets of
+   each the word l % 4 of row l / 4; turned, two neighbours of column l / 4 (PTX ISA, "ldmatrix"). */
+#ifdef IREES_EMULATED
+template <typename V, bool turned> IREES_INLINE irees_vector<V, 4> irees_ldmatrix(const void *row) {
+  uint64_t rows[32] = {0};
+  irees_emulated_gather((uint64_t)(uintptr_t)row, rows);
+  const uint32_t lane = threadIdx.x % 32;
+  irees_vector<V, 4> r;
+  IREES_UNROLL for (uint32_t i = 0; i < 4; i++) {
+    uint16_t pair[2];
+    for (uint32_t j = 0; j < 2; j++) {
+      const uint32_t y = turned ? lane % 4 * 2 + j : lane / 4, x = turned ? lane / 4 : lane % 4 * 2 + j;
+      const char *from = (const char *)(uintptr_t)rows[i * 8 + y];
+      irees_emulated_aligned(from, 16);
+      memcpy(&pair[j], from + 2 * x, 2);
+    }
+    memcpy((void *)&r.v[i], pair, 4);
+  }
+  return r;
+}
+#else
+template <typename V, bool turned> IREES_INLINE irees_vector<V, 4> irees_ldmatrix(const void *row) {
+  const unsigned place = (unsigned)__cvta_generic_to_shared(row);
+  unsigned u[4];
+  if constexpr (turned)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(u[0]), "=r"(u[1]), "=r"(u[2]), "=r"(u[3]) : "r"(place) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(u[0]), "=r"(u[1]), "=r"(u[2]), "=r"(u[3]) : "r"(place) : "memory");
+  irees_vector<V, 4> r;
+  IREES_UNROLL for (int i = 0; i < 4; i++) memcpy((void *)&r.v[i], &u[i], 4);
+  return r;
+}
+#endif
+
+/* --- matrices: 16 x 16 times 16 x 8, or 16 x 32 times 32 x 8, one product for a warp ----------- */
+
+/* A word is two halves or four bytes. Lane l holds of A, by the words a0 to a3, rows l / 4 and
+   l / 4 + 8 of word l % 4, then of the word 4 further; of B, by b0 and b1, those words of column
+   l / 4; of the sums rows l / 4 and l / 4 + 8 of columns 2 * (l % 4) and the next (PTX ISA,
+   "mma.m16n8k16" and "mma.m16n8k32"). */
 #ifdef IREES_EMULATED
 IREES_INLINE float irees_wide(irees_f16 x) { return (float)x; }
 IREES_INLINE float irees_wide(uint16_t x) {
   uint32_t bits = (uint32_t)x << 16;
   return irees_bitcast<float>(bits);
 }
-template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<float, 4> c) {
+IREES_INLINE uint32_t irees_wide(int8_t x) { return (uint32_t)(int32_t)x; }
+template <typename V, typename T> IREES_INLINE irees_vector<T, 4> irees_mma(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<T, 4> c) {
   const V mine[6] = {a0, a1, a2, a3, b0, b1};
+  const uint32_t word = 4 / sizeof(mine[0].v[0]);
   uint64_t all[32] = {0};
   irees_emulated_gather((uint64_t)(uintptr_t)mine, all);
   uint32_t lane = threadIdx.x % 32;
   for (uint32_t i = 0; i < 4; i++) {
     uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-    for (uint32_t k = 0; k < 16; k++) {
-      const V *left = (const V *)(uintptr_t)all[row % 8 * 4 + k % 8 / 2];
-      const V *right = (const V *)(uintptr_t)all[column * 4 + k % 8 / 2];
-      c.v[i] += irees_wide(left[row / 8 + k / 8 * 2].v[k % 2]) * irees_wide(right[4 + k / 8].v[k % 2]);
+    for (uint32_t k = 0; k < 8 * word; k++) {
+      const V *left = (const V *)(uintptr_t)all[row % 8 * 4 + k / word % 4];
+      const V *right = (const V *)(uintptr_t)all[column * 4 + k / word % 4];
+      c.v[i] += irees_wide(left[row / 8 + k / word / 4 * 2].v[k % word]) * irees_wide(right[4 + k / word / 4].v[k % word]);
     }
   }
   irees_emulated_gather(0, all); /* until here the others look at `mine` */
@@ -262,6 +324,7 @@ template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma(V a0, V a1, 
 }
 #define irees_mma_f16 irees_mma
 #define irees_mma_bf16 irees_mma
+#define irees_mma_i8 irees_mma
 #else
 template <typename V> IREES_INLINE uint32_t irees_word(V x) {
   uint32_t u;
@@ -285,6 +348,21 @@ template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_f16(V a0, V 
 template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_bf16(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<float, 4> c) {
   IREES_MMA_ASM("m16n8k16", "bf16.bf16", "{%4,%5,%6,%7}", "{%8,%9}")
       : "r"(irees_word(a0)), "r"(irees_word(a1)), "r"(irees_word(a2)), "r"(irees_word(a3)), "r"(irees_word(b0)), "r"(irees_word(b1)));
+  return c;
+}
+template <typename V> IREES_INLINE irees_vector<int32_t, 4> irees_mma_i8(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<int32_t, 4> c) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c.v[0]), "+r"(c.v[1]), "+r"(c.v[2]), "+r"(c.v[3])
+      : "r"(irees_word(a0)), "r"(irees_word(a1)), "r"(irees_word(a2)), "r"(irees_word(a3)), "r"(irees_word(b0)), "r"(irees_word(b1)));
+  return c;
+}
+#else
+/* The first instructions for bytes take 8 x 16 times 16 x 8. */
+template <typename V> IREES_INLINE irees_vector<int32_t, 4> irees_mma_i8(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<int32_t, 4> c) {
+  const uint32_t a[4] = {irees_word(a0), irees_word(a1), irees_word(a2), irees_word(a3)}, b[2] = {irees_word(b0), irees_word(b1)};
+  IREES_UNROLL for (int i = 0; i < 4; i++)
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(c.v[i % 2 * 2]), "+r"(c.v[i % 2 * 2 + 1]) : "r"(a[i]), "r"(b[i / 2]));
   return c;
 }
 #endif

@@ -10,7 +10,7 @@ from functools import reduce
 from math import prod
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, VectorType
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.ir import Operation
 
 from irees.backends.common.print_dispatch import BY_BITS, pack_scalar, unpack_scalar
@@ -21,10 +21,10 @@ from irees.backends.common.print_memory import (
     upper_operands,
 )
 from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, plus, times
-from irees.backends.common.types import scalar, short, size_of
+from irees.backends.common.types import scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
+from irees.backends.cuda.print_matrices import MATRICES
 from irees.backends.cuda.unit import CudaUnit, Kernel
-from irees.dialects.irees import MmaSyncOp
 from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
 from irees.errors import UnsupportedError
 
@@ -49,7 +49,7 @@ class HostPrinter(Printer):
 class KernelPrinter(Printer):
     """Prints one kernel."""
 
-    handlers = ChainMap(KERNEL, HANDLERS)
+    handlers = ChainMap(KERNEL, MATRICES, HANDLERS)
 
     def __init__(self, unit: CudaUnit, outer: Printer, threads: int):
         super().__init__(unit, CudaExpressions(), outer)
@@ -233,18 +233,6 @@ def _shuffle(p: Printer, op: Operation) -> None:
     p.waits = True
     p.define(op.shuffle_result, f"irees_shuffle_xor({p.name(op.value)}, {p.name(op.offset)})")
     p.names[op.valid] = "1"
-
-
-@handles("irees.mma_sync", table=KERNEL)
-def _mma_sync(p: Printer, op: Operation) -> None:
-    assert isinstance(p, KernelPrinter)
-    assert isinstance(op, MmaSyncOp)
-    p.waits = True
-    kind = op.a0.type
-    assert isinstance(kind, VectorType)
-    p.expressions.type(op.result.type)
-    operands = ", ".join(p.name(o) for o in op.operands)
-    p.define(op.result, f"irees_mma_{short(kind.element_type)}({operands})")
 
 
 @handles("memref.alloc", table=KERNEL)

@@ -77,28 +77,37 @@ func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {r} {{
 }}"""
 
 
-def widening_matmul(m: int | str, n: int | str, k: int | str, element: str) -> str:
-    """a * b of narrow floats, into f32"""
-    a, b, r = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>", f"tensor<{m}x{n}xf32>"
-    maps = ", ".join(f"affine_map<(m, n, k) -> ({x})>" for x in ("m, k", "k, n", "m, n"))
-    sizes = ", ".join(v for v, s in (("%m", m), ("%n", n)) if s == "?")
+def widening_matmul(
+    m: int | str, n: int | str, k: int | str, element: str, order: str = "m, k; k, n"
+) -> str:
+    """a * b of narrow numbers, into f32 or i32; each has its dims in that order."""
+    sizes, wide = {"m": m, "n": n, "k": k}, "i32" if element.startswith("i") else "f32"
+    sides = [[d.strip() for d in side.split(",")] for side in order.split(";")]
+    a, b, r = (
+        f"tensor<{'x'.join(str(sizes[d]) for d in dims)}x{kind}>"
+        for dims, kind in ((sides[0], element), (sides[1], element), (["m", "n"], wide))
+    )
+    maps = ", ".join(f"affine_map<(m, n, k) -> ({x})>" for x in (*order.split(";"), "m, n"))
+    dynamic = ", ".join(v for v, s in (("%m", m), ("%n", n)) if s == "?")
+    widen = f"arith.{'extsi' if wide == 'i32' else 'extf'}"
+    multiply, add, zero = ("muli", "addi", "0") if wide == "i32" else ("mulf", "addf", "0.0")
     return f"""
 func.func @main(%a: {a}, %b: {b}) -> {r} {{
-  %z = arith.constant 0.0 : f32
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %m = tensor.dim %a, %c0 : {a}
-  %n = tensor.dim %b, %c1 : {b}
-  %e = tensor.empty({sizes}) : {r}
-  %f = linalg.fill ins(%z : f32) outs(%e : {r}) -> {r}
+  %z = arith.constant {zero} : {wide}
+  %cm = arith.constant {sides[0].index("m")} : index
+  %cn = arith.constant {sides[1].index("n")} : index
+  %m = tensor.dim %a, %cm : {a}
+  %n = tensor.dim %b, %cn : {b}
+  %e = tensor.empty({dynamic}) : {r}
+  %f = linalg.fill ins(%z : {wide}) outs(%e : {r}) -> {r}
   %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"]}}
       ins(%a, %b : {a}, {b}) outs(%f : {r}) {{
-  ^bb0(%x: {element}, %y: {element}, %o: f32):
-    %v = arith.extf %x : {element} to f32
-    %w = arith.extf %y : {element} to f32
-    %p = arith.mulf %v, %w : f32
-    %s = arith.addf %o, %p : f32
-    linalg.yield %s : f32
+  ^bb0(%x: {element}, %y: {element}, %o: {wide}):
+    %v = {widen} %x : {element} to {wide}
+    %w = {widen} %y : {element} to {wide}
+    %p = arith.{multiply} %v, %w : {wide}
+    %s = arith.{add} %o, %p : {wide}
+    linalg.yield %s : {wide}
   }} -> {r}
   return %r : {r}
 }}"""
@@ -207,4 +216,61 @@ func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
     iree_linalg_ext.yield %s : f32
   }} -> {t}
   return %r : {t}
+}}"""
+
+
+def argmax(rows: int | str, columns: int | str, element: str = "f32", predicate: str = "") -> str:
+    """The greatest of each row and where it is first, both from what the outputs begin with."""
+    x, best = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>"
+    where, is_float = f"tensor<{rows}xi64>", element.startswith(("f", "bf"))
+    greatest = "arith.maximumf" if is_float else "arith.maxsi"
+    compare = (
+        f"arith.cmpf {predicate or 'ogt'}," if is_float else f"arith.cmpi {predicate or 'sgt'},"
+    )
+    return f"""
+func.func @main(%x: {x}, %best: {best}, %where: {where}) -> ({best}, {where}) {{
+  %r:2 = linalg.generic {{indexing_maps = [{ID2}, {ROW}, {ROW}], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : {x}) outs(%best, %where : {best}, {where}) {{
+  ^bb0(%a: {element}, %b: {element}, %i: i64):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i64
+    %m = {greatest} %a, %b : {element}
+    %p = {compare} %a, %b : {element}
+    %s = arith.select %p, %k, %i : i64
+    linalg.yield %m, %s : {element}, i64
+  }} -> ({best}, {where})
+  return %r#0, %r#1 : {best}, {where}
+}}"""
+
+
+def arg_compare(rows: int, columns: int) -> str:
+    """The smallest of each row, the first of equal ones, and where."""
+    x, best, where = f"tensor<{rows}x{columns}xf32>", f"tensor<{rows}xf32>", f"tensor<{rows}xi32>"
+    return f"""
+func.func @main(%x: {x}, %best: {best}, %where: {where}) -> ({best}, {where}) {{
+  %r:2 = iree_linalg_ext.arg_compare dimension(1) ins(%x : {x}) outs(%best, %where : {best}, {where}) {{
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  }} -> {best}, {where}
+  return %r#0, %r#1 : {best}, {where}
+}}"""
+
+
+def column_sums(rows: int | str, columns: int, element: str = "f32") -> str:
+    """Sums of columns."""
+    kind, sums = f"tensor<{rows}x{columns}x{element}>", f"tensor<{columns}x{element}>"
+    zero, add = ("0.0", "addf") if element.startswith("f") else ("0", "addi")
+    return f"""
+func.func @main(%x: {kind}) -> {sums} {{
+  %z = arith.constant {zero} : {element}
+  %e = tensor.empty() : {sums}
+  %f = linalg.fill ins(%z : {element}) outs(%e : {sums}) -> {sums}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, {ROW}], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : {kind}) outs(%f : {sums}) {{
+  ^bb0(%a: {element}, %o: {element}):
+    %s = arith.{add} %o, %a : {element}
+    linalg.yield %s : {element}
+  }} -> {sums}
+  return %r : {sums}
 }}"""

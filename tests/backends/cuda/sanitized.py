@@ -7,6 +7,7 @@ Kernels that `test_sanitizers.py` runs under a sanitizer, each CUDA thread a thr
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,14 @@ func.func @main(%a: tensor<4x6xf32>, %b: tensor<6x8xf32>, %c: tensor<4x8xf32>) -
     np.testing.assert_array_equal(compiled(text)(a, b, c), a @ b + c)
 
 
+def matrices() -> None:
+    """Copies that arrive while others are multiplied."""
+    a, b = (whole(*shape).astype(np.float16) for shape in ((40, 136), (136, 48)))
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    found = compiled(kernels.widening_matmul(40, 48, 136, "f16"))(a, b)
+    np.testing.assert_array_equal(found, expected)
+
+
 def sorting() -> None:
     x = whole(2, 50)
     numbers = np.broadcast_to(np.arange(50), (2, 50)).astype(np.int64).copy()
@@ -68,8 +77,8 @@ def overflow() -> None:
     """Tiles without the last row."""
     tile = _contraction.Contraction._tile
 
-    def shorter(self, extent, at):
-        return tile(self, extent - 8, at)
+    def shorter(self, side, at):
+        return tile(self, replace(side, extent=side.extent - 8), at)
 
     _contraction.Contraction._tile = shorter
     matmul()

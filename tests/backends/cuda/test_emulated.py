@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import irees
-from irees.backends.cuda import print_forall
+from irees.backends.cuda import print_forall, print_matrices
 from irees.errors import ArgumentError, DeviceError
 from irees.testing.builders import BUILDERS
 from irees.testing.oracles import pipeline_agrees, report
@@ -87,6 +87,51 @@ def test_long_reductions_run_in_slices():
 def test_reductions_of_nothing():
     agree(kernels.row_sums("?", "?"), whole(0, 5))
     agree(kernels.row_sums("?", "?"), whole(5, 0))
+
+
+@pytest.mark.parametrize("fp", ["default", "strict"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5000), (3, 300), (40, 64), (7, 33), (2, 0)])
+def test_selections(rows, columns, fp):
+    """Bit for bit, NaN and ties too, by warps and by all of a workgroup."""
+    x = whole(rows, columns)
+    x[x == 0] = random.choice([0.0, -0.0], int((x == 0).sum()))
+    least, where = np.full(rows, -np.inf, np.float32), np.full(rows, 7)
+    agree(kernels.argmax(rows, columns), x, least, where, fp=fp)
+    agree(kernels.argmax("?", "?"), x, least + 2, where, fp=fp)
+    agree(kernels.arg_compare(rows, columns), x, -least, where.astype(np.int32), fp=fp)
+    numbers = x.astype(np.int32)
+    agree(kernels.argmax(rows, columns, "i32"), numbers, np.full(rows, -(1 << 31), "i4"), where)
+    if columns:
+        x[0, columns // 2] = np.nan
+        agree(kernels.argmax(rows, columns), x, least, where, fp=fp)
+        agree(kernels.argmax(rows, columns, "f16"), x.astype("f2"), least.astype("f2"), where)
+
+
+def test_a_selection_is_shared():
+    program = irees.compile(kernels.argmax(4, 5000), target=TARGET, opt_level=1)
+    assert "= irees_shuffle_xor(" in "".join(program.sources.values())
+
+
+@pytest.mark.parametrize("rows", [4096, "?"])
+@pytest.mark.parametrize("columns", [64, 100, 7])
+def test_column_sums(rows, columns):
+    """Warps take rows of columns in turn."""
+    x = whole(4096, columns)
+    program = irees.compile(kernels.column_sums(rows, columns), target=TARGET, opt_level=1)
+    assert all(launch["shared_bytes"] for launch in program.manifest["launches"])
+    np.testing.assert_array_equal(program(x), x.sum(0))
+    agree(kernels.column_sums(64, columns), floats(64, columns), fp="strict")
+
+
+@pytest.mark.parametrize("element", ["f32", "f16"])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 256, 512), (256, 1, 512), (1, 7, 4096)])
+def test_vectors_times_matrices(m, n, k, element):
+    a, b = whole(m, k), whole(k, n)
+    if element == "f32":
+        agree(kernels.matmul(m, n, k), a, b, np.zeros(n, np.float32))
+    else:
+        text = kernels.widening_matmul(m, n, k, element)
+        agree(text, a.astype(np.float16), b.astype(np.float16))
 
 
 SIZES = [(64, 64, 64), (1, 1, 1), (37, 41, 19), (130, 70, 33), (8, 256, 64)]
@@ -185,17 +230,85 @@ def test_every_blocking_gives_the_same_bits(block, monkeypatch):
     np.testing.assert_array_equal(program(a, b, c), a @ b + c)
 
 
-@pytest.mark.parametrize("block", [[128, 128, 64, 32, 32], [64, 64, 32, 32, 32]], ids=str)
+MATRIX_BLOCKS = [
+    [256, 128, 64, 64, 32, 3], [128, 128, 64, 32, 32, 3], [128, 128, 64, 32, 32, 1],
+    [64, 64, 32, 32, 32, 4], [64, 64, 32, 32, 32, 1], [32, 32, 16, 16, 32, 4],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", MATRIX_BLOCKS, ids=str)
 def test_every_matrix_blocking_is_right(block, monkeypatch):
+    """Both operands in either order, with and without rows and steps past the end."""
     from irees.transforms.codegen.gpu import gpu_select_strategy
     from irees.transforms.codegen.gpu._blocking import MatrixBlocking
 
-    monkeypatch.setattr(gpu_select_strategy, "MATRIX_CANDIDATES", (MatrixBlocking(*block),))
-    module = irees.import_mlir(kernels.widening_matmul(136, 144, 40, "f16"))
+    only = (MatrixBlocking(*block),)
+    monkeypatch.setattr(gpu_select_strategy, "matrix_candidates", lambda *_, **__: only)
+    for (m, n, k), order in (
+        ((256, 128, 40), "m, k; k, n"),
+        ((256, 128, 200), "k, m; n, k"),
+        ((136, 144, 19), "m, k; n, k"),
+    ):
+        a, b = whole(m, k).astype("f2"), whole(k, n).astype("f2")
+        expected = a.astype("f4") @ b.astype("f4")
+        left, right = order.split("; ")
+        a, b = (a if left == "m, k" else a.T.copy()), (b if right == "k, n" else b.T.copy())
+        # Compiled from a module, so that the cache of programs does not give that of another block.
+        module = irees.import_mlir(kernels.widening_matmul(m, n, k, "f16", order))
+        program = irees.compile(module, target=f"{TARGET}:sm_90", opt_level=1)
+        text = "".join(program.sources.values())
+        assert ("irees_copies_wait<" in text) is (block[-1] > 1 and k % 8 == 0)
+        np.testing.assert_array_equal(program(a, b), expected)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
+@pytest.mark.parametrize("order", ["m, k; k, n", "m, k; n, k"])
+@pytest.mark.parametrize(("m", "n", "k"), [(37, 41, 19), (96, 64, 144), (130, 70, 64)])
+def test_matrices_of_bytes(m, n, k, order, arch):
+    """Sums of i32 are exact, so that strict programs have them too."""
+    a, b = (random.integers(-128, 128, s).astype(np.int8) for s in ((m, k), (k, n)))
+    expected = a.astype(np.int32) @ b.astype(np.int32)
+    text = kernels.widening_matmul(m, n, k, "i8", order)
+    target = f"cuda-emulated:{arch}"
+    program = irees.compile(text, target=target, fp="strict", opt_level=1)
+    assert "= irees_mma_i8(" in "".join(program.sources.values())
+    right = b if order.endswith("k, n") else b.T.copy()
+    np.testing.assert_array_equal(program(a, right), expected)
+
+
+def test_a_copy_that_nobody_waits_for(monkeypatch):
+    """What is on its way has not arrived: tiles are still full of NaN."""
+    monkeypatch.setitem(print_matrices.MATRICES, "nvgpu.device_async_wait", lambda p, op: None)
+    module = irees.import_mlir(kernels.widening_matmul(64, 64, 128, "f16"))
     program = irees.compile(module, target=TARGET, opt_level=1)
-    assert program.manifest["launches"][0]["threads"] == MatrixBlocking(*block).threads
-    a, b = whole(136, 40), whole(40, 144)
-    np.testing.assert_array_equal(program(a.astype(np.float16), b.astype(np.float16)), a @ b)
+    a, b = whole(64, 128).astype(np.float16), whole(128, 64).astype(np.float16)
+    assert np.isnan(program(a, b)).any()
+
+
+def test_arguments_that_are_not_aligned():
+    """They are copied to where a kernel can read them 16 bytes at a time."""
+    room = np.zeros(64 * 128 + 1, np.float32)
+    x = room[1:].reshape(64, 128)
+    assert x.ctypes.data % 16
+    x[:] = whole(64, 128)
+    agree(kernels.elementwise(), x, x)
+    program = irees.compile(kernels.elementwise(), target=TARGET, opt_level=1)
+    np.testing.assert_array_equal(program(x, x), 2 * x)
+
+
+def test_an_access_that_is_not_aligned(monkeypatch):
+    """A device would stop at it; here the call does, and the next one is right."""
+    from irees.runtime.arguments import TensorSpec
+
+    program = irees.compile(kernels.elementwise(), target=TARGET, opt_level=1)
+    room = np.zeros(64 * 128 + 1, np.float32)
+    x = room[1:].reshape(64, 128)
+    function = program.functions["main"]
+    monkeypatch.setattr(function, "_binders", [spec.bind for spec in function.arguments])
+    assert all(isinstance(spec, TensorSpec) for spec in function.arguments)
+    with pytest.raises(DeviceError, match="not aligned"):
+        program(x, x)
+    np.testing.assert_array_equal(program(x.copy(), x.copy()), 2 * x)
 
 
 def test_a_norm_larger_than_shared_memory():

@@ -25,10 +25,18 @@ SAMPLE = {
     "softmax": kernels.softmax(64, 512),
     "rows": kernels.row_sums(512, 4096),
     "one row": kernels.row_sums("?", "?", "i64"),
+    "argmax": kernels.argmax(1, 32000),
+    "argmax of rows": kernels.argmax("?", 1000, "f16"),
+    "columns": kernels.column_sums(4096, 512),
+    "vector": kernels.widening_matmul(1, 4096, 4096, "f16"),
+    "matrix times vector": kernels.matmul(4096, 1, 4096),
     "matmul": kernels.matmul(2048, 2048, 512),
     "small matmul": kernels.matmul(64, 64, 64, "f64"),
     "dynamic matmul": kernels.matmul("?", "?", "?"),
     "matrix": kernels.widening_matmul(2048, 2048, 512, "f16"),
+    "large matrix": kernels.widening_matmul(8192, 8192, 4096, "bf16"),
+    "matrix of bytes": kernels.widening_matmul(2048, 2048, 512, "i8", "m, k; n, k"),
+    "turned matrix": kernels.widening_matmul(1024, 1024, 512, "f16", "k, m; n, k"),
     "small matrix": kernels.widening_matmul("?", "?", "?", "f16"),
     "convolution": kernels.convolution(58, 64, 64),
     "group norm": kernels.group_norm(32, 262144),
@@ -48,11 +56,11 @@ def nvrtc() -> None:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_resources(name):
-    module = irees.compile(SAMPLE[name], target="cuda:sm_80", to="codegen")
-    sources = emit_program(module)
-    _, texts = toolchain.host_and_kernels(sources.texts)
-    assert texts
     for arch in ARCHS:
+        module = irees.compile(SAMPLE[name], target=f"cuda:{arch}", to="codegen")
+        sources = emit_program(module)
+        _, texts = toolchain.host_and_kernels(sources.texts)
+        assert texts
         cubins = toolchain.compile_cubins(texts, Target("cuda", arch=arch), "default")
         for launch in sources.manifest["launches"]:
             taken = cubins[launch["source"]].resources[launch["name"]]

@@ -65,20 +65,25 @@ func.func @dynamic(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>
   return
 }
 
-// Half floats stay half floats in shared memory, along the reduction; four warps make 32 x 32 each, by
-// eight products for 16 of the reduction. What is past its end is 0.
+// Half floats stay half floats in shared memory, in the order in which they lie; four warps make
+// 32 x 32 each, by eight products for 16 of the reduction. Of B, whose rows are steps of the reduction,
+// the fragments are turned when they are loaded. What is past the end is 0.
 // CHECK-LABEL: func.func @matrix
-// CHECK:         %[[A:.*]] = memref.alloc() : memref<64x40xf16, #gpu.address_space<workgroup>>
-// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<64x40xf16, #gpu.address_space<workgroup>>
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<1x64x40xf16, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<1x32x72xf16, #gpu.address_space<workgroup>>
 // CHECK:         scf.forall (%{{.*}}) in (128) {
 // CHECK:           vector.load %a[{{.*}}] : memref<64x520xf16>, vector<8xf16>
 // CHECK:           vector.load %b[{{.*}}] : memref<520x64xf16>, vector<8xf16>
 // CHECK:           arith.select {{.*}} : vector<8xf16>
 // CHECK:             vector.store %{{.*}}, %[[A]]
-// CHECK-COUNT-8:     memref.store %{{.*}}, %[[B]]
+// CHECK:             vector.store %{{.*}}, %[[B]]
 // CHECK:             gpu.barrier
 // CHECK:             scf.for
-// CHECK-COUNT-8:       irees.mma_sync
+// CHECK-COUNT-2:       nvgpu.ldmatrix %[[B]]{{.*}}transpose = true
+// CHECK:               nvgpu.ldmatrix %[[A]]{{.*}}transpose = false
+// CHECK-COUNT-4:       irees.mma_sync
+// CHECK:               nvgpu.ldmatrix %[[A]]
+// CHECK-COUNT-4:       irees.mma_sync
 // CHECK-NOT:           irees.mma_sync
 // CHECK:         gpu.barrier
 // CHECK:       threads = 128
@@ -87,6 +92,58 @@ func.func @matrix(%a: memref<64x520xf16>, %b: memref<520x64xf16>, %c: memref<64x
     linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
                     lowering_config = #iree_codegen.lowering_config<{block = [64, 64, 32, 32, 32, 1]}>}
         ins(%a, %b : memref<64x520xf16>, memref<520x64xf16>) outs(%c : memref<64x64xf32>) {
+    ^bb0(%x: f16, %y: f16, %o: f32):
+      %v = arith.extf %x : f16 to f32
+      %w0 = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %w0 : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Three parts of both operands: two are on their way when the loop begins, and one barrier for each part
+// is enough.
+// CHECK-LABEL: func.func @stages
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<3x64x40xf16, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<3x64x40xf16, #gpu.address_space<workgroup>>
+// CHECK-COUNT-2:   nvgpu.device_async_create_group
+// CHECK:           scf.for
+// CHECK-NEXT:        arith.constant
+// CHECK:             nvgpu.device_async_wait {{.*}} {numGroups = 1 : i32}
+// CHECK-NEXT:        gpu.barrier
+// CHECK:             nvgpu.device_async_copy %a{{.*}}, %[[A]]{{.*}}, 8, %{{.*}} : memref<64x512xf16>
+// CHECK:             nvgpu.device_async_copy %b{{.*}}, %[[B]]{{.*}}, 8, %{{.*}} : memref<64x512xf16>
+// CHECK:             nvgpu.device_async_create_group
+// CHECK:             nvgpu.ldmatrix
+// CHECK-NOT:         gpu.barrier
+// CHECK:           nvgpu.device_async_wait {{.*}} {numGroups = 0 : i32}
+func.func @stages(%a: memref<64x512xf16>, %b: memref<64x512xf16>, %c: memref<64x64xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, affine_map<(m, n, k) -> (n, k)>, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [64, 64, 32, 32, 32, 3]}>}
+        ins(%a, %b : memref<64x512xf16>, memref<64x512xf16>) outs(%c : memref<64x64xf32>) {
+    ^bb0(%x: f16, %y: f16, %o: f32):
+      %v = arith.extf %x : f16 to f32
+      %w0 = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %w0 : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Rows of 100 halves cannot be copied 16 bytes at a time, but 8.
+// CHECK-LABEL: func.func @narrow_copies
+// CHECK:           nvgpu.device_async_copy %a{{.*}}, 4, %{{.*}} : memref<64x100xf16>
+// CHECK:           nvgpu.device_async_copy %b{{.*}}, 8, %{{.*}} : memref<100x64xf16>
+func.func @narrow_copies(%a: memref<64x100xf16>, %b: memref<100x64xf16>, %c: memref<64x64xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [64, 64, 32, 32, 32, 3]}>}
+        ins(%a, %b : memref<64x100xf16>, memref<100x64xf16>) outs(%c : memref<64x64xf32>) {
     ^bb0(%x: f16, %y: f16, %o: f32):
       %v = arith.extf %x : f16 to f32
       %w0 = arith.extf %y : f16 to f32

@@ -100,3 +100,75 @@ func.func @no_windows(%x: memref<225xf32>, %w: memref<27xf32>, %s: memref<100xf3
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// An argmax: the number of the point decides between equal ones, and a row with a NaN is done in order.
+// CHECK-LABEL: func.func @selection
+// CHECK:         scf.for {{.*}} -> (f32, i32, index) {
+// CHECK:           arith.select
+// CHECK:         gpu.shuffle xor {{.*}} : f32
+// CHECK:         gpu.shuffle xor {{.*}} : i32
+// CHECK:         gpu.shuffle xor {{.*}} : index
+// CHECK:         arith.cmpf ogt
+// CHECK:         arith.cmpf oeq
+// CHECK:         arith.cmpf uno
+// CHECK:         scf.if
+// STRICT-LABEL: func.func @selection
+// STRICT:         gpu.shuffle
+func.func @selection(%x: memref<4x1024xf32>, %best: memref<4xf32>, %where: memref<4xi32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#id, #row, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<4x1024xf32>) outs(%best, %where : memref<4xf32>, memref<4xi32>) {
+    ^bb0(%a: f32, %o: f32, %w: i32):
+      %j = linalg.index 1 : index
+      %k = arith.index_cast %j : index to i32
+      %m = arith.maximumf %a, %o : f32
+      %p = arith.cmpf ogt, %a, %o : f32
+      %s = arith.select %p, %k, %w : i32
+      linalg.yield %m, %s : f32, i32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Of equal points the last one stays: that is another order.
+// CHECK-LABEL: func.func @no_last
+// CHECK-NOT:     gpu.shuffle
+func.func @no_last(%x: memref<4x1024xf32>, %best: memref<4xf32>, %where: memref<4xi32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [#id, #row, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<4x1024xf32>) outs(%best, %where : memref<4xf32>, memref<4xi32>) {
+    ^bb0(%a: f32, %o: f32, %w: i32):
+      %j = linalg.index 1 : index
+      %k = arith.index_cast %j : index to i32
+      %m = arith.maximumf %a, %o : f32
+      %p = arith.cmpf oge, %a, %o : f32
+      %s = arith.select %p, %k, %w : i32
+      linalg.yield %m, %s : f32, i32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Neighbours in memory are neighbouring results: eight threads read 16 bytes each of a row of 32, the
+// other fifteen eights the rows after it.
+// CHECK-LABEL: func.func @columns
+// CHECK:         memref.alloc() : memref<16x32xf32, #gpu.address_space<workgroup>>
+// CHECK:         scf.forall
+// CHECK:           scf.for {{.*}} -> (f32, f32, f32, f32) {
+// CHECK:             vector.load {{.*}} : memref<4096x32xf32>, vector<4xf32>
+// CHECK:         gpu.barrier
+// CHECK:         scf.forall
+// CHECK-COUNT-15:  arith.addf
+// STRICT-LABEL: func.func @columns
+// STRICT-NOT:     memref.alloc
+func.func @columns(%x: memref<4096x32xf32>, %s: memref<32xf32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<4096x32xf32>) outs(%s : memref<32xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.addf %o, %a : f32
+      linalg.yield %n : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

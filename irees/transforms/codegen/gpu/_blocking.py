@@ -6,7 +6,7 @@ registers. Part of `irees-gpu-select-strategy` and `irees-gpu-lower-contractions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from math import prod
 
 from xdsl.dialects.linalg import ops as linalg
@@ -61,7 +61,8 @@ class Blocking:
 class MatrixBlocking:
     """
     `rows` x `columns` of the output for a workgroup, `depth` of the reduction at a time, and
-    `warp_rows` x `warp_columns` for a warp, whose matrix instructions make 16 x 8 each.
+    `warp_rows` x `warp_columns` for a warp, whose matrix instructions make 16 x 8 each. Of
+    `stages` parts of the operands one is multiplied while the others are on their way.
     """
 
     rows: int
@@ -69,6 +70,7 @@ class MatrixBlocking:
     warp_rows: int
     warp_columns: int
     depth: int
+    stages: int
 
     @property
     def threads(self) -> int:
@@ -77,7 +79,8 @@ class MatrixBlocking:
 
     def shared_bytes(self, element_bytes: int) -> int:
         """What the tiles of both operands take."""
-        return (self.rows + self.columns) * (self.depth * element_bytes + PADDING_BYTES)
+        row = self.depth * element_bytes + PADDING_BYTES
+        return self.stages * (self.rows + self.columns) * row
 
     def registers(self, element_bytes: int) -> int:
         """About what a thread needs: its sums, a row and a column of fragments, and addresses."""
@@ -85,30 +88,54 @@ class MatrixBlocking:
         return sums + self.warp_rows // 4 + self.warp_columns // 4 + 48
 
     def as_list(self) -> list[int]:
-        """The numbers in order, for a lowering config, and one more to tell it from others."""
-        return [*astuple(self), 1]
+        """The numbers in order, for a lowering config."""
+        return list(astuple(self))
 
 
-MATRIX_CANDIDATES = (
-    MatrixBlocking(128, 128, 64, 32, 32),
-    MatrixBlocking(64, 64, 32, 32, 32),
-    MatrixBlocking(32, 32, 16, 16, 32),
+def _staged(*stages: int) -> tuple[MatrixBlocking, ...]:
+    sizes = ((256, 128, 64, 64), (128, 128, 64, 32), (64, 64, 32, 32), (32, 32, 16, 16))
+    return tuple(
+        MatrixBlocking(*size, 32, count) for size, count in zip(sizes, stages, strict=True) if count
+    )
+
+
+MATRIX_CANDIDATES = _staged(0, 1, 1, 1)
+"""For matrix instructions on halves, from the one that reads the least on."""
+
+ASYNCHRONOUS_CANDIDATES = (
+    *_staged(3, 3, 0, 0),
+    *_staged(0, 2, 4, 4),
 )
-"""For matrix instructions, from the one that reads the least on."""
+"""Where copies to shared memory need not be waited for: more stages first, where they fit."""
+
+
+def matrix_candidates(element_bytes: int, *, asynchronous: bool) -> tuple[MatrixBlocking, ...]:
+    """The candidates for elements of a size: a part of the reduction is 64 bytes."""
+    found = ASYNCHRONOUS_CANDIDATES if asynchronous else MATRIX_CANDIDATES
+    return tuple(replace(each, depth=64 // element_bytes) for each in found)
 
 
 def blocking_from(numbers: Sequence[int]) -> Blocking | MatrixBlocking:
     """What `as_list` was made of."""
-    return Blocking(*numbers) if len(numbers) == 5 else MatrixBlocking(*numbers[:5])
+    return Blocking(*numbers) if len(numbers) == 5 else MatrixBlocking(*numbers)
 
 
-def has_matrix_form(op: linalg.GenericOp, kinds: Sequence[str]) -> bool:
-    """Whether matrix instructions for those element types multiply what the op reads, into f32."""
+def has_matrix_form(
+    op: linalg.GenericOp, kinds: Sequence[str], *, reassociate: bool = True
+) -> bool:
+    """
+    Whether matrix instructions for those element types multiply what the op reads: halves into
+    f32, in an order of their own, or signed bytes into i32.
+    """
     parts = multiply_add(op)
     assert parts is not None
     lhs, rhs, output = element_kinds(op, parts)
-    widened = parts.widen_lhs and parts.widen_rhs
-    return bool(widened) and lhs == rhs and str(lhs) in kinds and str(output) == "f32"
+    widened = (*parts.widen_lhs, *parts.widen_rhs)
+    if not parts.widen_lhs or not parts.widen_rhs or lhs != rhs or str(lhs) not in kinds:
+        return False
+    if str(lhs) == "i8":
+        return str(output) == "i32" and {w.name for w in widened} == {"arith.extsi"}
+    return reassociate and str(output) == "f32"
 
 
 CANDIDATES = (

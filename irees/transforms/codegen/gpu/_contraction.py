@@ -5,7 +5,7 @@ One contraction as loops over tiles in shared memory. Part of `irees-gpu-lower-c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import MemRefType
@@ -42,7 +42,7 @@ class Side:
     extent: int
     """Points of the tile along the loops."""
     widen: tuple[Operation, ...]
-    tile: SSAValue
+    tile: SSAValue = field(init=False)
     lanes: int = 1
     """Elements of one access."""
     along_depth: bool = False
@@ -82,13 +82,13 @@ class Contraction:
         self.sizes = self.points.sizes(at)
         (rows, row_loops), (columns, column_loops) = sides(self.op)
         widen = {self.parts.lhs: self.parts.widen_lhs, self.parts.rhs: self.parts.widen_rhs}
-        self.rows = Side(rows, row_loops, blocking.rows, widen[rows], self._tile(blocking.rows, at))
-        self.columns = Side(
-            columns, column_loops, blocking.columns, widen[columns],
-            self._tile(blocking.columns, at),
-        )  # fmt: skip
-        self._choose_access(self.rows)
-        self._choose_access(self.columns)
+        self.rows = Side(rows, row_loops, blocking.rows, widen[rows])
+        self.columns = Side(columns, column_loops, blocking.columns, widen[columns])
+        self.sides = self.rows, self.columns
+        for side in self.sides:
+            self._choose_access(side)
+        for side in self.sides:
+            side.tile = self._tile(side, at)
         self.row_count = at.product([self.sizes[x] for x in row_loops])
         self.column_count = at.product([self.sizes[x] for x in column_loops])
         self.total = at.product([self.sizes[x] for x in self.depth])
@@ -148,8 +148,8 @@ class Contraction:
         inner, step, c = for_loop(at, 0, depth, 1, sums)
         return inner(self._multiply(inner.arguments, step, c))
 
-    def _tile(self, extent: int, at: IndexBuilder) -> SSAValue:
-        padded = extent + PADDING_BYTES // lane_bytes(self.element)
+    def _tile(self, side: Side, at: IndexBuilder) -> SSAValue:
+        padded = side.extent + PADDING_BYTES // lane_bytes(self.element)
         kind = MemRefType(
             self.element,
             [self.blocking.depth, padded],
@@ -197,16 +197,10 @@ class Contraction:
         While a part of the operands is multiplied, the next one is on its way to registers; where
         nobody knows that there is a first one, each is fetched when its turn comes.
         """
-        blocking, sides = self.blocking, (self.rows, self.columns)
+        blocking, sides = self.blocking, self.sides
         rows, columns = self._my_points(row, column, at)
         sums = self._start(ivs, rows, columns, at)
-        accesses = [
-            self._accesses(side, count, ivs, base, at)
-            for side, count, base in (
-                (self.rows, self.row_count, row),
-                (self.columns, self.column_count, column),
-            )
-        ]
+        accesses = self._all_accesses(ivs, row, column, at)
         ahead = isinstance(self.total, int) and self.total > blocking.depth
         fetched = self._fetch(accesses, 0, at) if ahead else []
         body, first, b = for_loop(at, 0, self.total, blocking.depth, [*sums, *fetched])
@@ -220,6 +214,16 @@ class Contraction:
         results = self._multiplied(carried[: len(sums)], first, b)
         b.insert(BarrierOp())
         self._finish(body([*results, *following])[: len(sums)], ivs, rows, columns, at)
+
+    def _all_accesses(
+        self, ivs: Indices, row: Size, column: Size, at: IndexBuilder
+    ) -> list[list[Access]]:
+        """What this thread fetches of both tiles each time."""
+        counts, bases = (self.row_count, self.column_count), (row, column)
+        return [
+            self._accesses(side, count, ivs, base, at)
+            for side, count, base in zip(self.sides, counts, bases, strict=True)
+        ]
 
     def _clamped(
         self, index: Size, count: Size, extent: int, at: IndexBuilder, width: int = 1
@@ -267,18 +271,21 @@ class Contraction:
     def _fetch(self, accesses: list[list[Access]], first: Size, at: IndexBuilder) -> list[SSAValue]:
         """What this thread fetches of both operands from `first` on, which may be past the end."""
         found: list[SSAValue] = []
-        for side, mine in zip((self.rows, self.columns), accesses, strict=True):
+        for side, mine in zip(self.sides, accesses, strict=True):
             axis = self.depth[-1] if side.along_depth else side.loops[-1]
             for access in mine:
-                width = side.lanes if side.along_depth else 1
-                step = at.minimum(at.add(first, access.depth), at.sub(self.total, width))
-                steps = delinearize(at.value(step), self.depth, self.sizes, at)
-                where = {**access.point, **steps}
+                where = self._source(side, access, first, at)
                 value = self.points.read(side.operand, where, at, side.lanes, axis).value
                 for op in side.widen[::-1]:
                     value = at.insert(op.clone(value_mapper={op.operands[0]: value})).results[0]
                 found.append(value)
         return found
+
+    def _source(self, side: Side, access: Access, first: Size, at: IndexBuilder) -> Indices:
+        """The loops where an access is from `first` on, inside the operand."""
+        width = side.lanes if side.along_depth else 1
+        step = at.minimum(at.add(first, access.depth), at.sub(self.total, width))
+        return {**access.point, **delinearize(at.value(step), self.depth, self.sizes, at)}
 
     def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
         """Stores what was fetched into the tile, whose rows are points of the reduction."""

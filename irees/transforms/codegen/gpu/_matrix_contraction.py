@@ -1,9 +1,13 @@
 """
 One contraction by matrix instructions. Part of `irees-gpu-lower-contractions`.
 
-Tiles hold what the operands hold, not widened, and neighbours along the reduction lie side by
-side in them, because two of them are a register of an instruction. What is past the end of the
-reduction is 0.
+Tiles hold what the operands hold, not widened, in the order in which it lies in memory: the loads
+of fragments turn what has to be turned. Only bytes are turned when they are stored, since fragments
+are turned by halves. Rows of tiles are 16 bytes longer than what they hold, so that the eight rows
+of a matrix are in different banks. What is past the end of the reduction is 0.
+
+With several stages parts of the operands are copied while others are multiplied: the one that
+is multiplied was begun `stages` - 1 parts ago.
 """
 
 from __future__ import annotations
@@ -11,23 +15,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, MemRefType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    MemRefType,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 
 from irees.analysis.contractions import element_kinds
 from irees.dialects.irees import MmaSyncOp
-from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
+from irees.dialects.nvgpu import (
+    DeviceAsyncCopyOp,
+    DeviceAsyncCreateGroupOp,
+    DeviceAsyncWaitOp,
+    LdMatrixOp,
+)
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
 from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, MatrixBlocking
-from irees.transforms.codegen.gpu._contraction import Access, Contraction, Side
+from irees.transforms.codegen.gpu._contraction import Access, Contraction, Indices, Side
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
-ROWS, COLUMNS, DEPTH = 16, 8, 16
-"""What one instruction multiplies: 16 x 16 by 16 x 8."""
+ROWS, COLUMNS, DEPTH_BYTES = 16, 8, 32
+"""What one instruction multiplies: 16 rows of 32 bytes by 8 columns."""
 
-BYTES = 2
+MATRIX = 8
+"""Rows of a matrix that is loaded at a time, each of 16 bytes."""
 
 
 class MatrixContraction(Contraction):
@@ -38,6 +55,7 @@ class MatrixContraction(Contraction):
     def __init__(self, op: linalg.GenericOp, blocking: MatrixBlocking):
         super().__init__(op, blocking)  # type: ignore[arg-type]
         self.narrow, *_ = element_kinds(op, self.parts)
+        self.bytes = getattr(self.narrow, "bitwidth", 16) // 8
         self.across = blocking.warp_columns // COLUMNS
 
     def _lanes_of_sums(self) -> int:
@@ -45,16 +63,32 @@ class MatrixContraction(Contraction):
 
     def lower(self) -> int:
         super().lower()
-        return self.blocking.shared_bytes(BYTES)
+        return self.blocking.shared_bytes(self.bytes)
 
-    def _tile(self, extent: int, at: IndexBuilder) -> SSAValue:
+    def _is_turned(self, side: Side) -> bool:
+        """Whether rows of a tile are steps of the reduction."""
+        return not side.along_depth and self.bytes == 2
+
+    @property
+    def stages(self) -> int:
+        """Parts of the operands that are in shared memory."""
+        copied = all(
+            side.lanes * self.bytes in (4, 8, 16) and (side.along_depth or self._is_turned(side))
+            for side in self.sides
+        )
+        return self.blocking.stages if copied else 1
+
+    def _tile(self, side: Side, at: IndexBuilder) -> SSAValue:
         space = AddressSpaceAttr(AddressSpace.WORKGROUP)
-        shape = [extent, self.blocking.depth + PADDING_BYTES // BYTES]
+        lines, line = side.extent, self.blocking.depth
+        if self._is_turned(side):
+            lines, line = line, lines
+        shape = [self.stages, lines, line + PADDING_BYTES // self.bytes]
         kind = MemRefType(self.narrow, shape, memory_space=space)
         return at.insert(memref.AllocOp([], [], kind)).results[0]
 
     def _access_bytes(self, side: Side) -> int | None:
-        return BYTES
+        return self.bytes
 
     def _find_place(self, at: IndexBuilder) -> None:
         blocking = self.blocking
@@ -63,6 +97,9 @@ class MatrixContraction(Contraction):
         self.warp_row = at.mul(at.floordiv(warp, warps), blocking.warp_rows)
         self.warp_column = at.mul(at.rem(warp, warps), blocking.warp_columns)
         self.group, self.pair = at.floordiv(lane, 4), at.mul(at.rem(lane, 4), 2)
+        # The row of a matrix that this lane names, and which of the four it is of.
+        self.line, number = at.rem(lane, MATRIX), at.floordiv(lane, MATRIX)
+        self.low, self.high = at.rem(number, 2), at.floordiv(number, 2)
 
     def _my_points(
         self, row: Size, column: Size, at: IndexBuilder
@@ -102,51 +139,121 @@ class MatrixContraction(Contraction):
         self.rows.widen = self.columns.widen = ()
 
     def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
-        depth, place = at.value(access.depth), at.value(access.place)
-        if side.lanes == 1:
-            at.insert(memref.StoreOp.get(value, side.tile, [place, depth]))
-        elif side.along_depth:
-            at.insert(vector.StoreOp(value, side.tile, [place, depth]))
-        else:
-            for lane in range(side.lanes):
+        if side.along_depth or self._is_turned(side):
+            where = self._place_of(side, access, 0, at)
+            if side.lanes == 1:
+                at.insert(memref.StoreOp.get(value, side.tile, where))
+            else:
+                at.insert(vector.StoreOp(value, side.tile, where))
+            return
+        for lane in range(side.lanes):
+            part = value
+            if side.lanes > 1:
                 part = at.insert(vector.ExtractOp(value, [lane], self.narrow)).results[0]
-                where = [at.value(at.add(access.place, lane)), depth]
-                at.insert(memref.StoreOp.get(part, side.tile, where))
+            place = at.add(access.place, lane)
+            where = self._place_of(side, Access(access.depth, place, {}), 0, at)
+            at.insert(memref.StoreOp.get(part, side.tile, where))
+
+    def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
+        """Where an access is in a tile."""
+        place = access.place, access.depth
+        return [at.value(i) for i in (slot, *(place[::-1] if self._is_turned(side) else place))]
+
+    # --- several stages -------------------------------------------------------------------------
+
+    def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
+        self.slot: Size = 0
+        ahead = self.stages - 1
+        if not ahead:
+            super()._block(ivs, row, column, at)
+            return
+        depth = self.blocking.depth
+        rows, columns = self._my_points(row, column, at)
+        sums = self._start(ivs, rows, columns, at)
+        accesses = self._all_accesses(ivs, row, column, at)
+        for number in range(ahead):
+            begun = self._copy(accesses, number * depth, number, at)
+        body, first, b = for_loop(at, 0, self.total, depth, sums)
+        part = b.floordiv(first, depth)
+        self.slot = b.rem(part, self.stages)
+        b.insert(DeviceAsyncWaitOp(begun, ahead - 1))
+        # After it all see what all have copied, and nobody reads any more what was before it.
+        b.insert(BarrierOp())
+        following = b.rem(b.add(part, ahead), self.stages)
+        self._copy(accesses, b.add(first, ahead * depth), following, b)
+        results = body(self._multiplied(body.arguments, first, b))
+        at.insert(DeviceAsyncWaitOp(begun, 0))
+        at.insert(BarrierOp())
+        self._finish(results, ivs, rows, columns, at)
+
+    def _copy(
+        self, accesses: list[list[Access]], first: Size, slot: Size, at: IndexBuilder
+    ) -> SSAValue:
+        """Begins to copy a part of both operands: a group of copies."""
+        begun: list[SSAValue] = []
+        for side, mine in zip(self.sides, accesses, strict=True):
+            for access in mine:
+                where = self._source(side, access, first, at)
+                source = self.points.indices(side.operand, where, at)
+                step, total = at.value(at.add(first, access.depth)), at.value(self.total)
+                inside = at.insert(arith.CmpiOp(step, total, "slt")).results[0]
+                some, none = at.value(side.lanes), at.value(0)
+                count = at.insert(arith.SelectOp(inside, some, none)).results[0]
+                target = self._place_of(side, access, slot, at)
+                copy = DeviceAsyncCopyOp(
+                    self.op.operands[side.operand], source, side.tile, target, side.lanes, count
+                )
+                begun.append(at.insert(copy).results[0])
+        return at.insert(DeviceAsyncCreateGroupOp(begun)).results[0]
+
+    # --- products -------------------------------------------------------------------------------
 
     def _multiplied(
         self, sums: Sequence[SSAValue], first: SSAValue, at: IndexBuilder
     ) -> list[SSAValue]:
-        inner, step, b = for_loop(at, 0, self.blocking.depth, DEPTH, sums)
+        inner, step, b = for_loop(at, 0, self.blocking.depth, DEPTH_BYTES // self.bytes, sums)
         return inner(self._multiply(inner.arguments, step, b))
 
     def _multiply(
         self, sums: Sequence[SSAValue], step: SSAValue, at: IndexBuilder
     ) -> list[SSAValue]:
         """Each 16 rows of a warp with each 8 of its columns."""
-        depth = at.add(step, self.pair)
-        kind = vector_of(self.narrow, 2)
-
-        def words(side: Side, first: Size, points: Sequence[int]) -> list[SSAValue]:
-            found: list[SSAValue] = []
-            for further in (0, 8):
-                for point in points:
-                    where = [at.value(at.add(first, point)), at.value(at.add(depth, further))]
-                    found.append(at.insert(vector.LoadOp(side.tile, where, kind)).results[0])
-            return found
-
-        row, column = at.add(self.warp_row, self.group), at.add(self.warp_column, self.group)
-        columns = [words(self.columns, column, (n * COLUMNS,)) for n in range(self.across)]
+        right: list[SSAValue] = []
+        for n in range(0, self.blocking.warp_columns, 2 * COLUMNS):
+            first = at.add(self.warp_column, n)
+            right += self._words(self.columns, first, step, self.high, self.low, at)
         found: list[SSAValue] = []
-        for m in range(self.blocking.warp_rows // ROWS):
-            lhs = words(self.rows, row, (m * ROWS, m * ROWS + 8))
-            for n, rhs in enumerate(columns):
-                op = MmaSyncOp(lhs, rhs, sums[m * self.across + n])
+        for m in range(0, self.blocking.warp_rows, ROWS):
+            first = at.add(self.warp_row, m)
+            left = self._words(self.rows, first, step, self.low, self.high, at)
+            for n in range(self.across):
+                op = MmaSyncOp(left, right[2 * n : 2 * n + 2], sums[len(found)])
                 found.append(at.insert(op).results[0])
         return found
+
+    def _words(
+        self, side: Side, first: Size, step: Size, along: Size, deep: Size, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """
+        What a lane has of 16 points of a side in one step: of its four matrices this one is by
+        `along` 8 points further, and by `deep` 16 bytes further along the reduction.
+        """
+        further = at.mul(along, MATRIX)
+        if self._is_turned(side):
+            line, column = at.add(step, at.mul(deep, MATRIX)), at.add(first, further)
+        else:
+            line = at.add(first, further)
+            column = at.add(step, at.mul(deep, 16 // self.bytes))
+        where = [at.value(i) for i in (self.slot, at.add(line, self.line), column)]
+        turned = self._is_turned(side)
+        words = at.insert(LdMatrixOp(side.tile, where, transpose=turned)).results[0]
+        kind = vector_of(self.narrow, 4 // self.bytes)
+        return [at.insert(vector.ExtractOp(words, [i], kind)).results[0] for i in range(4)]
 
 
 def _zero(kind: Attribute) -> Attribute:
     element = getattr(kind, "element_type", kind)
+    is_float = isinstance(element, AnyFloat)
     if element is kind:
-        return FloatAttr(0.0, element)
-    return DenseIntOrFPElementsAttr.from_list(kind, [0.0])  # type: ignore[arg-type]
+        return FloatAttr(0.0, element) if is_float else IntegerAttr(0, element)
+    return DenseIntOrFPElementsAttr.from_list(kind, [0.0 if is_float else 0])  # type: ignore

@@ -5,7 +5,7 @@ One structured op on buffers, point by point: what it reads, computes and writes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 
 from xdsl.dialects import arith, memref, vector
@@ -224,14 +224,14 @@ class Points:
         for number, result in enumerate(self.apply(start, ivs, at, lanes, axis)):
             self.write(number, materialize(result, lanes, at.insert), ivs, at)
 
-    def packed(self, axis: int | None) -> int:
+    def packed(self, axis: int | None, *, inputs: bool = False) -> int:
         """
         Elements of one access along a loop, where the body has no vectors of them (f16, bf16): 16
-        bytes of the widest buffer that moves; 1 where something is not aligned to that.
+        bytes of the widest buffer, or input, that moves; 1 where something is not aligned to that.
         """
         moving = [
             position
-            for position, operand in enumerate(self.op.operands)
+            for position, operand in enumerate(self.op.inputs if inputs else self.op.operands)
             if isinstance(operand.type, MemRefType)
             and axis is not None
             and self.moves(position, axis)
@@ -240,7 +240,7 @@ class Points:
         if axis is None or not kinds or any(_is_odd(kind.element_type) for kind in kinds):
             return 1
         lanes = ACCESS_BYTES // max(element_bytes(kind) for kind in kinds)
-        while lanes > 1 and not self._aligned_along(axis, lanes):
+        while lanes > 1 and not all(self.aligned(position, axis, lanes) for position in moving):
             lanes //= 2
         return lanes
 
@@ -279,6 +279,37 @@ class Points:
         for number, value in enumerate(results):
             assert value is not None
             self.write(number, value, ivs, at)
+
+    def unpacked(
+        self, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int
+    ) -> list[Callable[[Sequence[Lane]], list[Lane]]]:
+        """
+        The body of a reduction at each of `lanes` points along a loop, as functions of what the
+        outputs hold; inputs that move along it are read in one access.
+        """
+        found: dict[int, SSAValue] = {}
+        for position in range(self.inputs):
+            operand = self.op.operands[position]
+            if lanes == 1 or not isinstance(operand.type, MemRefType):
+                continue
+            if self.moves(position, axis) and self.block.args[position].uses:
+                kind = vector_of(operand.type.element_type, lanes)
+                places = self.indices(position, ivs, at)
+                found[position] = at.insert(vector.LoadOp(operand, places, kind)).results[0]
+
+        def point(lane: int) -> Callable[[Sequence[Lane]], list[Lane]]:
+            place = {**ivs, axis: at.add(ivs[axis], lane)}
+            arguments = [
+                self._lane_of(found[position], lane, at)
+                if position in found
+                else self.read(position, place, at, 1, None)
+                if self.block.args[position].uses
+                else Lane(self.op.operands[position], Kind.UNIFORM)
+                for position in range(self.inputs)
+            ]
+            return lambda outputs: self._body(arguments, outputs, place, at, 1, None)
+
+        return [point(lane) for lane in range(lanes)]
 
     def _lane_of(self, value: SSAValue, lane: int, at: IndexBuilder) -> Lane:
         assert isinstance(value.type, VectorType)

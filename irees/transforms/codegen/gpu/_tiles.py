@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.utils.combiners import combiners
-from irees.transforms.utils.structured import iterators, maps
+from irees.transforms.codegen.gpu._folds import folds_of
+from irees.transforms.utils.shapes import element_bytes
+from irees.transforms.utils.structured import iterators, maps, static_ranges
 
 THREADS = 128
 """Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
@@ -27,6 +29,12 @@ SQUARE = 32
 
 LONG = 1024
 """A row of more points is for a whole workgroup, not for a warp."""
+
+FEW = 16
+"""A reduction of fewer points is as quick on one thread."""
+
+LINE = 128
+"""Bytes that a warp should read side by side."""
 
 DYNAMIC_GUESS = 256
 """What a dynamic trip count is taken for when tiles are chosen."""
@@ -68,25 +76,70 @@ def is_along_rows(op: linalg.GenericOp) -> bool:
     return False
 
 
+def column_loop(op: linalg.GenericOp) -> int | None:
+    """
+    The loop along which neighbours in memory are neighbouring results, where an op has results for
+    a warp to read rows of: the last of the output and of all inputs that move along it.
+    """
+    indexing = maps(op)
+    output = indexing[-1].results[-1:]
+    if is_along_rows(op) or not output or not isinstance(output[0], AffineDimExpr):
+        return None
+    axis = output[0].position
+    moving = [m.results for m in indexing if any(axis in e.used_dims() for e in m.results)]
+    if len(moving) <= len(op.outputs) or static_ranges(op)[axis] < 0:
+        return None
+    if axis != max(i for i, kind in enumerate(iterators(op)) if kind == "parallel"):
+        return None
+    plain = all(
+        [i for i, e in enumerate(r) if axis in e.used_dims()] == [len(r) - 1]
+        and isinstance(r[-1], AffineDimExpr)
+        for r in moving
+    )
+    return axis if plain else None
+
+
+def _is_foldable(member: Loops, reassociate: bool) -> bool:
+    """Whether threads may share the points of a reduction, as `irees-gpu-lower-reductions` does."""
+    op = member.op
+    found = folds_of(op) if isinstance(op, linalg.GenericOp) else None
+    return found is not None and (reassociate or found.is_exact)
+
+
 def is_for_warps(member: Loops, reassociate: bool) -> bool:
-    """Whether warps may share the rows of a reduction, as `irees-gpu-lower-reductions` does."""
+    """Whether warps may share the rows of a reduction."""
     op = member.op
     if not isinstance(op, linalg.GenericOp) or not is_along_rows(op):
         return False
-    found = combiners(op)
-    if found is None:
-        return False
-    return reassociate or not any(isinstance(c.results[0].type, AnyFloat) for c in found)
+    return _is_foldable(member, reassociate)
 
 
-def points_wanted(group: Group, reassociate: bool) -> int:
+def columns_wanted(member: Loops, reassociate: bool, workgroups: int) -> int | None:
+    """Columns that a workgroup should sum up, whose rows are whole lines of memory."""
+    op = member.op
+    if not isinstance(op, linalg.GenericOp) or not _is_foldable(member, reassociate):
+        return None
+    sides = {"parallel": 1, "reduction": 1}
+    for size, kind in zip(member.sizes, member.kinds, strict=True):
+        sides["parallel" if kind == "parallel" else "reduction"] *= guess(size)
+    if column_loop(op) is None or sides["reduction"] < FEW:
+        return None
+    if sides["parallel"] >= workgroups * THREADS * EACH:
+        return None
+    widest = max(element_bytes(o.type) for o in op.inputs if isinstance(o.type, MemRefType))
+    least = max(1, LINE // widest)
+    return min(2 * least if sides["parallel"] >= 2 * least * workgroups else least, THREADS // 2)
+
+
+def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
     """Points of the output that a workgroup should have."""
     reductions = [m for m in group.members if "reduction" in m.kinds]
     if not reductions:
         return THREADS * EACH
     rows = [m for m in reductions if is_for_warps(m, reassociate)]
     if not rows:
-        return THREADS
+        wanted = [columns_wanted(m, reassociate, workgroups) for m in reductions]
+        return max((w or THREADS) for w in wanted)
     longest = max(
         prod(guess(s) for s, k in zip(m.sizes, m.kinds, strict=True) if k != "parallel")
         for m in rows
@@ -94,13 +147,13 @@ def points_wanted(group: Group, reassociate: bool) -> int:
     return THREADS if longest < WARP // 2 else THREADS // WARP if longest <= LONG else 1
 
 
-def row_tiles(group: Group, reassociate: bool) -> list[int]:
+def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
     """Tiles from the innermost class outwards, until there are points for every thread."""
     extents = group.extents()
     if any(is_sort(m) for m in group.members):
         return [1] * len(extents)
     inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
-    wanted = points_wanted(group, reassociate)
+    wanted = points_wanted(group, reassociate, workgroups)
     tiles = [0] * len(extents)
     for position in reversed(range(len(extents))):
         extent = guess(extents[position])

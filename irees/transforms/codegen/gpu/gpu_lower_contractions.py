@@ -23,7 +23,9 @@ loops, so that a convolution is the same nest (implicit GEMM).
     } {mapping = [#gpu.thread<linear_dim_0>]}
 
 Products of f16 or bf16 into f32 go by matrix instructions (`irees.mma_sync`) where the strategy
-says so; those sum in an order of their own. Otherwise each element of the output is summed in the
+says so; those sum in an order of their own. Products of i8 into i32 do so too, exactly. Where the
+GPU can, parts of the operands are copied to shared memory (`nvgpu.device_async_copy`) while
+others are multiplied. Otherwise each element of the output is summed in the
 order of the loops, so `fp=strict` keeps its bits. Rows and columns past the end are fetched as
 the last ones and not stored. The fill before and the elementwise op after are done in registers
 (`codegen/common/_surroundings.py`). An op whose elements have no vectors, or with rows only, is
@@ -76,10 +78,11 @@ class GpuLowerContractionsPass(ModulePass):
     name = "irees-gpu-lower-contractions"
 
     shared_bytes: int = 48 << 10
+    matrix_shared_bytes: int = 48 << 10
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
-            left = self.shared_bytes
+            left, left_matrix = self.shared_bytes, self.matrix_shared_bytes
             count: int | None = None
             for inner in list(loop.regions[0].block.ops):
                 if not isinstance(inner, linalg.GenericOp) or inner.parent is None:
@@ -88,7 +91,8 @@ class GpuLowerContractionsPass(ModulePass):
                 if reason == "no contraction":
                     continue
                 blocking = blocking_of(inner)
-                reason = reason or fits(blocking, inner, left)
+                room = left_matrix if isinstance(blocking, MatrixBlocking) else left
+                reason = reason or fits(blocking, inner, room)
                 if reason is None and count not in (None, blocking.threads):
                     reason = f"{blocking.threads} threads, and the workgroup has {count}"
                 if reason is not None:
@@ -98,4 +102,5 @@ class GpuLowerContractionsPass(ModulePass):
                     return
                 count = blocking.threads
                 set_threads(loop, count)
-                left -= lower(inner, blocking)
+                taken = lower(inner, blocking)
+                left, left_matrix = left - taken, left_matrix - taken

@@ -3,11 +3,13 @@ Chooses how each kernel runs on a GPU: which ops share a workgroup, and the tile
 
 The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU. A group with a
 contraction takes the blocking that reads the least and still makes enough workgroups; what was
-not taken is a remark; one of f16 or bf16 into f32 takes one for matrix instructions, where the
-GPU has them and sums may be reordered. In any other a workgroup has THREADS threads, so a tile
-has a few points for each: four where they are elementwise, one where each is a reduction of its
-own, and a row or a few where reductions are along rows, which warps share. A group without a
-tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
+not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
+the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact;
+where the GPU copies to shared memory while it multiplies, with several stages. In any other group
+a workgroup has THREADS threads, so a tile has a few points for each: four where they are
+elementwise, one where each is a reduction of its own, a row or a few where reductions are along
+rows, which warps share, and so many columns as make a line of memory where they are along columns.
+A group without a tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
                                     #iree_codegen.lowering_config<{group = 0, workgroup = [8, 0]}>}
@@ -34,17 +36,18 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._blocking import (
     CANDIDATES,
-    MATRIX_CANDIDATES,
     Blocking,
     MatrixBlocking,
     fits,
     has_matrix_form,
+    matrix_candidates,
     sides,
     tiles_of,
     why_no_blocks,
     workgroups,
 )
 from irees.transforms.codegen.gpu._tiles import DYNAMIC_GUESS, THREADS, row_tiles, square_tiles
+from irees.transforms.utils.shapes import element_bytes
 
 FEW_WORKGROUPS = 32
 """Ops stay together as long as so many workgroups remain: another launch costs more than that."""
@@ -58,6 +61,8 @@ class Machine:
     shared_bytes: int
     reassociate: bool
     matrix_kinds: tuple[str, ...]
+    asynchronous: bool
+    matrix_shared_bytes: int
 
 
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
@@ -79,7 +84,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
                 crossing = crossing_loops(only)
             if crossing is None:
-                tiles = row_tiles(group, machine.reassociate)
+                tiles = row_tiles(group, machine.reassociate, machine.workgroups)
             else:
                 tiles = square_tiles(group, *crossing)
             write_config(group, number, tiles, None, chosen)
@@ -99,8 +104,11 @@ def contraction_tiles(
     (_, rows), (_, columns) = sides(op)
     loops = [c[heavy] for c in group.classes]
     best, taken = [1] * len(loops), CANDIDATES[-1]
-    matrix = machine.reassociate and has_matrix_form(op, machine.matrix_kinds)
-    candidates = MATRIX_CANDIDATES if matrix else CANDIDATES
+    candidates, shared = CANDIDATES, machine.shared_bytes
+    if has_matrix_form(op, machine.matrix_kinds, reassociate=machine.reassociate):
+        size = element_bytes(op.inputs[0].type)
+        candidates = matrix_candidates(size, asynchronous=machine.asynchronous)
+        shared = machine.matrix_shared_bytes
     for blocking in candidates:
         taken = blocking
         tiles = {loop: 1 for loop in loops}
@@ -108,12 +116,12 @@ def contraction_tiles(
         tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
         best = [tiles[loop] for loop in loops]
         count = workgroups(member.sizes, tiles, DYNAMIC_GUESS)
-        reason = fits(blocking, op, machine.shared_bytes)
+        reason = fits(blocking, op, shared)
         if reason is None and count < machine.workgroups:
             reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
         if reason is None or blocking is candidates[-1]:
             break
-        name = f"{blocking.rows} x {blocking.columns}"
+        name = f"{blocking.rows} x {blocking.columns} x {blocking.depth}"
         remark("missed", "irees-gpu-select-strategy", op, f"blocks of {name}: {reason}")
     extents = group.extents()
     return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
@@ -152,9 +160,20 @@ class GpuSelectStrategyPass(ModulePass):
     reassociate: bool = True
     matrix_kinds: tuple[str, ...] = ()
     """Element types that the GPU's matrix instructions multiply."""
+    asynchronous: bool = False
+    """Whether copies to shared memory need not be waited for at once."""
+    matrix_shared_bytes: int = 48 << 10
+    """What tiles for matrix instructions may take: so much that two workgroups run at a time."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.workgroups, self.shared_bytes, self.reassociate, self.matrix_kinds)
+        machine = Machine(
+            self.workgroups,
+            self.shared_bytes,
+            self.reassociate,
+            self.matrix_kinds,
+            self.asynchronous,
+            self.matrix_shared_bytes,
+        )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
                 configs = configure(function, machine)
