@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
 import irees
+from irees.analysis.affinity import devices_of
 from irees.dialects.flow import TensorTransferOp
 from irees.testing import profiles
 
@@ -118,8 +119,8 @@ def text_of(graph: Graph) -> str:
     )
 
 
-def least_transfers(graph: Graph) -> int:
-    """The fewest transfers of all placements that the rules allow."""
+def account(graph: Graph) -> tuple[int, dict[int, str]]:
+    """The fewest transfers of all placements that the rules allow, and what they leave no choice."""
     nodes = graph.nodes
     live = {i for i, _ in graph.results}
     for i in reversed(range(len(nodes))):
@@ -167,7 +168,23 @@ def least_transfers(graph: Graph) -> int:
             if d and not free[source[o]] and at[source[o]] != d
         }
         best = len(sent) if best is None else min(best, len(sent))
-    return best or 0
+    certain = {
+        i: choice[0]
+        for i, choice in zip(placed, choices)
+        if len(choice) == 1 and nodes[i].kind in ("op", "select")
+    }
+    return best or 0, certain
+
+
+def placed_in(module: ModuleOp) -> dict[int, str]:
+    """Where the nodes of a graph are, by their names."""
+    found: dict[int, str] = {}
+    for op in module.walk():
+        if (place := op.attributes.get("stream.affinity")) is not None and op.results:
+            name = op.results[0].name_hint or ""
+            if name[:1] == "n" and name[1:].isdigit():
+                found[int(name[1:])] = min(devices_of(place))
+    return found
 
 
 def transfers_in(module: ModuleOp) -> int:
@@ -178,8 +195,11 @@ def transfers_in(module: ModuleOp) -> int:
 @given(graphs())
 def test_the_fewest_transfers_and_the_results_of_one_device(graph):
     text = text_of(graph)
+    least, certain = account(graph)
+    found = placed_in(irees.compile(text, to="placement", devices=HERE))
+    assert {i: found.get(i) for i in certain} == certain
     cut = irees.compile(text, to="devices", devices=HERE)
-    assert transfers_in(cut) == least_transfers(graph)
+    assert transfers_in(cut) == least
     count = sum(node.kind == "argument" for node in graph.nodes)
     inputs = [np.arange(4, dtype="i4") * (i + 3) - 5 for i in range(count)]
     whole, parts = irees.compile(text, target="reference"), irees.compile(text, devices=HERE)
