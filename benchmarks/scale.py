@@ -4,7 +4,7 @@ Times GPT-2 in stages on a local Ray cluster, beside what the model of its sched
     python benchmarks/scale.py MODEL.mlir MODEL.npz [--rounds N] [--in-flight 16] [--write FILE]
 
 Nodes are processes of this machine with one core each. The same program runs whole on one node and
-in two stages on two, in turn, a stream of 64 requests each; medians of the rounds are reported.
+in two stages on two, in turn, a stream of 48 requests each; medians of the rounds are reported.
 Rounds in which other processes used more than a tenth of a core are not counted. Then the model,
 with the seconds of each stage that were measured on one core and the throughput of one link, is
 asked for both, and for hosts that there are not.
@@ -31,7 +31,7 @@ from irees.runtime.schedule_model import Forecast, Link, forecast, pipeline
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "runtime"))
 from ray_cluster import cluster
 
-REQUESTS = 64
+REQUESTS = 48
 OTHERS = 0.1
 """Cores that others may use in a round that counts."""
 HOSTS = (2, 8, 16, 64)
@@ -66,6 +66,16 @@ def busy_ticks() -> tuple[int, int]:
             above = parents.get(above, 0)
         own += ticks[number] if above else 0
     return machine, own
+
+
+def wait_for_calm() -> None:
+    """Returns when others leave the cores alone for a second, or after a minute."""
+    for _ in range(60):
+        before = busy_ticks()
+        time.sleep(1)
+        machine, own = (b - a for a, b in zip(before, busy_ticks(), strict=True))
+        if machine - own < OTHERS * os.sysconf("SC_CLK_TCK"):
+            return
 
 
 def stage_seconds(program: DeviceProgram, tokens: np.ndarray, repeat: int) -> dict[str, float]:
@@ -109,6 +119,7 @@ def measure(model: str, data: str, rounds: int, in_flight: int) -> dict[str, obj
         assert np.array_equal(two(tokens), one(tokens))
         seconds = {"one": [], "two": []}
         for number in range(6 * rounds + 1):
+            wait_for_calm()
             before = busy_ticks()
             begin = time.perf_counter()
             took = [round_of(program, tokens, in_flight) for program in (one, two)]

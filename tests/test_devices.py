@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
 import subprocess
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ import pytest
 import irees
 from irees.errors import ArgumentError, DeviceError, ParseError, RuntimeTrap, VerifyError
 from irees.runtime.device_program import write_trace
-from irees.runtime.devices import DeviceSpec, Worker, share_out
+from irees.runtime.devices import DeviceSpec, Worker, current, share_out
 from irees.runtime.schedule import Schedule
 from irees.runtime.schedule_model import Link, forecast, pipeline
 
@@ -87,6 +90,36 @@ def test_kinds_of_devices_can_be_mixed(matrices):
         program = irees.compile(small, devices={"dev_0": "cpu:0", "dev_1": second}, fp="strict")
         np.testing.assert_array_equal(program(*inputs), want)
         assert program.transfers.count == 1
+
+
+def test_a_gpu_is_made_current_by_its_number(monkeypatch):
+    chosen: list[int] = []
+
+    class Device(contextlib.nullcontext):
+        def __init__(self, index: int):
+            super().__init__()
+            chosen.append(index)
+
+    fake = types.SimpleNamespace(cuda=types.SimpleNamespace(Device=Device))
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    for text in ("cuda:3", "cpu:1", "cuda:0"):
+        with current(DeviceSpec.parse(text)):
+            pass
+    assert chosen == [3, 0]
+
+
+def test_a_program_with_a_gpu_is_compiled_without_one(matrices):
+    pytest.importorskip(
+        "nvidia.cuda_nvrtc", reason="NVRTC is not installed: pip install irees[test]"
+    )
+    small = two_matmuls().replace("512", "8")
+    devices = {"dev_0": "cpu:0", "dev_1": "cuda:0"}
+    program = irees.compile(small, devices=devices, target="cuda:sm_80")
+    assert program.programs["dev_1"].cubins
+    assert not program.programs["dev_0"].cubins
+    if importlib.util.find_spec("cupy") is None:
+        with pytest.raises(DeviceError, match="cupy cannot be imported"):
+            program(*(m[:8, :8].copy() for m in matrices))
 
 
 def test_devices_work_at_the_same_time(matrices):

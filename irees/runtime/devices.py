@@ -23,8 +23,9 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from queue import SimpleQueue
 from typing import Any
 
@@ -157,6 +158,16 @@ def settled(value: Any) -> Any:
     return value.result() if isinstance(value, Future) else value
 
 
+def current(spec: DeviceSpec) -> AbstractContextManager[Any]:
+    """Makes a GPU the current one of the calling thread; nothing else, and nothing without CuPy."""
+    if spec.kind != "cuda":
+        return nullcontext()
+    try:
+        return import_module("cupy").cuda.Device(spec.index)
+    except ImportError:
+        return nullcontext()  # the call itself says what is missing
+
+
 class LocalDevice:
     """A device of this process with a program on it."""
 
@@ -186,7 +197,8 @@ class LocalDevice:
 
     def _guarded(self, entry: Callable[..., Any], values: Sequence[Any]) -> Any:
         try:
-            return entry(*values)
+            with current(self.spec):
+                return entry(*values)
         except IreesError:
             raise
         except Exception as error:
