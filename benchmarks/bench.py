@@ -2,6 +2,7 @@
 Times irees beside PyTorch, Inductor, ONNX Runtime and IREE, in one run, interleaved.
 
     python benchmarks/bench.py [--only NAME ...] [--threads 1 2] [--repeat N] [--write FILE]
+    python benchmarks/bench.py --cache FOLDER --prepare    # compiles only, for a later run
 
 Every repetition runs each contender in turn, so that a change of the machine's speed falls on
 all of them, after a pause and a call that is not counted; then the peak of multiply-adds and of
@@ -112,12 +113,15 @@ def measure(result: Result, entries: list[Entry], meter: PeakMeter, repeat: int,
     result.gflops, result.gigabytes = statistics.median(gflops), statistics.median(gigabytes)
 
 
-def rows(name: str, folder: Path, chosen: list[str], options: argparse.Namespace, meter: PeakMeter):
+def rows(
+    name: str, folder: Path, cache: Path, chosen: list[str], options: argparse.Namespace,
+    meter: PeakMeter,
+):  # fmt: skip
     """Yields the results of one program, one per number of threads."""
     program = programs.program(name, folder)
     failed = Result(name, 0)
     ready: dict[str, Open] = {}
-    makers = {each: CONTENDERS[each](folder) for each in chosen}
+    makers = {each: CONTENDERS[each](folder, cache) for each in chosen}
     for each, maker in makers.items():
         opened = attempt(failed, each, options.limit, lambda maker=maker: maker.prepare(program))
         if opened is not None:
@@ -136,7 +140,8 @@ def rows(name: str, folder: Path, chosen: list[str], options: argparse.Namespace
             made = attempt(result, each, options.limit, start)
             if made is not None:
                 entries.append(Entry(each, *made))
-        measure(result, entries, meter, options.repeat, options.seconds)
+        if not options.prepare:
+            measure(result, entries, meter, options.repeat, options.seconds)
         yield result
         del entries
         gc.collect()
@@ -152,6 +157,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="budget of one row")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds to get ready")
     parser.add_argument("--minutes", type=float, default=43.0, help="budget of the whole run")
+    parser.add_argument("--cache", type=Path, help="keeps what IREE and Inductor compile")
+    parser.add_argument("--prepare", action="store_true", help="compiles, and measures nothing")
     parser.add_argument("--write", type=Path, help="the page; the plot lies beside it")
     parser.add_argument("--list", action="store_true", help="the names of the programs")
     options = parser.parse_args()
@@ -168,7 +175,10 @@ def main() -> None:
     results: list[Result] = []
     todo = options.only or programs.names()
     end, limit = time.perf_counter() + 60 * options.minutes, options.limit
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        cache = (options.cache or folder).absolute()
+        cache.mkdir(parents=True, exist_ok=True)
         for place, name in enumerate(todo):
             left = end - time.perf_counter()
             if left <= 0:
@@ -177,16 +187,20 @@ def main() -> None:
             # A program may take three times its share to get ready, of those that are left.
             options.limit = min(limit, max(LEAST_LIMIT, 3 * left / (len(todo) - place)))
             try:
-                for result in rows(name, Path(folder), chosen, options, meter):
+                for result in rows(name, folder, cache, chosen, options, meter):
+                    if options.prepare:
+                        print(name, result.threads, result.reasons, flush=True)
+                        continue
                     results.append(result)
                     print(table([result], chosen, cache_bytes)[2], flush=True)
                     if options.write:
                         write(options.write, results, chosen, cache_bytes)
             except Exception as error:
                 print(f"{name}: {reason(error)}", file=sys.stderr, flush=True)
-            for path in Path(folder).iterdir():
+            for path in filter(Path.is_file, folder.iterdir()):
                 path.unlink()
-    print(page(results, chosen, cache_bytes, how()))
+    if results:
+        print(page(results, chosen, cache_bytes, how()))
 
 
 def write(path: Path, results: list[Result], chosen: list[str], cache_bytes: int) -> None:

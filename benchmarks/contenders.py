@@ -3,14 +3,17 @@ The implementations that are timed beside each other.
 
 `prepare(program)` does once what does not depend on the number of threads, and returns what opens
 the program for a number of threads: something to call. Either may raise; the table then has a dash
-and the reason.
+and the reason. What IREE and Inductor compile is kept in the folder `cache`, other files in `folder`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +64,7 @@ def tensors(inputs: list[np.ndarray]) -> list[Any]:
 class Irees:
     """irees, target cpu. Its manifest says what the program has to do."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, cache: Path):
         self.flops: int | None = None
         self.bytes: int | None = None
 
@@ -82,7 +85,7 @@ class Irees:
 class Torch:
     """PyTorch eager."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, cache: Path):
         pass
 
     def prepare(self, program: Program) -> Open:
@@ -106,8 +109,8 @@ class Torch:
 class Inductor:
     """PyTorch's compiler; it compiles for a number of threads."""
 
-    def __init__(self, folder: Path):
-        pass
+    def __init__(self, folder: Path, cache: Path):
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache / "inductor")
 
     def prepare(self, program: Program) -> Open:
         """Nothing to do: the first call compiles."""
@@ -132,7 +135,7 @@ class Inductor:
 class OnnxRuntime:
     """ONNX Runtime, all optimisations, of what torch.onnx exports."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, cache: Path):
         self.folder = folder
 
     def prepare(self, program: Program) -> Open:
@@ -165,26 +168,23 @@ class OnnxRuntime:
 class Iree:
     """IREE, llvm-cpu for this machine; the highest opt level that compiles."""
 
-    def __init__(self, folder: Path):
-        pass
+    def __init__(self, folder: Path, cache: Path):
+        self.kept = cache / "iree"
 
     def prepare(self, program: Program) -> Open:
-        """Compiles."""
-        import iree.compiler as compiler
+        """Compiles, unless the folder of what was compiled before has it."""
         import iree.runtime as runtime
 
         source, first = program.source, program.inputs[0]
         if isinstance(source, str) and "linalg_ext.sort" in source and first.shape[1] > QUADRATIC:
             raise TooSlow("not run: its sort takes time that grows with the square of the row")
         text = source if isinstance(source, str) else source.read_text()
-        for level in ("O3", "O2", "O1"):
-            flags = ["--iree-llvmcpu-target-cpu=host", f"--iree-opt-level={level}"]
-            try:
-                blob = compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=flags)
-                break
-            except compiler.CompilerToolError:
-                if level == "O1":
-                    raise
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        path = self.kept / f"{version('iree-base-compiler')}-{digest}.vmfb"
+        if not path.exists():
+            self.kept.mkdir(exist_ok=True)
+            path.write_bytes(self.compile(text))
+        blob = path.read_bytes()
 
         def at(threads: int) -> Call:
             runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
@@ -196,6 +196,22 @@ class Iree:
             return lambda: main(*arrays)
 
         return at
+
+    def compile(self, text: str) -> bytes:
+        """The module, at the highest level that does not fail. Raises CompilerToolError."""
+        import iree.compiler as compiler
+
+        for level in ("O3", "O2"):
+            with suppress(compiler.CompilerToolError):
+                return self.compile_at(level, text)
+        return self.compile_at("O1", text)
+
+    def compile_at(self, level: str, text: str) -> bytes:
+        """The module at one level. Raises CompilerToolError."""
+        import iree.compiler as compiler
+
+        flags = ["--iree-llvmcpu-target-cpu=host", f"--iree-opt-level={level}"]
+        return compiler.compile_str(text, target_backends=["llvm-cpu"], extra_args=flags)
 
 
 CONTENDERS: dict[str, Callable[[Path], Any]] = {

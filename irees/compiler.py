@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from irees.backends.common.toolchain import compile_library
 from irees.backends.cuda import backend as cuda
 from irees.backends.cuda.toolchain import compile_cubins, compile_emulated, host_and_kernels
 from irees.backends.reference.backend import ReferenceProgram
+from irees.device_programs import device_program
 from irees.dialects import get_context
 from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.options import Options
@@ -32,6 +36,7 @@ from irees.program_cache import (
     unchanged_constants,
 )
 from irees.remarks import collect, tell
+from irees.runtime.device_program import DeviceProgram
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
 from irees.runtime.tracing import Tracer
@@ -39,6 +44,36 @@ from irees.target import Target
 
 Source = Any
 """A path, MLIR text, an xDSL ModuleOp, a torch ExportedProgram or nn.Module."""
+
+
+YOUNG_OBJECTS = 50_000
+"""How many objects are made between two collections of cycles while a program is compiled."""
+
+_compiling = threading.Lock()
+_thresholds: list[tuple[int, int, int]] = []
+
+
+@contextmanager
+def rare_collections() -> Generator[None]:
+    """
+    Collects cycles rarely inside of the block: IR is made of them and is alive to the end.
+
+    With Python's own thresholds a fifth of a compilation is looking for garbage where none is.
+    """
+    with _compiling:
+        _thresholds.append(gc.get_threshold())
+        first, *rest = _thresholds[-1]
+        if first:  # 0 is the caller's way to have none
+            gc.set_threshold(max(YOUNG_OBJECTS, first), *rest)
+    try:
+        yield
+    finally:
+        with _compiling:
+            # The first compilation to begin found what the caller had chosen.
+            chosen = _thresholds[0]
+            _thresholds.pop()
+            if not _thresholds:
+                gc.set_threshold(*chosen)
 
 
 def import_source(source: Source, inputs: Sequence[Any] | None = None) -> ModuleOp:
@@ -115,6 +150,22 @@ def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:
     return ReferenceProgram(module, Tracer(directory=wanted if isinstance(wanted, str) else None))
 
 
+def compile_devices(
+    module: ModuleOp, options: Options, start: str | None = None, **listeners: Any
+) -> DeviceProgram:
+    """A program for several devices: cut into parts, in place, each compiled for its own."""
+    run_phases(get_context(), module, options, start=start, **listeners)
+
+    def compile_part(part: ModuleOp, chosen: Options) -> Any:
+        if chosen.target == "reference":
+            program = reference_program(part, chosen)
+            return lambda services: program
+        built = build(part, chosen, **listeners)
+        return lambda services: program_of(built, services)
+
+    return device_program(module, options, compile_part)
+
+
 def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
     """Compiles MLIR text, or takes the program from the cache if it was compiled before."""
     opened = open_source(source)
@@ -128,6 +179,7 @@ def compile_text(source: str | Path, options: Options, **listeners: Any) -> Prog
     return program_of(built)
 
 
+@rare_collections()
 def compile(
     source: Source,
     inputs: Sequence[Any] | None = None,
@@ -138,7 +190,7 @@ def compile(
     listener: Listener | None = None,
     after: Listener | None = None,
     **options: Any,
-) -> Program | ReferenceProgram | ModuleOp:
+) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     """
     Compiles a program; with `to`, returns the module as it is after that phase.
 
@@ -150,12 +202,14 @@ def compile(
     """
     chosen = Options.make(**options)
     listeners: dict[str, Any] = {"before": before, "listener": listener, "after": after}
-    if chosen.target == "reference":
+    if chosen.target == "reference" and not chosen.devices:
         return reference_program(import_source(source, inputs), chosen)
-    if isinstance(source, str | Path) and to is None and start is None:
+    if isinstance(source, str | Path) and to is None and start is None and not chosen.devices:
         return compile_text(source, chosen, **listeners)
     module = import_source(source, inputs)
     if to is not None:
         run_phases(get_context(), module, chosen, start=start, to=to, **listeners)
         return module
+    if chosen.devices:
+        return compile_devices(module, chosen, start, **listeners)
     return program_of(build(module, chosen, start=start, **listeners))

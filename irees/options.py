@@ -14,6 +14,7 @@ from irees.errors import ArgumentError
 from irees.target import Target
 
 FloatMode = Literal["default", "strict"]
+Balance = Literal["flops", "memory"]
 
 
 def canonical_tuning(tuning: Any) -> str | None:
@@ -49,6 +50,23 @@ def _is_size(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 31
 
 
+def canonical_devices(devices: Any) -> str | None:
+    """The devices of a program, a mapping or JSON, as JSON in their order; None without any."""
+    data: Any = None
+    try:
+        data = json.loads(devices) if isinstance(devices, str) else dict(devices or {})
+    except (TypeError, ValueError):
+        pass
+    if type(data) is not dict or not all(
+        isinstance(text, str) and text for pair in data.items() for text in pair
+    ):
+        raise ArgumentError(
+            "devices must map the names of a program's devices to what they are",
+            hint='as in {"dev_0": "cpu:0", "dev_1": "cuda:0"}',
+        )
+    return json.dumps(data) if data else None
+
+
 @dataclass(frozen=True)
 class Options:
     """
@@ -63,6 +81,11 @@ class Options:
     dispatch begins and ends, for `Program.explain`; a program without it has no trace of it.
     `tuning` maps keys of dispatches to lowering configs, one per structured op, as `irees.tune`
     finds them: `{"1f0c...": [{"workgroup": [64, 0]}, {}]}`; it is kept as JSON.
+    `devices` says what the devices of a program are, `{"dev_0": "cpu:0", "dev_1": "cuda:0"}`, the
+    default first: its parts are compiled for them and run there. `pipeline_stages` cuts a program
+    without annotations into as many stages, of the same flops or bytes of weights by
+    `pipeline_balance`, for devices `dev_0`, `dev_1`, ... `annotate_input_affinities` writes on ops
+    where they were found to run, for whoever prints the IR.
     """
 
     target: str | Target = "cpu"
@@ -73,6 +96,10 @@ class Options:
     trace_dispatch_tensors: bool | str = False
     time_dispatches: bool = False
     tuning: str | Mapping[str, Any] | None = None
+    devices: str | Mapping[str, str] | None = None
+    pipeline_stages: int | None = None
+    pipeline_balance: Balance = "flops"
+    annotate_input_affinities: bool = False
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -105,6 +132,31 @@ class Options:
             )
         object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
         object.__setattr__(self, "tuning", canonical_tuning(self.tuning))
+        self._check_stages()
+        object.__setattr__(self, "devices", canonical_devices(self.devices))
+
+    def _check_stages(self) -> None:
+        if self.pipeline_balance not in get_args(Balance):
+            raise ArgumentError(
+                f"pipeline_balance is {self.pipeline_balance!r}, but must be flops or memory"
+            )
+        stages = self.pipeline_stages
+        if stages is None:
+            return
+        given = json.loads(canonical_devices(self.devices) or "{}")
+        if given and isinstance(stages, int) and len(given) < stages:
+            raise ArgumentError(
+                f"pipeline_stages is {stages}, but there are {len(given)} devices",
+                hint="name one for each stage",
+            )
+        if isinstance(stages, bool) or not isinstance(stages, int) or not 1 <= stages <= 1024:
+            raise ArgumentError(f"pipeline_stages is {stages!r}, but must be from 1 to 1024")
+        if not self.devices:
+            object.__setattr__(self, "devices", {f"dev_{i}": f"cpu:{i}" for i in range(stages)})
+
+    def device_specs(self) -> dict[str, str]:
+        """The devices of the program in order, name => what it is; none for an ordinary one."""
+        return json.loads(str(self.devices)) if self.devices else {}
 
     @staticmethod
     def make(**options: Any) -> Options:

@@ -39,8 +39,45 @@ def a(name: str, **options: object) -> ModulePass:
     return load_pass(f"irees-{name}")(**options)
 
 
+def device_phases(options: Options) -> tuple[Phase, ...]:
+    """The phases that cut a program for several devices into one program for each."""
+    names = tuple(options.device_specs())
+    stages = options.pipeline_stages
+    shares = {"stages": stages, "balance": options.pipeline_balance, "devices": names}
+    return (
+        Phase(
+            "input",
+            "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
+            (a("convert-tm-tensor-to-linalg-ext"), a("convert-ml-program-to-util")),
+            TENSORS | {"flow"},
+            fault=UnsupportedError,
+        ),
+        Phase(
+            "placement",
+            "every op has a device, and what it reads elsewhere is transferred",
+            (
+                a("wrap-entry-points"),
+                a("inline-calls"),
+                *([a("partition-pipeline", **shares)] if stages else []),
+                a("lower-spanning-scf"),
+                *([a("annotate-affinities")] if options.annotate_input_affinities else []),
+                a("place-transfers", devices=names),
+            ),
+            TENSORS | {"hal", "flow"},
+        ),
+        Phase(
+            "devices",
+            "each device gets a module of its own, and the program says who runs what when",
+            (a("outline-device-segments", devices=names),),
+            TENSORS | {"hal", "flow", "irees"},
+        ),
+    )
+
+
 def phases(options: Options) -> tuple[Phase, ...]:
     """The phases of a compilation, in order."""
+    if options.devices:
+        return device_phases(options)
     target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
     strict = options.fp == "strict"
     # Larger ones are never written by a GPU, which sums up in another order for that.
@@ -62,6 +99,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("convert-tm-tensor-to-linalg-ext"),
                 a("convert-ml-program-to-util"),
+                a("drop-transfers"),
+                *([a("annotate-affinities")] if options.annotate_input_affinities else []),
                 LowerAffinePass(),
             ),
             TENSORS,
@@ -163,6 +202,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("lower-gather"),
         a("expand-math"),
         a("use-nontemporal-stores", limit=target.l3_bytes // 2),
+        a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
         a("cpu-check-resource-usage"),
     )
 
@@ -208,7 +248,7 @@ OPTIONAL = frozenset(
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-use-nontemporal-stores
+    irees-use-nontemporal-stores irees-prefetch-next-tiles
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
     irees-gpu-lower-transposes irees-split-reductions irees-split-sorts
     """.split()

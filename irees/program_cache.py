@@ -31,6 +31,7 @@ from irees.options import Options
 from irees.runtime.cache import default_cache, key_of
 from irees.runtime.dtypes import numpy_dtype
 from irees.runtime.program import Program
+from irees.runtime.services import Services
 from irees.target import Target
 
 MAX_BYTES = 256 << 20
@@ -114,9 +115,9 @@ def store(key: str, built: Built) -> None:
             "constants": described,
         }
     ).encode()
-    parts = [len(header).to_bytes(8, "little"), header, built.library, *built.cubins.values()]
-    parts += [np.ascontiguousarray(a).tobytes() for a in own.values()]
-    default_cache().put(key, b"".join(parts))
+    payload = (np.ascontiguousarray(a).reshape(-1).view(np.uint8).data for a in own.values())
+    parts = (len(header).to_bytes(8, "little"), header, built.library, *built.cubins.values())
+    default_cache().put(key, *parts, *payload)
 
 
 def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
@@ -151,8 +152,8 @@ def _named(dtype: str) -> Any:
     return numpy_dtype("bf16") if dtype == "bfloat16" else dtype
 
 
-def program_of(built: Built) -> Program:
-    """The program that can be called."""
+def program_of(built: Built, services: Services | None = None) -> Program:
+    """The program that can be called, on the services of a device or of the process."""
     return Program(
         built.library,
         built.manifest,
@@ -160,4 +161,5 @@ def program_of(built: Built) -> Program:
         runtime=runtime_library(),
         sources=built.texts,
         cubins=built.cubins,
+        services=services,
     )

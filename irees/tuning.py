@@ -204,7 +204,7 @@ def tune(
     """
     if type(budget) not in (int, float) or not budget > 0:
         raise ArgumentError(f"budget is {budget!r}, but must be a number of seconds")
-    for name in ("time_dispatches", "trace_dispatch_tensors"):
+    for name in ("time_dispatches", "trace_dispatch_tensors", "devices", "pipeline_stages"):
         if options.pop(name, False):
             raise ArgumentError(f"{name} cannot be tuned with", hint="compile with it afterwards")
     best: Tuning = dict(tuning or {})

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import irees
-from irees.errors import ArgumentError, OutOfMemoryError, RuntimeTrap, VerifyError
+from irees.compiler import YOUNG_OBJECTS
+from irees.errors import ArgumentError, OutOfMemoryError, ParseError, RuntimeTrap, VerifyError
 
 F32 = np.float32
 
@@ -781,3 +782,23 @@ func.func @main(%c: {element}, %x: {kind}) -> {kind} {{
     scalar = dtype(3 + 2j) if element[0] == "c" else dtype(3)
     x = (np.arange(5) * (1 + 1j if element[0] == "c" else 1)).astype(dtype)
     assert np.array_equal(irees.compile(text, target=target)(scalar, x), x + scalar)
+
+
+def test_cycles_are_collected_rarely_while_a_program_is_compiled_and_as_before_after_it():
+    before, seen = gc.get_threshold(), []
+    irees.compile(ADD, to="input", after=lambda *_: seen.append(gc.get_threshold()[0]))
+    assert seen == [YOUNG_OBJECTS]
+    assert gc.get_threshold() == before
+    with pytest.raises(ParseError):
+        irees.compile("what is no program", to="input")
+    assert gc.get_threshold() == before
+
+
+def test_a_caller_that_collects_no_cycles_is_left_alone():
+    before, seen = gc.get_threshold(), []
+    gc.set_threshold(0)
+    try:
+        irees.compile(ADD, to="input", after=lambda *_: seen.append(gc.get_threshold()[0]))
+        assert [*seen, gc.get_threshold()[0]] == [0, 0]
+    finally:
+        gc.set_threshold(*before)

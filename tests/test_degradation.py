@@ -298,6 +298,37 @@ def streams_are_right(program):
     return np.array_equal(program(x), -x)
 
 
+ROWS = max(8, cpu_target().l2_bytes // 4 // 1024)
+"""Rows of 4 KiB that take the cache of a core."""
+
+MEANS = f"""
+#rows = affine_map<(d0, d1) -> (d0)>
+#all = affine_map<(d0, d1) -> (d0, d1)>
+func.func @main(%x: tensor<{ROWS}x1024xf32>) -> tensor<{ROWS}x1024xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<{ROWS}xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<{ROWS}xf32>) -> tensor<{ROWS}xf32>
+  %s = linalg.reduce {{ arith.addf }} ins(%x : tensor<{ROWS}x1024xf32>)
+      outs(%f : tensor<{ROWS}xf32>) dimensions = [1]
+  %g = tensor.empty() : tensor<{ROWS}x1024xf32>
+  %r = linalg.generic {{indexing_maps = [#all, #rows, #all],
+      iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %s : tensor<{ROWS}x1024xf32>, tensor<{ROWS}xf32>)
+      outs(%g : tensor<{ROWS}x1024xf32>) {{
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.subf %a, %b : f32
+    linalg.yield %d : f32
+  }} -> tensor<{ROWS}x1024xf32>
+  return %r : tensor<{ROWS}x1024xf32>
+}}
+"""
+
+
+def means_are_right(program):
+    x = np.arange(ROWS * 1024, dtype=np.float32).reshape(ROWS, 1024) % 8
+    return np.array_equal(program(x), x - x.sum(1, keepdims=True))
+
+
 PROGRAMS = {
     "several kernels": (TEXT, is_right),
     "integers": (INTEGERS, integers_are_right),
@@ -306,6 +337,7 @@ PROGRAMS = {
     "pixels": (PIXELS, pixels_are_right),
     "tiles": (TILES, tiles_are_right),
     "streams": (STREAMS, streams_are_right),
+    "means": (MEANS, means_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

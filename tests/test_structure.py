@@ -23,7 +23,7 @@ PASSES = [
 
 LAYERS = (
     {"tools", "testing"},
-    {"pipeline", "phase", "universe", "compiler", "program_cache", "tuning"},
+    {"pipeline", "phase", "universe", "compiler", "device_programs", "program_cache", "tuning"},
     {"backends"},
     {"transforms", "frontends"},
     {"analysis", "interpreters"},

@@ -4,7 +4,7 @@ What ops say of devices by themselves: tables by op name.
 `PLACED` has every op that runs somewhere: in which attribute it says where, whether it must have
 an answer, and whether it *pins* its operands and results there. A pin overrides every inference;
 an op without its attribute never pins. `TIES` has every op with a result that is the storage of
-an operand.
+an operand. Before there are dispatches, any op that computes on tensors is placed (`placed`).
 
 IREE: `AffinityOpInterface` and its models in `ExternalInterfaces/StreamExternalModels.cpp` and
 `Dialect/Stream/IR/StreamOps.cpp`, `TiedOpInterface`. Views of MLIR's tensor dialect are ties here;
@@ -87,6 +87,25 @@ PLACED: dict[str, Placed] = {
 }
 
 
+_COMPUTES = frozenset("arith iree_linalg_ext linalg math tensor tm_tensor".split())
+_ASKS = frozenset({"arith.constant", "arith.select", "tensor.dim"})
+_COMPUTED = Placed(required=False)
+
+
+def placed(op: Operation) -> Placed | None:
+    """
+    How an op says where it runs; None for one that runs nowhere in particular.
+
+    Ops of the dialects of tensors run somewhere, but need not say where: in IREE they are in
+    dispatches before it asks. Views of a tensor are where it is, its size is anywhere.
+    """
+    if (found := PLACED.get(op.name)) is not None:
+        return found
+    if op.name.split(".")[0] not in _COMPUTES or op.name in _ASKS or op.name in TIES:
+        return None
+    return _COMPUTED if any(is_tracked(v.type) for v in (*op.operands, *op.results)) else None
+
+
 def is_tracked(type: Attribute) -> bool:
     """Whether a value of this type lies on a device."""
     return isinstance(type, TensorType | ResourceType)
@@ -94,10 +113,10 @@ def is_tracked(type: Attribute) -> bool:
 
 def requires_affinity(op: Operation) -> bool:
     """Whether an op must run somewhere, or a global be somewhere."""
-    placed = PLACED.get(op.name)
-    if placed is None or not placed.required:
+    found = placed(op)
+    if found is None or not found.required:
         return False
-    if not placed.only_tensors:
+    if not found.only_tensors:
         return True
     made = [op.properties.get("type"), *(result.type for result in op.results)]
     return any(isinstance(type_, TensorType) for type_ in made)
@@ -110,11 +129,11 @@ def _attribute(op: Operation, name: str) -> Affinity | None:
 
 def own_affinity(op: Operation) -> Affinity | None:
     """Where an op itself says that it runs."""
-    placed = PLACED.get(op.name)
-    if placed is None:
+    how = placed(op)
+    if how is None:
         return None
     if not isinstance(op, AsyncTransferOp):
-        return _attribute(op, placed.attribute)
+        return _attribute(op, how.attribute)
     if op.execution_affinity is not None:
         return op.execution_affinity
     # What comes from outside is fetched by its consumer; everything else is sent.
@@ -149,8 +168,8 @@ def default_affinity(op: Operation | None) -> Affinity | None:
 
 def pins(op: Operation) -> bool:
     """Whether an op fixes where its operands and results are."""
-    placed = PLACED.get(op.name)
-    return placed is not None and placed.pins and own_affinity(op) is not None
+    how = placed(op)
+    return how is not None and how.pins and own_affinity(op) is not None
 
 
 def anchors_tied_results(op: Operation) -> bool:

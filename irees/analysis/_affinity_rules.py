@@ -21,11 +21,11 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from irees.analysis._affinity_flow import CALLS, LOAD, STORE, Flow, symbol
 from irees.analysis._affinity_ops import (
-    PLACED,
     anchors_tied_results,
     explicit_affinity,
     is_tracked,
     pins,
+    placed,
     requires_affinity,
     tied_operand,
     tied_results,
@@ -149,7 +149,7 @@ class Rules:
             return rule
         if storage is not None:
             rule.strict.append(producer(storage))
-        if op.name in PLACED and (storage is None or anchors_tied_results(op)):
+        if placed(op) is not None and (storage is None or anchors_tied_results(op)):
             rule.strict.append((Side.OP, op))
         return rule
 
@@ -157,7 +157,7 @@ class Rules:
         rule = Rule()
         for use in value.uses:
             op, index = use.operation, use.index
-            if op.name in PLACED:
+            if placed(op) is not None:
                 rule.strict.append((Side.OP, op))
             if isinstance(op, AsyncTransferOp) and op.target_affinity is not None:
                 rule.affinities.add(op.target_affinity)

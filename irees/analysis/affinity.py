@@ -44,11 +44,11 @@ from xdsl.utils.hints import isa
 from irees.analysis._affinity_flow import FUNCTIONS, GLOBAL, collect_flow, symbol
 from irees.analysis._affinity_ops import (
     DEFAULT,
-    PLACED,
     default_affinity,
     explicit_affinity,
     is_tracked,
     pins,
+    placed,
     requires_affinity,
 )
 from irees.analysis._affinity_pins import find_pins
@@ -158,7 +158,6 @@ __all__ = [
     "DEFAULT",
     "FUNCTIONS",
     "GLOBAL",
-    "PLACED",
     "Affinities",
     "analyze_affinities",
     "default_affinity",
@@ -168,5 +167,6 @@ __all__ = [
     "is_tracked",
     "lead",
     "pins",
+    "placed",
     "requires_affinity",
 ]

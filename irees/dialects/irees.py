@@ -1,5 +1,5 @@
 """
-`irees`: what kernel IR needs and neither MLIR nor IREE has an op for.
+`irees`: what neither MLIR nor IREE has an op for: in kernels, and between devices.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float32Type,
+    SymbolRefAttr,
     VectorType,
     f32,
     i8,
     i32,
 )
-from xdsl.ir import Dialect, SSAValue
+from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
     AnyOf,
     EqAttrConstraint,
@@ -25,8 +26,11 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     operand_def,
+    prop_def,
     result_def,
     traits_def,
+    var_operand_def,
+    var_result_def,
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -135,4 +139,44 @@ class DotOp(IRDLOperation):
         verify_dot(self.acc.type, self.a.type, 4)
 
 
-Irees = Dialect("irees", [LdexpOp, MmaSyncOp, DotOp])
+@irdl_op_definition
+class InvokeOp(IRDLOperation):
+    """
+    Runs a function of the module of a device, `@device::@function`, with tensors that are there.
+
+    In IREE `stream.cmd.execute` is what one device does without the host; here it is a function.
+    """
+
+    name = "irees.invoke"
+
+    callee = prop_def(SymbolRefAttr)
+    arguments = var_operand_def()
+    res = var_result_def()
+
+    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
+
+    def __init__(
+        self, device: str, function: str, arguments: Sequence[SSAValue], types: Sequence[Attribute]
+    ):
+        super().__init__(
+            operands=[arguments],
+            properties={"callee": SymbolRefAttr(device, [function])},
+            result_types=[types],
+        )
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+        return self.callee.root_reference.data
+
+    @property
+    def function(self) -> str:
+        """The name of the function."""
+        return self.callee.nested_references.data[0].data
+
+    def verify_(self) -> None:
+        if len(self.callee.nested_references.data) != 1:
+            raise VerifyException("expected a device and a function of it")
+
+
+Irees = Dialect("irees", [LdexpOp, MmaSyncOp, DotOp, InvokeOp])

@@ -82,6 +82,12 @@ def _align(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
+@implements("flow.tensor.transfer", "flow.tensor.barrier")
+def _transfer(machine: Machine, op: Operation) -> Prepared:
+    """The operand, wherever it is"""
+    return lambda value, *dims: (value,)
+
+
 # --- traces -------------------------------------------------------------------------------
 
 TraceSink = Callable[[str, list[np.ndarray]], None]

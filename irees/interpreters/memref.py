@@ -280,6 +280,12 @@ def _same(machine: Machine, op: Operation) -> Prepared:
     return lambda source: (source,) if op.results else ()
 
 
+@implements("memref.prefetch")
+def _prefetch(machine: Machine, op: Operation) -> Prepared:
+    """Nothing, wherever it points"""
+    return lambda *_: ()
+
+
 @implements("bufferization.to_tensor", "bufferization.clone")
 def _to_tensor(machine: Machine, op: Operation) -> Prepared:
     """The elements now"""

@@ -4,7 +4,8 @@ compiler and without a C compiler.
 
 The file is a zip with nothing compressed: `manifest.json`, `program.so`, `runtime.so`,
 `constants.bin` (each constant at a multiple of 64) and `sources/*.c` for the curious. A program
-for a GPU has `cubins/<arch>/*.cubin` too, and its kernels in `sources/*.cu`. `SHA256SUMS` has the
+for a GPU has `cubins/<arch>/*.cubin` too, and its kernels in `sources/*.cu`. One that spans devices
+has `schedule.json` instead, and a saved program for each in `devices/*.irees`. `SHA256SUMS` has the
 hash of each, and every one is checked before a library is loaded. The hashes find damage, not
 malice: a saved program is machine code, as trustworthy as whoever made it.
 """
@@ -12,24 +13,29 @@ malice: a saved program is machine code, as trustworthy as whoever made it.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import mmap
 import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from irees.errors import ArgumentError, ParseError
+from irees.runtime.device_program import DeviceProgram
 from irees.runtime.program import Program
+from irees.runtime.services import Services
 
 FORMAT = 1
 ALIGNMENT = 64
 MAX_MANIFEST_BYTES = 64 << 20
 _SUMS = "SHA256SUMS"
+_SCHEDULE = "schedule.json"
 _PADDING_TAG = 0xD935  # the extra field that Android's zipalign made known
 _LOCAL_HEADER, _ZIP64_EXTRA = 30, 20
 
@@ -40,12 +46,37 @@ def save(program: Program, path: str | Path) -> None:
 
     Raises ArgumentError when it cannot be written.
     """
-    path = Path(path)
+    _write(Path(path), _members_of(program))
+
+
+def save_devices(program: DeviceProgram, path: str | Path) -> None:
+    """
+    Writes a program that spans devices to a file; the file appears whole or not at all.
+
+    Raises ArgumentError when it cannot be written, or has a part that is interpreted.
+    """
+    record = {"format": FORMAT, **program.record}
+    members: dict[str, Any] = {_SCHEDULE: json.dumps(record, indent=1, sort_keys=True).encode()}
+    for name, part in program.programs.items():
+        if not isinstance(part, Program):
+            raise ArgumentError(f"the part of @{name} is interpreted and cannot be saved")
+        members[f"devices/{name}.irees"] = bytes_of(part)
+    _write(Path(path), members)
+
+
+def bytes_of(program: Program) -> bytes:
+    """What `save` writes to a file."""
+    buffer = io.BytesIO()
+    _archive(buffer, _members_of(program))
+    return buffer.getvalue()
+
+
+def _members_of(program: Program) -> dict[str, Any]:
     offsets, constants = _pack(program.constants)
     record = {"format": FORMAT, **program.manifest, "constant_data": offsets}
     kernels = {launch["source"] for launch in program.manifest.get("launches", ())}
     arch = (program.manifest.get("target") or {}).get("arch", "")
-    members: dict[str, Any] = {
+    return {
         "manifest.json": json.dumps(record, indent=1, sort_keys=True).encode(),
         "program.so": program.image,
         "runtime.so": program.runtime_image,
@@ -56,15 +87,23 @@ def save(program: Program, path: str | Path) -> None:
         },
         "constants.bin": constants,
     }
+
+
+def _archive(file: Any, members: Mapping[str, Any]) -> None:
     sums = "".join(
         f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in members.items()
     )
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in {_SUMS: sums.encode(), **members}.items():
+            _add(archive, name, data)
+
+
+def _write(path: Path, members: Mapping[str, Any]) -> None:
     private = None
     try:
         descriptor, private = tempfile.mkstemp(prefix=".irees-", dir=path.parent)
-        with os.fdopen(descriptor, "w+b") as file, zipfile.ZipFile(file, "w") as archive:
-            for name, data in {_SUMS: sums.encode(), **members}.items():
-                _add(archive, name, data)
+        with os.fdopen(descriptor, "w+b") as file:
+            _archive(file, members)
         os.chmod(private, 0o666 & ~_umask())
         os.replace(private, path)
     except OSError as error:
@@ -73,9 +112,15 @@ def save(program: Program, path: str | Path) -> None:
         raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
 
 
-def load(path: str | Path, *, mmap_constants: bool = False) -> Program:
+def load(
+    path: str | Path,
+    *,
+    mmap_constants: bool = False,
+    devices: Mapping[str, str] | None = None,
+) -> Program | DeviceProgram:
     """
-    The program that `Program.save` wrote. With `mmap_constants` the constants stay in the file,
+    The program that `Program.save` wrote. One that spans devices runs on those that it was compiled
+    for, or on `devices` of the same kinds. With `mmap_constants` the constants stay in the file,
     which then must not change while the program lives.
 
     Raises ParseError for a file that is damaged or is no saved program, UnsupportedError for one
@@ -88,9 +133,37 @@ def load(path: str | Path, *, mmap_constants: bool = False) -> Program:
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from None
     try:
+        if _SCHEDULE in members:
+            return _device_program(members, str(path), devices)
+        if devices:
+            raise ArgumentError("the program has no devices to choose")
         return _program(members)
     except ParseError as error:
         raise ParseError(error.message, location=str(path)) from None
+
+
+def load_bytes(data: Any, name: str, services: Services | None = None) -> Program:
+    """The program in the bytes of a file, on the services of a device. Raises as `load` does."""
+    return _program(_members(data, name), services)
+
+
+def _device_program(
+    members: dict[str, memoryview], path: str, devices: Mapping[str, str] | None
+) -> DeviceProgram:
+    record = _json(members[_SCHEDULE], "schedule")
+    if devices:
+        if devices.keys() != record.get("devices", {}).keys():
+            known = ", ".join(f"@{name}" for name in record.get("devices", {}))
+            raise ArgumentError(f"the devices of the program are {known}")
+        record["devices"] = dict(devices)
+    parts = {
+        name.removeprefix("devices/").removesuffix(".irees"): data
+        for name, data in members.items()
+        if name.startswith("devices/")
+    }
+    makers = {name: partial(load_bytes, data, path) for name, data in parts.items()}
+    runtimes = (bytes(_members(data, path)["runtime.so"]) for data in parts.values())
+    return DeviceProgram(record, makers, runtime=next(runtimes, None))
 
 
 def is_artifact(path: str | Path) -> bool:
@@ -102,7 +175,7 @@ def is_artifact(path: str | Path) -> bool:
         return False
 
 
-def _program(members: dict[str, memoryview]) -> Program:
+def _program(members: dict[str, memoryview], services: Services | None = None) -> Program:
     manifest = _manifest(members)
     constants = _unpack(manifest.pop("constant_data", {}), members["constants.bin"])
     return Program(
@@ -120,23 +193,27 @@ def _program(members: dict[str, memoryview]) -> Program:
             for name, image in members.items()
             if name.startswith("cubins/")
         },
+        services=services,
     )
 
 
 def _manifest(members: dict[str, memoryview]) -> dict[str, Any]:
-    text = members["manifest.json"]
+    return _json(members["manifest.json"], "manifest")
+
+
+def _json(text: memoryview, what: str) -> dict[str, Any]:
     if len(text) > MAX_MANIFEST_BYTES:
-        raise ParseError(f"the manifest has {len(text)} bytes, but {MAX_MANIFEST_BYTES} at most")
+        raise ParseError(f"the {what} has {len(text)} bytes, but {MAX_MANIFEST_BYTES} at most")
     try:
-        manifest = json.loads(bytes(text))
+        found = json.loads(bytes(text))
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"the manifest is not JSON: {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ParseError(f"the {what} is not JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ParseError(
-            f"the manifest is not of format {FORMAT}", hint="save the program again with this irees"
+            f"the {what} is not of format {FORMAT}", hint="save the program again with this irees"
         )
-    del manifest["format"]
-    return manifest
+    del found["format"]
+    return found
 
 
 def _members(data: Any, path: str) -> dict[str, memoryview]:
@@ -149,7 +226,8 @@ def _members(data: Any, path: str) -> dict[str, memoryview]:
         expected = {name: digest for digest, name in sums}
     except (zipfile.BadZipFile, KeyError, ValueError, IndexError, NotImplementedError) as error:
         raise ParseError(f"not a saved program: {error}", location=path) from None
-    for name in {"manifest.json", "program.so", "runtime.so", "constants.bin", *found, *expected}:
+    required = {"manifest.json", "program.so", "runtime.so", "constants.bin"}
+    for name in {*(required if _SCHEDULE not in found else ()), *found, *expected}:
         if name not in found or name not in expected:
             raise ParseError(f"damaged: {name!r} is missing", location=path)
         if hashlib.sha256(found[name]).hexdigest() != expected[name]:

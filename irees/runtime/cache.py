@@ -87,8 +87,8 @@ class Cache:
         _quietly(os.utime, path)
         return content
 
-    def put(self, key: str, content: bytes) -> bool:
-        """Publishes an entry; False when it could not be written."""
+    def put(self, key: str, *parts: bytes | memoryview) -> bool:
+        """Publishes an entry, the parts one after another; False when it could not be written."""
         path = self._path(key)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ class Cache:
             return False
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(_seal(key, content))
+                file.writelines((*parts, _seal(key, *parts)))
             os.replace(private, path)
         except OSError:
             self.counts.unwritten += 1
@@ -228,15 +228,17 @@ def _remove_if_owner(root: Path, pid: int) -> None:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _seal(key: str, content: bytes) -> bytes:
-    return content + hashlib.sha256(key.encode() + content).digest() + _MAGIC
+def _seal(key: str, *parts: bytes | memoryview) -> bytes:
+    """What an entry ends with."""
+    digest = hashlib.sha256(key.encode())
+    for part in parts:
+        digest.update(part)
+    return digest.digest() + _MAGIC
 
 
 def _unseal(key: str, entry: bytes) -> bytes | None:
-    if len(entry) < _TRAILER_BYTES or not entry.endswith(_MAGIC):
-        return None
-    content, digest = entry[:-_TRAILER_BYTES], entry[-_TRAILER_BYTES : -len(_MAGIC)]
-    return content if hashlib.sha256(key.encode() + content).digest() == digest else None
+    content, seal = memoryview(entry)[:-_TRAILER_BYTES], entry[-_TRAILER_BYTES:]
+    return bytes(content) if seal == _seal(key, content) else None
 
 
 def _read_regular_file(path: Path) -> bytes:

@@ -96,19 +96,20 @@ def target_record(target: Target) -> dict[str, Any]:
 def _function(item: Any) -> FunctionInfo:
     if not isinstance(item, dict):
         raise _bad("functions", "a list of objects")
-    arguments = tuple(_spec(i, spec) for i, spec in enumerate(_list(item, "args")))
+    arguments = tuple(read_spec(i, spec) for i, spec in enumerate(_list(item, "args")))
     return FunctionInfo(
         name=_get(item, "name", str),
         entry=_natural(_get(item, "entry", int), "entry"),
         arguments=arguments,
-        results=tuple(_spec(i, spec) for i, spec in enumerate(_list(item, "results"))),
+        results=tuple(read_spec(i, spec) for i, spec in enumerate(_list(item, "results"))),
         equal_dims=tuple(_equal_dims(rule, arguments) for rule in _list(item, "equal_dims")),
         constants=tuple(_text(name, "constants") for name in _list(item, "constants")),
         traps=tuple(_trap(trap) for trap in _list(item, "traps")),
     )
 
 
-def _spec(index: int, item: Any) -> TensorSpec | ScalarSpec:
+def read_spec(index: int, item: Any) -> TensorSpec | ScalarSpec:
+    """One argument or result. Raises ParseError when a field is not what it must be."""
     if not isinstance(item, dict):
         raise _bad("args", "a list of objects")
     kind, dtype = _get(item, "kind", str), _get(item, "dtype", str)
@@ -153,7 +154,7 @@ def _launch(item: Any) -> Mapping[str, Any]:
 def _trace(item: Any) -> TraceInfo:
     if not isinstance(item, dict):
         raise _bad("traces", "a list of objects")
-    specs = tuple(_spec(i, spec) for i, spec in enumerate(_list(item, "values")))
+    specs = tuple(read_spec(i, spec) for i, spec in enumerate(_list(item, "values")))
     values = tuple(spec for spec in specs if isinstance(spec, TensorSpec))
     if len(values) != len(specs):
         raise _bad("traces", "of tensors only")

@@ -198,7 +198,8 @@ class Function:
 class Program:
     """
     A compiled program. `program(...)` calls `main`, or the only public function; all of them
-    are in `program.functions`.
+    are in `program.functions`. It runs on the threads and in the memory of `services`, by default
+    those of the process.
 
     Raises UnsupportedError when this machine lacks what the library was compiled for,
     ToolchainError when the library cannot be loaded, ArgumentError when a constant is missing.
@@ -213,6 +214,7 @@ class Program:
         runtime: bytes,
         sources: Mapping[str, str] | None = None,
         cubins: Mapping[str, bytes] | None = None,
+        services: Services | None = None,
     ):
         self.manifest = dict(manifest)
         self.image = library
@@ -226,7 +228,7 @@ class Program:
                 hint="compile it again on this machine, or with target=cpu:generic",
             )
         self.target_kind = info.target.kind
-        self.services = load_services(runtime)
+        self.services = services or load_services(runtime)
         self.library = Library(library)
         self.device: CudaDevice | None = None
         if info.target.kind == "cuda":

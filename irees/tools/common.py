@@ -42,6 +42,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         settings: dict[str, Any] = {"dest": option.name, "default": option.default}
         if option.name == "tuning":
             settings |= {"metavar": "FILE"}
+        elif option.name == "devices":
+            spelling = "--device"
+            settings |= {"action": "append", "default": [], "metavar": "NAME=DEVICE"}
         elif {bool, str} <= set(kinds):
             settings |= {"type": _named_or_on, "metavar": "[DIR]"}
         elif bool in kinds:
@@ -88,7 +91,22 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     options = {option.name: getattr(arguments, option.name) for option in fields(Options)}
     if options["tuning"]:
         options["tuning"] = read_tuning(options["tuning"])
+    options["devices"] = devices_of(options["devices"])
     return options
+
+
+def devices_of(given: list[str]) -> dict[str, str] | None:
+    """The devices on a command line, as `dev_0=cpu:0`. Raises UsageError for another form."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, device = text.partition("=")
+        if not name or not equals or not device or name in found:
+            raise UsageError(
+                f"--device={text} is not known",
+                hint="use NAME=DEVICE, as in dev_0=cpu:0, once each",
+            )
+        found[name] = device
+    return found or None
 
 
 def read_tuning(path: str) -> Any:
@@ -128,8 +146,9 @@ def program_of(arguments: argparse.Namespace) -> Program:
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
     if path != "-" and is_artifact(path):
-        program, folder = load(path), arguments.trace_dispatch_tensors
-        if folder:
+        program = load(path, devices=devices_of(arguments.devices))
+        folder = arguments.trace_dispatch_tensors
+        if folder and isinstance(program, Program):
             program.trace_to(folder if isinstance(folder, str) else None)
         return program
     from irees.compiler import compile

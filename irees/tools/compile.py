@@ -87,14 +87,20 @@ def _phase_writer(folder: Path, module: Any) -> Any:
 
 
 def _write(made: Any, output: str | None) -> None:
+    from irees.runtime.device_program import DeviceProgram
     from irees.runtime.program import Program
 
+    suffix = Path(output or "").suffix
+    if isinstance(made, DeviceProgram):
+        if suffix != ".irees":
+            raise UsageError(f"{output} cannot hold several devices", hint="use .irees")
+        made.save(Path(output or ""))
+        return
     if not isinstance(made, Program):
         from irees.frontends.mlir import print_module
 
         write_output(output, print_module(made, elide_resources=output in (None, "-")))
         return
-    suffix = Path(output or "").suffix
     if suffix == ".irees":
         made.save(Path(output or ""))
     elif suffix == ".so":

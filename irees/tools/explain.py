@@ -12,6 +12,7 @@ import numpy as np
 
 from irees.errors import ArgumentError
 from irees.runtime.artifact import is_artifact, load
+from irees.runtime.device_program import DeviceProgram
 from irees.runtime.program import Program
 from irees.runtime.services import num_threads, set_num_threads
 from irees.tools.common import (
@@ -67,7 +68,7 @@ def _program(arguments: argparse.Namespace) -> Program:
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
     if path != "-" and is_artifact(path):
-        return load(path)
+        return _of_one_device(load(path))
     from irees.compiler import compile
 
     options = options_of(arguments)
@@ -75,6 +76,14 @@ def _program(arguments: argparse.Namespace) -> Program:
         options["time_dispatches"] = options["target"] != "reference"
     with progress() as listener:
         program = compile(import_source(path), listener=listener, **options)
+    return _of_one_device(program)
+
+
+def _of_one_device(program: Any) -> Program:
+    if isinstance(program, DeviceProgram):
+        raise ArgumentError(
+            "the program spans devices", hint="explain its parts: program.programs in Python"
+        )
     assert isinstance(program, Program)
     return program
 

@@ -24,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--expected-output", action="append", default=[], help="per result: a value or (ignored)"
     )
     parser.add_argument("--output-max-element-count", type=int, default=1024)
+    parser.add_argument(
+        "--trace-devices",
+        metavar="FILE",
+        help="write what devices do, and what they send, for Perfetto or chrome://tracing",
+    )
     add_tolerance(parser)
     add_remarks(parser)
 
@@ -48,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     with printed_remarks(arguments.remarks):
         program = program_of(arguments)
     function = function_of(program, arguments.function)
-    results = function(*values)
+    results = _traced(program, function, values, arguments.trace_devices)
     results = list(results) if isinstance(results, tuple) else [results]
     for option, name in ((expected, "--expected-output"), (arguments.output, "--output")):
         if option and len(option) != len(results):
@@ -71,6 +76,20 @@ def run(arguments: argparse.Namespace) -> int:
     if not failures:
         print("[SUCCESS] all function outputs matched their expected values.")
     return 1 if failures else 0
+
+
+def _traced(program: Any, function: Any, values: list[Any], path: str | None) -> Any:
+    """The results of a call; what devices did is written to a file, if one is named."""
+    if path is None:
+        return function(*values)
+    from irees.runtime.device_program import DeviceProgram, write_trace
+
+    if not isinstance(program, DeviceProgram):
+        raise ArgumentError("the program has one device to trace", hint="use --device NAME=DEVICE")
+    with program.trace() as events:
+        results = function(*values)
+    write_trace(events, path)
+    return results
 
 
 def _expected(text: str) -> Any:

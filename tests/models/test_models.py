@@ -115,6 +115,18 @@ def test_agrees_with_pytorch(name, target, folder):
             check(np.asarray(got), want)
 
 
+def test_gpt2_in_two_stages_equals_one_device(folder):
+    """Bit for bit, with one tensor sent."""
+    path = exported("gpt2", folder)
+    inputs, answers = arrays(path.with_suffix(".npz"))
+    stages = irees.compile(path, pipeline_stages=2)
+    assert list(stages.schedule.devices.values()) == ["cpu:0", "cpu:1"]
+    got = stages(*inputs)
+    check(got, answers[0])
+    np.testing.assert_array_equal(got, irees.compile(path)(*inputs))
+    assert (stages.transfers.count, stages.transfers.bytes) == (1, 64 * 768 * 4)
+
+
 @pytest.mark.parametrize("phase", [p.name for p in PHASES[:-1]])
 @pytest.mark.parametrize("name", SMALL)
 def test_a_saved_phase_can_be_compiled_on(name, phase, folder, tmp_path):

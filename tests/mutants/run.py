@@ -37,15 +37,19 @@ def copy(to: Path) -> None:
             shutil.copy(source, to / part)
 
 
-def fails(root: Path, test: str) -> str | None:
-    """The last line that a test says when it fails, or None. A hang is a failure."""
+def fails(root: Path, test: str, cache: str) -> str | None:
+    """
+    The last line that a test says when it fails, or None. A hang is a failure.
+
+    All mutants share a cache: its keys are contents, and a program's is made of irees' sources too.
+    """
     lit = [sys.executable, "-c", LIT, "-v", str(root / test)]
     pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
     environment = {
         **os.environ,
         "PYTHONPATH": str(root),
         "IREES_HYPOTHESIS_PROFILE": "mutants",
-        "IREES_CACHE_DIR": str(root / "cache"),
+        "IREES_CACHE_DIR": cache,
     }
     try:
         done = subprocess.run(
@@ -66,7 +70,7 @@ def fails(root: Path, test: str) -> str | None:
     return lines[0].strip()[:90] if lines else "failed"
 
 
-def kill(mutant: Mutant) -> tuple[str | None, float]:
+def kill(mutant: Mutant, cache: str) -> tuple[str | None, float]:
     """What noticed a mutant, or None, and after how many seconds."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -77,22 +81,26 @@ def kill(mutant: Mutant) -> tuple[str | None, float]:
         if text.count(mutant.old) != 1:
             raise SystemExit(f"{mutant.name}: {mutant.file} has not exactly one\n{mutant.old}")
         file.write_text(text.replace(mutant.old, mutant.new))
-        found = next((f"{t}: {f}" for t in mutant.tests if (f := fails(root, t))), None)
+        found = next((f"{t}: {f}" for t in mutant.tests if (f := fails(root, t, cache))), None)
     return found, time.monotonic() - start
 
 
 def main(names: list[str]) -> int:
     """Kills the mutants of these names, or all."""
     chosen = [m for m in MUTANTS if not names or m.name in names]
-    with tempfile.TemporaryDirectory() as folder:
+    alive = 0
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
         copy(Path(folder))
-        for test in dict.fromkeys(t for m in chosen for t in m.tests):
-            if (found := fails(Path(folder), test)) is not None:
+        tests = list(dict.fromkeys(t for m in chosen for t in m.tests))
+        for test, found in zip(tests, pool.map(lambda t: fails(Path(folder), t, cache), tests)):
+            if found is not None:
                 print(f"{test} fails without a mutant: {found}")
                 return 2
-    alive = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, (found, seconds) in zip(chosen, pool.map(kill, chosen), strict=True):
+        for mutant, (found, seconds) in zip(chosen, pool.map(lambda m: kill(m, cache), chosen)):
             alive += found is None
             verdict = f"killed by {found}" if found else "LIVES"
             print(f"{mutant.name}  {seconds:4.0f} s  {mutant.fault}\n      {verdict}", flush=True)

@@ -33,6 +33,7 @@ ACCESSES = "irees/transforms/codegen/common/_memory_accesses.py"
 ACCESSES_TESTS = ("tests/transforms/codegen/common/test_memory_views.py",)
 GATHER = "irees/transforms/codegen/common/lower_gather.py"
 GATHER_TESTS = ("tests/transforms/codegen/common/test_lower_gather.py",)
+PADDING_TESTS = ("tests/properties/test_paddings.py",)
 PAD = "irees/transforms/codegen/common/pad_operands.py"
 PAD_TESTS = ("tests/properties/test_padding.py",)
 AFFINITY_OPS = "irees/analysis/_affinity_ops.py"
@@ -296,9 +297,9 @@ MUTANTS = (
         "S4a",
         "an export without an affinity pins its operand to the default device",
         AFFINITY_OPS,
-        "return _attribute(op, placed.attribute)\n",
-        "found = _attribute(op, placed.attribute)\n"
-        "        return found or (default_affinity(op) if placed.pins else None)\n",
+        "return _attribute(op, how.attribute)\n",
+        "found = _attribute(op, how.attribute)\n"
+        "        return found or (default_affinity(op) if how.pins else None)\n",
         AFFINITY_TESTS,
     ),
     Mutant(
@@ -328,6 +329,32 @@ MUTANTS = (
         "return found.pop() if len(found) == 1 else None",
         "return found.pop() if found else None",
         AFFINITY_TESTS,
+    ),
+    Mutant(
+        "S4e",
+        "a value that is sent to a device twice is sent twice",
+        "irees/transforms/devices/place_transfers.py",
+        "            self.sent[value, device] = builder.insert(transfer).results[0]\n"
+        "        return self.sent[value, device]\n",
+        "            return builder.insert(transfer).results[0]\n"
+        "        return self.sent[value, device]\n",
+        ("tests/properties/test_device_placement.py",),
+    ),
+    Mutant(
+        "S4f",
+        "a transfer to where the value is copies it",
+        "irees/transforms/devices/place_transfers.py",
+        "if value in self.placement.free or self.placement.home(value) == device:",
+        "if value in self.placement.free:",
+        ("tests/properties/test_device_placement.py",),
+    ),
+    Mutant(
+        "S4g",
+        "ops of one device with effects change places",
+        "irees/transforms/devices/_segments.py",
+        "                own.add(last_effect[item.device])\n",
+        "                pass\n",
+        ("tests/test_devices.py",),
     ),
     Mutant(
         "S5a",
@@ -531,5 +558,21 @@ MUTANTS = (
         "    _spread(op.updates, list(range(batch, rank)), at, point)\n",
         "    _spread(op.updates, list(range(rank)), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
+    ),
+    Mutant(
+        "S10a",
+        "what lies behind the middle of a padding is not filled",
+        "irees/transforms/codegen/common/_frames.py",
+        "for start, length in ((0, offset), (offset + size, whole - offset - size)):",
+        "for start, length in ((0, offset),):",
+        PADDING_TESTS,
+    ),
+    Mutant(
+        "S10b",
+        "the sides of a frame begin at the first row",
+        "irees/transforms/codegen/common/_frames.py",
+        "yield [*offsets[:dim], start,",
+        "yield [*([0] * dim), start,",
+        PADDING_TESTS,
     ),
 )

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from irees.analysis._affinity_flow import collect_flow, symbol
+from irees.analysis._affinity_rules import Rule, Rules, solve
 from irees.analysis.affinity import Affinities, analyze_affinities, requires_affinity
 from irees.dialects.hal import BufferViewType, TensorExportOp
 from irees.frontends.mlir import import_mlir
@@ -227,6 +229,44 @@ def test_every_affinity_is_written_in_the_program(parts: list[str]):
     written = set(re.findall(r"(?<!default = )#hal\.device\.promise<@\w>", text))
     assert {str(each) for found in affinities.sets.values() for each in found or ()} <= written
     assert {str(each) for found in affinities.pinned.values() for each in found} <= written
+
+
+def reached(rules: dict, start: object, *, strictly: bool) -> set:
+    """The elements at the ends of all paths from one, by trying them all."""
+    found, wanted = set(), [start]
+    while wanted:
+        element = wanted.pop()
+        if element in found:
+            continue
+        found.add(element)
+        rule = rules[element]
+        wanted += [*rule.strict, *([] if strictly else rule.lenient)]
+    return found
+
+
+@settings(max_examples=20 * FACTOR, deadline=None)
+@given(programs())
+def test_a_set_is_what_can_be_reached(parts: list[str]):
+    """The solution is brute force's: unknown if something unknown is, else all that is."""
+    flow = collect_flow(import_mlir("\n".join(parts)))
+    names = {symbol(op, "sym_name"): op for op in flow.globals}
+    rules = Rules(flow, names).collect()
+    unknown = {e for e in rules if any(rules[r].unknown for r in reached(rules, e, strictly=True))}
+    known = {
+        element: Rule(
+            rule.affinities,
+            [r for r in rule.strict if r not in unknown],
+            [r for r in rule.lenient if r not in unknown],
+        )
+        for element, rule in rules.items()
+        if element not in unknown
+    }
+    for element, found in solve(rules).items():
+        if element in unknown:
+            assert found is None
+            continue
+        ends = reached(known, element, strictly=False)
+        assert found == frozenset().union(*(known[end].affinities for end in ends))
 
 
 def exported(module: ModuleOp, value: SSAValue) -> Affinities:

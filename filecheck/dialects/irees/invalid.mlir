@@ -13,3 +13,11 @@ func.func @sums(%a: vector<4xi8>, %c: vector<4xf32>) {
   return
 }
 // CHECK: no product of vector<4xi8> into vector<4xf32>
+
+// -----
+
+func.func @invoke() {
+  irees.invoke @main_0() : () -> ()
+  return
+}
+// CHECK: expected a device and a function of it

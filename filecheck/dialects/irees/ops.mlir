@@ -28,3 +28,13 @@ func.func @dot(%acc: vector<16xi32>, %a: vector<64xi8>, %b: vector<64xi8>, %half
   %1 = irees.dot %half, %d, %e : vector<32xi8> -> vector<8xi32>
   return
 }
+
+// A function of a device's module, with tensors and scalars.
+// CHECK-LABEL: func.func @invoke
+// CHECK-NEXT:    %0, %1 = irees.invoke @dev_0::@main_0(%x, %i) : (tensor<?xf32>, index) -> (tensor<4xf32>, i1)
+// CHECK-NEXT:    irees.invoke @dev_0::@main_1() : () -> ()
+func.func @invoke(%x: tensor<?xf32>, %i: index) {
+  %0, %1 = irees.invoke @dev_0::@main_0(%x, %i) : (tensor<?xf32>, index) -> (tensor<4xf32>, i1)
+  irees.invoke @dev_0::@main_1() : () -> ()
+  return
+}

@@ -179,3 +179,13 @@ func.func @no_tensor(%a: i64, %b: i64) -> i64 {
   %s = arith.addi %a, %b : i64
   return %s : i64
 }
+
+// An argument that is stored is a buffer already.
+// CHECK-LABEL: func.func @stored
+util.global private mutable @kept = dense<0> : tensor<4xi32>
+func.func @stored(%x: tensor<4xi32>) {
+  // CHECK-NEXT: %[[G:.*]] = memref.get_global @kept : memref<4xi32>
+  // CHECK-NEXT: memref.copy{{.*}} %x, %[[G]]
+  util.global.store %x, @kept : tensor<4xi32>
+  return
+}

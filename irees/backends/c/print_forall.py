@@ -44,7 +44,7 @@ def _forall(p: Printer, op: Operation) -> None:
         prologue.append("  " + unpack_scalar(t, name, f"d->scalars[{i}]"))
     p.functions.append(
         f"static void {function}(const irees_dispatch *d, int64_t workgroup, void *scratch) {{\n"
-        + "\n".join([*prologue, *inner.lines, *(["  IREES_FENCE();"] if inner.streams else [])])
+        + "\n".join([*prologue, *inner.lines])
         + "\n}\n"
     )
     p.line("{")

@@ -85,12 +85,7 @@ IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
 #endif
 #define v16f32_ldexp(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))
 #endif
-/* Stores past the caches, where the address allows it; a fence makes others see them. */
-#if defined(__SSE__)
-#define IREES_FENCE() __builtin_ia32_sfence()
-#else
-#define IREES_FENCE() ((void)0)
-#endif
+/* Stores past the caches, where the address allows it; the runtime makes others see them. */
 #if defined(__clang__)
 #define IREES_PAST(V, p) __builtin_nontemporal_store(v_, (V *)(p))
 #define IREES_PAST_64(V, p) IREES_PAST(V, p)
@@ -116,6 +111,7 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define IREES_PAST_16(V, p) __builtin_ia32_movntps(p, (irees_16)v_)
 #endif
 #endif
+#define IREES_PREFETCH(p, write, locality) __builtin_prefetch(p, write, locality)
 #define IREES_STREAM(V, N, p, v) do { V v_ = (v); void *p_ = (p); \
   if ((uintptr_t)p_ % N) V##_store(p_, v_); else IREES_PAST_##N(V, p_); } while (0)
 #define IREES_STREAM_64(V, p, v) IREES_STREAM(V, 64, p, v)

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from irees.backends.common.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
 from irees.backends.common.types import scalar, size_of
+from irees.dialects.upstream.memref import PrefetchOp
 
 
 @handles("memref.load")
@@ -25,6 +26,15 @@ def _store(p: Printer, op: Operation) -> None:
     assert isinstance(op, memref.StoreOp)
     base = p.buffer(op.memref)
     p.line(f"{p.load_element(base, [p.name(i) for i in op.indices])} = {p.name(op.value)};")
+
+
+@handles("memref.prefetch")
+def _prefetch(p: Printer, op: Operation) -> None:
+    assert isinstance(op, PrefetchOp)
+    if op.isDataCache.value.data:
+        place = p.address(p.buffer(op.memref), [p.name(i) for i in op.indices])
+        hints = f"{int(op.isWrite.value.data)}, {op.localityHint.value.data}"
+        p.line(f"IREES_PREFETCH({place}, {hints});")
 
 
 @handles("memref.dim")

@@ -118,8 +118,6 @@ class Printer:
         self.prefix = outer.prefix if outer else "k"
         self.scratch: list[tuple[str, str]] = []
         self.in_workgroup = outer is not None
-        self.streams = False
-        """Whether a store goes past the caches, and has to be waited for."""
         self.allocations = 0
         self.scopes: list[list[tuple[str, int]]] = [[]]
         """Allocations of each open block, innermost last: freed where the block ends."""

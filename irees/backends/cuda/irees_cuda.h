@@ -32,6 +32,7 @@ typedef unsigned long long uint64_t;
 #define IREES_INLINE static __device__ __forceinline__
 #define IREES_METHOD __device__ __forceinline__
 #define IREES_UNROLL _Pragma("unroll")
+#define IREES_PREFETCH(p, write, locality) ((void)(p))
 /* Shared memory of a block: what is known to be little is static, so that ptxas reports it. */
 #define IREES_SHARED_STATIC(name, bytes) __shared__ __align__(128) unsigned char name[bytes]
 #define IREES_SHARED_DYNAMIC(name) extern __shared__ __align__(128) unsigned char name[]

@@ -25,6 +25,7 @@ from .interface import (
     PipelineLayoutAttr,
 )
 from .tensors import (
+    BufferViewDimOp,
     TensorAliasOp,
     TensorBarrierOp,
     TensorExportOp,
@@ -37,6 +38,7 @@ Hal = Dialect("hal", [*interface.OPS, *tensors.OPS], [*interface.ATTRS, *devices
 __all__ = [
     "Affinity",
     "BufferType",
+    "BufferViewDimOp",
     "BufferViewType",
     "DeviceAffinityAttr",
     "DeviceOptimalAttr",

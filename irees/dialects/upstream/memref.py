@@ -1,18 +1,22 @@
-"""What xDSL's memref lacks: assembly of several ops, and globals whose data is a resource."""
+"""What xDSL's memref lacks: two ops, assembly of several, and globals whose data is a resource."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
+    BoolAttr,
+    IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
     TensorType,
     UnitAttr,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -24,6 +28,7 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.irdl.operations import OptPropertyDef
 from xdsl.parser import Parser
@@ -72,6 +77,81 @@ class TransposeOp(IRDLOperation):
         printer.print_attribute(self.source.type)
         printer.print_string(" to ")
         printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """A hint that an element will be read or written soon (MLIR: memref.prefetch)."""
+
+    name = "memref.prefetch"
+    memref = operand_def(MemRefType)
+    indices = var_operand_def(IndexType())
+    isWrite = prop_def(BoolAttr)
+    localityHint = prop_def(IntegerAttr)
+    isDataCache = prop_def(BoolAttr)
+
+    def __init__(
+        self,
+        source: SSAValue,
+        indices: Sequence[SSAValue],
+        *,
+        is_write: bool = False,
+        locality: int = 3,
+        is_data: bool = True,
+    ):
+        super().__init__(
+            operands=[source, indices],
+            properties={
+                "isWrite": BoolAttr.from_bool(is_write),
+                "localityHint": IntegerAttr(locality, i32),
+                "isDataCache": BoolAttr.from_bool(is_data),
+            },
+        )
+
+    def verify_(self) -> None:
+        if len(self.indices) != self.memref.type.get_num_dims():
+            raise VerifyException("expected one index per dimension")
+        if not 0 <= self.localityHint.value.data <= 3:
+            raise VerifyException("expected a locality from 0 to 3")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        source = parser.parse_unresolved_operand()
+        indices = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+        )
+        parser.parse_punctuation(",")
+        is_write = parser.parse_keyword_in({"read", "write"}) == "write"
+        parser.parse_punctuation(",")
+        parser.parse_keyword("locality")
+        parser.parse_punctuation("<")
+        locality = parser.parse_integer()
+        parser.parse_punctuation(">")
+        parser.parse_punctuation(",")
+        is_data = parser.parse_keyword_in({"data", "instr"}) == "data"
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(
+            parser.resolve_operand(source, parser.parse_type()),
+            parser.resolve_operands(indices, [IndexType()] * len(indices), parser.pos),
+            is_write=is_write,
+            locality=locality,
+            is_data=is_data,
+        )
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.memref)
+        with printer.in_square_brackets():
+            printer.print_list(self.indices, printer.print_ssa_value)
+        printer.print_string(", write" if self.isWrite.value.data else ", read")
+        printer.print_string(f", locality<{self.localityHint.value.data}>")
+        printer.print_string(", data" if self.isDataCache.value.data else ", instr")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.memref.type)
 
 
 def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp:
@@ -196,6 +276,6 @@ def patch() -> None:
     )
 
 
-OPS: tuple[type, ...] = (TransposeOp,)
+OPS: tuple[type, ...] = (PrefetchOp, TransposeOp)
 
 patch()

@@ -29,7 +29,8 @@ typedef struct irees_runtime {
   void *pool;
   /* Runs workgroups 0..count-1, each exactly once, in contiguous ranges per thread
      (the same ranges for the same count and thread number), and returns when all are
-     done. Each thread gets its own scratch of at least scratch_bytes, 64-byte aligned. */
+     done and what they stored is seen by all, stores past the caches too. Each thread gets its own
+     scratch of at least scratch_bytes, 64-byte aligned. */
   void (*parallel)(void *pool, irees_workgroup_fn fn, const irees_dispatch *dispatch, int64_t count,
                    int64_t scratch_bytes);
   /* 64-byte aligned memory, or NULL. */

@@ -209,15 +209,22 @@ static struct {
 
 static worker workers[MAX_THREADS]; /* workers[i] runs part i; 0 is the caller and unused */
 
+static void run_workgroups(irees_workgroup_fn fn, const irees_dispatch *dispatch, int64_t begin,
+                           int64_t end, void *memory) {
+  for (int64_t i = begin; i < end; i++) fn(dispatch, i, memory);
+#if defined(__SSE2__)
+  /* Stores past the caches are in no order with others, such as the one that ends the region. */
+  _mm_sfence();
+#endif
+}
+
 static void run_part(int part, void *memory) {
   int64_t count = pool.count, parts = pool.parts;
   /* count * part could overflow; this form cannot, and spreads the remainder over the first. */
   int64_t size = count / parts, extra = count % parts;
   int64_t begin = size * part + (part < extra ? part : extra);
   int64_t end = begin + size + (part < extra);
-  irees_workgroup_fn fn = pool.fn;
-  const irees_dispatch *dispatch = pool.dispatch;
-  for (int64_t i = begin; i < end; i++) fn(dispatch, i, memory);
+  run_workgroups(pool.fn, pool.dispatch, begin, end, memory);
 }
 
 static int64_t spin_limit(void) {
@@ -368,7 +375,7 @@ static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatc
     atomic_flag_clear_explicit(&pool.busy, memory_order_release);
     return;
   }
-  for (int64_t i = 0; i < count; i++) fn(dispatch, i, mine->memory);
+  run_workgroups(fn, dispatch, 0, count, mine->memory);
 }
 
 /* ---- fork: the child has the memory of the workers, but not the workers -----------------------*/

@@ -19,6 +19,7 @@ from xdsl.rewriter import Rewriter
 
 from irees.analysis.contractions import is_contraction
 from irees.analysis.distribution import Group, Loops, classes_of, loops_of
+from irees.analysis.paddings import is_framed
 from irees.dialects.flow import DispatchRegionOp
 from irees.transforms.dispatch_creation._dispatch_regions import (
     Order,
@@ -95,6 +96,11 @@ class TileGroups:
     def add(self, op: Operation) -> None:
         """Puts an op into the best group that takes it, else into one of its own."""
         self.order[op] = len(self.order)
+        source = op.operands[0].owner if is_framed(op) else None
+        if source in self.of:
+            # The kernel that computes the source computes it in place.
+            self._join(self.of[source], op, None)
+            return
         loops = loops_of(op)
         for draft in self._candidates(op):
             if loops is not None and self._fits(draft, loops) and not self._path_back(draft, op):

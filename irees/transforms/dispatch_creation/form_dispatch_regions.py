@@ -30,7 +30,8 @@ a load of a global across a store of it when a group spans both.
 `one-tile-loop` is what the pipeline asks for: ops are taken in order, and each joins the group of
 a producer when the group stays one tile loop (`analysis/distribution.py`), because that is what
 code generation turns into one kernel. A reduction takes its elementwise neighbours along, a
-softmax or a norm becomes one kernel over rows, a contraction takes its epilogue. There what
+softmax or a norm becomes one kernel over rows, a contraction takes its epilogue. A padding of
+what only it reads goes where that is computed (`analysis/paddings.py`). There what
 is cheap is copied into each kernel at once, and a splat constant of more than 256 MiB is written
 by a kernel of its own. The rules above are no substitute: they put two contractions into a kernel
 and fuse across loops that cannot be tiled together. Nor is their order, with that

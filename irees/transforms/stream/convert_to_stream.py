@@ -236,7 +236,7 @@ class HostConversion(ControlFlow):
 
     def _global_buffer(self, name: str, kind: Attribute, builder: IndexBuilder) -> SSAValue:
         """The memory of a mutable global; a scalar lies in a buffer of rank 0."""
-        if not isinstance(kind, TensorType):
+        if not isinstance(kind, TensorType | MemRefType):
             return builder.insert(memref.GetGlobalOp(name, MemRefType(kind, []))).results[0]
         return builder.insert(memref.GetGlobalOp(name, buffer_type(kind))).results[0]
 
@@ -253,7 +253,7 @@ class HostConversion(ControlFlow):
 
     def _store_global(self, op: util.GlobalStoreOp, builder: IndexBuilder) -> None:
         target = self._global_buffer(op.global_.string_value(), op.value.type, builder)
-        if isinstance(op.value.type, TensorType):
+        if op.value in self.buffers:
             builder.insert(memref.CopyOp(self.buffers[op.value], target))
         else:
             builder.insert(memref.StoreOp.get(op.value, target, []))

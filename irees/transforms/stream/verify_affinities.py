@@ -32,23 +32,13 @@ from xdsl.traits import SymbolTable
 
 from irees.analysis.affinity import (
     DEFAULT,
-    PLACED,
-    Affinities,
     analyze_affinities,
     default_affinity,
-    devices_of,
     explicit_affinity,
-    is_tracked,
-    pins,
     requires_affinity,
 )
+from irees.analysis.affinity_checks import check_operands
 from irees.errors import VerifyError
-
-TRANSFERS = ("flow.tensor.transfer", "stream.async.transfer")
-
-
-def _names(devices: frozenset[str]) -> str:
-    return " or ".join(f"@{name}" for name in sorted(devices))
 
 
 def _check_assigned(op: Operation) -> None:
@@ -60,24 +50,6 @@ def _check_assigned(op: Operation) -> None:
             op=op,
             hint=f"give it or an op around it one, or a default with `{DEFAULT}`",
         )
-
-
-def _check_operands(op: Operation, affinities: Affinities) -> None:
-    runs = explicit_affinity(op)
-    if op.name not in PLACED or op.name in TRANSFERS or runs is None:
-        return
-    here = devices_of(runs)
-    # What a pin asks for is not where its operand comes from.
-    find = affinities.made if pins(op) else affinities.resource
-    for index, operand in enumerate(op.operands):
-        where = find(operand) if is_tracked(operand.type) else None
-        there = frozenset[str]().union(*(devices_of(each) for each in where or ()))
-        if there and not here & there:
-            raise VerifyError(
-                f"runs on {_names(here)}, but operand {index} is on {_names(there)}",
-                op=op,
-                hint="transfer it first",
-            )
 
 
 def _program(op: Operation) -> Iterator[Operation]:
@@ -100,4 +72,4 @@ class VerifyAffinitiesPass(ModulePass):
         affinities = analyze_affinities(op)
         for each in _program(op):
             _check_assigned(each)
-            _check_operands(each, affinities)
+            check_operands(each, affinities)

@@ -180,6 +180,16 @@ def dynamic_dims(value: SSAValue, builder: IndexBuilder) -> list[SSAValue]:
     ]
 
 
+def sizes_of(value: SSAValue, builder: IndexBuilder) -> list[SSAValue]:
+    """The dynamic dims of a tensor, asked of the tensor itself."""
+    assert isinstance(value.type, TensorType)
+    return [
+        builder.insert(tensor.DimOp(value, builder.value(index))).results[0]
+        for index, size in enumerate(value.type.get_shape())
+        if size == DYNAMIC_INDEX
+    ]
+
+
 def dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size:
     """One dim of a ranked tensor value, in terms of operands where the op allows."""
     assert isinstance(value.type, TensorType)

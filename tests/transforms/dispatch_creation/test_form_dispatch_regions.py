@@ -481,3 +481,43 @@ def test_a_refusal_is_a_remark():
         "not fused with linalg.matmul: its loops do not follow those of the group's root in one way"
     )
     assert said in [each.text for each in remarks]
+
+
+PADDING = """
+func.func @f(%x: tensor<4x4xf32>) -> RESULTS {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x4xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%p: f32, %q: f32):
+    %v = math.exp %p : f32
+    linalg.yield %v : f32
+  } -> tensor<4x4xf32>
+  %g = tensor.empty() : tensor<6x6xf32>
+  %f = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]}
+      outs(%g : tensor<6x6xf32>) {
+  ^bb0(%q: f32):
+    linalg.yield %zero : f32
+  } -> tensor<6x6xf32>
+  %r = tensor.insert_slice %y into %f[1, 1] [4, 4] STEPS : tensor<4x4xf32> into tensor<6x6xf32>
+  return RETURNED
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "steps", "kernels"),
+    [
+        ("%r : tensor<6x6xf32>", "[1, 1]", 1),
+        ("%r, %y : tensor<6x6xf32>, tensor<4x4xf32>", "[1, 1]", 2),
+        ("%r : tensor<6x6xf32>", "[1, 0]", 2),
+    ],
+)
+def test_padding_joins_what_it_pads_unless_somebody_else_reads_that(returned, steps, kernels):
+    text = PADDING.replace("RESULTS", f"({returned.split(' : ')[1]})")
+    text = text.replace("RETURNED", returned).replace("STEPS", steps)
+    maps = "#id = affine_map<(d0, d1) -> (d0, d1)>\n"
+    module = Parser(get_context(), maps + text).parse_module()
+    FormDispatchRegionsPass(one_tile_loop=True).apply(get_context(), module)
+    module.verify()
+    assert sum(isinstance(op, DispatchRegionOp) for op in module.walk()) == kernels

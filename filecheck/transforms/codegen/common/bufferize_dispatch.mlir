@@ -177,3 +177,38 @@ flow.executable @no_clamp {
     }
   }
 }
+
+// What is inserted into a fill is computed in its place, and only what is around it is filled.
+// CHECK-LABEL: flow.executable @frame
+// CHECK:             func.func @frame(%a: memref<4x6xf32>, %o: memref<5x8xf32>)
+// CHECK-NEXT:          %[[Z:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:          %[[TOP:.*]] = memref.subview %o[0, 0] [1, 8] [1, 1]
+// CHECK-NEXT:          linalg.generic {{.*}} ins(%[[Z]] : f32) outs(%[[TOP]] :
+// CHECK:               %[[LEFT:.*]] = memref.subview %o[1, 0] [4, 2] [1, 1]
+// CHECK-NEXT:          linalg.generic {{.*}} ins(%[[Z]] : f32) outs(%[[LEFT]] :
+// CHECK:               %[[IN:.*]] = memref.subview %o[1, 2] [4, 6] [1, 1]
+// CHECK-NEXT:          linalg.generic {{.*}} ins(%a : memref<4x6xf32>) outs(%[[IN]] :
+// CHECK-NOT:           linalg.generic
+// CHECK:               func.return
+flow.executable @frame {
+  builtin.module {
+    func.func @frame(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4x6xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<5x8xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0, 0], sizes = [4, 6], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4x6xf32>> -> tensor<4x6xf32>
+      %e = tensor.empty() : tensor<4x6xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        %v = math.exp %p : f32
+        linalg.yield %v : f32
+      } -> tensor<4x6xf32>
+      %z = arith.constant 0.0 : f32
+      %g = tensor.empty() : tensor<5x8xf32>
+      %f = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> ()>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%z : f32) outs(%g : tensor<5x8xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        linalg.yield %p : f32
+      } -> tensor<5x8xf32>
+      %r = tensor.insert_slice %y into %f[1, 2] [4, 6] [1, 1] : tensor<4x6xf32> into tensor<5x8xf32>
+      iree_tensor_ext.dispatch.tensor.store %r, %o, offsets = [0, 0], sizes = [5, 8], strides = [1, 1] : tensor<5x8xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<5x8xf32>>
+      return
+    }
+  }
+}

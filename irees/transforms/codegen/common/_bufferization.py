@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.paddings import is_framed
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
@@ -24,6 +25,7 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorType,
 )
 from irees.errors import UnsupportedError
+from irees.transforms.codegen.common._frames import fill_around
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, kept_dims, mixed
@@ -62,6 +64,8 @@ class Bufferization:
     """Buffers that this kernel may write: its own allocations and its outputs."""
     whole: set[Operation] = field(default_factory=set)
     """Loads and stores of all of a dispatch tensor."""
+    framed: dict[Operation, SSAValue | None] = field(default_factory=dict)
+    """Insertions whose source is computed in place, with the view that it is computed in."""
 
     def run(self) -> None:
         """Bufferizes the function in place."""
@@ -71,6 +75,7 @@ class Bufferization:
             for op in block.ops
             if isinstance(op, DispatchTensorLoadOp | DispatchTensorStoreOp) and op.full()
         }
+        self.framed = {op: None for op in block.ops if is_framed(op)}
         for argument in block.args:
             if isinstance(argument.type, DispatchTensorType):
                 writable = argument.type.access.data != "readonly"
@@ -117,6 +122,9 @@ class Bufferization:
                     kept_dims(sizes, op.result.type.get_shape()),
                 )
                 self.buffers[op.result] = builder.insert(view).results[0]
+            case tensor.InsertSliceOp() if op in self.framed:
+                view = self._frame(op, builder)
+                self._copy(self._read(op.source, builder), view, builder)
             case tensor.InsertSliceOp():
                 target = self._destination(op.result, op.dest, builder, reads_init=True)
                 sizes = mixed(op.static_sizes.get_values(), op.sizes)
@@ -137,6 +145,8 @@ class Bufferization:
             case tensor.ExtractOp():
                 load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
                 op.result.replace_all_uses_with(load)
+            case linalg.GenericOp() if self._is_frame(op):
+                pass
             case linalg.GenericOp():
                 self._destination_style(op, builder)
             case ext.SortOp() | ext.TopkV2Op() | ext.ScanOp() | ext.ScatterOp() | ext.AttentionOp():
@@ -189,7 +199,7 @@ class Bufferization:
 
     def _allocate(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
         """A new buffer for a value: where it will be stored if that is known."""
-        home = self._home(value)
+        home = self._home(value, builder)
         if home is not None:
             return home
         sizes = dynamic_dims(value, builder)
@@ -198,8 +208,24 @@ class Bufferization:
         self.owned.add(buffer)
         return buffer
 
-    def _home(self, value: SSAValue) -> SSAValue | None:
+    def _is_frame(self, fill: linalg.GenericOp) -> bool:
+        uses = [use for result in fill.results for use in result.uses]
+        return bool(uses) and all(u.operation in self.framed and u.index == 1 for u in uses)
+
+    def _frame(self, op: tensor.InsertSliceOp, builder: IndexBuilder) -> SSAValue:
+        """Where the source of a framed insertion lies; what is around it is filled."""
+        view = self.framed[op]
+        if view is None:
+            target = self._allocate(op.result, builder)
+            view = self.framed[op] = fill_around(op, target, builder)
+            self.buffers[op.result] = target
+        return view
+
+    def _home(self, value: SSAValue, builder: IndexBuilder) -> SSAValue | None:
         """The output that a value ends up in, when it can be computed right there."""
+        user = value.get_user_of_unique_use()
+        if isinstance(user, tensor.InsertSliceOp) and user in self.framed and user.source is value:
+            return self._frame(user, builder)
         stores = [u.operation for u in value.uses if isinstance(u.operation, DispatchTensorStoreOp)]
         if len(stores) == 1 and stores[0] in self.whole:
             return stores[0].target
@@ -208,9 +234,9 @@ class Bufferization:
             return None
         op = writers[0].operation
         if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
-            return self._home(op.result)
+            return self._home(op.result, builder)
         outputs = list(op.outputs)
-        return self._home(op.results[outputs.index(value)])
+        return self._home(op.results[outputs.index(value)], builder)
 
     @staticmethod
     def _overwrites(op: Operation, index: int) -> bool:

@@ -13,8 +13,9 @@ a new buffer. What is only read is never written.
   =>
     linalg.generic ins(%a : memref<4xf32>) outs(%out : memref<4xf32>) { exp }
 
-Slices become `memref.subview`, an insertion becomes a copy into one. Tiling comes after
-this pass, on buffers, where fusing two ops into one loop is a question about the tiles
+Slices become `memref.subview`, an insertion becomes a copy into one. What is only inserted into a
+fill (a padding) is computed in its place, and what is around it is filled (`_frames.py`). Tiling
+comes after this pass, on buffers, where fusing two ops into one loop is a question about the tiles
 they touch and not about values.
 """
 

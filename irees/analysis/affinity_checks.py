@@ -1,0 +1,51 @@
+"""
+Whether ops are where their operands are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.ir import Operation
+
+from irees.analysis.affinity import (
+    Affinities,
+    devices_of,
+    explicit_affinity,
+    is_tracked,
+    pins,
+    placed,
+)
+from irees.errors import VerifyError
+
+TRANSFERS = ("flow.tensor.transfer", "stream.async.transfer")
+
+
+def _names(devices: Collection[str]) -> str:
+    return " or ".join(f"@{name}" for name in sorted(devices))
+
+
+def refuse(op: Operation, here: Collection[str], index: int, there: Collection[str]) -> VerifyError:
+    """The error of an op that runs on some devices and reads an operand that is on others."""
+    return VerifyError(
+        f"runs on {_names(here)}, but operand {index} is on {_names(there)}",
+        op=op,
+        hint="transfer it first",
+    )
+
+
+def check_operands(op: Operation, affinities: Affinities) -> None:
+    """
+    Raises VerifyError, which names both devices, for an op that says where it runs and reads what
+    is known to be elsewhere. What an op that pins asks for is not where its operand comes from.
+    """
+    runs = explicit_affinity(op)
+    if placed(op) is None or op.name in TRANSFERS or runs is None:
+        return
+    here = devices_of(runs)
+    find = affinities.made if pins(op) else affinities.resource
+    for index, operand in enumerate(op.operands):
+        where = find(operand) if is_tracked(operand.type) else None
+        there = frozenset[str]().union(*(devices_of(each) for each in where or ()))
+        if there and not here & there:
+            raise refuse(op, here, index, there)

@@ -1,0 +1,255 @@
+"""
+From a module that was cut for several devices to a program that runs on them.
+
+The schedule is data (`runtime/schedule.py`), taken from the IR that `irees-outline-device-segments`
+leaves; each device's module is compiled as any other, for the target of that device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects import arith, cf, func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from irees.analysis.affinity import devices_of
+from irees.analysis.work import bytes_of
+from irees.backends.common.toolchain import runtime_library
+from irees.dialects.flow import TensorTransferOp
+from irees.dialects.hal import TensorExportOp, TensorImportOp
+from irees.dialects.irees import InvokeOp
+from irees.dialects.signature import unsigned_results
+from irees.dialects.util import GlobalOp
+from irees.errors import ArgumentError, UnsupportedError
+from irees.options import Options
+from irees.runtime.device_program import DeviceProgram
+from irees.runtime.devices import DeviceSpec
+
+Compile = Callable[[ModuleOp, Options], Any]
+"""Compiles the module of one device: a function of its services that makes the program."""
+
+
+def options_for(spec: str, options: Options) -> Options:
+    """The options with which the part of a device is compiled. Raises ArgumentError."""
+    kind = DeviceSpec.parse(spec).kind
+    target: Any = "cpu" if kind == "ray" else kind
+    given = options.target
+    if isinstance(given, str) and given.partition(":")[0] == target:
+        target = given
+    elif not isinstance(given, str) and given.kind == target:
+        target = given
+    return replace(
+        options, target=target, devices=None, pipeline_stages=None, annotate_input_affinities=False
+    )
+
+
+def device_program(module: ModuleOp, options: Options, compile_part: Compile) -> DeviceProgram:
+    """
+    The program of a module that went through `pipeline.device_phases`.
+
+    Raises what compiling a part does, and DeviceError when a device is missing.
+    """
+    specs = options.device_specs()
+    kinds = {DeviceSpec.parse(spec).kind for spec in specs.values()}
+    if "ray" in kinds and len(kinds) > 1:
+        raise ArgumentError("a program is on this machine or on a Ray cluster, not on both")
+    parts = {
+        part.sym_name.data: part
+        for part in module.body.block.ops
+        if isinstance(part, ModuleOp) and part.sym_name is not None
+    }
+    stateful = sorted(name for name, part in parts.items() if _keeps_state(part))
+    schedule = {"devices": specs, "functions": functions_of(module), "stateful": stateful}
+    makers = {
+        name: compile_part(_alone(part), options_for(specs[name], options))
+        for name, part in parts.items()
+    }
+    compiled = kinds != {"reference"}
+    return DeviceProgram(schedule, makers, runtime=runtime_library() if compiled else None)
+
+
+def _keeps_state(part: ModuleOp) -> bool:
+    return any(isinstance(op, GlobalOp) and op.is_mutable for op in part.body.block.ops)
+
+
+def _alone(part: ModuleOp) -> ModuleOp:
+    part.detach()
+    part.sym_name = None
+    return part
+
+
+def functions_of(module: ModuleOp) -> list[dict[str, Any]]:
+    """The schedules of the public functions of a module, as data."""
+    return [
+        _Writer(op).record()
+        for op in module.body.block.ops
+        if isinstance(op, func.FuncOp) and not op.is_declaration
+    ]
+
+
+class _Writer:
+    """The state of one function: the number of each value, and where it is."""
+
+    def __init__(self, function: func.FuncOp):
+        self.function = function
+        self.numbers: dict[SSAValue, int] = {}
+        self.places: dict[SSAValue, str] = {}
+        self.kinds: dict[int, Attribute] = {}
+
+    def record(self) -> dict[str, Any]:
+        """The schedule of the function."""
+        entry = self.function.body.blocks[0]
+        self.blocks = list(self.function.body.blocks)
+        for block in self.blocks:
+            for argument in block.args:
+                self.number(argument)
+        self._find_places()
+        blocks = [self._block(block) for block in self.blocks]
+        unsigned = unsigned_results(self.function)
+        return {
+            "name": self.function.sym_name.data,
+            "args": [_spec(self.kinds.get(i, a.type)) for i, a in enumerate(entry.args)],
+            "results": [_spec(kind, i in unsigned) for i, kind in enumerate(self._returned())],
+            "blocks": blocks,
+        }
+
+    def _returned(self) -> list[Attribute]:
+        """The types of the results, tensors for views."""
+        for block in self.blocks:
+            if isinstance(end := block.last_op, func.ReturnOp):
+                owners = [value.owner for value in end.operands]
+                return [
+                    owner.source.type if isinstance(owner, TensorExportOp) else value.type
+                    for value, owner in zip(end.operands, owners, strict=True)
+                ]
+        return []
+
+    def _find_places(self) -> None:
+        """Where tensors are; an argument of a block is where what it gets is."""
+        for op in self.function.walk():
+            for result in op.results:
+                if isinstance(op, InvokeOp):
+                    self.places[result] = op.device
+                elif isinstance(op, TensorTransferOp):
+                    self.places[result] = min(devices_of(op.target))  # pyright: ignore
+                elif isinstance(op, TensorImportOp) and op.affinity is not None:
+                    self.places[result] = min(devices_of(op.affinity))
+        changed = True
+        while changed:
+            changed = False
+            for block in self.blocks:
+                end = block.last_op
+                assert end is not None
+                for _, values, target in _edges(end):
+                    for value, argument in zip(values, target.args, strict=True):
+                        if value in self.places and argument not in self.places:
+                            self.places[argument] = self.places[value]
+                            changed = True
+
+    def number(self, value: SSAValue) -> int:
+        """The number of a value; an exported one is what is exported."""
+        if isinstance(value.owner, TensorExportOp):
+            value = value.owner.source
+        return self.numbers.setdefault(value, len(self.numbers))
+
+    def _block(self, block: Block) -> dict[str, Any]:
+        steps: list[dict[str, Any]] = []
+        for op in block.ops:
+            steps.extend(self._steps(op))
+        end = block.last_op
+        assert end is not None
+        arguments = [self.number(argument) for argument in block.args]
+        return {"args": arguments, "steps": steps, "end": self._end(end)}
+
+    def _steps(self, op: Operation) -> list[dict[str, Any]]:
+        match op:
+            case TensorImportOp():
+                index = self.function.body.blocks[0].args.index(op.source)  # pyright: ignore
+                self.kinds[index] = op.target.type
+                place = self.places[op.target]
+                return [{"import": index, "on": place, "as": self.number(op.target)}]
+            case InvokeOp():
+                return [
+                    {
+                        "run": op.function,
+                        "on": op.device,
+                        "args": [self.number(value) for value in op.arguments],
+                        "as": [self.number(value) for value in op.res],
+                    }
+                ]
+            case TensorTransferOp():
+                kind = op.result.type
+                assert isinstance(kind, TensorType)
+                return [
+                    {
+                        "send": self.number(op.operand),
+                        "from": self.places[op.operand],
+                        "to": self.places[op.result],
+                        "as": self.number(op.result),
+                        "bytes": bytes_of(kind),
+                    }
+                ]
+            case arith.ConstantOp():
+                return [{"const": _number(op.value), "as": self.number(op.result)}]
+            case _:
+                # Sizes of what is transferred: the host sees them in the arrays.
+                return []
+
+    def _end(self, op: Operation) -> dict[str, Any]:
+        edges = [
+            [self.blocks.index(block), [self.number(value) for value in values]]
+            for _, values, block in _edges(op)
+        ]
+        match op:
+            case func.ReturnOp():
+                return {"return": [self.number(value) for value in op.operands]}
+            case cf.BranchOp():
+                return {"br": edges[0]}
+            case cf.ConditionalBranchOp():
+                return {"cond_br": [self.number(op.cond), *edges]}
+            case _:
+                raise UnsupportedError("a schedule cannot end a block with this op", op=op)
+
+
+def _edges(op: Operation) -> list[tuple[int, list[SSAValue], Block]]:
+    """Each successor of a terminator, with its number and the values that it gets."""
+    at = len(op.operands) - sum(len(block.args) for block in op.successors)
+    found: list[tuple[int, list[SSAValue], Block]] = []
+    for number, block in enumerate(op.successors):
+        found.append((number, list(op.operands[at : at + len(block.args)]), block))
+        at += len(block.args)
+    return found
+
+
+def _number(value: Attribute) -> int | float | bool:
+    if isinstance(value, IntegerAttr):
+        is_flag = isinstance(value.type, IntegerType) and value.type.width.data == 1
+        return bool(value.value.data) if is_flag else value.value.data
+    if isinstance(value, FloatAttr):
+        return value.value.data
+    raise UnsupportedError(f"a schedule cannot hold the constant {value}")
+
+
+def _spec(kind: Attribute, unsigned: bool = False) -> dict[str, Any]:
+    """An argument or result as the manifest has it."""
+    if not isinstance(kind, TensorType):
+        return {"kind": "scalar", "dtype": _dtype(kind)}
+    shape = [None if size == DYNAMIC_INDEX else size for size in kind.get_shape()]
+    dtype = _dtype(kind.element_type)
+    dtype = f"u{dtype}" if unsigned and dtype.startswith("i") and dtype != "i1" else dtype
+    return {"kind": "tensor", "dtype": dtype, "shape": shape}
+
+
+def _dtype(kind: Attribute) -> str:
+    return "i64" if isinstance(kind, IndexType) else str(kind)

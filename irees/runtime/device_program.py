@@ -1,0 +1,364 @@
+"""
+A program that spans devices: call it with arrays, as any other.
+
+Each device has a program of its own, and a schedule says which runs what when. A call walks the
+schedule once and gives each device its work without waiting for it; only a branch on a value waits.
+So while one device computes others do, and what is sent travels meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from irees.errors import ArgumentError, IreesError
+from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec
+from irees.runtime.devices import DeviceSpec, LocalDevice, place_of, share_out
+from irees.runtime.schedule import Constant, FunctionSchedule, Import, Run, Schedule
+from irees.runtime.services import Services
+
+OnError = Literal["raise", "yield"]
+Maker = Callable[[Services | None], Any]
+"""Makes the program of one device on the services of that device, None for the process's."""
+
+
+@dataclass
+class Transfers:
+    """How many tensors went from device to device since the last `reset`, and their bytes."""
+
+    count: int = 0
+    bytes: int = 0
+    links: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """Source and target => transfers and bytes between them."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, source: str, target: str, size: int) -> None:
+        """One more."""
+        with self._lock:
+            self.count += 1
+            self.bytes += size
+            count, total = self.links.get((source, target), (0, 0))
+            self.links[source, target] = (count + 1, total + size)
+
+    def reset(self) -> None:
+        """Begins to count again."""
+        with self._lock:
+            self.count = self.bytes = 0
+            self.links = {}
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a device did from `begin` to `end` (seconds): ran a function, or received a tensor."""
+
+    kind: str
+    name: str
+    device: str
+    begin: float
+    end: float
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A call whose work the devices have: pairs of a device (None for the host) and a handle."""
+
+    results: list[tuple[Any, Any]]
+    done: list[tuple[Any, Any]]
+    """One of each function that runs and that no result waits for."""
+    arguments: tuple[Any, ...]
+    """They live as long as the devices may read them."""
+
+
+class DeviceFunction:
+    """One public function of a program that spans devices."""
+
+    def __init__(self, schedule: FunctionSchedule, program: DeviceProgram):
+        self.name = schedule.name
+        self.schedule = schedule
+        self.arguments: tuple[TensorSpec | ScalarSpec, ...] = schedule.arguments
+        self.results: tuple[TensorSpec | ScalarSpec, ...] = schedule.results
+        self.program = program
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(map(str, self.arguments))
+        return f"<irees function {self.name}({arguments}) -> ({', '.join(map(str, self.results))})>"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """
+        Runs the function; a single result is returned bare, several as a tuple.
+
+        Raises ArgumentError before anything runs, RuntimeTrap when the program stops itself,
+        OutOfMemoryError or DeviceError when a device cannot go on.
+        """
+        return self.finish(self.start(*arguments))
+
+    def start(self, *arguments: Any) -> Begun:
+        """Gives the devices their work. Raises ArgumentError for arguments that do not fit."""
+        if len(arguments) != len(self.arguments):
+            raise ArgumentError(
+                f"{self.name} takes {len(self.arguments)} arguments, but {len(arguments)} given"
+            )
+        pad = Scratchpad(len(arguments))
+        for spec, value in zip(self.arguments, arguments):
+            spec.bind(value, pad)
+        return self._walk(arguments)
+
+    def finish(self, begun: Begun) -> Any:
+        """The results, once all is done. Raises what the call does."""
+        for device, handle in begun.done:
+            device.wait(handle)
+        found = [
+            handle if device is None else device.fetch(handle) for device, handle in begun.results
+        ]
+        values = [_as_declared(value, spec) for value, spec in zip(found, self.results)]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _walk(self, arguments: tuple[Any, ...]) -> Begun:
+        devices, note = self.program.devices, self.program.note
+        count = self.program.transfers.add
+        block = self.schedule.blocks[0]
+        # A value is on a device, or known to the host.
+        values: dict[int, tuple[Any, Any]] = {}
+        values.update(zip(block.arguments, ((None, a) for a in arguments)))
+        done: list[tuple[Any, Any]] = []
+        several = len(self.schedule.blocks) > 1
+        while True:
+            for number, step in enumerate(block.steps):
+                if isinstance(step, Run):
+                    device = devices[step.device]
+                    given = [values[number][1] for number in step.arguments]
+                    made = device.run(step.function, given, len(step.results), note)
+                    if several or number in self.schedule.loose:
+                        done.append((device, made[0]))
+                    values.update(zip(step.results, ((device, handle) for handle in made)))
+                elif isinstance(step, Import):
+                    device = devices[step.device]
+                    values[step.result] = (device, device.take(arguments[step.argument]))
+                elif isinstance(step, Constant):
+                    values[step.result] = (None, step.value)
+                else:
+                    device, (owner, handle) = devices[step.target], values[step.value]
+                    source = owner or devices[step.source]
+                    values[step.result] = (
+                        device,
+                        device.receive(handle, source, step.bytes, note, count),
+                    )
+            end = block.end
+            if not end.edges:
+                return Begun([values[number] for number in end.returned], done, arguments)
+            edge = end.edges[0]
+            if end.condition is not None:
+                owner, handle = values[end.condition]
+                chosen = handle if owner is None else owner.fetch(handle)
+                edge = end.edges[0 if chosen else 1]
+            block = self.schedule.blocks[edge.block]
+            values.update(zip(block.arguments, [values[number] for number in edge.values]))
+
+
+def _as_declared(value: Any, spec: TensorSpec | ScalarSpec) -> Any:
+    """A result with the sign that the function's signature gives it."""
+    if isinstance(spec, TensorSpec) and value.dtype != spec.dtype:
+        return value.view(spec.dtype)
+    return value
+
+
+class DeviceProgram:
+    """
+    A program whose parts run on several devices. `program(...)` calls `main`, or the only public
+    function; all of them are in `program.functions`, what each device runs in `program.programs`.
+
+    Raises DeviceError when a device is missing.
+    """
+
+    def __init__(
+        self, schedule: Mapping[str, Any], makers: Mapping[str, Maker], *, runtime: bytes | None
+    ):
+        self.record = dict(schedule)
+        self.schedule = Schedule.read(schedule)
+        self.transfers = Transfers()
+        self._events: list[Event] | None = None
+        self.devices = open_devices(self.schedule, makers, runtime)
+        self.programs = {n: d.program for n, d in self.devices.items() if d.program is not None}
+        self.functions = {f.name: DeviceFunction(f, self) for f in self.schedule.functions}
+        self._main = self.functions.get("main")
+        if self._main is None and len(self.functions) == 1:
+            self._main = next(iter(self.functions.values()))
+
+    def __repr__(self) -> str:
+        devices = ", ".join(f"@{name} = {spec}" for name, spec in self.schedule.devices.items())
+        return f"<irees program with {', '.join(self.functions) or 'no functions'} on {devices}>"
+
+    def main(self) -> DeviceFunction:
+        """`main`, or the only public function. Raises ArgumentError when there is none."""
+        if self._main is None:
+            names = ", ".join(self.functions) or "none"
+            raise ArgumentError(
+                f"the program has no single function to call (it has {names})",
+                hint="choose one of program.functions",
+            )
+        return self._main
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Calls `main`, or the only public function. Raises what `DeviceFunction` does."""
+        return self.main()(*arguments)
+
+    def stream(
+        self,
+        requests: Iterable[Any],
+        *,
+        in_flight: int = 16,
+        function: str | None = None,
+        on_error: OnError = "raise",
+    ) -> Iterator[Any]:
+        """
+        The results of a stream of requests, in order: while a device is at one, those before it are
+        at the next. A request is a tuple of arguments, or the only one.
+
+        At most `in_flight` requests are begun and not answered; the next is asked for when the
+        oldest is. With `on_error="yield"` an error is the answer of its request, else it ends the
+        stream.
+        Raises ArgumentError unless `in_flight` is positive.
+        """
+        if in_flight < 1:
+            raise ArgumentError(f"in_flight is {in_flight}, but must be 1 or more")
+        called = self.main() if function is None else self.functions[function]
+        if called.schedule.is_straight:
+            return _windowed(requests, in_flight, on_error, _begun(called))
+        return self._in_threads(requests, in_flight, on_error, called)
+
+    def _in_threads(
+        self, requests: Iterable[Any], in_flight: int, on_error: OnError, called: DeviceFunction
+    ) -> Iterator[Any]:
+        with ThreadPoolExecutor(in_flight) as pool:
+
+            def begin(arguments: tuple[Any, ...]) -> Callable[[], Any]:
+                return pool.submit(called, *arguments).result
+
+            yield from _windowed(requests, in_flight, on_error, begin)
+
+    @contextmanager
+    def trace(self) -> Iterator[list[Event]]:
+        """Collects what devices of this machine do inside the block: runs and transfers."""
+        before, self._events = self._events, []
+        try:
+            yield self._events
+        finally:
+            self._events = before
+
+    def note(
+        self, kind: str, name: str, device: str, size: int = 0
+    ) -> AbstractContextManager[None]:
+        """The time of what is done inside, if anybody wants it."""
+        events = self._events
+        return nullcontext() if events is None else _noted(events, kind, name, device, size)
+
+    def memory_analysis(self) -> dict[str, Any]:
+        """Bytes by kind for each device, as `Program.memory_analysis` has them."""
+        return {name: part.memory_analysis() for name, part in self.programs.items()}
+
+    def save(self, path: str | Path) -> None:
+        """Writes the program to one file for `irees.load`. Raises ArgumentError if it cannot."""
+        from irees.runtime.artifact import save_devices
+
+        save_devices(self, path)
+
+
+@contextmanager
+def _noted(events: list[Event], kind: str, name: str, device: str, size: int) -> Iterator[None]:
+    begin = time.perf_counter()
+    yield
+    events.append(Event(kind, name, device, begin, time.perf_counter(), size))
+
+
+def _begun(called: DeviceFunction) -> Callable[[tuple[Any, ...]], Callable[[], Any]]:
+    def begin(arguments: tuple[Any, ...]) -> Callable[[], Any]:
+        begun = called.start(*arguments)
+        return lambda: called.finish(begun)
+
+    return begin
+
+
+def _windowed(
+    requests: Iterable[Any],
+    in_flight: int,
+    on_error: OnError,
+    begin: Callable[[tuple[Any, ...]], Callable[[], Any]],
+) -> Iterator[Any]:
+    waiting: deque[Callable[[], Any]] = deque()
+
+    def answer(end: Callable[[], Any]) -> Any:
+        try:
+            return end()
+        except IreesError as error:
+            if on_error == "raise":
+                raise
+            return error
+
+    for request in requests:
+        arguments = request if isinstance(request, tuple) else (request,)
+        try:
+            waiting.append(begin(arguments))
+        except IreesError as error:
+            if on_error == "raise":
+                raise
+            waiting.append(lambda error=error: error)
+        if len(waiting) >= in_flight:
+            yield answer(waiting.popleft())
+    while waiting:
+        yield answer(waiting.popleft())
+
+
+def write_trace(events: Iterable[Event], path: str | Path) -> None:
+    """
+    Writes events in the format of Chrome's tracing, which Perfetto reads.
+
+    Raises ArgumentError when it cannot.
+    """
+    records = [
+        {
+            "name": event.name,
+            "cat": event.kind,
+            "ph": "X",
+            "pid": 0,
+            "tid": f"{event.device}{' receives' if event.kind == 'send' else ''}",
+            "ts": event.begin * 1e6,
+            "dur": (event.end - event.begin) * 1e6,
+            "args": {"bytes": event.bytes} if event.bytes else {},
+        }
+        for event in events
+    ]
+    try:
+        Path(path).write_text(json.dumps({"traceEvents": records}))
+    except OSError as error:
+        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
+
+
+def open_devices(
+    schedule: Schedule, makers: Mapping[str, Maker], runtime: bytes | None
+) -> dict[str, Any]:
+    """A device for each name of the program. Raises DeviceError when one is missing."""
+    specs = {name: DeviceSpec.parse(text) for name, text in schedule.devices.items()}
+    kinds = {spec.kind == "ray" for spec in specs.values()}
+    if len(kinds) > 1:
+        raise ArgumentError("a program is on this machine or on a Ray cluster, not on both")
+    if kinds == {True}:
+        from irees.runtime.ray import open_cluster
+
+        return open_cluster(specs, makers, schedule.stateful)
+    cores = share_out(list(specs.values()))
+    found: dict[str, Any] = {}
+    for name, spec in specs.items():
+        place = place_of(spec, cores.get(spec, ()), runtime)
+        # A device that computes nothing may still be where a result is wanted.
+        program = makers[name](place.services) if name in makers else None
+        found[name] = LocalDevice(name, spec, program, place)
+    return found

@@ -1,0 +1,263 @@
+"""
+Devices, as a program that spans several sees them: something that runs functions in order.
+
+A device has a queue, and one thread that takes work from it; a second thread receives what other
+devices send, so that a transfer goes on while the device computes. What is asked of a device is
+answered at once by a future. Work waits for futures of work that was asked for before it, never
+for later work, so devices that wait for each other do not exist.
+
+    cpu:N             cores, a pool of threads and memory of its own
+    cuda:N            a GPU
+    cuda-emulated:N   a GPU whose kernels a CPU runs
+    reference:N       the interpreter
+    ray://HOST:PORT/N a process on node N of a Ray cluster (`irees.runtime.ray`)
+
+The cores of this machine are shared out among the devices of a program that compute on them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError, DeviceError, IreesError
+from irees.runtime.services import Services, num_threads
+from irees.target import available_cores
+
+Work = Callable[[], Any]
+KINDS = "cpu:N, cuda:N, cuda-emulated:N, reference:N or ray://HOST:PORT/N"
+_SPEC = re.compile(r"(cpu|cuda|cuda-emulated|reference)(?::(\d{1,4}))?|ray://([^/]*)/(\d{1,6})")
+
+
+@dataclass(frozen=True, order=True)
+class DeviceSpec:
+    """What a device is, as `cpu:0` says it; `address` is that of a Ray cluster."""
+
+    kind: str
+    index: int = 0
+    address: str = ""
+
+    @staticmethod
+    def parse(text: str) -> DeviceSpec:
+        """Raises ArgumentError for a text that names no device."""
+        found = _SPEC.fullmatch(text) if isinstance(text, str) else None
+        if found is None:
+            raise ArgumentError(f"device {text!r} is unknown", hint=f"use {KINDS}")
+        if found[1] is None:
+            return DeviceSpec("ray", int(found[4]), found[3])
+        return DeviceSpec(found[1], int(found[2] or 0))
+
+    def __str__(self) -> str:
+        if self.kind == "ray":
+            return f"ray://{self.address}/{self.index}"
+        return f"{self.kind}:{self.index}"
+
+    @property
+    def uses_cores(self) -> bool:
+        """Whether it computes on cores of this machine."""
+        return self.kind in ("cpu", "cuda-emulated")
+
+
+def share_out(specs: Sequence[DeviceSpec]) -> dict[DeviceSpec, tuple[int, ...]]:
+    """
+    The cores of each device: the cores of this process in equal parts, in the order of the devices.
+
+    Where there are more devices than cores, several share one.
+    """
+    wanted = sorted({spec for spec in specs if spec.uses_cores})
+    try:
+        cores = sorted(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        cores = list(range(os.cpu_count() or 1))
+    cores = cores[: max(1, min(len(cores), available_cores()))]
+    count = len(wanted)
+    found: dict[DeviceSpec, tuple[int, ...]] = {}
+    for place, spec in enumerate(wanted):
+        part = cores[place * len(cores) // count : (place + 1) * len(cores) // count]
+        found[spec] = tuple(part or [cores[place % len(cores)]])
+    return found
+
+
+class Worker:
+    """A thread that does what it is given, in order, on some cores."""
+
+    def __init__(self, name: str, cores: Sequence[int] = ()):
+        self.jobs: SimpleQueue[tuple[Future[Any], Work] | None] = SimpleQueue()
+        arguments = (self.jobs, tuple(cores))
+        thread = threading.Thread(target=_work_off, args=arguments, name=name, daemon=True)
+        thread.start()
+        # The thread knows the queue only, so that a worker nobody has any more ends.
+        weakref.finalize(self, self.jobs.put, None)
+
+    def submit(self, work: Work) -> Future[Any]:
+        """The future of some work, which is done after all that was given before it."""
+        future: Future[Any] = Future()
+        self.jobs.put((future, work))
+        return future
+
+
+def _work_off(jobs: SimpleQueue[tuple[Future[Any], Work] | None], cores: tuple[int, ...]) -> None:
+    if cores and hasattr(os, "sched_setaffinity"):
+        # Of this thread, and of the workers of a pool that it starts.
+        with suppress(OSError):
+            os.sched_setaffinity(0, cores)
+    while (job := jobs.get()) is not None:
+        future, work = job
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+        del job, future, work
+
+
+@dataclass(frozen=True)
+class Place:
+    """The threads and the memory of one device of this process, whatever programs use it."""
+
+    worker: Worker
+    receiver: Worker
+    services: Services | None
+
+
+_places: dict[tuple[DeviceSpec, tuple[int, ...]], Place] = {}
+_lock = threading.Lock()
+
+
+def place_of(spec: DeviceSpec, cores: tuple[int, ...], runtime: bytes | None) -> Place:
+    """
+    The device of this process; `runtime` is the library that its services come from.
+
+    A pool of threads belongs to a copy of that library, so each device loads its own.
+    """
+    with _lock:
+        if (spec, cores) not in _places:
+            services = None
+            if spec.uses_cores and runtime is not None:
+                services = Services(runtime)
+                services.set_threads(max(1, min(len(cores), num_threads())))
+            name = f"irees-{spec}"
+            _places[spec, cores] = Place(
+                Worker(name, cores), Worker(f"{name}-receiver", cores), services
+            )
+        return _places[spec, cores]
+
+
+def settled(value: Any) -> Any:
+    """What a handle stands for, once it is there. Raises what the work raised."""
+    return value.result() if isinstance(value, Future) else value
+
+
+def current(spec: DeviceSpec) -> AbstractContextManager[Any]:
+    """Makes a GPU the current one of the calling thread; nothing else, and nothing without CuPy."""
+    if spec.kind != "cuda":
+        return nullcontext()
+    try:
+        return import_module("cupy").cuda.Device(spec.index)
+    except ImportError:
+        return nullcontext()  # the call itself says what is missing
+
+
+class LocalDevice:
+    """A device of this process with a program on it."""
+
+    def __init__(self, name: str, spec: DeviceSpec, program: Any, place: Place):
+        self.name = name
+        self.spec = spec
+        self.program = program
+        self.place = place
+
+    def run(
+        self, function: str, arguments: Sequence[Any], results: int, note: Callable[..., None]
+    ) -> list[Any]:
+        """
+        The handles of the results, or one that says that it is done where there are none. It runs
+        when the arguments are there, in order.
+        """
+        entry = self.program.functions[function]
+
+        def work() -> tuple[Any, ...]:
+            values = [settled(argument) for argument in arguments]
+            with note("run", function, self.name):
+                found = self._guarded(entry, values)
+            return found if isinstance(found, tuple) else (found,)
+
+        done = self.place.worker.submit(work)
+        return [_part(done, i) for i in range(results)] or [done]
+
+    def _guarded(self, entry: Callable[..., Any], values: Sequence[Any]) -> Any:
+        try:
+            with current(self.spec):
+                return entry(*values)
+        except IreesError:
+            raise
+        except Exception as error:
+            raise DeviceError(
+                f"device @{self.name} ({self.spec}) failed: {type(error).__name__}: {error}"
+            ) from error
+
+    def take(self, value: Any) -> Any:
+        """An argument of the caller, to be read on this device."""
+        return value
+
+    def receive(
+        self,
+        value: Any,
+        source: LocalDevice,
+        size: int | None,
+        note: Callable[..., Any],
+        count: Callable[..., None],
+    ) -> Any:
+        """A value of another device, copied into the memory of this one; its size is seen then."""
+        if source.spec == self.spec:
+            return value
+
+        def work() -> Any:
+            found = settled(value)
+            with note("send", f"@{source.name}", self.name, int(found.nbytes)):
+                copied = copy_of(found)
+            count(source.name, self.name, int(copied.nbytes))
+            return copied
+
+        return self.place.receiver.submit(work)
+
+    def wait(self, value: Any) -> None:
+        """Returns when what makes a value is done. Raises what it raised."""
+        settled(value)
+
+    def fetch(self, value: Any) -> Any:
+        """A value for the caller. Raises what made it raised."""
+        return settled(value)
+
+
+def copy_of(array: Any) -> Any:
+    """A copy in memory of the calling thread's, each row where vectors begin."""
+    array = np.asarray(array)
+    room = np.empty(array.nbytes + 64, np.uint8)
+    begin = -room.ctypes.data % 64
+    copied = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    np.copyto(copied, array)
+    return copied
+
+
+def _part(done: Future[Any], index: int) -> Future[Any]:
+    part: Future[Any] = Future()
+
+    def hand_over(future: Future[Any]) -> None:
+        if (error := future.exception()) is not None:
+            part.set_exception(error)
+        else:
+            part.set_result(future.result()[index])
+
+    done.add_done_callback(hand_over)
+    return part

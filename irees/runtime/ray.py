@@ -1,0 +1,228 @@
+"""
+Devices on a Ray cluster: each is an actor on a node, with the program of its part.
+
+What an actor makes stays in Ray's object store; what is handed from device to device is a
+reference, and Ray moves the bytes: shared memory on one node, the network between nodes. The order
+of an actor's work is the order in which it was asked for, so a stream of requests is a pipeline.
+
+An actor that dies is started again by Ray, with the same program, and what it had not answered is
+asked of it again: functions of a program compute the same from the same arguments. One whose
+program keeps state between calls (a mutable global) is not, since its state died with it. What
+cannot be done is a DeviceError for who asked; every wait ends, by `TIMEOUT` at the latest.
+
+Node 0 is the head of the cluster, where results are at hand for who runs there.
+
+This module is imported when a program has a device `ray://HOST:PORT/N`; `pip install irees[ray]`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from irees.errors import DeviceError, IreesError
+from irees.runtime.devices import DeviceSpec
+
+TIMEOUT = 600.0
+"""Seconds after which an answer is not waited for any more."""
+RESTARTS = 100
+"""How often an actor is started again before its device is lost."""
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise DeviceError(
+            f"ray cannot be imported: {error}", hint="`pip install irees[ray]`"
+        ) from None
+    return ray
+
+
+class _Actor:
+    """What runs on a node: a program, loaded from the bytes of a saved one."""
+
+    def __init__(self, image: Any, threads: int):
+        os.environ["IREES_NUM_THREADS"] = str(threads)
+        from irees.runtime.artifact import load_bytes
+
+        # The bytes lie in the object store of the node, and constants are read where they are.
+        self.image = image
+        self.program = load_bytes(memoryview(image), "the program of an actor")
+
+    def ready(self) -> int:
+        """The number of its process, once the program is loaded."""
+        return os.getpid()
+
+    def run(self, function: str, *arguments: Any) -> Any:
+        """The results of a function: one as it is, several as a tuple, none as None."""
+        found = self.program.functions[function](*arguments)
+        return None if isinstance(found, tuple) and not found else found
+
+
+def connect(address: str) -> Any:
+    """Ray, connected to a cluster. Raises DeviceError when there is none."""
+    ray = _ray()
+    if ray.is_initialized():
+        return ray
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray.init(
+            address=None if address in ("", "local") else address,
+            log_to_driver=False,
+            include_dashboard=False,
+            configure_logging=False,
+        )
+    except Exception as error:
+        raise DeviceError(
+            f"there is no Ray cluster at {address!r}: {error}", hint="ray start --head"
+        ) from None
+    return ray
+
+
+def nodes_of(ray: Any) -> list[dict[str, Any]]:
+    """The nodes of the cluster that live and have a CPU: its head, then by address and name."""
+    alive = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU")]
+
+    def rank(node: dict[str, Any]) -> tuple[bool, str, str]:
+        head = "node:__internal_head__" in node["Resources"]
+        return not head, node["NodeManagerAddress"], node["NodeID"]
+
+    return sorted(alive, key=rank)
+
+
+class RayDevice:
+    """A device whose program is in an actor."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: DeviceSpec,
+        program: Any,
+        ray: Any,
+        node: Mapping[str, Any],
+        *,
+        stateful: bool,
+    ):
+        self.stateful = stateful
+        self.name = name
+        self.spec = spec
+        self.program = program
+        self.ray = ray
+        self.threads = max(1, int(node["Resources"]["CPU"]))
+        self.actor: Any = None
+        strategies = import_module("ray.util.scheduling_strategies")
+        self._on = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        if program is not None:
+            self._start()
+
+    def _start(self) -> None:
+        from irees.runtime.artifact import bytes_of
+
+        restarts = 0 if self.stateful else RESTARTS
+        self.image = self.ray.put(np.frombuffer(bytes_of(self.program), np.uint8))
+        kind = self.ray.remote(_Actor).options(
+            num_cpus=0,
+            scheduling_strategy=self._on,
+            max_restarts=restarts,
+            max_task_retries=-1 if restarts else 0,
+            max_concurrency=1,
+        )
+        self.actor = kind.remote(self.image, self.threads)
+
+    def process(self) -> int:
+        """The number of the actor's process. Raises DeviceError when it is lost."""
+        return self._get(self.actor.ready.remote())
+
+    def run(
+        self, function: str, arguments: Sequence[Any], results: int, note: Callable[..., Any]
+    ) -> list[Any]:
+        """References to the results, or one that says that it is done where there are none."""
+        try:
+            made = self.actor.run.options(num_returns=max(1, results)).remote(function, *arguments)
+        except Exception as error:
+            raise self._typed(error) from error
+        return [made] if results <= 1 else list(made)
+
+    def take(self, value: Any) -> Any:
+        """An argument of the caller, in the object store if it is an array."""
+        if hasattr(value, "detach"):
+            value = value.detach().cpu().numpy()
+        return self.ray.put(value) if isinstance(value, np.ndarray) else value
+
+    def receive(
+        self, value: Any, source: RayDevice, size: int | None, note: Any, count: Callable[..., Any]
+    ) -> Any:
+        """A reference is all that is sent; Ray brings what it stands for."""
+        if source.spec != self.spec:
+            count(source.name, self.name, size or 0)
+        return value
+
+    def wait(self, value: Any) -> None:
+        """Returns when what makes a value is done. Raises DeviceError or what it raised."""
+        try:
+            ready, _ = self.ray.wait([value], timeout=TIMEOUT, fetch_local=False)
+        except Exception as error:
+            raise self._typed(error) from error
+        if not ready:
+            raise DeviceError(f"device @{self.name} ({self.spec}) gave no answer in {TIMEOUT} s")
+
+    def fetch(self, value: Any) -> Any:
+        """A value for the caller. Raises DeviceError or what made it raised."""
+        return self._get(value) if isinstance(value, self.ray.ObjectRef) else value
+
+    def _get(self, reference: Any) -> Any:
+        try:
+            return self.ray.get(reference, timeout=TIMEOUT)
+        except Exception as error:
+            raise self._typed(error) from error
+
+    def _typed(self, error: Exception) -> IreesError:
+        # What a task raised comes in as many envelopes as devices handed it on.
+        cause: Any = error
+        while not isinstance(cause, IreesError) and getattr(cause, "cause", None) is not None:
+            cause = cause.cause
+        if isinstance(cause, IreesError):
+            return cause
+        text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+        return DeviceError(f"device @{self.name} ({self.spec}) failed: {text}")
+
+    def close(self) -> None:
+        """Ends the actor; after a shutdown there is none, and to ask would start another Ray."""
+        actor, self.actor = self.actor, None
+        if actor is not None and self.ray.is_initialized():
+            with contextlib.suppress(Exception):
+                self.ray.kill(actor)
+
+    def __del__(self):
+        self.close()
+
+
+def open_cluster(
+    specs: Mapping[str, DeviceSpec],
+    makers: Mapping[str, Callable[[None], Any]],
+    stateful: Collection[str],
+) -> dict[str, RayDevice]:
+    """An actor for each device, on its node. Raises DeviceError for a node that there is not."""
+    addresses = {spec.address for spec in specs.values()}
+    if len(addresses) > 1:
+        raise DeviceError(f"one program is on one cluster, not on {', '.join(sorted(addresses))}")
+    ray = connect(addresses.pop())
+    nodes = nodes_of(ray)
+    found: dict[str, RayDevice] = {}
+    for name, spec in specs.items():
+        if spec.index >= len(nodes):
+            raise DeviceError(f"device @{name} is node {spec.index} of {len(nodes)} ({spec})")
+        program = makers[name](None) if name in makers else None
+        found[name] = RayDevice(
+            name, spec, program, ray, nodes[spec.index], stateful=name in stateful
+        )
+    for device in found.values():
+        if device.program is not None:
+            device.process()
+    return found

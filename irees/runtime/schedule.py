@@ -1,0 +1,227 @@
+"""
+The schedule of a program that spans devices: what JSON says of it, read into plain records.
+
+Values are numbers. A function has blocks, the first of which gets the arguments; a block has steps
+in order, of which each may begin when what it reads is there, and an end:
+
+    {"import": 0, "on": "dev_0", "as": 3}                        argument 0 is used on a device
+    {"run": "main_0", "on": "dev_0", "args": [3], "as": [4]}     a function of its program
+    {"send": 4, "from": "dev_0", "to": "dev_1", "as": 5, "bytes": 1048576}
+    {"const": 7, "as": 6}                                        a scalar
+    {"return": [5]}  {"br": [1, [5]]}  {"cond_br": [6, [1, []], [2, [5]]]}
+
+It may come from a file that somebody damaged, so every field is checked as it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from irees.errors import ParseError
+from irees.runtime.arguments import ScalarSpec, TensorSpec
+from irees.runtime.manifest import read_spec
+
+
+@dataclass(frozen=True)
+class Import:
+    """An argument becomes a value of a device."""
+
+    argument: int
+    device: str
+    result: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A device runs a function of its program."""
+
+    function: str
+    device: str
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Send:
+    """A value goes from a device to another; `bytes` is its size where it is known before."""
+
+    value: int
+    source: str
+    target: str
+    result: int
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number that the host knows."""
+
+    value: int | float | bool
+    result: int
+
+
+Step = Import | Run | Send | Constant
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where control goes, and with which values."""
+
+    block: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a block: a return of values, or one edge, or two and what chooses the first."""
+
+    returned: tuple[int, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    condition: int | None = None
+
+
+@dataclass(frozen=True)
+class ScheduleBlock:
+    """Steps in order, after which control goes on."""
+
+    arguments: tuple[int, ...]
+    steps: tuple[Step, ...]
+    end: End
+
+
+@dataclass(frozen=True)
+class FunctionSchedule:
+    """One public function."""
+
+    name: str
+    arguments: tuple[TensorSpec | ScalarSpec, ...]
+    results: tuple[TensorSpec | ScalarSpec, ...]
+    blocks: tuple[ScheduleBlock, ...]
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether nothing depends on a value: all steps are known before the first one runs."""
+        return all(block.end.condition is None for block in self.blocks)
+
+    @cached_property
+    def loose(self) -> frozenset[int]:
+        """
+        Steps of a single block whose runs no result waits for, by number: who calls has to. Of
+        several blocks every run is.
+        """
+        block = self.blocks[0]
+        runs = {i for i, step in enumerate(block.steps) if isinstance(step, Run)}
+        if len(self.blocks) > 1:
+            return frozenset(runs)
+        wanted = set(block.end.returned)
+        for number, step in reversed(list(enumerate(block.steps))):
+            if isinstance(step, Run) and wanted & set(step.results):
+                wanted |= set(step.arguments)
+                runs.discard(number)
+            elif isinstance(step, Send) and step.result in wanted:
+                wanted.add(step.value)
+        return frozenset(runs)
+
+    def sends(self) -> Iterator[Send]:
+        """Its transfers."""
+        for block in self.blocks:
+            yield from (step for step in block.steps if isinstance(step, Send))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All functions, and the devices in order: name in the program => what it is."""
+
+    functions: tuple[FunctionSchedule, ...]
+    devices: Mapping[str, str]
+    stateful: frozenset[str] = frozenset()
+    """The devices whose programs keep something from call to call."""
+
+    @staticmethod
+    def read(data: Any) -> Schedule:
+        """Raises ParseError when a field is missing or is not what it must be."""
+        try:
+            devices = {str(name): str(kind) for name, kind in data["devices"].items()}
+            functions = tuple(_function(item) for item in data["functions"])
+            stateful = frozenset(str(name) for name in data.get("stateful", ()))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise ParseError(f"the schedule is damaged: {type(error).__name__}: {error}") from None
+        for function in functions:
+            _check(function, devices)
+        return Schedule(functions, devices, stateful)
+
+
+def _numbers(items: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(int(item) for item in items)
+
+
+def _step(item: Mapping[str, Any]) -> Step:
+    if "import" in item:
+        return Import(int(item["import"]), str(item["on"]), int(item["as"]))
+    if "run" in item:
+        args, results = _numbers(item["args"]), _numbers(item["as"])
+        return Run(str(item["run"]), str(item["on"]), args, results)
+    if "send" in item:
+        size = item["bytes"]
+        return Send(
+            int(item["send"]),
+            str(item["from"]),
+            str(item["to"]),
+            int(item["as"]),
+            None if size is None else int(size),
+        )
+    if type(item["const"]) not in (int, float, bool):
+        raise ValueError("a constant is no number")
+    return Constant(item["const"], int(item["as"]))
+
+
+def _edge(item: Sequence[Any]) -> Edge:
+    return Edge(int(item[0]), _numbers(item[1]))
+
+
+def _end(item: Mapping[str, Any]) -> End:
+    if "return" in item:
+        return End(returned=_numbers(item["return"]))
+    if "br" in item:
+        return End(edges=(_edge(item["br"]),))
+    condition, first, second = item["cond_br"]
+    return End(edges=(_edge(first), _edge(second)), condition=int(condition))
+
+
+def _function(item: Mapping[str, Any]) -> FunctionSchedule:
+    blocks = tuple(
+        ScheduleBlock(
+            _numbers(block["args"]), tuple(_step(s) for s in block["steps"]), _end(block["end"])
+        )
+        for block in item["blocks"]
+    )
+    return FunctionSchedule(
+        str(item["name"]),
+        tuple(read_spec(i, spec) for i, spec in enumerate(item["args"])),
+        tuple(read_spec(i, spec) for i, spec in enumerate(item["results"])),
+        blocks,
+    )
+
+
+def _check(function: FunctionSchedule, devices: Mapping[str, str]) -> None:
+    """Raises ParseError for a step of a device, or a branch to a block, that there is not."""
+    for block in function.blocks:
+        for step in block.steps:
+            named = {
+                Import: lambda s: (s.device,),
+                Run: lambda s: (s.device,),
+                Send: lambda s: (s.source, s.target),
+                Constant: lambda s: (),
+            }[type(step)](step)
+            if unknown := [name for name in named if name not in devices]:
+                raise ParseError(f"the schedule has a step on @{unknown[0]}, which is no device")
+            if isinstance(step, Import) and not 0 <= step.argument < len(function.arguments):
+                raise ParseError(f"the schedule imports argument {step.argument}")
+        for edge in block.end.edges:
+            if not 0 <= edge.block < len(function.blocks):
+                raise ParseError(f"the schedule branches to block {edge.block}")
+            if len(edge.values) != len(function.blocks[edge.block].arguments):
+                raise ParseError(f"the schedule passes {len(edge.values)} values to a block")

@@ -1,0 +1,56 @@
+"""
+Padding without a copy. Part of `irees-bufferize-dispatch`.
+
+    %f = fill %c; %r = tensor.insert_slice %x into %f[1, 1] [6, 6] [1, 1]
+  =>
+    %c fills the rows and columns of %r around the slice, and %x is computed in the slice
+
+Fills of the whole and a copy into its middle would write it twice and read it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, SSAValue
+
+from irees.transforms.utils.shapes import IndexBuilder
+from irees.transforms.utils.views import subview
+
+
+def around(
+    shape: tuple[int, ...], offsets: tuple[int, ...], sizes: tuple[int, ...]
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Boxes, as offsets and sizes, that together are a shape without one box; none overlap."""
+    for dim, (whole, offset, size) in enumerate(zip(shape, offsets, sizes, strict=True)):
+        for start, length in ((0, offset), (offset + size, whole - offset - size)):
+            extent = [*sizes[:dim], length, *shape[dim + 1 :]]
+            if 0 not in extent:
+                yield [*offsets[:dim], start, *([0] * (len(shape) - dim - 1))], extent
+
+
+def fill_around(op: tensor.InsertSliceOp, target: SSAValue, builder: IndexBuilder) -> SSAValue:
+    """Fills what lies around the slice in a buffer, and returns the view of the slice."""
+    fill = op.dest.owner
+    assert isinstance(fill, linalg.GenericOp)
+    assert isinstance(target.type, MemRefType)
+    shape, ones = target.type.get_shape(), [1] * target.type.get_num_dims()
+    offsets, sizes = op.static_offsets.get_values(), op.static_sizes.get_values()
+    inputs: list[SSAValue] = [
+        v if isinstance(v.owner, Block) else builder.insert(v.owner.clone()).results[0]
+        for v in fill.inputs
+    ]
+    for start, extent in around(shape, tuple(offsets), tuple(sizes)):
+        slab = builder.insert(subview(target, start, extent, ones)).results[0]
+        builder.insert(
+            linalg.GenericOp.create(
+                operands=[*inputs, slab],
+                properties=dict(fill.properties),
+                attributes=dict(fill.attributes),
+                regions=[r.clone() for r in fill.regions],
+            )
+        )
+    return builder.insert(subview(target, offsets, sizes, ones)).results[0]

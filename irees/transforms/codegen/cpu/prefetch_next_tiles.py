@@ -1,0 +1,135 @@
+"""
+Asks for the next tile of a large input while this one is worked on.
+
+A kernel of several loops over one tile (a softmax: the greatest element of a row, then its powers,
+then their quotients) reads the tile from memory in its first loop and from the cache in the others.
+Memory is idle in those, and the first loop of the next tile waits for it: the processor's own
+prefetchers follow a stream of addresses, and stop at the end of a page. So the last loop that reads
+a tile asks, beside each of its loads, for the element that lies one tile further.
+
+    %x = vector.load %tile[%i, %j] : memref<2x1024xf32, ...>, vector<16xf32>
+  =>
+    %x = vector.load %tile[%i, %j] : memref<2x1024xf32, ...>, vector<16xf32>
+    %n = arith.addi %i, %c2 : index
+    memref.prefetch %tile[%n, %j], read, locality<3>, data : memref<2x1024xf32, ...>
+
+Workgroups are handed out in contiguous ranges, so the next tile is the one whose last induction
+variable is one more; past the end of the input it is a hint about nothing. Left alone are inputs
+smaller than `limit` bytes, which a cache holds; tiles larger than `tile_bytes`, whose successor
+would drive them out; and tiles that one loop reads, which is as fast as memory as it is. After
+Mowry, Lam and Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetching" (1992); MLIR:
+`memref.prefetch`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref, vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from irees.dialects.upstream.memref import PrefetchOp
+from irees.dialects.upstream.scf import ForallOp
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.shapes import IndexBuilder, constant_value, element_bytes, mixed
+
+
+def bytes_of(kind: Attribute) -> int:
+    """The bytes of a buffer, 0 where its sizes are not known."""
+    assert isinstance(kind, MemRefType)
+    return 0 if DYNAMIC_INDEX in kind.get_shape() else prod(kind.get_shape()) * element_bytes(kind)
+
+
+def tiled_dim(view: memref.SubviewOp, iv: SSAValue) -> int | None:
+    """The dim along which `iv` counts the tiles, so that the next one is its size further."""
+    sizes = view.static_sizes.get_values()
+    for dim, offset in enumerate(mixed(view.static_offsets.get_values(), view.offsets)):
+        if offset is iv and sizes[dim] == 1:
+            return dim
+        if isinstance(offset, int) or not isinstance(offset.owner, arith.MuliOp):
+            continue
+        of_iv, step = offset.owner.operands
+        if of_iv is iv and constant_value(step) == sizes[dim]:
+            return dim
+    return None
+
+
+def place_in(body: Block, op: Operation) -> Operation:
+    """The op of the block that another is in."""
+    while op.parent is not body:
+        outer = op.parent_op()
+        assert outer is not None
+        op = outer
+    return op
+
+
+def last_loads(views: list[memref.SubviewOp], body: Block) -> list[vector.LoadOp]:
+    """The loads of the last loop that reads a tile, if another one reads it before."""
+    loads = [
+        use.operation
+        for view in views
+        for use in view.result.uses
+        if isinstance(use.operation, vector.LoadOp)
+    ]
+    readers = {place_in(body, load) for load in loads}
+    if len(readers) < 2:
+        return []
+    last = next(op for op in reversed(list(body.ops)) if op in readers)
+    return [load for load in loads if place_in(body, load) is last]
+
+
+def prefetch(load: vector.LoadOp, dim: int) -> None:
+    """vector.load %t[%i]  =>  vector.load %t[%i]; memref.prefetch %t[%i + size of %t]"""
+    assert isinstance(load.base.type, MemRefType)
+    at = IndexBuilder(InsertPoint.after(load))
+    indices = list(load.indices)
+    indices[dim] = at.value(at.add(indices[dim], load.base.type.get_shape()[dim]))
+    at.insert(PrefetchOp(load.base, indices))
+
+
+@dataclass(frozen=True)
+class PrefetchNextTilesPass(ModulePass):
+    """Tiles of large inputs that several loops read are asked for one tile ahead."""
+
+    name = "irees-prefetch-next-tiles"
+
+    limit: int = 1 << 20
+    tile_bytes: int = 32 << 10
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            if function.is_declaration:
+                continue
+            large = [
+                a
+                for a in function.body.block.args
+                if isinstance(a.type, MemRefType) and bytes_of(a.type) >= self.limit
+            ]
+            for loop in [o for o in function.body.block.ops if isinstance(o, ForallOp)]:
+                for argument in large:
+                    self.prefetch_tiles(argument, loop.regions[0].block)
+
+    def prefetch_tiles(self, source: SSAValue, body: Block) -> None:
+        """The tiles of one input in one parallel loop; equal views are one tile."""
+        tiles: dict[tuple[object, ...], list[memref.SubviewOp]] = {}
+        for view in [o for o in body.ops if isinstance(o, memref.SubviewOp)]:
+            whole = len(view.static_sizes) == view.result.type.get_num_dims()
+            if (
+                view.source is source
+                and whole
+                and 0 < bytes_of(view.result.type) <= self.tile_bytes
+            ):
+                key = (view.static_offsets, *view.offsets, view.result.type)
+                tiles.setdefault(key, []).append(view)
+        for views in tiles.values():
+            dim = tiled_dim(views[0], body.args[-1])
+            if dim is None:
+                continue
+            for load in last_loads(views, body):
+                if may_rewrite(self.name, load, "a prefetch of the next tile"):
+                    prefetch(load, dim)

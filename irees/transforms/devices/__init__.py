@@ -1,0 +1,1 @@
+"""Programs that span devices: where ops run, what is transferred, and a function per device."""
