@@ -155,12 +155,13 @@ func.func @narrow_copies(%a: memref<64x100xf16>, %b: memref<100x64xf16>, %c: mem
   return
 }
 
-// What is rounded at once is never in memory as f32.
+// What is rounded at once is never in memory as f32. A lane has two neighbours to store.
 // CHECK-LABEL: func.func @narrowed
 // CHECK-NOT:     memref<64x64xf32
 // CHECK:         irees.mma_sync
-// CHECK:         %[[H:.*]] = arith.truncf
-// CHECK-NEXT:    memref.store %[[H]], %o
+// CHECK-COUNT-2: arith.truncf
+// CHECK:         vector.store %{{.*}}, %o[{{.*}}] : memref<64x64xf16>, vector<2xf16>
+// CHECK-NOT:     memref.store
 // CHECK-NOT:     linalg.generic
 func.func @narrowed(%a: memref<64x64xf16>, %b: memref<64x64xf16>, %o: memref<64x64xf16>) {
   %z = arith.constant 0.0 : f32
