@@ -14,6 +14,7 @@ import numpy as np
 
 import irees
 from irees.backends.cuda import print_forall
+from irees.target import GPUS
 from irees.transforms.codegen.gpu import _contraction
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -34,6 +35,12 @@ def rows() -> None:
     x = whole(5, 200)
     np.testing.assert_array_equal(compiled(kernels.row_sums(5, 200))(x), x.sum(1))
     compiled(kernels.softmax(3, 70))(x[:3, :70].copy())
+    y = whole(200, 8)
+    np.testing.assert_array_equal(compiled(kernels.column_sums(200, 8))(y), y.sum(0))
+    best, where = np.full(2, -np.inf, np.float32), np.zeros(2, np.int64)
+    z = whole(2, 300)
+    _, found = compiled(kernels.argmax(2, 300))(z, best, where)
+    np.testing.assert_array_equal(found, z.argmax(1))
 
 
 def matmul() -> None:
@@ -58,6 +65,15 @@ def matrices() -> None:
     expected = a.astype(np.float32) @ b.astype(np.float32)
     found = compiled(kernels.widening_matmul(40, 48, 136, "f16"))(a, b)
     np.testing.assert_array_equal(found, expected)
+
+
+def attention() -> None:
+    """Steps that follow each other in a loop that all threads go through."""
+    GPUS["sm_80"] = replace(GPUS["sm_80"], l2_bytes=256)
+    q, k = whole(1, 20, 16), whole(1, 70, 16)
+    program = compiled(kernels.attention(1, 20, 70, 16))
+    assert len(program.manifest["launches"]) == 1
+    assert np.isfinite(program(q, k, k)).all()
 
 
 def sorting() -> None:

@@ -50,7 +50,9 @@ def run(sanitizer: str, program: str, folder: Path) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-@pytest.mark.parametrize("program", ["rows", "matmul", "matrices", "accumulation", "sorting"])
+@pytest.mark.parametrize(
+    "program", ["rows", "matmul", "matrices", "attention", "accumulation", "sorting"]
+)
 def test_no_report(sanitizer, program, tmp_path):
     answer = run(sanitizer, program, tmp_path)
     assert "Sanitizer" not in answer.stderr, answer.stderr[-4000:]
