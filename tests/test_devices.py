@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -188,6 +190,46 @@ func.func @main(%x: tensor<4xi32>, %y: tensor<4xi32>) -> tensor<4xi32> {{
 }}"""
     x = np.arange(4, dtype="i4")
     np.testing.assert_array_equal(irees.compile(text, devices=TWO)(x, x), x + x)
+
+
+def test_a_global_of_two_functions_is_on_one_device():
+    """In the second nothing names a device, and the loop reads what the first has stored."""
+    text = f"""
+util.global private mutable @g = dense<0> : tensor<4xi32>
+func.func @put(%x: tensor<4xi32>) {{
+  util.global.store %x, @g {{stream.affinity = {B}}} : tensor<4xi32>
+  return
+}}
+func.func @sum(%x: tensor<4xi32>, %n: index) -> tensor<4xi32> {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %e = tensor.empty() : tensor<4xi32>
+  %0 = linalg.add {{stream.affinity = {A}}} ins(%x, %x : tensor<4xi32>, tensor<4xi32>)
+      outs(%e : tensor<4xi32>) -> tensor<4xi32>
+  %t = flow.tensor.transfer %0 : tensor<4xi32> to {B}
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %t) -> (tensor<4xi32>) {{
+    %g = util.global.load @g : tensor<4xi32>
+    %s = linalg.add ins(%a, %g : tensor<4xi32>, tensor<4xi32>) outs(%e : tensor<4xi32>)
+        -> tensor<4xi32>
+    scf.yield %s : tensor<4xi32>
+  }}
+  return %r : tensor<4xi32>
+}}"""
+    program, x = irees.compile(text, devices=TWO), np.arange(4, dtype="i4")
+    program.functions["put"](x + 1)
+    np.testing.assert_array_equal(program.functions["sum"](x, 3), 2 * x + 3 * (x + 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_has_devices_too(matrices):
+    program = irees.compile(two_matmuls().replace("512", "8"), devices=TWO)
+    inputs = [m[:8, :8].copy() for m in matrices]
+    want = program(*inputs)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if np.array_equal(program(*inputs), want) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_streams_traces_and_saved_programs(matrices, tmp_path):
