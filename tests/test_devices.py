@@ -17,6 +17,7 @@ import pytest
 
 import irees
 from irees.errors import ArgumentError, DeviceError, ParseError, RuntimeTrap, VerifyError
+from irees.remarks import collect
 from irees.runtime.device_program import write_trace
 from irees.runtime.devices import DeviceSpec, Worker, current, share_out
 from irees.runtime.schedule import Schedule
@@ -293,6 +294,32 @@ func.func @main(%x: tensor<4xi32>, %ok: i1) -> tensor<4xi32> {{
     np.testing.assert_array_equal(program(x, True), 2 * x)
     with pytest.raises(RuntimeTrap, match="not ok"):
         program(x, False)
+
+
+def test_what_cannot_be_cut_runs_whole_and_says_so():
+    text = f"""
+func.func @main(%i: index, %x: tensor<4xf32>) -> tensor<4xf32> {{
+  %e = tensor.empty() : tensor<4xf32>
+  %r = scf.index_switch %i -> tensor<4xf32>
+  case 1 {{
+    %0 = linalg.exp {{stream.affinity = {A}}} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>)
+        -> tensor<4xf32>
+    scf.yield %0 : tensor<4xf32>
+  }}
+  default {{
+    %t = flow.tensor.transfer %x : tensor<4xf32> to {B}
+    %0 = linalg.abs {{stream.affinity = {B}}} ins(%t : tensor<4xf32>) outs(%e : tensor<4xf32>)
+        -> tensor<4xf32>
+    scf.yield %0 : tensor<4xf32>
+  }}
+  return %r : tensor<4xf32>
+}}"""
+    with collect() as remarks:
+        program = irees.compile(text, devices={"dev_0": "reference:0", "dev_1": "reference:1"})
+    assert any("runs whole on one device" in remark.text for remark in remarks)
+    x = np.array([-1, 0, 1, 2], "f4")
+    np.testing.assert_array_equal(program(0, x), abs(x))
+    np.testing.assert_allclose(program(1, x), np.exp(x), rtol=1e-6)
 
 
 def test_what_is_wrong_with_devices_is_said():
