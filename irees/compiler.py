@@ -23,7 +23,6 @@ from irees.backends.cuda.toolchain import compile_cubins, compile_emulated, host
 from irees.backends.reference.backend import ReferenceProgram
 from irees.device_programs import device_program
 from irees.dialects import get_context
-from irees.errors import ArgumentError
 from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.options import Options
 from irees.phase import Announcement, Listener
@@ -100,10 +99,6 @@ def target_of(options: Options) -> Target:
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     """Takes a module through all phases, in place, and compiles its texts."""
     target = target_of(options)
-    if target.kind == "cuda" and (options.trace_dispatch_tensors or options.time_dispatches):
-        raise ArgumentError(
-            "dispatches on a device cannot be traced or timed", hint="use target=cuda-emulated"
-        )
     with collect() as remarks:
         run_phases(get_context(), module, options, **listeners)
     for each in remarks:

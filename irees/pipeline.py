@@ -81,6 +81,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
         return device_phases(options)
     target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
     strict = options.fp == "strict"
+    # Larger ones are never written by a GPU, which sums up in another order for that.
+    largest_scores = 0 if target.gpu is None or strict else target.gpu.l2_bytes
     # What a CPU reads best, no GPU does.
     for_cpu = target.gpu is None
     vectors = {"vector_bytes": target.vector_bytes}
@@ -118,7 +120,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-im2col"),
                 a("decompose-winograd"),
                 a("decompose-fft"),
-                a("decompose-attention"),
+                a("decompose-attention", largest=largest_scores),
                 a("decompose-exp-reduction"),
                 a("decompose-softmax", use_fusion=False, from_infinity=True),
                 a("decompose-tensor-ops"),
@@ -138,6 +140,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
                 *([panels] if for_cpu else []),
                 *([] if for_cpu or strict else [slices]),
+                *([] if for_cpu else [a("split-sorts")]),
                 CountedCanonicalizePass(),
             ),
             TENSORS,
@@ -220,6 +223,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
+        a("gpu-lower-attention", shared_bytes=matrices, matrix_kinds=gpu.matrix_kinds),
         a("gpu-lower-linalg-ext"),
         a("lower-linalg-ext-to-loops"),
         a(
@@ -247,7 +251,7 @@ OPTIONAL = frozenset(
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores irees-prefetch-next-tiles
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
-    irees-gpu-lower-transposes irees-split-reductions
+    irees-gpu-lower-transposes irees-split-reductions irees-split-sorts
     """.split()
 )
 """

@@ -44,7 +44,8 @@ class GpuFacts:
     A block has `shared_bytes` of shared memory, or up to `shared_opt_in_bytes` where it is asked
     for. `matrix_kinds` are the element types that its matrix instructions multiply. With
     `asynchronous_copies` a thread need not wait for what it copies to shared memory. Source: CUDA
-    C++ Programming Guide, "Compute Capabilities"; multiprocessors are those of a typical card.
+    C++ Programming Guide, "Compute Capabilities"; multiprocessors and the L2 cache are those of a
+    typical card.
     """
 
     shared_opt_in_bytes: int
@@ -52,6 +53,7 @@ class GpuFacts:
     threads_per_multiprocessor: int
     matrix_kinds: tuple[str, ...]
     asynchronous_copies: bool
+    l2_bytes: int
     shared_bytes: int = 48 << 10
     registers: int = 65536
     registers_per_thread: int = 255
@@ -61,11 +63,11 @@ class GpuFacts:
 
 _KINDS_80 = ("f16", "bf16", "tf32", "i8")
 GPUS: dict[str, GpuFacts] = {
-    "sm_75": GpuFacts(64 << 10, 40, 1024, ("f16", "i8"), False),
-    "sm_80": GpuFacts(163 << 10, 108, 2048, _KINDS_80, True),
-    "sm_86": GpuFacts(99 << 10, 84, 1536, _KINDS_80, True),
-    "sm_89": GpuFacts(99 << 10, 128, 1536, _KINDS_80, True),
-    "sm_90": GpuFacts(227 << 10, 132, 2048, _KINDS_80, True),
+    "sm_75": GpuFacts(64 << 10, 40, 1024, ("f16", "i8"), False, 4 << 20),
+    "sm_80": GpuFacts(163 << 10, 108, 2048, _KINDS_80, True, 40 << 20),
+    "sm_86": GpuFacts(99 << 10, 84, 1536, _KINDS_80, True, 6 << 20),
+    "sm_89": GpuFacts(99 << 10, 128, 1536, _KINDS_80, True, 48 << 20),
+    "sm_90": GpuFacts(227 << 10, 132, 2048, _KINDS_80, True, 50 << 20),
 }
 DEFAULT_GPU = "sm_80"
 """What the emulation is of when nobody says it."""

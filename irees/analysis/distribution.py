@@ -24,6 +24,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from irees.analysis.attention import roles_of
 from irees.dialects import iree_linalg_ext as ext
 
 VIEWS = (
@@ -69,7 +70,26 @@ def loops_of(op: Operation) -> Loops | None:
         return _generic_loops(op)
     if isinstance(op, ext.SortOp | ext.TopkV2Op | ext.ScanOp):
         return _row_loops(op, op.dimension.value.data)
+    if isinstance(op, ext.AttentionOp):
+        return _attention_loops(op)
     return None
+
+
+def _attention_loops(op: ext.AttentionOp) -> Loops | None:
+    """Batch and rows are parallel; a workgroup needs all the rest for a row."""
+    roles = roles_of(op)
+    if roles is None:
+        return None
+    parallel = {*roles.batch, *roles.m}
+    kinds = ("parallel" if d in parallel else "reduction" for d in range(len(roles.sizes)))
+    accesses = [
+        Access(value, indexing.data, False)
+        for value, indexing in zip(op.inputs, op.indexing_maps.data[:-1], strict=True)
+        if isinstance(value.type, MemRefType | TensorType)
+    ]
+    written = op.results[0] if op.results else op.output
+    accesses.append(Access(written, op.output_map.data, True))
+    return Loops(op, tuple(kinds), roles.sizes, tuple(accesses), ())
 
 
 def _row_loops(op: Operation, dim: int) -> Loops:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryError
 from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
+from irees.runtime.dtypes import torch_dtype, torch_dtypes
 from irees.target import Target
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -92,6 +94,9 @@ class CudaDevice:
         self.placed: dict[str, Any] = {}
         self.kernels: list[Any] = []
         self.error: IreesError | None = None
+        self.touched = 0
+        """How often the host has read or written memory of the device."""
+        self._kept: list[Any] | None = None
         self._cupy: Any = None
         self._services = _Services(
             None, _Parallel(0), _Alloc(self._alloc), _Free(self.free), _Launch(self._launch),
@@ -121,7 +126,8 @@ class CudaDevice:
 
     # --- services: called by the host program -----------------------------------------------
 
-    def _guarded(self, work: Callable[[], None]) -> int:
+    def guarded(self, work: Callable[[], None]) -> int:
+        """Does some work: 0, or the status of its error, which `failure` then has."""
         try:
             work()
         except Exception as error:
@@ -147,7 +153,33 @@ class CudaDevice:
 
     def free(self, pointer: int | None) -> None:
         """Gives memory back to the pool, for what comes later on the stream."""
-        self.blocks.pop(pointer or 0, None)
+        block, kept = self.blocks.pop(pointer or 0, None), self._kept
+        if kept is not None:
+            kept.append(block)
+
+    @contextmanager
+    def keeping(self) -> Iterator[list[Any]]:
+        """Keeps in a list what is given back meanwhile: a graph goes on using it."""
+        kept: list[Any] = []
+        self._kept = kept
+        try:
+            yield kept
+        finally:
+            self._kept = None
+
+    def duplicate(self, source: int, size: int) -> int:
+        """New memory with what is at another place. Raises OutOfMemoryError or DeviceError."""
+        block = self._memory(size)
+        self.blocks[block.ptr] = block
+        if size:
+            self._move(block.ptr, source, size, _ON_DEVICE)
+        return block.ptr
+
+    def fetch(self, pointer: int, size: int) -> bytes:
+        """The bytes at a place of the device; an error is kept for `failure`."""
+        host = ctypes.create_string_buffer(size)
+        self.guarded(lambda: self._move(ctypes.addressof(host), pointer, size, _TO_HOST))
+        return host.raw
 
     def _launch(self, pool: int, address: int) -> int:
         launch = _LaunchStruct.from_address(address)
@@ -158,7 +190,7 @@ class CudaDevice:
             kernel = self.kernels[launch.kernel]
             kernel((launch.blocks,), (launch.threads,), arguments, shared_mem=shared)
 
-        return self._guarded(work)
+        return self.guarded(work)
 
     def _move(self, to: int, source: int, size: int, kind: int) -> None:
         try:
@@ -170,13 +202,15 @@ class CudaDevice:
             raise typed(error) from None
 
     def _read(self, pool: int, host: int, device: int, size: int) -> int:
-        return self._guarded(lambda: self._move(host, device, size, _TO_HOST))
+        self.touched += 1
+        return self.guarded(lambda: self._move(host, device, size, _TO_HOST))
 
     def _write(self, pool: int, device: int, host: int, size: int) -> int:
-        return self._guarded(lambda: self._move(device, host, size, _TO_DEVICE))
+        self.touched += 1
+        return self.guarded(lambda: self._move(device, host, size, _TO_DEVICE))
 
     def _copy(self, pool: int, device: int, source: int, size: int) -> int:
-        return self._guarded(lambda: self._move(device, source, size, _ON_DEVICE))
+        return self.guarded(lambda: self._move(device, source, size, _ON_DEVICE))
 
     # --- arrays ------------------------------------------------------------------------------
 
@@ -200,6 +234,9 @@ class CudaDevice:
             return spec.bind
 
         def bind(value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+            torch = sys.modules.get("torch")
+            if torch is not None and isinstance(value, torch.Tensor) and value.is_cuda:
+                return self._bind_tensor(spec, value, pad)
             if getattr(value, "__cuda_array_interface__", None) is not None:
                 return self._bind_here(spec, value, pad)
             host = Scratchpad(1)
@@ -226,11 +263,26 @@ class CudaDevice:
         array = self.cupy.ascontiguousarray(array)
         if array.data.ptr % DEVICE_ALIGNMENT:
             array = array.copy()
-        torch = sys.modules.get("torch")
-        pad.torch |= torch is not None and isinstance(value, torch.Tensor)
         pad.device = True
         pad.keep.append(array)
         return array.data.ptr, array.shape
+
+    def _bind_tensor(
+        self, spec: TensorSpec, value: Any, pad: Scratchpad
+    ) -> tuple[int, tuple[int, ...]]:
+        """A tensor of torch on the device; CuPy has no types for some of them (bf16)."""
+        if torch_dtypes().get(value.dtype) not in spec.accepted:
+            raise ArgumentError(
+                f"{spec.label} has dtype {value.dtype}, but must have {spec.dtype} ({spec})"
+            )
+        shape = tuple(value.shape)
+        spec.check_shape(shape)
+        value = value.detach().contiguous()
+        if value.data_ptr() % DEVICE_ALIGNMENT:
+            value = value.clone()
+        pad.torch = pad.device = True
+        pad.keep.append(value)
+        return value.data_ptr(), shape
 
     def readers(self, results: Sequence[TensorSpec | ScalarSpec]) -> list[Callable[[Any], Any]]:
         """What makes Python's values of the results of a call."""
@@ -248,8 +300,12 @@ class CudaDevice:
         def read(frame: Any) -> Any:
             shape = tuple(frame.result_dims[first : first + spec.rank])
             memory = self.blocks.pop(frame.results[number])
-            if frame.pad.device:
+            if frame.pad.device and spec.dtype.isbuiltin == 1:
                 return self.cupy.ndarray(shape, spec.dtype, memory)
+            if frame.pad.device and frame.pad.torch:
+                # CuPy has no such type; integers of the same size carry the bits.
+                bits = self.cupy.ndarray(shape, f"i{spec.dtype.itemsize}", memory)
+                return sys.modules["torch"].from_dlpack(bits).view(torch_dtype(spec.dtype))
             array = np.empty(shape, spec.dtype)
             if array.nbytes:
                 self._move(array.ctypes.data, memory.ptr, array.nbytes, _TO_HOST)

@@ -27,7 +27,9 @@ from irees.errors import (
 )
 from irees.runtime.arguments import SCALAR_BYTES, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda import CudaDevice
+from irees.runtime.cuda_timing import DeviceTimer
 from irees.runtime.dtypes import torch_dtype
+from irees.runtime.graphs import GraphCalls
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
 from irees.runtime.services import Services, load_services
@@ -110,6 +112,9 @@ class Function:
         else:
             self._binders = [device.binder(spec) for spec in info.arguments]
             self._readers = device.readers(info.results)
+        self._graphs: GraphCalls | None = None
+        if device is not None and self.tracer is None:
+            self._graphs = GraphCalls(device, info.arguments, info.results)
 
     def __repr__(self) -> str:
         arguments = ", ".join(map(str, self.arguments))
@@ -148,7 +153,7 @@ class Function:
             dims = frame.dims
             for i, (argument, dim) in enumerate(self.dynamic_dims):
                 dims[i] = shapes[argument][dim]
-            status = self.services.invoke(self._entry, frame.address, len(self.results))
+            status = self._invoke(frame)
             if status:
                 raise self._failure(status, frame)
             outputs = [read(frame) for read in self._readers]
@@ -162,6 +167,14 @@ class Function:
             pad.torch = pad.device = False
             self._frames.append(frame)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _invoke(self, frame: _Frame) -> int:
+        """Runs the entry, or what a device recorded of it before."""
+
+        def entry() -> int:
+            return self.services.invoke(self._entry, frame.address, len(self.results))
+
+        return entry() if self._graphs is None else self._graphs.run(frame, entry)
 
     def _failure(self, status: int, frame: _Frame) -> Exception:
         for spec, pointer in zip(self.results, frame.results):
@@ -221,10 +234,17 @@ class Program:
         if info.target.kind == "cuda":
             self.device = CudaDevice(info.target, info.launches, self.cubins)
         self.tracer: Tracer | DispatchTimer | None = None
+        keys = [trace.key for trace in info.traces]
         if info.timed:
-            self.tracer = DispatchTimer([trace.key for trace in info.traces], self.services)
+            self.tracer = (
+                DispatchTimer(keys, self.services)
+                if self.device is None
+                else DeviceTimer(keys, self.device)
+            )
         elif info.traces:
             self.tracer = Tracer(info.traces, info.trace_directory)
+            if self.device is not None:
+                self.tracer.fetch = self.device.fetch
         self.constants = {name: _constant(data) for name, data in (constants or {}).items()}
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
         self._main = self.functions.get("main")
@@ -369,6 +389,8 @@ def _scalar_reader(index: int, spec: ScalarSpec) -> Callable[[_Frame], Any]:
 
 
 def _to_torch(value: Any) -> Any:
+    if isinstance(value, sys.modules["torch"].Tensor):
+        return value
     if hasattr(value, "__cuda_array_interface__"):
         return sys.modules["torch"].from_dlpack(value)
     if not isinstance(value, np.ndarray):

@@ -13,7 +13,7 @@ import itertools
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from irees.runtime.manifest import TraceInfo
 
 _SHOWN = 64
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
-_CALLBACK = ctypes.CFUNCTYPE(
+CALLBACK = ctypes.CFUNCTYPE(
     None, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64)
 )
 
@@ -39,10 +39,12 @@ class Tracer:
 
     def __init__(self, traces: Sequence[TraceInfo] = (), directory: str | Path | None = None):
         self.directory = directory
+        self.fetch: Callable[[int, int], bytes] = ctypes.string_at
+        """Gives the bytes at an address, of a device perhaps."""
         self._traces = traces
         self._numbers = itertools.count()
         self._call = threading.local()
-        self._callback = _CALLBACK(self._native)
+        self._callback = CALLBACK(self._native)
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
 
     def begin(self) -> None:
@@ -88,7 +90,7 @@ class Tracer:
             shape = tuple(dims[first : first + len(spec.shape)])
             first += len(shape)
             size = prod(shape) * spec.dtype.itemsize
-            data = ctypes.string_at(values[i], size) if size else b""
+            data = self.fetch(values[i], size) if size else b""
             arrays.append(np.frombuffer(data, spec.dtype).reshape(shape))
         self.record(trace.key, arrays)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 
 import ml_dtypes
@@ -90,12 +91,62 @@ class Array:
         return Array(array.shape, array.dtype, memory)
 
 
-def fake_cupy(emulated, *, capability="80", fail=False) -> ModuleType:
+def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleType:
     """A CuPy whose device is the emulation of a program."""
     launch = emulated.library.cdll.irees_emulated_launch
     launch.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
     records = {r["name"]: r for r in emulated.manifest["launches"]}
     table = load_services(runtime_library()).table
+    recording: list[list] = []
+
+    def do(work) -> None:
+        """Does something, or records it for a graph."""
+        if recording:
+            recording[-1].append(work)
+        else:
+            assert work() in (0, None)
+
+    class Graph:
+        def __init__(self, work):
+            self.work = work
+
+        def launch(self, stream):
+            cupy.graphs += 1
+            for each in self.work:
+                do(each)
+
+    class Stream:
+        ptr = 0
+
+        def __init__(self, non_blocking=False):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def begin_capture(self):
+            if not graphs:
+                raise RuntimeError("cudaErrorStreamCaptureUnsupported")
+            recording.append([])
+
+        def end_capture(self):
+            return Graph(recording.pop())
+
+        def synchronize(self):
+            assert not recording
+
+    class Event:
+        def record(self, stream):
+            self.time = time.perf_counter()
+
+        def synchronize(self):
+            pass
+
+    def copy(to, source, n, *_):
+        do(lambda: ctypes.memmove(to, source, n) and None)
 
     class Module:
         def load(self, image: bytes) -> None:
@@ -112,7 +163,7 @@ def fake_cupy(emulated, *, capability="80", fail=False) -> ModuleType:
                 struct = _LaunchStruct(
                     0, block[0], 1, len(arguments), grid[0], records[name]["shared_bytes"], values
                 )
-                assert launch(table, ctypes.addressof(struct), address) == 0
+                do(lambda: launch(table, ctypes.addressof(struct), address))
 
             kernel_object = SimpleNamespace(ptr=1)
             return type(
@@ -123,16 +174,18 @@ def fake_cupy(emulated, *, capability="80", fail=False) -> ModuleType:
     cupy.cuda = SimpleNamespace(
         Device=lambda *_: SimpleNamespace(compute_capability=capability),
         alloc=Memory,
-        get_current_stream=lambda: SimpleNamespace(ptr=0, synchronize=lambda: None),
-        runtime=SimpleNamespace(
-            memcpyAsync=lambda to, source, n, *_: ctypes.memmove(to, source, n)
-        ),
+        get_current_stream=Stream,
+        Stream=Stream,
+        Event=Event,
+        get_elapsed_time=lambda begin, end: 1e3 * (end.time - begin.time),
+        runtime=SimpleNamespace(memcpyAsync=copy),
         function=SimpleNamespace(Module=Module),
         driver=SimpleNamespace(funcSetAttribute=lambda *_: None),
     )
     cupy.asarray = lambda x: x
     cupy.ascontiguousarray = lambda x: x
     cupy.ndarray = Array
+    cupy.graphs = 0
     return cupy
 
 
@@ -144,11 +197,11 @@ def nvrtc() -> None:
         pytest.skip(f"{error}; extra `test` has it")
 
 
-def program_for(monkeypatch, text: str, **options):
-    monkeypatch.setitem(
-        sys.modules, "cupy", fake_cupy(irees.compile(text, target="cuda-emulated"), **options)
-    )
-    return irees.compile(text, target="cuda:sm_80")
+def program_for(monkeypatch, text: str, options=None, **of_cupy):
+    options = options or {}
+    emulated = irees.compile(text, target="cuda-emulated", **options)
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(emulated, **of_cupy))
+    return irees.compile(text, target="cuda:sm_80", **options)
 
 
 def test_arrays_go_in_and_out(monkeypatch):
@@ -176,13 +229,34 @@ def test_torch_tensors(monkeypatch):
     assert sums.tolist() == [40.0] * 3
 
 
+def test_tensors_of_a_device(monkeypatch):
+    """Those too whose type CuPy does not know."""
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+
+    class Tensor(torch.Tensor):
+        is_cuda = True
+
+    monkeypatch.setattr(torch, "from_dlpack", lambda array: torch.from_numpy(array.get()))
+    program = program_for(monkeypatch, WEIGHTED.replace("f32", "bf16"))
+    x = torch.ones(4, dtype=torch.bfloat16).as_subclass(Tensor)
+    result = program(x)
+    assert result.dtype is torch.bfloat16
+    assert result.tolist() == [1, 2, 3, 4]
+    with pytest.raises(ArgumentError, match=r"has dtype torch.float32, but must have bfloat16"):
+        program(torch.ones(4).as_subclass(Tensor))
+    with pytest.raises(ArgumentError, match="dim 0 is 5, but must be 4"):
+        program(torch.ones(5, dtype=torch.bfloat16).as_subclass(Tensor))
+
+
 def test_constants_are_put_there_once(monkeypatch):
     program = program_for(monkeypatch, WEIGHTED)
     x = np.ones(4, np.float32)
-    np.testing.assert_array_equal(program(x), [1, 2, 3, 4])
+    for _ in range(3):
+        np.testing.assert_array_equal(program(x), [1, 2, 3, 4])
     live = Memory.live
-    program(x)
-    assert Memory.live == live
+    for _ in range(3):
+        program(x)
+    assert Memory.live <= live + 1  # a graph keeps its result
 
 
 def test_arguments_are_checked(monkeypatch):
@@ -254,8 +328,82 @@ def test_on_a_device():
     assert first == sums[0]
 
 
-def test_dispatches_of_a_device_are_not_traced():
-    for option in ("trace_dispatch_tensors", "time_dispatches"):
-        with pytest.raises(ArgumentError, match="cannot be traced or timed"):
-            irees.compile(WEIGHTED, target="cuda:sm_80", **{option: True})
-    irees.compile(WEIGHTED, target="cuda-emulated", time_dispatches=True)
+TWICE = """
+func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>) {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %p = linalg.matmul ins(%x, %y : tensor<64x64xf32>, tensor<64x64xf32>) outs(%f : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %q = linalg.matmul ins(%p, %y : tensor<64x64xf32>, tensor<64x64xf32>) outs(%f : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %e1 = tensor.empty() : tensor<64xf32>
+  %f1 = linalg.fill ins(%z : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  %s = linalg.reduce { arith.addf } ins(%q : tensor<64x64xf32>) outs(%f1 : tensor<64xf32>) dimensions = [1]
+  return %q, %s : tensor<64x64xf32>, tensor<64xf32>
+}
+"""
+
+
+def test_calls_are_recorded(monkeypatch):
+    """The third call with the same arrays launches a graph, whose results are the caller's own."""
+    program = program_for(monkeypatch, TWICE)
+    cupy = sys.modules["cupy"]
+    random = np.random.default_rng(0)
+    x, y = (Array.of(random.integers(-2, 3, (64, 64)).astype(np.float32)) for _ in range(2))
+    expected = x.get() @ y.get() @ y.get()
+    found = [program(x, y) for _ in range(4)]
+    assert cupy.graphs == 3
+    for product, sums in found:
+        np.testing.assert_array_equal(product.get(), expected)
+        np.testing.assert_array_equal(sums.get(), expected.sum(1))
+    # What lies in the arrays may change, and so may the arrays.
+    ctypes.memmove(x.data.ptr, y.data.ptr, 64 * 64 * 4)
+    np.testing.assert_array_equal(program(x, y)[0].get(), y.get() @ y.get() @ y.get())
+    np.testing.assert_array_equal(found[3][0].get(), expected)
+    assert cupy.graphs == 4
+    others = [Array.of(y.get()) for _ in range(7)]
+    for other in others:
+        for _ in range(2):
+            np.testing.assert_array_equal(program(other, y)[0].get(), y.get() @ y.get() @ y.get())
+    assert cupy.graphs == 11
+    live = Memory.live
+    for other in others[-4:]:
+        program(other, y)
+    assert Memory.live == live
+
+
+def test_a_device_that_cannot_record(monkeypatch):
+    program = program_for(monkeypatch, TWICE, graphs=False)
+    x = Array.of(np.eye(64, dtype=np.float32))
+    for _ in range(4):
+        np.testing.assert_array_equal(program(x, x)[0].get(), np.eye(64))
+    assert sys.modules["cupy"].graphs == 0
+
+
+def test_what_depends_on_data_is_not_recorded(monkeypatch):
+    program = program_for(monkeypatch, ROWS)
+    x = Array.of(np.ones((5, 40), np.float32))
+    for k in (1.0, 2.0, 3.0):
+        sums, first = program(x, k)
+        assert first == 40 * k
+        np.testing.assert_array_equal(sums.get(), np.full(5, 40 * k, np.float32))
+    assert sys.modules["cupy"].graphs == 0
+
+
+def test_dispatches_of_a_device_are_timed(monkeypatch):
+    program = program_for(monkeypatch, TWICE, {"time_dispatches": True})
+    x = np.eye(64, dtype=np.float32)
+    text = program.explain([x, x])
+    assert "main_dispatch_0" in text
+    times = program.tracer.measure(lambda: program(x, x))
+    assert len(times.dispatches) > 1
+    assert all(0 < seconds < times.call for seconds in times.dispatches.values())
+
+
+def test_dispatches_of_a_device_are_traced(monkeypatch, tmp_path):
+    program = program_for(monkeypatch, WEIGHTED, {"trace_dispatch_tensors": True})
+    program.trace_to(tmp_path)
+    x = np.ones(4, np.float32)
+    program(x)
+    saved = {path.name: np.load(path) for path in tmp_path.iterdir()}
+    assert len(saved) == 3
+    np.testing.assert_array_equal(saved["000_main_dispatch_0_outputs_0.npy"], [1, 2, 3, 4])

@@ -18,15 +18,17 @@ takes. A mask of integers is one of bits: where the bit is 0, the score is -infi
 
     M = max(m, max(t)); s' = s * exp(m - M) + sum(exp(t - M)); o' = o * exp(m - M) + exp(t - M) . v
 
-Left alone: memrefs, and dims that only query, key or value have. IREE:
-`AttentionOp::decomposeOperation`, which computes in powers of two and so leaves the maximum of
-online attention in other units; here it is that of the scores.
+Left alone: memrefs, an attention whose scores take more than `largest` bytes where a workgroup can
+do with tiles of them (`irees-gpu-lower-attention`; 0 for none), and dims that only query, key or
+value have. IREE: `AttentionOp::decomposeOperation`, which computes in powers of two and so leaves
+the maximum of online attention in other units; here it is that of the scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
@@ -42,21 +44,47 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from irees.analysis.attention import roles_of
 from irees.dialects import iree_linalg_ext as ext
+from irees.remarks import remark
 from irees.transforms.global_opt._attention import Scores, contract, dims_of, scores_of
 from irees.transforms.global_opt._softmax import rescaling, softmax
 from irees.transforms.utils.shapes import dim
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder
 
+MOST_FEATURES = 256
+"""Of a query or a value that a workgroup keeps tiles of."""
 
+
+def is_kept(op: ext.AttentionOp, scores: Scores, largest: int) -> bool:
+    """Whether scores take more than `largest` bytes, and an attention can be done without them."""
+    roles = roles_of(op)
+    shape = [] if roles is None else [roles.sizes[d] for d in scores.loops]
+    if roles is None or min(shape) < 0 or 4 * prod(shape) <= largest:
+        return False
+    reason = None
+    if any(isinstance(inner, ext.IndexOp) for inner in op.body.walk()):
+        reason = "its region asks for an index"
+    elif len(roles.k2) > 1 or min(roles.sizes) < 0:
+        reason = "its keys are not counted by one loop, or a size is not known"
+    elif max(prod(roles.sizes[d] for d in loops) for loops in (roles.k1, roles.n)) > MOST_FEATURES:
+        reason = f"more than {MOST_FEATURES} features"
+    if reason is not None:
+        remark("missed", "irees-decompose-attention", op, f"scores are kept in memory: {reason}")
+    return reason is None
+
+
+@dataclass
 class DecomposeAttention(RewritePattern):
     """attention(q, k, v)  =>  softmax(region(q . k * scale) + mask) . v"""
+
+    largest: int = 0
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.AttentionOp, rewriter: PatternRewriter) -> None:
         scores = scores_of(op)
-        if scores is None:
+        if scores is None or (self.largest and is_kept(op, scores, self.largest)):
             return
         b = TensorBuilder(op)
         sizes, wide = scores.sizes(scores.loops, b), scores.wide
@@ -142,8 +170,11 @@ class DecomposeAttentionPass(ModulePass):
 
     name = "irees-decompose-attention"
 
+    largest: int = 0
+    """Bytes of scores that are written to memory; more of them are left to code generation."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [DecomposeAttention(), DecomposeOnlineAttention()]
+        patterns = [DecomposeAttention(self.largest), DecomposeOnlineAttention()]
         PatternRewriteWalker(
             GreedyRewritePatternApplier(patterns, dce_enabled=False), apply_recursively=False
         ).rewrite_module(op)

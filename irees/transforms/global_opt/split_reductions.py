@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -34,11 +33,11 @@ from xdsl.rewriter import Rewriter
 
 from irees.analysis.contractions import is_contraction
 from irees.rewrites import may_rewrite
+from irees.transforms.global_opt._slices import cut
 from irees.transforms.utils.combiners import combine, combiners, neutral_element
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.structured import element_type, iterators, maps, static_ranges
 from irees.transforms.utils.tensors import TensorBuilder, is_static
-from irees.transforms.utils.unit_dims import reassociation_attr
 
 SHORTEST = 2048
 """Points of a slice: fewer are not worth a workgroup."""
@@ -120,23 +119,6 @@ def split(op: linalg.GenericOp, loop: int, count: int, folds: list[Operation]) -
             lambda s, v, f=fold: [s.insert(combine(f, v[1], v[0])).results[0]],
         )
     Rewriter.replace_op(op, [], results)
-
-
-def cut(value: SSAValue, axis: int, count: int, b: TensorBuilder) -> SSAValue:
-    """A tensor with one dim as slices and what is in them."""
-    assert isinstance(value.type, TensorType)
-    shape = list(value.type.get_shape())
-    longer = [*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]]
-    groups = [[d + (d > axis)] if d != axis else [d, d + 1] for d in range(len(shape))]
-    op = tensor.ExpandShapeOp.build(
-        operands=[value, []],
-        properties={
-            "reassociation": reassociation_attr(groups),
-            "static_output_shape": DenseArrayBase.from_list(i64, longer),
-        },
-        result_types=[TensorType(value.type.element_type, longer)],
-    )
-    return b.insert(op).results[0]
 
 
 @dataclass(frozen=True)

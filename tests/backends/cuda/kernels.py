@@ -274,3 +274,44 @@ func.func @main(%x: {kind}) -> {sums} {{
   }} -> {sums}
   return %r : {sums}
 }}"""
+
+
+def attention(
+    batch: int, m: int, keys: int, features: int, element: str = "f32", mask: str | None = None
+) -> str:
+    """softmax(q . k / sqrt(features) + mask) . v"""
+    q, k = (
+        f"tensor<{batch}x{m}x{features}x{element}>",
+        f"tensor<{batch}x{keys}x{features}x{element}>",
+    )
+    masked = f"tensor<{batch}x{m}x{keys}x{mask}>"
+    names = ", ".join(f"affine_map<(b, m, n, d, k) -> ({x})>" for x in (
+        "b, m, d", "b, k, d", "b, k, n", "", *(["b, m, k"] if mask else []), "b, m, n"))  # fmt: skip
+    return f"""
+func.func @main(%q: {q}, %k: {k}, %v: {k}{f", %mask: {masked}" if mask else ""}) -> {q} {{
+  %scale = arith.constant {features**-0.5} : f32
+  %e = tensor.empty() : {q}
+  %r = iree_linalg_ext.attention {{indexing_maps = [{names}]}}
+      ins(%q, %k, %v, %scale{", %mask" if mask else ""} : {q}, {k}, {k}, f32{f", {masked}" if mask else ""})
+      outs(%e : {q}) {{
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  }} -> {q}
+  return %r : {q}
+}}"""
+
+
+def topk(rows: int, columns: int, k: int) -> str:
+    """The k greatest of each row in order, and where they are."""
+    x, v, i = (f"tensor<{rows}x{n}x{e}>" for n, e in ((columns, "f32"), (k, "f32"), (k, "i32")))
+    return f"""
+func.func @main(%x: {x}) -> ({v}, {i}) {{
+  %e = tensor.empty() : {v}
+  %f = tensor.empty() : {i}
+  %r:2 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x : {x}) outs(%e, %f : {v}, {i}) {{
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf oge, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  }} -> {v}, {i}
+  return %r#0, %r#1 : {v}, {i}
+}}"""

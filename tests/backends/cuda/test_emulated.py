@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import Phase, given, settings
 import irees
 from irees.backends.cuda import print_forall, print_matrices
 from irees.errors import ArgumentError, DeviceError
+from irees.target import GPUS
 from irees.testing.builders import BUILDERS
 from irees.testing.oracles import pipeline_agrees, report
 from irees.testing.profiles import load
@@ -322,6 +324,52 @@ def test_a_norm_larger_than_shared_memory():
     np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
 
 
+def softmax_of_products(q, k, v, mask=None) -> np.ndarray:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])
+    if mask is not None:
+        scores += np.where(mask, 0, -np.inf) if mask.dtype == bool else mask
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return (powers / powers.sum(-1, keepdims=True)) @ v
+
+
+ATTENTIONS = [
+    ((2, 64, 128, 64), "f32", None), ((2, 70, 100, 16), "f32", "f32"), ((1, 9, 30, 8), "f32", None),
+    ((1, 128, 192, 64), "f16", None), ((2, 33, 80, 32), "bf16", "i1"), ((2, 70, 100, 24), "f16", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "element", "mask"), ATTENTIONS, ids=str)
+def test_attention_without_scores_in_memory(sizes, element, mask, monkeypatch):
+    """One kernel; rows of which all or the first scores are masked are as they should be."""
+    monkeypatch.setitem(GPUS, "sm_80", dataclasses.replace(GPUS["sm_80"], l2_bytes=256))
+    batch, m, keys, features = sizes
+    dtype = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    arguments = [floats(batch, n, features).astype(dtype) for n in (m, keys, keys)]
+    if mask:
+        hidden = random.random((batch, m, keys)) < 0.3
+        hidden[0, 0], hidden[0, 1, :70] = True, True
+        shown = ~hidden if mask == "i1" else np.where(hidden, -np.inf, 0).astype(np.float32)
+        arguments.append(shown)
+    program = irees.compile(kernels.attention(*sizes, element, mask), target=TARGET, opt_level=1)
+    assert len(program.manifest["launches"]) == 1
+    assert ("= irees_mma_" in "".join(program.sources.values())) is (element != "f32")
+    tolerance = {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element]
+    expected = softmax_of_products(*arguments)
+    found = program(*arguments).astype(np.float64)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_small_and_strict_attentions_keep_their_scores():
+    q = floats(1, 8, 8)
+    for fp in ("default", "strict"):
+        text = kernels.attention(1, 8, 8, 8)
+        program = irees.compile(text, target=TARGET, fp=fp, opt_level=1)
+        assert len(program.manifest["launches"]) > 1
+        np.testing.assert_allclose(program(q, q, q), softmax_of_products(q, q, q), rtol=1e-5)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (37, 70), (1, 9), (5, 0)])
 def test_transposes(rows, columns):
     x, y = floats(rows, columns), floats(columns, rows)
@@ -336,6 +384,33 @@ def test_sorts_and_scatters():
         agree(kernels.sort(2, size), x, numbers)
     where = np.array([[1], [7], [1], [-1], [3], [1000]], np.int32)
     agree(kernels.scatter(8, 6), whole(8, 6), whole(6, 6), where)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1 << 15), (2, 12000), (1, 5000), (1, 4099)])
+def test_sorts_of_long_rows(rows, columns):
+    """By many workgroups, stable, with NaN last; a prime number of them by one."""
+    x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (rows, columns)).astype(np.float32)
+    numbers = np.broadcast_to(np.arange(columns), (rows, columns)).astype(np.int64).copy()
+    program = irees.compile(kernels.sort(rows, columns), target=TARGET, opt_level=1)
+    values, where = program(x, numbers)
+    expected = np.argsort(x, axis=1, kind="stable")
+    np.testing.assert_array_equal(where, expected)
+    np.testing.assert_array_equal(
+        values.view(np.int32), np.take_along_axis(x, expected, 1).view(np.int32)
+    )
+    # Two copies and the sort, then merges.
+    assert (len(program.manifest["launches"]) > 3) is (columns != 4099)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "k"), [(2, 65536, 10), (1, 40000, 300), (1, 9000, 5000)]
+)
+def test_topk_of_long_rows(rows, columns, k):
+    x = whole(rows, columns)
+    values, where = irees.compile(kernels.topk(rows, columns, k), target=TARGET, opt_level=1)(x)
+    expected = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(where, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, expected, 1))
 
 
 def test_any_order_of_threads_gives_the_same(monkeypatch):

@@ -40,6 +40,8 @@ SAMPLE = {
     "small matrix": kernels.widening_matmul("?", "?", "?", "f16"),
     "convolution": kernels.convolution(58, 64, 64),
     "group norm": kernels.group_norm(32, 262144),
+    "attention": kernels.attention(16, 4096, 4096, 64),
+    "attention of halves": kernels.attention(64, 2048, 2048, 64, "bf16"),
     "transpose": kernels.transpose(1000, "?"),
     "sort": kernels.sort(8, 4096),
     "scatter": kernels.scatter(64, 64),

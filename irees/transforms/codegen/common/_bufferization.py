@@ -149,7 +149,7 @@ class Bufferization:
                 pass
             case linalg.GenericOp():
                 self._destination_style(op, builder)
-            case ext.SortOp() | ext.TopkV2Op() | ext.ScanOp() | ext.ScatterOp():
+            case ext.SortOp() | ext.TopkV2Op() | ext.ScanOp() | ext.ScatterOp() | ext.AttentionOp():
                 self._destination_style(op, builder)
             case _ if any(isinstance(o.type, TensorType) for o in op.operands):
                 raise UnsupportedError(

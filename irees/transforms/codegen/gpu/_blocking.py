@@ -148,6 +148,11 @@ CANDIDATES = (
 """From the one that reads the least to the one that makes the most workgroups."""
 
 
+ATTENTION_BLOCKING = Blocking(64, 64, 4, 4, 16)
+ATTENTION_MATRIX_BLOCKING = MatrixBlocking(64, 64, 32, 32, 32, 1)
+"""Of both products of an attention."""
+
+
 def why_no_blocks(op: linalg.GenericOp) -> str | None:
     """Why an op cannot be computed in blocks, or None."""
     parts = multiply_add(op)

@@ -23,9 +23,10 @@ from xdsl.dialects.builtin import (
     MemRefType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from irees.analysis.contractions import element_kinds
+from irees.analysis.distribution import root
 from irees.dialects.irees import MmaSyncOp
 from irees.dialects.nvgpu import (
     DeviceAsyncCopyOp,
@@ -73,7 +74,10 @@ class MatrixContraction(Contraction):
     def stages(self) -> int:
         """Parts of the operands that are in shared memory."""
         copied = all(
-            side.lanes * self.bytes in (4, 8, 16) and (side.along_depth or self._is_turned(side))
+            side.lanes * self.bytes in (4, 8, 16)
+            and (side.along_depth or self._is_turned(side))
+            # What the workgroup made itself may be in shared memory already.
+            and isinstance(root(self.op.operands[side.operand]), BlockArgument)
             for side in self.sides
         )
         return self.blocking.stages if copied else 1

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -70,6 +71,27 @@ def _loop(block: Block, counts: list[Size], kind: type[Attribute]) -> ForallOp:
     block.add_op(InParallelOp())
     zeros, ones = [0] * len(counts), [1] * len(counts)
     return ForallOp.over(zeros, counts, ones, [], Region(block), mapped(kind, len(counts)))
+
+
+def blocks_of(workgroup: Operation) -> list[Block]:
+    """
+    The block of a workgroup, and those of loops in it that hold structured ops: all threads go
+    through such a loop together.
+    """
+    found = [workgroup.regions[0].block]
+    for op in found[0].ops:
+        if isinstance(op, scf.ForOp) and any(
+            isinstance(o, linalg.GenericOp) for o in op.body.block.ops
+        ):
+            found.append(op.body.block)
+    return found
+
+
+def structured_ops(workgroup: Operation) -> list[linalg.GenericOp]:
+    """The structured ops of a workgroup that all of its threads come to, in order."""
+    return [
+        o for block in blocks_of(workgroup) for o in block.ops if isinstance(o, linalg.GenericOp)
+    ]
 
 
 def threads_per_workgroup(loop: Operation) -> int:

@@ -30,6 +30,12 @@ SQUARE = 32
 LONG = 1024
 """A row of more points is for a whole workgroup, not for a warp."""
 
+ATTENTION_ROWS = 64
+"""Queries of a workgroup."""
+
+ATTENTION_COLUMNS = 64
+"""Keys of which it has scores at a time."""
+
 FEW = 16
 """A reduction of fewer points is as quick on one thread."""
 
@@ -145,6 +151,15 @@ def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
         for m in rows
     )
     return THREADS if longest < WARP // 2 else THREADS // WARP if longest <= LONG else 1
+
+
+def attention_tiles(group: Group, number: int, m: int) -> list[int]:
+    """Some rows of queries, of one batch, where the member of that number is an attention."""
+    tiles: list[int] = []
+    for group_class, extent in zip(group.classes, group.extents(), strict=True):
+        wanted = ATTENTION_ROWS if group_class[number] == m else 1
+        tiles.append(0 if 0 <= extent <= wanted else wanted)
+    return tiles
 
 
 def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:

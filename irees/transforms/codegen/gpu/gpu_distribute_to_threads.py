@@ -40,7 +40,12 @@ from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappi
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._points import Points
-from irees.transforms.codegen.gpu._segments import is_mapped, segments, threads
+from irees.transforms.codegen.gpu._segments import (
+    blocks_of,
+    is_mapped,
+    segments,
+    threads,
+)
 from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.loops import for_loop
@@ -127,15 +132,16 @@ def is_spread(op: Operation) -> bool:
 
 def distribute(workgroup: ForallOp) -> None:
     """Makes loops over threads of all that a workgroup does."""
-    block = workgroup.region.block
+    block, together = workgroup.region.block, blocks_of(workgroup)
     for op in [o for o in block.walk() if isinstance(o, linalg.GenericOp)]:
-        if op.parent is block and Points(op).writes_apart():
+        if op.parent in together and Points(op).writes_apart():
             spread(op)
             Rewriter.replace_op(op, BarrierOp())
         else:
             loop_over(op)
-    for segment in segments(block, is_spread):
-        segment.wrap(first_thread, BarrierOp())
+    for inner in reversed(together):
+        for segment in segments(inner, is_spread):
+            segment.wrap(first_thread, BarrierOp())
     for op in [o for o in block.ops if isinstance(o, memref.LoadOp)]:
         # Every thread reads it, before the first of them may write there.
         Rewriter.insert_op(BarrierOp(), InsertPoint.after(op))

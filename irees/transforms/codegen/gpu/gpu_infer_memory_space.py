@@ -24,7 +24,7 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -73,7 +73,11 @@ def place_buffers(workgroup: ForallOp, limit: int) -> None:
     for op in [o for o in block.ops if isinstance(o, memref.AllocOp | memref.AllocaOp)]:
         erase_unused_buffer(op.memref)
     found = [o for o in block.ops if isinstance(o, memref.AllocOp | memref.AllocaOp)]
-    left = limit
+    taken = workgroup.attributes.get("shared_bytes")
+    left = limit = taken.value.data if isinstance(taken, IntegerAttr) else limit
+    for op in [o for o in block.walk() if isinstance(o, memref.AllocOp)]:
+        if op.parent is not block and is_in(op, AddressSpace.WORKGROUP):
+            left -= shared_bytes(op.memref.type) or 0
     wanting: list[tuple[int, int, Operation]] = []
     for number, op in enumerate(found):
         kind = op.results[0].type

@@ -55,7 +55,7 @@ from irees.transforms.codegen.gpu._blocking import (
 )
 from irees.transforms.codegen.gpu._contraction import Contraction
 from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
-from irees.transforms.codegen.gpu._segments import is_mapped, set_threads
+from irees.transforms.codegen.gpu._segments import is_mapped, set_threads, structured_ops
 
 
 def blocking_of(op: linalg.GenericOp) -> Blocking | MatrixBlocking:
@@ -84,8 +84,8 @@ class GpuLowerContractionsPass(ModulePass):
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             left, left_matrix = self.shared_bytes, self.matrix_shared_bytes
             count: int | None = None
-            for inner in list(loop.regions[0].block.ops):
-                if not isinstance(inner, linalg.GenericOp) or inner.parent is None:
+            for inner in structured_ops(loop):
+                if inner.parent is None:
                     continue
                 reason = why_no_blocks(inner)
                 if reason == "no contraction":

@@ -45,7 +45,11 @@ from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._folds import Folds, folds_of
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._reduction import Reduction
-from irees.transforms.codegen.gpu._segments import is_mapped, threads_per_workgroup
+from irees.transforms.codegen.gpu._segments import (
+    is_mapped,
+    structured_ops,
+    threads_per_workgroup,
+)
 from irees.transforms.codegen.gpu._tiles import FEW, WARP, column_loop, is_along_rows
 from irees.transforms.utils.structured import static_ranges
 
@@ -92,9 +96,7 @@ class GpuLowerReductionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             count = threads_per_workgroup(loop)
-            for inner in list(loop.regions[0].block.ops):
-                if not isinstance(inner, linalg.GenericOp):
-                    continue
+            for inner in structured_ops(loop):
                 points = Points(inner)
                 if not points.reduction or not points.writes_apart():
                     continue

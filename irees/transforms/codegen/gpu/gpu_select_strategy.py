@@ -29,8 +29,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from irees.analysis.attention import roles_of
 from irees.analysis.distribution import Group, groups_of, loops_of
 from irees.analysis.transposes import crossing_loops
+from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
@@ -46,7 +48,13 @@ from irees.transforms.codegen.gpu._blocking import (
     why_no_blocks,
     workgroups,
 )
-from irees.transforms.codegen.gpu._tiles import DYNAMIC_GUESS, THREADS, row_tiles, square_tiles
+from irees.transforms.codegen.gpu._tiles import (
+    DYNAMIC_GUESS,
+    THREADS,
+    attention_tiles,
+    row_tiles,
+    square_tiles,
+)
 from irees.transforms.utils.shapes import element_bytes
 
 FEW_WORKGROUPS = 32
@@ -70,6 +78,15 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
     chosen: dict[Operation, LoweringConfigAttr] = {}
     for number, group in enumerate(groups_of(ops, enough=FEW_WORKGROUPS)):
+        attention = next(
+            (i for i, m in enumerate(group.members) if isinstance(m.op, ext.AttentionOp)), None
+        )
+        if attention is not None:
+            roles = roles_of(group.members[attention].op)  # type: ignore[arg-type]
+            assert roles is not None
+            tiles = attention_tiles(group, attention, roles.m[-1])
+            write_config(group, number, tiles, None, chosen)
+            continue
         heavy = next(
             (
                 i

@@ -1,0 +1,55 @@
+"""When dispatches on a CUDA device begin and end: events on the caller's stream."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from irees.runtime.cuda import CudaDevice
+from irees.runtime.timing import DispatchTimer
+from irees.runtime.tracing import CALLBACK
+
+
+class DeviceTimer(DispatchTimer):
+    """
+    Collects times, call by call, as `DispatchTimer` does. `address` is what a program calls: before
+    and after each dispatch an event is put on the stream; they are read when a call is over.
+    """
+
+    def __init__(self, keys: Sequence[str], device: CudaDevice):
+        self._kernels = [key.partition("::")[0] for key in keys]
+        self._begins = [key.endswith(" inputs") for key in keys]
+        self._device = device
+        self._thread = threading.local()
+        self._callback = CALLBACK(self._note)
+        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        self.calls: list[dict[str, float]] = []
+
+    def _note(self, number: int, values: Any, dims: Any) -> None:
+        def work() -> None:
+            cuda = self._device.cupy.cuda
+            event = cuda.Event()
+            event.record(cuda.get_current_stream())
+            self._thread.events.append((number, event))
+
+        self._device.guarded(work)
+
+    def begin(self) -> None:
+        """Forgets what was noted before."""
+        self._thread.events = []
+
+    def end(self) -> None:
+        """Waits for the device, and adds up the call."""
+        found: dict[str, float] = {}
+        begun: Any = None
+        for number, event in self._thread.events:
+            if self._begins[number]:
+                begun = event
+                continue
+            event.synchronize()
+            milliseconds = self._device.cupy.cuda.get_elapsed_time(begun, event)
+            kernel = self._kernels[number]
+            found[kernel] = found.get(kernel, 0.0) + milliseconds / 1e3
+        self.calls.append(found)

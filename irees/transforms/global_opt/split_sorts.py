@@ -1,0 +1,252 @@
+"""
+Cuts the rows of sort and topk that are too long for one workgroup into runs, and joins those.
+
+A workgroup of a GPU sorts a row in its shared memory. A longer row would be sorted by one workgroup
+in slow memory while the others are idle. So its runs are rows of their own:
+
+    %r:2 = iree_linalg_ext.sort dimension(0) outs(%x, %i : tensor<8192xf32>, tensor<8192xi64>)
+  =>
+    %s:2 = iree_linalg_ext.sort dimension(1) outs(tensor<2x4096xf32>, tensor<2x4096xi64>)
+    %r:2 = linalg.generic outs(tensor<8192xf32>, tensor<8192xi64>) { of two runs merged, this one }
+
+    %v, %w = iree_linalg_ext.topk_v2 dimension(0) ins(%x : tensor<8192xf32>) outs(8xf32, 8xi32)
+  =>
+    %p, %q = iree_linalg_ext.topk_v2 dimension(1) ins(tensor<2x4096xf32>) outs(2x8xf32, 2x8xi32)
+    %n = %q + 4096 * run
+    %v, %w = iree_linalg_ext.topk_v2 dimension(0) ins(tensor<16xf32>, tensor<16xi32>: %p, %n)
+
+Runs are merged two by two. Every element of the result is found by itself: a binary search tells
+how many of the first n of the result come from the first run (merge path: Odeh et al., 2012). Of
+equal elements those of the first run come first, so the order is the one of a stable sort, and
+every result keeps its bits.
+
+A topk of more than a quarter of a run is the first part of a sort.
+
+Left alone: rows of unknown length, or of one that has no divisor of a good size, and comparators
+that are not those of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, UnitAttr, i64
+from xdsl.ir import Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.remarks import remark
+from irees.rewrites import may_rewrite
+from irees.transforms.global_opt._slices import cut, join
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.orders import Order
+from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.structured import element_type
+from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, is_static
+
+SHORTEST = 8
+"""The part of the longest run that a run must have."""
+
+FEW = 4
+"""A topk keeps no more than this part of a run."""
+
+
+def run_of(length: int, longest: int) -> int | None:
+    """The longest run that divides a row, or None where it would be short."""
+    for run in range(longest, longest // SHORTEST, -1):
+        if length % run == 0:
+            return run
+    return None
+
+
+def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int) -> str | None:
+    """Why rows are not cut, or None; the empty string where they need not be."""
+    kind, dim = op.operands[0].type, op.dimension.value.data
+    if not isinstance(kind, TensorType):
+        return ""
+    length = kind.get_shape()[dim]
+    if 0 <= length <= longest:
+        return ""
+    if not all(is_static(v) for v in op.operands if isinstance(v.type, TensorType)):
+        return "the length of a row is not known"
+    if Order.of(op.body.block).operand is None:
+        return "the comparator is not one of numbers"
+    if run_of(length, longest) is None:
+        return f"{length} has no divisor from {longest // SHORTEST} to {longest}"
+    if isinstance(op, ext.TopkV2Op) and not op.is_sorted:
+        return "it is not in order"
+    return None
+
+
+def split_topk(op: ext.TopkV2Op, longest: int, b: TensorBuilder) -> list[SSAValue]:
+    """topk  =>  the topk of what the topk of each run keeps"""
+    dim, best, order = op.dimension.value.data, op.output_values, op.body
+    assert isinstance(best.type, TensorType)
+    shape, values, where = list(best.type.get_shape()), op.values, op.indices
+    numbers = op.output_indices
+    kind = i64 if numbers is None else element_type(numbers)
+    while (run := _run_of_topk(values, dim, shape[dim], longest)) is not None:
+        runs = values.type.get_shape()[dim] // run  # type: ignore[attr-defined]
+        wider = [*shape[:dim], runs, *shape[dim:]]
+        inits = [b.empty(e, wider) for e in (best.type.element_type, kind)]
+        ins = [cut(v, dim, runs, b) for v in (values, where) if v is not None]
+        found = b.insert(_topk(ins, inits, dim + 1, order)).results
+
+        def place(s: ScalarBuilder, v: list[SSAValue], run: int = run) -> list[SSAValue]:
+            return [s.op(arith.AddiOp, v[0], s.cast(s.value(s.mul(s.index(dim), run)), kind))]
+
+        places = found[1]
+        if where is None:
+            identity = AffineMap.identity(len(wider))
+            (places,) = b.compute([places], [b.empty(kind, wider)], [identity] * 2, place)
+        values, where = join(found[0], dim, b), join(places, dim, b)
+    if where is None:
+        return _first_of_sorted(op, longest, b)
+    outs = [best, b.empty(kind, shape) if numbers is None else numbers]
+    return list(b.insert(_topk([values, where], outs, dim, order)).results)
+
+
+def _first_of_sorted(op: ext.TopkV2Op, longest: int, b: TensorBuilder) -> list[SSAValue]:
+    """topk  =>  the first of the sorted values and of where they were"""
+    dim, rank = op.dimension.value.data, op.values.type.get_num_dims()  # type: ignore[attr-defined]
+    kind = i64 if op.output_indices is None else element_type(op.output_indices)
+    shape = list(op.values.type.get_shape())  # type: ignore[attr-defined]
+    where = op.indices
+    if where is None:
+        identity = AffineMap.identity(rank)
+        inits = [b.empty(kind, shape)]
+        (where,) = b.compute([], inits, [identity], lambda s, v: [s.cast(s.index(dim), kind)])
+    order = op.body.clone()
+    for _ in range(2):
+        order.block.insert_arg(kind, len(order.block.args))
+    results = sorted_runs([op.values, where], order, dim, longest, b)
+    sizes = list(op.output_values.type.get_shape())  # type: ignore[attr-defined]
+    return [b.extract_slice(v, [0] * rank, sizes) for v in results]
+
+
+def _run_of_topk(values: SSAValue, dim: int, k: int, longest: int) -> int | None:
+    """The run to cut rows into, or None where they are short or too little would go."""
+    assert isinstance(values.type, TensorType)
+    length = values.type.get_shape()[dim]
+    run = None if length <= longest else run_of(length, longest)
+    return None if run is None or k > run // FEW else run
+
+
+def _topk(ins: Sequence[SSAValue], outs: Sequence[SSAValue], dim: int, order: Region):
+    properties = {"dimension": IntegerAttr(dim, i64), "is_sorted": UnitAttr()}
+    return ext.TopkV2Op.of(ins, outs, properties, order.clone())
+
+
+def split_sort(op: ext.SortOp, longest: int, b: TensorBuilder) -> list[SSAValue]:
+    """sort  =>  the sort of each run, and merges"""
+    sources = list(op.inputs) or list(op.outputs)
+    return sorted_runs(sources, op.body, op.dimension.value.data, longest, b)
+
+
+def sorted_runs(
+    sources: Sequence[SSAValue], order: Region, dim: int, longest: int, b: TensorBuilder
+) -> list[SSAValue]:
+    """Rows in order: each run of them is sorted, and runs are merged two by two."""
+    kind = sources[0].type
+    assert isinstance(kind, TensorType)
+    length = kind.get_shape()[dim]
+    width = run_of(length, longest)
+    assert width is not None
+    runs = [cut(v, dim, length // width, b) for v in sources]
+    inner = ext.SortOp.of([], runs, {"dimension": IntegerAttr(dim + 1, i64)}, order.clone())
+    b.insert(inner)
+    current = [join(v, dim, b) for v in inner.results]
+    while width < length:
+        current = merged(current, Order.of(order.block), dim, width, length, b)
+        width *= 2
+    return current
+
+
+def merged(
+    rows: Sequence[SSAValue], order: Order, dim: int, width: int, length: int, b: TensorBuilder
+) -> list[SSAValue]:
+    """Rows whose runs of `width` are in order  =>  those whose runs of twice that are"""
+    key = rows[order.operand or 0]
+    kind = key.type
+    assert isinstance(kind, TensorType)
+    rank = kind.get_num_dims()
+
+    def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+        ivs: list[Size] = [s.index(d) for d in range(rank)]
+
+        def at(source: SSAValue, index: Size, c: IndexBuilder) -> SSAValue:
+            where = [c.value(index if d == dim else i) for d, i in enumerate(ivs)]
+            return c.insert(tensor.ExtractOp(source, where, element_type(source))).results[0]
+
+        def stays(i: Size, j: Size, c: IndexBuilder) -> SSAValue:
+            left, right = ([at(key, x, c)] * ((order.operand or 0) + 1) for x in (i, j))
+            return order.first_stays(left, right, c)
+
+        point = ivs[dim]
+        start = s.mul(s.floordiv(point, 2 * width), 2 * width)
+        middle = s.minimum(s.add(start, width), length)
+        end = s.minimum(s.add(start, 2 * width), length)
+        first, second = s.sub(middle, start), s.sub(end, middle)
+        number = s.sub(point, start)
+        low = s.maximum(0, s.sub(number, second))
+        high = s.minimum(number, first)
+        # How many of the first `number` come from the first run.
+        steps = (2 * width).bit_length()
+        loop, _, c = for_loop(s, 0, steps, 1, [s.value(low), s.value(high)])
+        low, high = loop.arguments
+        half = c.floordiv(c.add(low, high), 2)
+        mine = c.add(start, half)
+        theirs = c.add(middle, c.sub(c.sub(number, half), 1))
+        open_ = c.insert(arith.CmpiOp(low, high, "slt")).results[0]
+        more = c.insert(arith.AndIOp(open_, stays(mine, theirs, c))).results[0]
+        not_more = c.insert(arith.XOrIOp(more, _true(c))).results[0]
+        less = c.insert(arith.AndIOp(open_, not_more)).results[0]
+        above = c.value(c.add(half, 1))
+        low, _ = loop(
+            [
+                c.insert(arith.SelectOp(more, above, low)).results[0],
+                c.insert(arith.SelectOp(less, c.value(half), high)).results[0],
+            ]
+        )
+        mine, theirs = s.add(start, low), s.add(middle, s.sub(number, low))
+        some = s.compare(mine, middle, "slt")
+        none = s.compare(theirs, end, "sge")
+        taken = s.op(arith.OrIOp, none, stays(mine, theirs, s))
+        source = s.select(s.op(arith.AndIOp, some, taken), s.value(mine), s.value(theirs))
+        return [at(row, source, s) for row in rows]
+
+    inits = [b.empty(element_type(v), list(kind.get_shape())) for v in rows]
+    return b.compute([], inits, [AffineMap.identity(rank)] * len(rows), body)
+
+
+def _true(at: IndexBuilder) -> SSAValue:
+    return at.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]
+
+
+@dataclass(frozen=True)
+class SplitSortsPass(ModulePass):
+    """Long rows are sorted in runs, and those merged."""
+
+    name = "irees-split-sorts"
+
+    longest: int = 4096
+    """Elements of a row that one workgroup sorts."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, ext.SortOp | ext.TopkV2Op)]:
+            reason = why_not(inner, self.longest)
+            if reason:
+                remark("missed", self.name, inner, reason)
+            if reason is not None:
+                continue
+            if not may_rewrite(self.name, inner, f"in runs of at most {self.longest}"):
+                return
+            b = TensorBuilder(inner)
+            split = split_sort if isinstance(inner, ext.SortOp) else split_topk
+            results = split(inner, self.longest, b)  # type: ignore[arg-type]
+            Rewriter.replace_op(inner, [], results[: len(inner.results)])
