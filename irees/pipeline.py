@@ -59,6 +59,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
                 a("wrap-entry-points"),
                 a("inline-calls"),
                 *([a("partition-pipeline", **shares)] if stages else []),
+                a("place-globals", devices=names),
                 a("lower-spanning-scf"),
                 *([a("annotate-affinities")] if options.annotate_input_affinities else []),
                 a("place-transfers", devices=names),

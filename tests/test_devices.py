@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ import pytest
 
 import irees
 from irees.errors import ArgumentError, DeviceError, ParseError, RuntimeTrap, VerifyError
+from irees.remarks import collect
 from irees.runtime.device_program import write_trace
 from irees.runtime.devices import DeviceSpec, Worker, current, share_out
 from irees.runtime.schedule import Schedule
@@ -190,6 +193,46 @@ func.func @main(%x: tensor<4xi32>, %y: tensor<4xi32>) -> tensor<4xi32> {{
     np.testing.assert_array_equal(irees.compile(text, devices=TWO)(x, x), x + x)
 
 
+def test_a_global_of_two_functions_is_on_one_device():
+    """In the second nothing names a device, and the loop reads what the first has stored."""
+    text = f"""
+util.global private mutable @g = dense<0> : tensor<4xi32>
+func.func @put(%x: tensor<4xi32>) {{
+  util.global.store %x, @g {{stream.affinity = {B}}} : tensor<4xi32>
+  return
+}}
+func.func @sum(%x: tensor<4xi32>, %n: index) -> tensor<4xi32> {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %e = tensor.empty() : tensor<4xi32>
+  %0 = linalg.add {{stream.affinity = {A}}} ins(%x, %x : tensor<4xi32>, tensor<4xi32>)
+      outs(%e : tensor<4xi32>) -> tensor<4xi32>
+  %t = flow.tensor.transfer %0 : tensor<4xi32> to {B}
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %t) -> (tensor<4xi32>) {{
+    %g = util.global.load @g : tensor<4xi32>
+    %s = linalg.add ins(%a, %g : tensor<4xi32>, tensor<4xi32>) outs(%e : tensor<4xi32>)
+        -> tensor<4xi32>
+    scf.yield %s : tensor<4xi32>
+  }}
+  return %r : tensor<4xi32>
+}}"""
+    program, x = irees.compile(text, devices=TWO), np.arange(4, dtype="i4")
+    program.functions["put"](x + 1)
+    np.testing.assert_array_equal(program.functions["sum"](x, 3), 2 * x + 3 * (x + 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_has_devices_too(matrices):
+    program = irees.compile(two_matmuls().replace("512", "8"), devices=TWO)
+    inputs = [m[:8, :8].copy() for m in matrices]
+    want = program(*inputs)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if np.array_equal(program(*inputs), want) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_streams_traces_and_saved_programs(matrices, tmp_path):
     program = irees.compile(two_matmuls(), devices=TWO)
     want = program(*matrices)
@@ -251,6 +294,32 @@ func.func @main(%x: tensor<4xi32>, %ok: i1) -> tensor<4xi32> {{
     np.testing.assert_array_equal(program(x, True), 2 * x)
     with pytest.raises(RuntimeTrap, match="not ok"):
         program(x, False)
+
+
+def test_what_cannot_be_cut_runs_whole_and_says_so():
+    text = f"""
+func.func @main(%i: index, %x: tensor<4xf32>) -> tensor<4xf32> {{
+  %e = tensor.empty() : tensor<4xf32>
+  %r = scf.index_switch %i -> tensor<4xf32>
+  case 1 {{
+    %0 = linalg.exp {{stream.affinity = {A}}} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>)
+        -> tensor<4xf32>
+    scf.yield %0 : tensor<4xf32>
+  }}
+  default {{
+    %t = flow.tensor.transfer %x : tensor<4xf32> to {B}
+    %0 = linalg.abs {{stream.affinity = {B}}} ins(%t : tensor<4xf32>) outs(%e : tensor<4xf32>)
+        -> tensor<4xf32>
+    scf.yield %0 : tensor<4xf32>
+  }}
+  return %r : tensor<4xf32>
+}}"""
+    with collect() as remarks:
+        program = irees.compile(text, devices={"dev_0": "reference:0", "dev_1": "reference:1"})
+    assert any("runs whole on one device" in remark.text for remark in remarks)
+    x = np.array([-1, 0, 1, 2], "f4")
+    np.testing.assert_array_equal(program(0, x), abs(x))
+    np.testing.assert_allclose(program(1, x), np.exp(x), rtol=1e-6)
 
 
 def test_what_is_wrong_with_devices_is_said():

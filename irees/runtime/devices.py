@@ -93,15 +93,24 @@ class Worker:
     """A thread that does what it is given, in order, on some cores."""
 
     def __init__(self, name: str, cores: Sequence[int] = ()):
+        self.name = name
+        self.cores = tuple(cores)
+        self._start()
+
+    def _start(self) -> None:
+        self.process = os.getpid()
         self.jobs: SimpleQueue[tuple[Future[Any], Work] | None] = SimpleQueue()
-        arguments = (self.jobs, tuple(cores))
-        thread = threading.Thread(target=_work_off, args=arguments, name=name, daemon=True)
+        arguments = (self.jobs, self.cores)
+        thread = threading.Thread(target=_work_off, args=arguments, name=self.name, daemon=True)
         thread.start()
         # The thread knows the queue only, so that a worker nobody has any more ends.
         weakref.finalize(self, self.jobs.put, None)
 
     def submit(self, work: Work) -> Future[Any]:
         """The future of some work, which is done after all that was given before it."""
+        if self.process != os.getpid():
+            # A forked child has the queue of its parent, but not the thread.
+            self._start()
         future: Future[Any] = Future()
         self.jobs.put((future, work))
         return future

@@ -232,7 +232,7 @@ class Writer:
         return name
 
     def ops(self, values: list[str], depth: int, lines: list[str]) -> None:
-        kinds = ("op", "op", "transfer", "insert", "extract", "call")
+        kinds = ("op", "op", "transfer", "insert", "extract", "call", "load", "store")
         nested = ("for", "if", "while") if depth else ()
         for _ in range(self.draw(st.integers(1, 3))):
             kind = self.draw(st.sampled_from(kinds + nested))
@@ -252,6 +252,11 @@ class Writer:
                 lines.append(f"{name}e = tensor.extract {x}[%one] : {T}")
                 e = f"{name}e"
                 lines.append(f"{name} = tensor.from_elements {e}, {e}, %s, {e} : {T}")
+            elif kind == "load":
+                lines.append(f"{name} = util.global.load @state : {T}")
+            elif kind == "store":
+                lines.append(f"util.global.store {x}, @state : {T}")
+                name = x
             elif kind == "call":
                 lines.append(f"{name} = func.call @g({x}, {y}) : ({T}, {T}) -> {T}")
             else:
@@ -302,6 +307,7 @@ def programs(draw) -> str:
         for _ in range(4)
     ]
     return (
+        f"util.global private mutable @state = dense<5> : {T}\n"
         f"func.func private @g(%l: {T}, %r: {T}) -> {T} {{\n{callee[0]}\n"
         f"{compute('%q', '%p', '%r')}\nreturn %q : {T}\n}}\n"
         f"func.func @main(%x: {T}{marks[0]}, %y: {T}{marks[1]}, %c: i1, %n: index, %s: i32)"

@@ -26,6 +26,7 @@ from itertools import product
 from math import prod
 
 from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -39,7 +40,16 @@ from irees.analysis.affinity import (
 from irees.analysis.affinity_checks import refuse
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import TensorExportOp, TensorImportOp
+from irees.dialects.util import GlobalLoadOp, GlobalStoreOp
 from irees.transforms.utils.structured import captured_values
+
+_ASK_NOTHING = (
+    TensorTransferOp,
+    TensorBarrierOp,
+    TensorExportOp,
+    GlobalLoadOp,
+    GlobalStoreOp,
+)
 
 COMBINATIONS = 4096
 """How many ways to place a group are tried one by one."""
@@ -81,6 +91,15 @@ def own_place(op: Operation) -> str | None:
 def first_of(devices: Iterable[str]) -> str | None:
     """The first by name."""
     return min(devices, default=None)
+
+
+def named_devices(module: ModuleOp) -> list[str]:
+    """The devices that a program names, in the order of their names."""
+    names: set[str] = set()
+    for op in module.walk():
+        if (found := explicit_affinity(op)) is not None:
+            names |= devices_of(found)
+    return sorted(names)
 
 
 @dataclass
@@ -161,14 +180,12 @@ class Placement:
 
     def _check(self, said: dict[Place, set[str]]) -> None:
         """Raises VerifyError for an op that names a device and reads what is on another."""
-        for op in self.ops():
-            here = (
-                self.explicit(op)
-                if op in said and not isinstance(op, TensorTransferOp | TensorBarrierOp)
-                else set[str]()
-            )
-            for index, value in enumerate(tensors_read(op, sent=True) if here else ()):
-                there = said.get(maker_of(value), set())
+        for op in self.function.walk():
+            # A global is where others use it; an access of it asks for nothing.
+            runs = None if isinstance(op, _ASK_NOTHING) else explicit_affinity(op)
+            here = frozenset() if runs is None or op is self.function else devices_of(runs)
+            for index, value in enumerate(op.operands if here else ()):
+                there = said.get(maker_of(value), set()) if is_tracked(value.type) else set[str]()
                 if there and not here & there:
                     raise refuse(op, here, index, there)
 

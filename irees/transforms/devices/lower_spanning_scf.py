@@ -12,6 +12,9 @@ with ops that say different devices, cannot: its control flow is that of the who
     ^body:  ... cf.br ^test(%i + %s, %y)
     ^end:   // %r is %x
 
+A schedule has branches of two ways only: an `scf.index_switch` that spans devices runs whole on one
+of them, with a remark.
+
 Here, before transfers are placed, since a value that a branch passes may have to be sent before.
 MLIR: `convert-scf-to-cf`, for all control flow.
 """
@@ -28,15 +31,15 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import BlockInsertPoint, Rewriter
-from xdsl.transforms.convert_scf_to_cf import ForLowering, IfLowering, SwitchLowering
+from xdsl.transforms.convert_scf_to_cf import ForLowering, IfLowering
 
 from irees.analysis.affinity import devices_of, explicit_affinity
 from irees.dialects.flow import TensorTransferOp
+from irees.remarks import remark
 
 _LOWERINGS = {
     scf.ForOp: ForLowering,
     scf.IfOp: IfLowering,
-    scf.IndexSwitchOp: SwitchLowering,
 }
 
 
@@ -91,6 +94,9 @@ class LowerSpanningScfPass(ModulePass):
     name = "irees-lower-spanning-scf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for switch in [s for s in op.walk() if isinstance(s, scf.IndexSwitchOp) and spans(s)]:
+            text = "runs whole on one device: a schedule has branches of two ways"
+            remark("missed", self.name, switch, text)
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             while (found := next(_spanning(function), None)) is not None:
                 if isinstance(found, scf.WhileOp):

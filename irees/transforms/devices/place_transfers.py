@@ -32,13 +32,13 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
-from irees.analysis.affinity import devices_of, explicit_affinity
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.errors import ArgumentError
 from irees.transforms.devices._placement import (
     Placement,
     branch_edges,
+    named_devices,
     own_place,
     source_of,
     tensors_read,
@@ -46,15 +46,6 @@ from irees.transforms.devices._placement import (
 from irees.transforms.utils.shapes import IndexBuilder, sizes_of
 
 PLACE = "stream.affinity"
-
-
-def named_devices(module: ModuleOp) -> list[str]:
-    """The devices that a program names, in the order of their names."""
-    names: set[str] = set()
-    for op in module.walk():
-        if (found := explicit_affinity(op)) is not None:
-            names |= devices_of(found)
-    return sorted(names)
 
 
 class Sender:
