@@ -97,3 +97,36 @@ def test_the_cost_of_a_dispatch():
     # One workgroup needs no other thread, and no barrier: a call.
     assert rows[0][3] < 1
     assert rows[3][3] < 1
+
+
+def test_the_benchmark_of_a_gpu_without_one(tmp_path):
+    """Kernels are compiled and what they take is told; then the error, typed, and no page."""
+    pytest.importorskip("torch", reason="its programs are torch modules too: `make test-models`")
+    from irees.backends.cuda.toolchain import find_nvrtc
+    from irees.errors import DeviceError, ToolchainError
+    from irees.target import device_arch
+
+    try:
+        find_nvrtc()
+    except ToolchainError as error:
+        pytest.skip(f"{error}; extra `test` has it")
+    try:
+        device_arch()
+        pytest.skip("there is a GPU: `make bench-gpu` runs it")
+    except DeviceError:
+        pass
+    page = tmp_path / "page.md"
+    command = [sys.executable, str(BENCHMARKS / "bench_gpu.py"), "--write", str(page)]
+    answer = subprocess.run(
+        [*command, "--only", "add_2e24", "matmul_f16_4096"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 2, answer.stderr
+    assert "DeviceError: " in answer.stderr
+    assert "compiled for sm_90 by NVRTC" in answer.stdout
+    row = next(line for line in answer.stdout.splitlines() if line.startswith("| matmul_f16_4096"))
+    assert row.split("|")[-5].strip() == "1"
+    assert row.split("|")[-2].strip() == "0"
+    assert not page.exists()
