@@ -8,7 +8,7 @@ COMPILER := $(shell command -v "$${IREES_CC:-$${CC:-clang}}" || command -v clang
 comma    := ,
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test mutants prove test-models test-models-all bench lint clean
+.PHONY: help demo test mutants prove test-models test-models-all bench bench-gpu lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -34,6 +34,10 @@ test-models-all: $(VENV)/.models ## those too that emulate the largest, or compi
 bench: $(VENV)/.models ## time irees beside its peers; writes docs/performance.md and its plot
 	$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/bench.py --write docs/performance.md
+
+bench-gpu: $(VENV)/.models ## on a machine with an NVIDIA GPU; writes docs/performance_gpu.md
+	$(BIN)/python -m pip install -q -e '.[cuda12]'
+	$(BIN)/python benchmarks/bench_gpu.py --write docs/performance_gpu.md
 
 lint: $(VENV)/.ready ## ruff and pyright
 	$(BIN)/python -m pip install -q -e '.[lint]'

@@ -69,6 +69,9 @@ def program(name: str, folder: Path) -> Program:
     if kind == "gemm":
         m, k, n = map(int, rest.split("x"))
         return gemm(name, m, k, n, folder)
+    if kind == "attention":
+        element, sizes = rest.split("_")
+        return attention(name, *map(int, sizes.split("x")), element)
     if kind == "sort":
         rows, size = map(int, rest.split("x"))
         return sort(name, rows, size)
@@ -122,7 +125,7 @@ def module_of(function: Callable[..., Any], **buffers: Any) -> Any:
 
 
 def product_text(m: int, k: int, n: int, elements: tuple[str, str], b: str, head: str) -> str:
-    """A function around one product of a and b; integers and bf16 are widened as they are read."""
+    """A function around one product of a and b; integers and halves are widened as they are read."""
     element, wide = elements
     zero = "0.0" if wide.startswith("f") else "0"
     a_type, b_type = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>"
@@ -133,7 +136,7 @@ def product_text(m: int, k: int, n: int, elements: tuple[str, str], b: str, head
   %f = linalg.fill ins(%zero : {wide}) outs(%e : {c_type}) -> {c_type}
   %r = linalg.matmul ins(%a, {b} : {a_type}, {b_type}) outs(%f : {c_type}) -> {c_type}
 """
-    if element != "bf16":
+    if element not in ("f16", "bf16"):
         return text + f"  return %r : {c_type}\n}}\n"
     return f"""#id = affine_map<(i, j) -> (i, j)>
 {text}  %o = tensor.empty() : {narrow}
@@ -149,10 +152,10 @@ def product_text(m: int, k: int, n: int, elements: tuple[str, str], b: str, head
 
 
 def matmul(name: str, n: int, element: str) -> Program:
-    """An n x n x n product of f32, of bf16 added up in f32, or of i8 added up in i32."""
+    """An n x n x n product of f32, of halves added up in f32, or of i8 added up in i32."""
     import torch
 
-    wide = {"f32": "f32", "bf16": "f32", "i8": "i32"}[element]
+    wide = {"f32": "f32", "f16": "f32", "bf16": "f32", "i8": "i32"}[element]
     result = wide if element == "i8" else element
     a, b = (f"tensor<{n}x{n}x{element}>" for _ in range(2))
     head = f"func.func @main(%a: {a}, %b: {b}) -> tensor<{n}x{n}x{result}> {{"
@@ -162,11 +165,43 @@ def matmul(name: str, n: int, element: str) -> Program:
         inputs = [rng.integers(-128, 128, (n, n), dtype=np.int8) for _ in range(2)]
         return Program(name, text, inputs, module_of(torch._int_mm), lambda: integer_onnx(n))
     inputs = [random(n, n), random(n, n).T.copy()]
+    return Program(name, text, [narrow(x, element) for x in inputs], module_of(torch.matmul))
+
+
+def narrow(array: np.ndarray, element: str) -> np.ndarray:
+    """The numbers as f32, f16 or bf16."""
     if element == "bf16":
         import ml_dtypes
 
-        inputs = [x.astype(ml_dtypes.bfloat16) for x in inputs]
-    return Program(name, text, inputs, module_of(torch.matmul))
+        return array.astype(ml_dtypes.bfloat16)
+    return array.astype({"f32": np.float32, "f16": np.float16}[element])
+
+
+def attention(name: str, heads: int, tokens: int, features: int, element: str) -> Program:
+    """softmax(q . k / sqrt(features)) . v"""
+    import torch
+
+    kind = f"tensor<{heads}x{tokens}x{features}x{element}>"
+    loops = ("b, m, d", "b, k, d", "b, k, n", "", "b, m, n")
+    maps = ", ".join(f"affine_map<(b, m, n, d, k) -> ({x})>" for x in loops)
+    text = f"""func.func @main(%q: {kind}, %k: {kind}, %v: {kind}) -> {kind} {{
+  %scale = arith.constant {features**-0.5} : f32
+  %e = tensor.empty() : {kind}
+  %r = iree_linalg_ext.attention {{indexing_maps = [{maps}]}}
+      ins(%q, %k, %v, %scale : {kind}, {kind}, {kind}, f32) outs(%e : {kind}) {{
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  }} -> {kind}
+  return %r : {kind}
+}}"""
+    inputs = [narrow(random(heads, tokens, features), element) for _ in range(3)]
+
+    def reference(*tensors: Any) -> Any:
+        # Its kernels take four dims.
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(*(x[None] for x in tensors))[0]
+
+    return Program(name, text, inputs, module_of(reference))
 
 
 def integer_onnx(n: int) -> bytes:

@@ -515,8 +515,8 @@ MUTANTS = (
         "S9b",
         "points that may write to one place are dealt out to threads",
         THREADS,
-        "        if op.parent is block and Points(op).writes_apart():\n",
-        "        if op.parent is block:\n",
+        "        if op.parent in together and Points(op).writes_apart():\n",
+        "        if op.parent in together:\n",
         THREADS_TESTS,
     ),
     Mutant(

@@ -315,3 +315,24 @@ func.func @main(%x: {x}) -> ({v}, {i}) {{
   }} -> {v}, {i}
   return %r#0, %r#1 : {v}, {i}
 }}"""
+
+
+def narrowed_matmul(m: int, n: int, k: int, element: str) -> str:
+    """a * b added up in f32, and rounded to f16."""
+    a, b = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>"
+    wide, half = f"tensor<{m}x{n}xf32>", f"tensor<{m}x{n}xf16>"
+    return f"""
+func.func @main(%a: {a}, %b: {b}) -> {half} {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : {wide}
+  %f = linalg.fill ins(%z : f32) outs(%e : {wide}) -> {wide}
+  %p = linalg.matmul ins(%a, %b : {a}, {b}) outs(%f : {wide}) -> {wide}
+  %o = tensor.empty() : {half}
+  %r = linalg.generic {{indexing_maps = [{ID2}, {ID2}], iterator_types = ["parallel", "parallel"]}}
+      ins(%p : {wide}) outs(%o : {half}) {{
+  ^bb0(%x: f32, %y: f16):
+    %s = arith.truncf %x : f32 to f16
+    linalg.yield %s : f16
+  }} -> {half}
+  return %r : {half}
+}}"""

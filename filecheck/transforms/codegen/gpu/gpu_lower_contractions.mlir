@@ -155,6 +155,42 @@ func.func @narrow_copies(%a: memref<64x100xf16>, %b: memref<100x64xf16>, %c: mem
   return
 }
 
+// What is rounded at once is never in memory as f32. A lane has two neighbours to store.
+// CHECK-LABEL: func.func @narrowed
+// CHECK-NOT:     memref<64x64xf32
+// CHECK:         irees.mma_sync
+// CHECK-COUNT-2: arith.truncf
+// CHECK:         vector.store %{{.*}}, %o[{{.*}}] : memref<64x64xf16>, vector<2xf16>
+// CHECK-NOT:     memref.store
+// CHECK-NOT:     linalg.generic
+func.func @narrowed(%a: memref<64x64xf16>, %b: memref<64x64xf16>, %o: memref<64x64xf16>) {
+  %z = arith.constant 0.0 : f32
+  scf.forall (%w) in (1) {
+    %c = memref.alloca() : memref<64x64xf32>
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%c : memref<64x64xf32>) {
+    ^bb0(%x: f32):
+      linalg.yield %z : f32
+    }
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [64, 64, 32, 32, 32, 1]}>}
+        ins(%a, %b : memref<64x64xf16>, memref<64x64xf16>) outs(%c : memref<64x64xf32>) {
+    ^bb0(%x: f16, %y: f16, %o0: f32):
+      %v = arith.extf %x : f16 to f32
+      %w0 = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %w0 : f32
+      %s = arith.addf %o0, %p : f32
+      linalg.yield %s : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+        ins(%c : memref<64x64xf32>) outs(%o : memref<64x64xf16>) {
+    ^bb0(%x: f32, %y: f16):
+      %h = arith.truncf %x : f32 to f16
+      linalg.yield %h : f16
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
 // A product with a vector reads its matrix once: shared memory would not help.
 // CHECK-LABEL: func.func @no_vector
 // CHECK:         linalg.generic

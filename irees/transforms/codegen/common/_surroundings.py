@@ -160,14 +160,18 @@ def find_producer(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> Neighb
     return Neighbour(current, sources[0], rename, _is_kept(between, (current, op)))
 
 
-def find_consumer(producer: linalg.GenericOp) -> Neighbour | None:
-    """The consumer that can be done with the producer; what prepares it is moved in front."""
+def find_consumer(producer: linalg.GenericOp, *, converts: bool = False) -> Neighbour | None:
+    """
+    The consumer that can be done with the producer; what prepares it is moved in front.
+
+    One with elements of other types only where it may be one that `converts`.
+    """
     fill = fill_of(producer)
     found = _next_reader(producer)
     if found is None:
         return None
     op, between = found
-    if not _suits(op, producer):
+    if not _suits(op, producer, converts=converts):
         return None
     source = next(i for i, o in enumerate(op.operands) if o is producer.outputs[0])
     rename = _renaming(maps(producer)[-1], maps(op)[source])
@@ -194,7 +198,7 @@ def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation
     return None
 
 
-def _suits(op: linalg.GenericOp, producer: linalg.GenericOp) -> bool:
+def _suits(op: linalg.GenericOp, producer: linalg.GenericOp, *, converts: bool) -> bool:
     """Whether doing the op point by point, amid the producer, cannot change what either reads."""
     target = producer.outputs[0]
     if not is_parallel(op) or len(list(op.body.block.ops)) > MOST_OPS + 1 or not is_pointwise(op):
@@ -203,7 +207,7 @@ def _suits(op: linalg.GenericOp, producer: linalg.GenericOp) -> bool:
     for operand in op.operands:
         if not isinstance(operand.type, MemRefType):
             continue
-        if operand.type.element_type != element:
+        if operand.type.element_type != element and not converts:
             return False
         if root(operand) is root(target) and operand is not target:
             return False

@@ -74,7 +74,7 @@ class Contraction:
         fill = fill_of(op)
         self.fill = None if fill is None else fill[0]
         self.start = None if fill is None else fill[1]
-        self.consumer = find_consumer(op) if len(op.outputs) == 1 else None
+        self.consumer = find_consumer(op, converts=True) if len(op.outputs) == 1 else None
 
     def lower(self) -> int:
         """Replaces the op by its loops; returns the bytes of shared memory that they take."""
@@ -425,22 +425,35 @@ class Contraction:
         inside_column = [
             self._inside(c, self.column_count, self.blocking.columns, at) for c in columns
         ]
-        step = self.lanes if self._stores_vectors() else 1
+        vectors = self._stores_vectors()
+        step = self.lanes if vectors else self._stored_together()
         for i, row in enumerate(places):
             for j in range(0, len(columns), step):
-                number, lane = self._sum_of(i, j)
-                value = sums[number]
-                if step == 1:
-                    value = at.insert(vector.ExtractOp(value, [lane], self.element)).results[0]
+                value = sums[self._sum_of(i, j)[0]]
                 tests = [t for t in (inside_row[i], inside_column[j]) if t is not None]
-                if not tests:
-                    self._store(value, row[j], step, at)
-                    continue
-                test = tests[0]
-                if len(tests) == 2:
-                    test = at.insert(arith.AndIOp(*tests)).results[0]
-                close, b = if_else(at, test)
-                self._store(value, row[j], step, b)
+                close, b = (lambda: None), at
+                if tests:
+                    test = tests[0]
+                    if len(tests) == 2:
+                        test = at.insert(arith.AndIOp(*tests)).results[0]
+                    close, b = if_else(at, test)
+                if vectors:
+                    self._store(value, row[j], step, b)
+                else:
+                    self._store_together(
+                        [
+                            b.insert(
+                                vector.ExtractOp(
+                                    sums[self._sum_of(i, j + n)[0]],
+                                    [self._sum_of(i, j + n)[1]],
+                                    self.element,
+                                )
+                            ).results[0]
+                            for n in range(step)
+                        ],
+                        row[j : j + step],
+                        b,
+                    )
                 close()
 
     def _inside(self, index: Size, count: Size, extent: int, at: IndexBuilder) -> SSAValue | None:
@@ -448,13 +461,38 @@ class Contraction:
             return None
         return at.insert(arith.CmpiOp(at.value(index), at.value(count), "slt")).results[0]
 
+    def _stored_together(self) -> int:
+        """How many neighbours that are no vector of sums are stored in one access."""
+        return 1
+
     def _store(self, value: SSAValue, place: Indices, lanes: int, at: IndexBuilder) -> None:
         """One result, or a vector of them, or what the consumer makes of it."""
+        for points, number, result, where in self._results(value, place, lanes, at):
+            points.write(number, result, where, at)
+
+    def _store_together(
+        self, values: list[SSAValue], places: list[Indices], at: IndexBuilder
+    ) -> None:
+        """Neighbouring results, or what the consumer makes of each, in one access."""
+        each = [self._results(v, p, 1, at) for v, p in zip(values, places, strict=True)]
+        for (points, number, result, where), *others in zip(*each, strict=True):
+            if others:
+                kind = vector_of(result.type, len(each))
+                result = at.insert(vector.BroadcastOp(result, kind)).results[0]
+            for lane, other in enumerate(others, 1):
+                result = at.insert(vector.InsertOp(other[2], result, [lane])).results[0]
+            points.write(number, result, where, at)
+
+    def _results(
+        self, value: SSAValue, place: Indices, lanes: int, at: IndexBuilder
+    ) -> list[tuple[Points, int, SSAValue, Indices]]:
+        """What is to be written for a sum, or a vector of them: by which op, and where."""
         consumer = self.consumer
+        found: list[tuple[Points, int, SSAValue, Indices]] = []
         if consumer is None or consumer.keeps_source:
-            self.points.write(0, value, place, at)
+            found.append((self.points, 0, value, place))
         if consumer is None:
-            return
+            return found
         after = Points(consumer.op)
         axis = self._axis_of(consumer) if lanes > 1 else None
         theirs = {loop: place.get(ours, 0) for loop, ours in consumer.rename.items()}
@@ -466,8 +504,8 @@ class Contraction:
             else Lane(operand, Kind.UNIFORM)
             for number, operand in enumerate(consumer.op.operands)
         ]
-        for number, result in enumerate(consumer.values(arguments, lanes, at)):
-            after.write(number, result, theirs, at)
+        results = consumer.values(arguments, lanes, at)
+        return [*found, *((after, n, result, theirs) for n, result in enumerate(results))]
 
 
 def _like(op: Operation, lhs: SSAValue, rhs: SSAValue, at: IndexBuilder) -> SSAValue:

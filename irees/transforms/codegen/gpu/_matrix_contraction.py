@@ -37,6 +37,7 @@ from irees.dialects.nvgpu import (
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
 from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, MatrixBlocking
 from irees.transforms.codegen.gpu._contraction import Access, Contraction, Indices, Side
+from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -124,6 +125,24 @@ class MatrixContraction(Contraction):
     def _whole_vectors(self) -> bool:
         """The four sums of an instruction are of two rows."""
         return False
+
+    def _stored_together(self) -> int:
+        """A lane has two neighbours of each row."""
+        axis, written = self.columns.loops[-1], list[tuple[Points, int, int]]()
+        if self.consumer is None or self.consumer.keeps_source:
+            written.append((self.points, self.points.inputs, axis))
+        if self.consumer is not None:
+            after = Points(self.consumer.op)
+            ours = self._axis_of(self.consumer)
+            outputs = range(after.inputs, len(after.maps))
+            written += [(after, position, ours) for position in outputs]
+        together = isinstance(self.sizes[axis], int) and all(
+            points.moves(position, loop)
+            and points.aligned(position, loop, 2)
+            and str(points.block.args[position].type) != "i1"
+            for points, position, loop in written
+        )
+        return 2 if together else 1
 
     def _fetch(self, accesses: list[list[Access]], first: Size, at: IndexBuilder) -> list[SSAValue]:
         self._unwidened()

@@ -1,0 +1,265 @@
+"""
+Times irees on an NVIDIA GPU beside PyTorch, Inductor and CuPy, in one run, interleaved.
+
+    python benchmarks/bench_gpu.py [--arch sm_90] [--only NAME ...] [--seconds S] [--write FILE]
+
+Every kernel is compiled first, which needs no GPU: registers, shared memory and spills are in the
+page. Then each contender is called on arrays of the device, in turns, many calls between two events
+of the stream, so that launches overlap as they do in use; medians are reported. Beside a program that
+only moves data stands its share of the bandwidth of a copy measured in the same run, and every first
+result is compared with PyTorch's. Without a driver, or without CuPy, the first part runs, the error
+is told, and the exit status is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import programs
+
+import irees
+from irees.backends.cuda.toolchain import nvrtc_version
+from irees.errors import DeviceError, IreesError
+from irees.runtime.cuda import connect
+from irees.target import Target, device_arch
+
+DEFAULT_ARCH = "sm_90"
+COPY_BYTES = 1 << 30
+LEAST = 5
+"""Rounds of all contenders."""
+ROUND_SECONDS = 0.02
+"""That the calls of one contender take in a round."""
+
+KERNELS = (
+    *("add_2e24", "gelu_2e24", "softmax_4096x1024", "layer_norm_4096x1024"),
+    *("rms_norm_4096x1024", "transpose_4096x4096"),
+    *("matmul_f16_4096", "matmul_f16_8192", "matmul_bf16_4096", "matmul_bf16_8192"),
+    *("matmul_i8_4096", "matmul_4096", "attention_bf16_16x2048x64", "attention_f32_16x2048x64"),
+    *("topk_both", "sort_64x4096", "sort_1x4194304"),
+)
+MODELS = ("resnet50", "bert_base", "gpt2")
+
+CUPY: dict[str, Callable[..., Any]] = {
+    "add_2e24": lambda cupy, a, b: cupy.add(a, b),
+    "transpose_4096x4096": lambda cupy, x: cupy.ascontiguousarray(x.T),
+    "matmul_f16_4096": lambda cupy, a, b: cupy.matmul(a, b),
+    "matmul_f16_8192": lambda cupy, a, b: cupy.matmul(a, b),
+    "matmul_4096": lambda cupy, a, b: cupy.matmul(a, b),
+    "sort_64x4096": lambda cupy, x: cupy.sort(x, axis=1),
+    "sort_1x4194304": lambda cupy, x: cupy.sort(x, axis=1),
+}
+"""CuPy's own kernels and libraries (cuBLAS, Thrust), where it has one for a program."""
+
+
+@dataclass
+class Row:
+    """One program: what its kernels take, and the milliseconds of each contender."""
+
+    name: str
+    kernels: int = 0
+    registers: int = 0
+    shared_bytes: int = 0
+    spilled_bytes: int = 0
+    flops: int = 0
+    bytes: int = 0
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
+    error: float | None = None
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what went wrong."""
+    text = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {text[:120]}".replace("|", "/")
+
+
+def compiled(row: Row, program: programs.Program, target: Target) -> Any:
+    """The program for the target, and what its kernels take."""
+    made = irees.compile(program.source, target=target)
+    launches, main = made.manifest["launches"], made.manifest["functions"][0]
+    row.kernels = len(launches)
+    row.registers = max(launch["registers"] for launch in launches)
+    row.shared_bytes = max(launch["shared_bytes"] for launch in launches)
+    row.spilled_bytes = max(launch["spilled_bytes"] for launch in launches)
+    row.flops, row.bytes = main["flops"] or 0, main["bytes"] or 0
+    return made
+
+
+def contenders(row: Row, made: Any, program: programs.Program, cupy: Any) -> dict[str, Any]:
+    """What is called: functions without arguments that leave work on the current stream."""
+    import torch
+    from contenders import tensors
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    arguments = [x.cuda() for x in tensors(program.inputs)]
+    module = program.module.cuda()
+    fused = torch.compile(module)
+    arrays = None
+    if row.name in CUPY:
+        arrays = [cupy.asarray(x) for x in program.inputs]
+    found: dict[str, Any] = {"irees": lambda: made(*arguments)}
+    with torch.inference_mode():
+        found["PyTorch"] = lambda: module(*arguments)
+        found["Inductor"] = lambda: fused(*arguments)
+    if arrays is not None:
+        found["CuPy"] = lambda: CUPY[row.name](cupy, *arrays)
+    return found
+
+
+def compare(row: Row, found: dict[str, Any]) -> None:
+    """The largest difference of irees from PyTorch, of the largest number."""
+    import torch
+
+    def first(value: Any) -> Any:
+        return first(value[0]) if isinstance(value, tuple | list) else value
+
+    with torch.inference_mode():
+        mine, other = (first(found[name]()).double() for name in ("irees", "PyTorch"))
+        row.error = float((mine - other).abs().max() / other.abs().max().clamp_min(1e-30))
+
+
+def milliseconds(cupy: Any, call: Callable[[], object], calls: int) -> float:
+    """Of one call, by events around many."""
+    import torch
+
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    with torch.inference_mode():
+        begin.record()
+        for _ in range(calls):
+            call()
+        end.record()
+    end.synchronize()
+    return cupy.cuda.get_elapsed_time(begin, end) / calls
+
+
+def measure(row: Row, found: dict[str, Any], cupy: Any, seconds: float) -> None:
+    """Interleaved rounds within a budget; fills in medians."""
+    calls: dict[str, int] = {}
+    for name, call in list(found.items()):
+        try:
+            for _ in range(3):
+                once = milliseconds(cupy, call, 1)
+            calls[name] = max(1, min(1000, int(1e3 * ROUND_SECONDS / max(once, 1e-3))))
+        except Exception as error:
+            row.reasons[name] = reason(error)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    end = time.perf_counter() + seconds
+    while min(map(len, times.values()), default=LEAST) < LEAST or time.perf_counter() < end:
+        for name, count in calls.items():
+            times[name].append(milliseconds(cupy, found[name], count))
+    row.times = {name: statistics.median(each) for name, each in times.items()}
+
+
+def copy_gigabytes(cupy: Any) -> float:
+    """GB/s, read and written, of a copy on the device."""
+    source = cupy.zeros(COPY_BYTES, cupy.uint8)
+    target = cupy.empty_like(source)
+    once = min(milliseconds(cupy, lambda: cupy.copyto(target, source), 10) for _ in range(5))
+    return 2 * COPY_BYTES / once / 1e6
+
+
+def page(rows: list[Row], copy: float, how: str) -> str:
+    """docs/performance_gpu.md. `how` says when, where and by which command."""
+    names = ["irees", "PyTorch", "Inductor", "CuPy"]
+    lines = ["# Performance on a GPU", "", how, ""]
+    if copy:
+        lines += [f"Copies: {copy:.0f} GB/s. Times in ms, medians.", ""]
+    columns = ["program", *names, "irees / PyTorch", "TFLOP/s", "GB/s (of copy)", "difference"]
+    columns += ["kernels", "registers", "shared", "spilled"]
+    lines += ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    for row in rows:
+        mine, torch = row.times.get("irees"), row.times.get("PyTorch")
+        cells = [row.name, *(f"{row.times[n]:.3g}" if n in row.times else "–" for n in names)]
+        cells.append(f"{mine / torch:.2f}" if mine and torch else "–")
+        bound = mine and row.flops < 8 * row.bytes
+        cells.append(f"{row.flops / mine / 1e9:.1f}" if mine and not bound else "")
+        rate = row.bytes / mine / 1e6 if bound and mine else 0.0
+        cells.append(f"{rate:.0f} ({rate / copy:.0%})" if rate and copy else "")
+        cells.append("" if row.error is None else f"{row.error:.1e}")
+        taken = (row.kernels, row.registers, row.shared_bytes, row.spilled_bytes)
+        lines.append("| " + " | ".join([*cells, *map(str, taken)]) + " |")
+    reasons = [f"- {row.name}, {n}: {why}" for row in rows for n, why in row.reasons.items()]
+    return "\n".join([*lines, "", *reasons]).rstrip() + "\n"
+
+
+def how(target: Target, device: str) -> str:
+    """When, where and by which command."""
+    command = shlex.join(["python", "benchmarks/bench_gpu.py", *sys.argv[1:]])
+    return (
+        f"Made on {datetime.date.today()}, {device}, compiled for {target.arch} "
+        f"by NVRTC {nvrtc_version()}, by `{command}`."
+    )
+
+
+def open_device(target: Target) -> tuple[Any, str, DeviceError | None]:
+    """CuPy and the name of the device, or why there is none."""
+    try:
+        cupy = connect(target)
+    except DeviceError as error:
+        return None, "without a GPU: nothing was run", error
+    return cupy, cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(), None
+
+
+def main() -> int:
+    """Compiles, measures, prints and writes the page."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+    parser.add_argument("--only", nargs="*", default=[], help="programs, of all")
+    parser.add_argument("--arch", help=f"of the device, or {DEFAULT_ARCH} where there is none")
+    parser.add_argument("--seconds", type=float, default=3.0, help="budget of one row")
+    parser.add_argument("--write", type=Path, help="the page")
+    options = parser.parse_args()
+    if unknown := set(options.only) - {*KERNELS, *MODELS}:
+        parser.error(f"no program {', '.join(sorted(unknown))}")
+    warnings.simplefilter("ignore")
+    arch = options.arch
+    if arch is None:
+        try:
+            arch = device_arch()
+        except DeviceError:
+            arch = DEFAULT_ARCH
+    target = Target("cuda", arch=arch)
+    cupy, device, missing = open_device(target)
+    copy = copy_gigabytes(cupy) if cupy is not None else 0.0
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.only or (*KERNELS, *MODELS):
+            row = Row(name)
+            try:
+                program = programs.program(name, Path(folder))
+                made = compiled(row, program, target)
+                if cupy is not None:
+                    found = contenders(row, made, program, cupy)
+                    compare(row, found)
+                    measure(row, found, cupy, options.seconds)
+            except Exception as error:
+                if isinstance(error, IreesError | RuntimeError):
+                    row.reasons["irees"] = reason(error)
+                else:
+                    row.reasons["program"] = reason(error)
+            rows.append(row)
+            print(page([row], copy, "").splitlines()[-1 if not row.reasons else -3], flush=True)
+    text = page(rows, copy, how(target, device))
+    print(text)
+    if missing is not None:
+        print(f"DeviceError: {missing}", file=sys.stderr)
+        return 2
+    if options.write:
+        options.write.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    np.seterr(all="ignore")
+    sys.exit(main())
