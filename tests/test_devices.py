@@ -221,6 +221,41 @@ func.func @sum(%x: tensor<4xi32>, %n: index) -> tensor<4xi32> {{
     np.testing.assert_array_equal(program.functions["sum"](x, 3), 2 * x + 3 * (x + 1))
 
 
+def test_a_loop_over_devices_has_tensors_that_grow():
+    """Sizes and counters are scalars, which go where they are asked for and are not counted."""
+    t = "tensor<?x3xf32>"
+    text = f"""
+func.func @main(%x: {t}, %n: index) -> ({t}, index, f32) {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r, %c = scf.for %i = %zero to %n step %one iter_args(%a = %x, %k = %zero) -> ({t}, index) {{
+    %d = tensor.dim %a, %zero : {t}
+    %e = tensor.empty(%d) : {t}
+    %0 = linalg.add {{stream.affinity = {A}}} ins(%a, %a : {t}, {t}) outs(%e : {t}) -> {t}
+    %t = flow.tensor.transfer %0 : {t}{{%d}} to {B}
+    %1 = linalg.mul {{stream.affinity = {B}}} ins(%t, %t : {t}, {t}) outs(%e : {t}) -> {t}
+    %p = tensor.pad %1 low[%one, 0] high[0, 0] {{
+    ^bb0(%i0: index, %i1: index):
+      %f = arith.constant 1.0 : f32
+      tensor.yield %f : f32
+    }} : {t} to {t}
+    %q = tensor.dim %p, %zero : {t}
+    %u = flow.tensor.transfer %p : {t}{{%q}} to {A}
+    %s = arith.addi %k, %q : index
+    scf.yield %u, %s : {t}, index
+  }}
+  %v = tensor.extract %r[%zero, %one] : {t}
+  return %r, %c, %v : {t}, index, f32
+}}"""
+    program, whole = irees.compile(text, devices=TWO), irees.compile(text)
+    x = np.arange(6, dtype="f4").reshape(2, 3)
+    for count in (0, 1, 2):
+        program.transfers.reset()
+        for got, want in zip(program(x, count), whole(x, count)):
+            np.testing.assert_array_equal(got, want)
+        assert program.transfers.count == 2 * count
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_has_devices_too(matrices):
     program = irees.compile(two_matmuls().replace("512", "8"), devices=TWO)

@@ -66,9 +66,15 @@ class _Actor:
 
 
 def connect(address: str) -> Any:
-    """Ray, connected to a cluster. Raises DeviceError when there is none."""
+    """Ray, connected to a cluster. Raises DeviceError when there is none, or another already."""
     ray = _ray()
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if address not in ("", "auto", "local", here):
+            raise DeviceError(
+                f"this process is connected to the Ray cluster at {here}, not at {address}",
+                hint="ray.shutdown() first, or name that one",
+            )
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

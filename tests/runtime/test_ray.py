@@ -156,6 +156,11 @@ def test_a_node_that_there_is_not(address):
         )
 
 
+def test_another_cluster(program, address):
+    with pytest.raises(DeviceError, match=f"connected to the Ray cluster at {address}, not at"):
+        on_cluster(STAGES, "127.0.0.1:1")
+
+
 def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(DeviceError, match=r"ray cannot be imported.*pip install irees\[ray\]"):
