@@ -15,8 +15,9 @@ CHUNK = 16384
 FUSED = 2048
 """The same for ops that hand tiles to one another: three of f32 fill most of an L1 cache."""
 
-SQUARE = 128
-"""Side of a tile that is read along one loop and written along another."""
+ALONG, ACROSS = 64, 1024
+"""Sides of a tile that is written along one loop and read along another: runs of a page are read,
+which the processor follows, and lines that lie side by side are written before others."""
 
 DYNAMIC_GUESS = 256
 """What a dynamic trip count is taken for when tiles are chosen."""
@@ -54,13 +55,13 @@ def _moving(expr: AffineExpr) -> set[int]:
     return set() if isinstance(expr, AffineDimExpr) else set(expr.used_dims())
 
 
-def square_tiles(group: Group, across: int, along: int) -> list[int]:
-    """Tiles of an op that reads along one loop and writes along another: square in those two."""
+def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
+    """Tiles of an op that reads along one loop and writes along another."""
     extents = [DYNAMIC_GUESS if e < 0 else e for e in group.extents()]
     loops = [c[0] for c in group.classes]
     tiles = [1] * len(loops)
-    left = CHUNK
-    for loop, wanted in ((along, SQUARE), (across, SQUARE), *((x, left) for x in loops[::-1])):
+    left = ALONG * ACROSS
+    for loop, wanted in ((along, ALONG), (across, ACROSS), *((x, left) for x in loops[::-1])):
         if loop in loops and tiles[loops.index(loop)] == 1:
             position = loops.index(loop)
             tiles[position] = max(1, min(extents[position], wanted, left))

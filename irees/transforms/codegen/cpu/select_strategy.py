@@ -44,8 +44,8 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.codegen.cpu._chunks import (
     DYNAMIC_GUESS,
     chunk_tiles,
+    crossing_tiles,
     even,
-    square_tiles,
 )
 from irees.transforms.codegen.cpu._tuned_configs import tuned_block, tuned_tiles
 
@@ -218,7 +218,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             crossing = None
             if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
                 crossing = crossing_loops(only)
-            tiles = chunk_tiles(group) if crossing is None else square_tiles(group, *crossing)
+            tiles = chunk_tiles(group) if crossing is None else crossing_tiles(group, *crossing)
         else:
             tiles, block = contraction_config(group, heavy, machine)
         tiles = tuned_tiles(group, tiles)
