@@ -211,7 +211,9 @@ def write(path: Path, results: list[Result], chosen: list[str], cache_bytes: int
 
 def how() -> str:
     """When, where and by which command."""
-    command = shlex.join(["python", "benchmarks/bench.py", *sys.argv[1:]])
+    # Folders are this machine's own.
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    command = shlex.join(["python", "benchmarks/bench.py", *words])
     return (
         f"Made on {datetime.date.today()}, on {platform.machine()} ({processor()}), "
         f"{os.cpu_count()} cores, by `{command}`."
