@@ -13,9 +13,7 @@ from typing import Any
 
 from xdsl.dialects import arith, cf, func
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     FloatAttr,
-    IndexType,
     IntegerAttr,
     IntegerType,
     ModuleOp,
@@ -24,17 +22,19 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from irees.analysis.affinity import devices_of
+from irees.analysis.control_flow import branch_edges, passed
 from irees.analysis.work import bytes_of
+from irees.backends.common.program_text import spec_record
 from irees.backends.common.toolchain import runtime_library
 from irees.dialects.flow import TensorTransferOp
 from irees.dialects.hal import TensorExportOp, TensorImportOp
 from irees.dialects.irees import InvokeOp
 from irees.dialects.signature import unsigned_results
 from irees.dialects.util import GlobalOp
-from irees.errors import ArgumentError, UnsupportedError
+from irees.errors import UnsupportedError
 from irees.options import Options
 from irees.runtime.device_program import DeviceProgram
-from irees.runtime.devices import DeviceSpec
+from irees.runtime.devices import DeviceSpec, parse_specs
 
 Compile = Callable[[ModuleOp, Options], Any]
 """Compiles the module of one device: a function of its services that makes the program."""
@@ -61,9 +61,7 @@ def device_program(module: ModuleOp, options: Options, compile_part: Compile) ->
     Raises what compiling a part does, and DeviceError when a device is missing.
     """
     specs = options.device_specs()
-    kinds = {DeviceSpec.parse(spec).kind for spec in specs.values()}
-    if "ray" in kinds and len(kinds) > 1:
-        raise ArgumentError("a program is on this machine or on a Ray cluster, not on both")
+    kinds = {spec.kind for spec in parse_specs(specs).values()}
     parts = {
         part.sym_name.data: part
         for part in module.body.block.ops
@@ -119,8 +117,10 @@ class _Writer:
         unsigned = unsigned_results(self.function)
         return {
             "name": self.function.sym_name.data,
-            "args": [_spec(self.kinds.get(i, a.type)) for i, a in enumerate(entry.args)],
-            "results": [_spec(kind, i in unsigned) for i, kind in enumerate(self._returned())],
+            "args": [spec_record(self.kinds.get(i, a.type)) for i, a in enumerate(entry.args)],
+            "results": [
+                spec_record(kind, i in unsigned) for i, kind in enumerate(self._returned())
+            ],
             "blocks": blocks,
         }
 
@@ -151,11 +151,10 @@ class _Writer:
             for block in self.blocks:
                 end = block.last_op
                 assert end is not None
-                for _, values, target in _edges(end):
-                    for value, argument in zip(values, target.args, strict=True):
-                        if value in self.places and argument not in self.places:
-                            self.places[argument] = self.places[value]
-                            changed = True
+                for value, argument in branch_edges(end):
+                    if value in self.places and argument not in self.places:
+                        self.places[argument] = self.places[value]
+                        changed = True
 
     def number(self, value: SSAValue) -> int:
         """The number of a value; an exported one is what is exported."""
@@ -209,7 +208,7 @@ class _Writer:
     def _end(self, op: Operation) -> dict[str, Any]:
         edges = [
             [self.blocks.index(block), [self.number(value) for value in values]]
-            for _, values, block in _edges(op)
+            for block, values in passed(op)
         ]
         match op:
             case func.ReturnOp():
@@ -222,16 +221,6 @@ class _Writer:
                 raise UnsupportedError("a schedule cannot end a block with this op", op=op)
 
 
-def _edges(op: Operation) -> list[tuple[int, list[SSAValue], Block]]:
-    """Each successor of a terminator, with its number and the values that it gets."""
-    at = len(op.operands) - sum(len(block.args) for block in op.successors)
-    found: list[tuple[int, list[SSAValue], Block]] = []
-    for number, block in enumerate(op.successors):
-        found.append((number, list(op.operands[at : at + len(block.args)]), block))
-        at += len(block.args)
-    return found
-
-
 def _number(value: Attribute) -> int | float | bool:
     if isinstance(value, IntegerAttr):
         is_flag = isinstance(value.type, IntegerType) and value.type.width.data == 1
@@ -239,17 +228,3 @@ def _number(value: Attribute) -> int | float | bool:
     if isinstance(value, FloatAttr):
         return value.value.data
     raise UnsupportedError(f"a schedule cannot hold the constant {value}")
-
-
-def _spec(kind: Attribute, unsigned: bool = False) -> dict[str, Any]:
-    """An argument or result as the manifest has it."""
-    if not isinstance(kind, TensorType):
-        return {"kind": "scalar", "dtype": _dtype(kind)}
-    shape = [None if size == DYNAMIC_INDEX else size for size in kind.get_shape()]
-    dtype = _dtype(kind.element_type)
-    dtype = f"u{dtype}" if unsigned and dtype.startswith("i") and dtype != "i1" else dtype
-    return {"kind": "tensor", "dtype": dtype, "shape": shape}
-
-
-def _dtype(kind: Attribute) -> str:
-    return "i64" if isinstance(kind, IndexType) else str(kind)

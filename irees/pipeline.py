@@ -133,6 +133,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("optimize-int-arithmetic"),
                 a("fold-unit-extent-dims"),
                 a("fold-constants"),
+                a("fold-constant-gathers"),
+                a("sink-reshapes"),
                 a("fuse-elementwise-ops"),
                 a("fold-constants"),
                 # Rounds otherwise: a product in a weight, and a sum in another order.
@@ -142,6 +144,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *([] if for_cpu or strict else [slices]),
                 *([] if for_cpu else [a("split-sorts")]),
                 CountedCanonicalizePass(),
+                # Ops that read the same view of a tensor have to be seen to do so.
+                CountedCommonSubexpressionElimination(),
             ),
             TENSORS,
         ),
@@ -245,7 +249,8 @@ OPTIONAL = frozenset(
     """
     irees-erase-unused-results irees-raise-special-ops irees-optimize-int-arithmetic
     canonicalize cse
-    irees-fold-unit-extent-dims irees-fold-constants irees-fuse-elementwise-ops
+    irees-fold-unit-extent-dims irees-fold-constants irees-fold-constant-gathers
+    irees-sink-reshapes irees-fuse-elementwise-ops
     irees-fold-affine-epilogues irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions

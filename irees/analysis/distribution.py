@@ -243,7 +243,9 @@ def groups_of(ops: Sequence[Operation], enough: int) -> list[Group]:
 
     An op joins when a tileable class remains, and when what remains still has `enough`
     independent tiles or no fewer than each side had alone. An op that reads no buffer (a
-    fill) goes where the next op that reads one goes.
+    fill) goes where the next op that reads one goes. Ops that have nothing to do with each other
+    may still share tiles because of a later op that reads what both make, so all together are
+    tried as well.
     """
     groups: list[Group] = []
     pending: list[Loops] = []
@@ -257,6 +259,12 @@ def groups_of(ops: Sequence[Operation], enough: int) -> list[Group]:
         pending = []
     if pending:
         _place(groups, pending, enough)
+    if len(groups) > 1:
+        members = [member for group in groups for member in group.members]
+        whole = Group(members, classes_of(members) or [])
+        needed = min(enough, max(group.parallelism() for group in groups))
+        if whole.classes and whole.parallelism() >= needed:
+            return [whole]
     return groups
 
 

@@ -23,7 +23,7 @@ def is_framed(op: Operation) -> bool:
     source, fill = op.source.owner, op.dest.owner
     if not isinstance(source, linalg.GenericOp) or source.parent is not op.parent:
         return False
-    if not isinstance(fill, linalg.GenericOp) or not is_frame(fill) or not op.source.has_one_use():
+    if not is_frame(fill) or not op.source.has_one_use():
         return False
     assert isinstance(op.source.type, TensorType)
     assert isinstance(op.result.type, TensorType)
@@ -34,12 +34,21 @@ def is_framed(op: Operation) -> bool:
     return set(op.static_strides.get_values()) <= {1}
 
 
-def is_frame(fill: linalg.GenericOp) -> bool:
-    """Whether an op writes everywhere a scalar that is there from the beginning of a kernel."""
-    if len(fill.results) != 1 or not isinstance(fill.outputs[0].owner, tensor.EmptyOp):
+def is_fill(op: Operation | Block) -> bool:
+    """Whether an op writes one scalar everywhere: a generic that copies it, without inputs."""
+    if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1:
         return False
-    if any(isinstance(v.type, TensorType) for v in fill.inputs):
+    if any(isinstance(i.type, TensorType) for i in op.inputs):
         return False
-    *body, _ = fill.body.block.ops
-    constant = all(isinstance(o, arith.ConstantOp) for o in body)
-    return constant and all(isinstance(v.owner, Block | arith.ConstantOp) for v in fill.inputs)
+    if not isinstance(op.outputs[0].owner, tensor.EmptyOp):
+        return False
+    *body, _ = op.body.block.ops
+    return all(isinstance(o, arith.ConstantOp) for o in body)
+
+
+def is_frame(op: Operation | Block) -> bool:
+    """Whether an op is a fill whose scalar is there from the beginning of a kernel."""
+    if not is_fill(op):
+        return False
+    assert isinstance(op, linalg.GenericOp)
+    return all(isinstance(v.owner, Block | arith.ConstantOp) for v in op.inputs)

@@ -13,10 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation
 
 UNSIGNED = "irees.unsigned"
+
+
+def is_entry(function: Operation) -> bool:
+    """Whether callers of the program see a function: it has a body, and is public."""
+    visibility = function.properties.get("sym_visibility")
+    public = not isinstance(visibility, StringAttr) or visibility.data == "public"
+    return public and bool(function.regions[0].blocks)
 
 
 def mark_unsigned(function: Operation, results: Collection[int]) -> None:

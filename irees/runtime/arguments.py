@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError
+from irees.runtime.alignment import aligned_room
 from irees.runtime.dtypes import accepted_dtypes, numpy_dtype, torch_dtypes
 
 _bytes_at = c_char.from_buffer
@@ -95,9 +96,8 @@ class TensorSpec:
         if pointer % DEVICE_ALIGNMENT == 0:
             return pointer, shape
         size = prod(shape) * self.dtype.itemsize
-        room = np.empty(size + DEVICE_ALIGNMENT, np.uint8)
-        start = room.__array_interface__["data"][0]
-        start += -start % DEVICE_ALIGNMENT
+        room = aligned_room(size)
+        start = room.ctypes.data
         memmove(start, pointer, size)
         pad.keep.append(room)
         return start, shape

@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError, ParseError
+from irees.runtime.alignment import CACHE_LINE, aligned_room
 from irees.runtime.device_program import DeviceProgram
 from irees.runtime.program import Program
 from irees.runtime.services import Services
 
 FORMAT = 1
-ALIGNMENT = 64
 MAX_MANIFEST_BYTES = 64 << 20
 _SUMS = "SHA256SUMS"
 _SCHEDULE = "schedule.json"
@@ -250,7 +250,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: Any) -> None:
     info = zipfile.ZipInfo(name)  # with the date of 1980: equal programs make equal files
     assert archive.fp is not None
     begin = archive.fp.tell() + _LOCAL_HEADER + len(name.encode()) + _ZIP64_EXTRA
-    padding = -(begin + 4) % ALIGNMENT
+    padding = -(begin + 4) % CACHE_LINE
     info.extra = _PADDING_TAG.to_bytes(2, "little") + padding.to_bytes(2, "little") + bytes(padding)
     with archive.open(info, "w", force_zip64=True) as member:
         member.write(data)
@@ -260,7 +260,7 @@ def _pack(constants: Mapping[str, np.ndarray[Any, Any]]) -> tuple[dict[str, list
     offsets: dict[str, list[int]] = {}
     data = bytearray()
     for name, array in constants.items():
-        data += bytes(-len(data) % ALIGNMENT)
+        data += bytes(-len(data) % CACHE_LINE)
         offsets[name] = [len(data), array.nbytes]
         data += array.reshape(-1).view(np.uint8).data
     return offsets, data
@@ -288,10 +288,9 @@ def _map(file: Any) -> Any:
 
 def _read_aligned(file: Any) -> Any:
     size = os.fstat(file.fileno()).st_size
-    room = np.empty(size + ALIGNMENT, np.uint8)
-    begin = -room.ctypes.data % ALIGNMENT
-    count = file.readinto(memoryview(room)[begin : begin + size])
-    return memoryview(room)[begin : begin + count]
+    room = memoryview(aligned_room(size))
+    count = file.readinto(room)
+    return room[:count]
 
 
 def _umask() -> int:

@@ -21,7 +21,8 @@ from typing import Any, Literal
 
 from irees.errors import ArgumentError, IreesError
 from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec
-from irees.runtime.devices import DeviceSpec, LocalDevice, place_of, share_out
+from irees.runtime.devices import LocalDevice, parse_specs, place_of, share_out
+from irees.runtime.entry import main_function
 from irees.runtime.schedule import Constant, FunctionSchedule, Import, Run, Schedule
 from irees.runtime.services import Services
 
@@ -132,12 +133,12 @@ class DeviceFunction:
         done: list[tuple[Any, Any]] = []
         several = len(self.schedule.blocks) > 1
         while True:
-            for number, step in enumerate(block.steps):
+            for place, step in enumerate(block.steps):
                 if isinstance(step, Run):
                     device = devices[step.device]
                     given = [values[number][1] for number in step.arguments]
                     made = device.run(step.function, given, len(step.results), note)
-                    if several or number in self.schedule.loose:
+                    if several or place in self.schedule.loose:
                         done.append((device, made[0]))
                     values.update(zip(step.results, ((device, handle) for handle in made)))
                 elif isinstance(step, Import):
@@ -189,9 +190,6 @@ class DeviceProgram:
         self.devices = open_devices(self.schedule, makers, runtime)
         self.programs = {n: d.program for n, d in self.devices.items() if d.program is not None}
         self.functions = {f.name: DeviceFunction(f, self) for f in self.schedule.functions}
-        self._main = self.functions.get("main")
-        if self._main is None and len(self.functions) == 1:
-            self._main = next(iter(self.functions.values()))
 
     def __repr__(self) -> str:
         devices = ", ".join(f"@{name} = {spec}" for name, spec in self.schedule.devices.items())
@@ -199,13 +197,7 @@ class DeviceProgram:
 
     def main(self) -> DeviceFunction:
         """`main`, or the only public function. Raises ArgumentError when there is none."""
-        if self._main is None:
-            names = ", ".join(self.functions) or "none"
-            raise ArgumentError(
-                f"the program has no single function to call (it has {names})",
-                hint="choose one of program.functions",
-            )
-        return self._main
+        return main_function(self.functions)
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls `main`, or the only public function. Raises what `DeviceFunction` does."""
@@ -346,11 +338,8 @@ def open_devices(
     schedule: Schedule, makers: Mapping[str, Maker], runtime: bytes | None
 ) -> dict[str, Any]:
     """A device for each name of the program. Raises DeviceError when one is missing."""
-    specs = {name: DeviceSpec.parse(text) for name, text in schedule.devices.items()}
-    kinds = {spec.kind == "ray" for spec in specs.values()}
-    if len(kinds) > 1:
-        raise ArgumentError("a program is on this machine or on a Ray cluster, not on both")
-    if kinds == {True}:
+    specs = parse_specs(schedule.devices)
+    if any(spec.kind == "ray" for spec in specs.values()):
         from irees.runtime.ray import open_cluster
 
         return open_cluster(specs, makers, schedule.stateful)

@@ -21,7 +21,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError, DeviceError, IreesError
+from irees.runtime.alignment import aligned_copy
 from irees.runtime.services import Services, num_threads
 from irees.target import available_cores
 
@@ -67,6 +68,18 @@ class DeviceSpec:
     def uses_cores(self) -> bool:
         """Whether it computes on cores of this machine."""
         return self.kind in ("cpu", "cuda-emulated")
+
+
+def parse_specs(devices: Mapping[str, str]) -> dict[str, DeviceSpec]:
+    """
+    What each device of a program is.
+
+    Raises ArgumentError for a text that names no device, and for devices that cannot be together.
+    """
+    specs = {name: DeviceSpec.parse(text) for name, text in devices.items()}
+    if len({spec.kind == "ray" for spec in specs.values()}) > 1:
+        raise ArgumentError("a program is on this machine or on a Ray cluster, not on both")
+    return specs
 
 
 def share_out(specs: Sequence[DeviceSpec]) -> dict[DeviceSpec, tuple[int, ...]]:
@@ -234,7 +247,7 @@ class LocalDevice:
         def work() -> Any:
             found = settled(value)
             with note("send", f"@{source.name}", self.name, int(found.nbytes)):
-                copied = copy_of(found)
+                copied = aligned_copy(np.asarray(found))
             count(source.name, self.name, int(copied.nbytes))
             return copied
 
@@ -247,16 +260,6 @@ class LocalDevice:
     def fetch(self, value: Any) -> Any:
         """A value for the caller. Raises what made it raised."""
         return settled(value)
-
-
-def copy_of(array: Any) -> Any:
-    """A copy in memory of the calling thread's, each row where vectors begin."""
-    array = np.asarray(array)
-    room = np.empty(array.nbytes + 64, np.uint8)
-    begin = -room.ctypes.data % 64
-    copied = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
-    np.copyto(copied, array)
-    return copied
 
 
 def _part(done: Future[Any], index: int) -> Future[Any]:

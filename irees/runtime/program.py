@@ -25,10 +25,12 @@ from irees.errors import (
     RuntimeTrap,
     UnsupportedError,
 )
+from irees.runtime.alignment import aligned_copy, is_well_placed
 from irees.runtime.arguments import SCALAR_BYTES, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda import CudaDevice
 from irees.runtime.cuda_timing import DeviceTimer
 from irees.runtime.dtypes import torch_dtype
+from irees.runtime.entry import main_function, sole_function
 from irees.runtime.graphs import GraphCalls
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
@@ -36,7 +38,6 @@ from irees.runtime.services import Services, load_services
 from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
 
-CACHE_LINE = 64
 _OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT, _MISALIGNED = -1, -2, -3, -4
 
 
@@ -247,19 +248,12 @@ class Program:
                 self.tracer.fetch = self.device.fetch
         self.constants = {name: _constant(data) for name, data in (constants or {}).items()}
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
-        self._main = self.functions.get("main")
-        if self._main is None and len(self.functions) == 1:
-            self._main = next(iter(self.functions.values()))
+        self._main = sole_function(self.functions)
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls `main`, or the only public function. Raises what `Function` does."""
-        if self._main is None:
-            names = ", ".join(self.functions) or "none"
-            raise ArgumentError(
-                f"the program has no single function to call (it has {names})",
-                hint="choose one of program.functions",
-            )
-        return self._main(*arguments)
+        main = self._main or main_function(self.functions)
+        return main(*arguments)
 
     def __repr__(self) -> str:
         return f"<irees program with {', '.join(self.functions) or 'no functions'}>"
@@ -343,16 +337,7 @@ def measured(function: Function, inputs: Sequence[Any]) -> Times:
 def _constant(data: Any) -> np.ndarray[Any, Any]:
     array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     array = np.ascontiguousarray(array)
-    # Kernels read whole vectors, and one that straddles two cache lines is read twice.
-    return array if array.ctypes.data % CACHE_LINE == 0 else _aligned_copy(array)
-
-
-def _aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    room = np.empty(array.nbytes + CACHE_LINE, np.uint8)
-    begin = -room.ctypes.data % CACHE_LINE
-    copy = room[begin : begin + array.nbytes]
-    copy[:] = array.reshape(-1).view(np.uint8)
-    return copy
+    return array if is_well_placed(array) else aligned_copy(array)
 
 
 def _result_readers(

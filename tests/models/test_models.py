@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,8 +42,9 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("models")
 
 
+@cache
 def exported(name: str, folder: Path) -> Path:
-    """The .mlir of one model."""
+    """The .mlir of one model, which is exported when it is asked for first."""
     if given := os.environ.get("IREES_MODELS"):
         return Path(given) / f"{name}.mlir"
     if not EXPORT.exists():

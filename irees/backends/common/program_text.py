@@ -21,8 +21,8 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
-    ShapedType,
     StringAttr,
+    TensorType,
     VectorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -35,7 +35,7 @@ from irees.backends.common.types import vector_typedef
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.resources import constant_array
-from irees.dialects.signature import unsigned_results
+from irees.dialects.signature import is_entry, unsigned_results
 from irees.dialects.stream import CmdDispatchOp
 from irees.errors import OutOfMemoryError, describe_location
 from irees.transforms.utils.shapes import constant_value
@@ -112,13 +112,7 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
         ),
     ]
     functions: list[dict[str, Any]] = []
-    public = [
-        op
-        for op in module.body.block.ops
-        if isinstance(op, func.FuncOp)
-        and not op.is_declaration
-        and (op.sym_visibility is None or op.sym_visibility.data != "private")
-    ]
+    public = [op for op in module.body.block.ops if isinstance(op, func.FuncOp) and is_entry(op)]
     for number, function in enumerate(public):
         p = backend.printer(unit, Expressions())
         host.append(entry(p, function, number))
@@ -144,7 +138,7 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
     }
     if unit.traces:
         manifest["traces"] = [
-            {"key": trace.key.data, "values": [_spec(value.type) for value in trace.values]}
+            {"key": trace.key.data, "values": [spec_record(value.type) for value in trace.values]}
             for trace in unit.traces
         ]
     sources = Sources(texts, manifest, constants)
@@ -232,15 +226,13 @@ def widest_vector(executable: ExecutableOp) -> str | None:
 
 
 def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
-    results = [_spec(t) for t in function.function_type.outputs]
-    for number in unsigned_results(function):
-        if (dtype := results[number]["dtype"]).startswith("i") and dtype != "i1":
-            results[number]["dtype"] = f"u{dtype}"
+    unsigned = unsigned_results(function)
+    outputs = enumerate(function.function_type.outputs)
     return {
         "name": function.sym_name.data,
         "entry": entry,
-        "args": [_spec(t) for t in function.function_type.inputs],
-        "results": results,
+        "args": [spec_record(t) for t in function.function_type.inputs],
+        "results": [spec_record(kind, i in unsigned) for i, kind in outputs],
         "equal_dims": equal_dims(function),
         **_work(function),
     }
@@ -277,13 +269,14 @@ def _subject(op: Operation) -> str:
     return message.rpartition(" of ")[2] if " of " in message else "cf.assert"
 
 
-def _spec(kind: Attribute) -> dict[str, Any]:
-    if isinstance(kind, ShapedType):
-        assert isinstance(kind, MemRefType)
-        shape = [None if s == DYNAMIC_INDEX else s for s in kind.get_shape()]
-        return {"kind": "tensor", "dtype": _dtype(kind.element_type), "shape": shape}
-    return {"kind": "scalar", "dtype": _dtype(kind)}
+def spec_record(kind: Attribute, unsigned: bool = False) -> dict[str, Any]:
+    """An argument or result as the manifest has it; `unsigned` is for integers, but not for i1."""
+    if not isinstance(kind, MemRefType | TensorType):
+        return {"kind": "scalar", "dtype": _dtype(kind, unsigned)}
+    shape = [None if size == DYNAMIC_INDEX else size for size in kind.get_shape()]
+    return {"kind": "tensor", "dtype": _dtype(kind.get_element_type(), unsigned), "shape": shape}
 
 
-def _dtype(kind: Attribute) -> str:
-    return "i64" if isinstance(kind, IndexType) else str(kind)
+def _dtype(kind: Attribute, unsigned: bool) -> str:
+    name = "i64" if isinstance(kind, IndexType) else str(kind)
+    return f"u{name}" if unsigned and name.startswith("i") and name != "i1" else name

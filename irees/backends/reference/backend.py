@@ -13,11 +13,11 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from irees.dialects.signature import unsigned_results
+from irees.dialects.signature import is_entry, unsigned_results
 from irees.dialects.util import FuncOp as UtilFuncOp
-from irees.errors import ArgumentError
 from irees.interpreters import Interpreter
 from irees.interpreters.host import traced
+from irees.runtime.entry import main_function
 from irees.runtime.tracing import Tracer
 
 
@@ -70,19 +70,10 @@ class ReferenceProgram:
             )
             for op in public_functions(module)
         }
-        self._main = self.functions.get("main")
-        if self._main is None and len(self.functions) == 1:
-            self._main = next(iter(self.functions.values()))
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls `main`, or the only public function. Raises what that raises."""
-        if self._main is None:
-            names = ", ".join(self.functions) or "none"
-            raise ArgumentError(
-                f"the program has no single function to call (it has {names})",
-                hint="choose one of program.functions",
-            )
-        return self._main(*arguments)
+        return main_function(self.functions)(*arguments)
 
     def __repr__(self) -> str:
         return f"<irees reference program with {', '.join(self.functions) or 'no functions'}>"
@@ -93,7 +84,5 @@ def public_functions(module: ModuleOp) -> list[func.FuncOp | UtilFuncOp]:
     return [
         op
         for op in module.body.block.ops
-        if isinstance(op, func.FuncOp | UtilFuncOp)
-        and op.regions[0].blocks
-        and (op.sym_visibility is None or op.sym_visibility.data == "public")
+        if isinstance(op, func.FuncOp | UtilFuncOp) and is_entry(op)
     ]

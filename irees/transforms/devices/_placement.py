@@ -26,7 +26,6 @@ from itertools import product
 from math import prod
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -38,10 +37,11 @@ from irees.analysis.affinity import (
     is_tracked,
 )
 from irees.analysis.affinity_checks import refuse
+from irees.analysis.control_flow import branch_edges
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import TensorExportOp, TensorImportOp
 from irees.dialects.util import GlobalLoadOp, GlobalStoreOp
-from irees.transforms.utils.structured import captured_values
+from irees.transforms.devices._places import own_place, source_of, tensors_read
 
 _ASK_NOTHING = (
     TensorTransferOp,
@@ -58,20 +58,6 @@ Place = Operation | SSAValue
 """What is placed: an op, or the argument of a block."""
 
 
-def source_of(value: SSAValue) -> SSAValue:
-    """What a value is, wherever it has been sent."""
-    while isinstance(value.owner, TensorTransferOp | TensorBarrierOp):
-        value = value.owner.operand
-    return value
-
-
-def tensors_read(op: Operation, *, sent: bool = False) -> list[SSAValue]:
-    """The tensors that an op and what is in it read from around it, or what they were sent as."""
-    values = [*op.operands, *(captured_values(op) if op.regions else ())]
-    tensors = [v for v in dict.fromkeys(values) if is_tracked(v.type)]
-    return tensors if sent else list(dict.fromkeys(source_of(v) for v in tensors))
-
-
 def maker_of(value: SSAValue) -> Place:
     """What is placed so that a value is."""
     return value if isinstance(value.owner, Block) else value.owner
@@ -80,26 +66,6 @@ def maker_of(value: SSAValue) -> Place:
 def is_pure(op: Operation) -> bool:
     """Whether an op, with what is in it, does nothing but make its results."""
     return is_side_effect_free(op)
-
-
-def own_place(op: Operation) -> str | None:
-    """The device that an op names itself."""
-    found = op.attributes.get("stream.affinity") or op.properties.get("affinity")
-    return None if found is None else first_of(devices_of(found))  # pyright: ignore
-
-
-def first_of(devices: Iterable[str]) -> str | None:
-    """The first by name."""
-    return min(devices, default=None)
-
-
-def named_devices(module: ModuleOp) -> list[str]:
-    """The devices that a program names, in the order of their names."""
-    names: set[str] = set()
-    for op in module.walk():
-        if (found := explicit_affinity(op)) is not None:
-            names |= devices_of(found)
-    return sorted(names)
 
 
 @dataclass
@@ -138,7 +104,7 @@ class Placement:
             if isinstance(op, TensorExportOp | TensorTransferOp | TensorBarrierOp):
                 continue
             read = tensors_read(op)
-            passed = all(v in self.free for v in read) and self.follows(op)
+            passed = all(v in self.free for v in read) and isinstance(op, DimOp)
             if is_pure(op) and (passed or all(v in constant for v in read)):
                 self.free.update(op.results)
                 constant.update(op.results if not isinstance(op, TensorImportOp) else ())
@@ -249,10 +215,6 @@ class Placement:
                     said[maker] |= said[place]
                     todo.append(maker)
 
-    def follows(self, op: Operation) -> bool:
-        """Whether an op is wherever its operand is: the size of a tensor is known there."""
-        return isinstance(op, DimOp)
-
     # --- what follows from a choice ---
 
     def home(self, value: SSAValue) -> str:
@@ -360,12 +322,3 @@ class _Groups:
         for place in self.parent:
             found[self.root(place)].append(place)
         return found
-
-
-def branch_edges(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """What a branch passes, and the arguments that it becomes."""
-    counted = len(op.operands) - sum(len(block.args) for block in op.successors)
-    for block in op.successors:
-        for argument in block.args:
-            yield op.operands[counted], argument
-            counted += 1

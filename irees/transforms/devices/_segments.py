@@ -23,9 +23,8 @@ from xdsl.traits import is_side_effect_free
 from irees.analysis.affinity import devices_of
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import BufferViewDimOp, TensorExportOp, TensorImportOp
-from irees.transforms.utils.structured import captured_values
+from irees.transforms.devices._places import PLACE, own_place, values_read
 
-PLACE = "stream.affinity"
 BORDER = (TensorImportOp, TensorExportOp, TensorTransferOp, TensorBarrierOp, BufferViewDimOp)
 
 
@@ -47,12 +46,6 @@ class Item:
         return self.op is not None and not is_side_effect_free(self.op)
 
 
-def device_of(op: Operation) -> str | None:
-    """Where an op was placed."""
-    found = op.attributes.get(PLACE)
-    return None if found is None else min(devices_of(found))  # pyright: ignore
-
-
 def is_size(op: Operation) -> bool:
     """Whether an op only says how large a transferred or exported tensor is."""
     return isinstance(op, DimOp) and all(isinstance(u.operation, BORDER) for u in op.result.uses)
@@ -61,12 +54,7 @@ def is_size(op: Operation) -> bool:
 def is_leaf(value: SSAValue) -> bool:
     """Whether a value is there when a segment begins, or is made by an item."""
     op = value.owner
-    return isinstance(op, Block) or isinstance(op, BORDER) or device_of(op) is not None
-
-
-def reads(op: Operation) -> list[SSAValue]:
-    """What an op and what is in it read from around it."""
-    return [*op.operands, *(captured_values(op) if op.regions else ())]
+    return isinstance(op, Block) or isinstance(op, BORDER) or own_place(op) is not None
 
 
 def leaves_of(values: Iterable[SSAValue]) -> list[SSAValue]:
@@ -83,7 +71,7 @@ def leaves_of(values: Iterable[SSAValue]) -> list[SSAValue]:
             found[value] = None
         else:
             assert isinstance(value.owner, Operation)
-            todo.extend(reads(value.owner))
+            todo.extend(values_read(value.owner))
     return list(found)
 
 
@@ -99,9 +87,9 @@ def items_of(block: Block, default: str) -> list[Item]:
         if isinstance(op, TensorBarrierOp):
             place = min(devices_of(op.target))  # pyright: ignore
             items.append(Item(place, None, [op.result], [op.operand], leaves_of([op.operand])))
-        elif not isinstance(op, BORDER) and (device := device_of(op)) is not None:
+        elif not isinstance(op, BORDER) and (device := own_place(op)) is not None:
             if not is_size(op):
-                items.append(Item(device, op, list(op.results), leaves=leaves_of(reads(op))))
+                items.append(Item(device, op, list(op.results), leaves=leaves_of(values_read(op))))
     last = block.last_op
     assert last is not None
     asked = [
@@ -186,7 +174,7 @@ class Segment:
 
     def copy(self, op: Operation) -> None:
         """Copies an op into the function, with what it reads."""
-        for operand in reads(op):
+        for operand in values_read(op):
             self.value(operand)
         copied = op.clone(value_mapper=self.known)
         for each in copied.walk():

@@ -33,9 +33,10 @@ from irees.analysis.affinity import devices_of
 from irees.dialects.flow import TensorTransferOp
 from irees.dialects.hal import BufferViewDimOp, DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.dialects.irees import InvokeOp
+from irees.dialects.signature import is_entry
 from irees.transforms.devices._border import export_of, import_of
+from irees.transforms.devices._places import PLACE
 from irees.transforms.devices._segments import (
-    PLACE,
     Item,
     Segment,
     cut,
@@ -248,8 +249,7 @@ class OutlineDeviceSegmentsPass(ModulePass):
             if each.has_trait(SymbolOpInterface):
                 top[each.properties["sym_name"].data] = each  # pyright: ignore
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
-            public = function.sym_visibility is None or function.sym_visibility.data == "public"
-            if public and not function.is_declaration:
+            if is_entry(function):
                 Outliner(function, modules).run()
         for module in modules.values():
             give_symbols(module, top)

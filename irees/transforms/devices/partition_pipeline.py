@@ -32,6 +32,7 @@ from irees.dialects.flow import TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.errors import ArgumentError
 from irees.remarks import remark
+from irees.transforms.devices._places import PLACE
 from irees.transforms.devices._stages import (
     crossing_bytes,
     cut_stages,
@@ -42,7 +43,6 @@ from irees.transforms.devices._stages import (
 )
 from irees.transforms.utils.shapes import IndexBuilder, sizes_of
 
-PLACE = "stream.affinity"
 BORDER = (TensorImportOp, TensorExportOp)
 
 

@@ -27,25 +27,25 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
+from irees.analysis.control_flow import branch_edges
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.errors import ArgumentError
-from irees.transforms.devices._placement import (
-    Placement,
-    branch_edges,
+from irees.transforms.devices._placement import Placement
+from irees.transforms.devices._places import (
+    PLACE,
     named_devices,
     own_place,
     source_of,
     tensors_read,
 )
 from irees.transforms.utils.shapes import IndexBuilder, sizes_of
-
-PLACE = "stream.affinity"
 
 
 class Sender:
@@ -144,7 +144,7 @@ def materialize(placement: Placement) -> None:
         elif op not in old:
             for index, operand in enumerate(op.operands):
                 op.operands[index] = source_of(operand)
-            if placement.follows(op) and (source := op.operands[0]) not in placement.free:
+            if isinstance(op, DimOp) and (source := op.operands[0]) not in placement.free:
                 op.attributes[PLACE] = DevicePromiseAttr(placement.home(source))
     for op in reversed(old):
         Rewriter.erase_op(op)

@@ -40,10 +40,11 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from irees.dialects.hal import Affinity, BufferViewType
+from irees.dialects.signature import is_entry
 from irees.transforms.devices._border import export_of, import_of
+from irees.transforms.devices._places import PLACE
 
 ABI = "iree.abi.affinity"
-PLACE = "stream.affinity"
 
 
 def _take(attributes: ArrayAttr | None, index: int) -> tuple[dict[str, Attribute], Affinity | None]:
@@ -103,7 +104,5 @@ class WrapEntryPointsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
-            visibility = function.sym_visibility
-            public = visibility is None or visibility.data == "public"
-            if public and not function.is_declaration:
+            if is_entry(function):
                 wrap(function)

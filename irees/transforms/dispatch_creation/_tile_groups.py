@@ -8,18 +8,19 @@ most, and keeps all of its parallel loops; it must not have fewer independent ti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, OpResult
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.contractions import is_contraction
 from irees.analysis.distribution import Group, Loops, classes_of, loops_of
-from irees.analysis.paddings import is_framed
+from irees.analysis.paddings import is_fill, is_framed
 from irees.dialects.flow import DispatchRegionOp
 from irees.transforms.dispatch_creation._dispatch_regions import (
     Order,
@@ -49,18 +50,6 @@ def is_dispatched(op: Operation) -> bool:
 def is_cheap(op: Operation) -> bool:
     """Whether an op is so cheap that each kernel that needs it computes it again."""
     return isinstance(op, tensor.EmptyOp) or is_fill(op)
-
-
-def is_fill(op: Operation) -> bool:
-    """Whether an op writes one scalar everywhere: a generic that copies it, without inputs."""
-    if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1:
-        return False
-    if any(isinstance(i.type, TensorType) for i in op.inputs):
-        return False
-    if not isinstance(op.outputs[0].owner, tensor.EmptyOp):
-        return False
-    *body, _ = op.body.block.ops
-    return all(isinstance(o, arith.ConstantOp) for o in body)
 
 
 def is_large_splat(op: Operation) -> bool:
@@ -102,10 +91,15 @@ class TileGroups:
             self._join(self.of[source], op, None)
             return
         loops = loops_of(op)
-        for draft in self._candidates(op):
-            if loops is not None and self._fits(draft, loops) and not self._path_back(draft, op):
-                self._join(draft, op, loops)
-                return
+        candidates = self._candidates(op)
+        for draft in candidates:
+            if loops is None or not _fits(draft.members, [loops]) or self._path_back(draft, op):
+                continue
+            self._join(draft, op, loops)
+            for sibling in candidates:
+                if sibling is not draft and self._are_mergeable(draft, sibling):
+                    self._merge(draft, sibling)
+            return
         draft = Draft(len(self.drafts))
         self.drafts.append(draft)
         self._join(draft, op, loops)
@@ -158,25 +152,60 @@ class TileGroups:
                     found.append(draft)
         return sorted(found, key=lambda d: -self.order[d.ops[-1]])
 
-    def _fits(self, draft: Draft, loops: Loops) -> bool:
-        if not draft.members or len(draft.members) >= MAX_MEMBERS:
+    def _are_mergeable(self, a: Draft, b: Draft) -> bool:
+        """Whether two groups that one op reads also read the same tensor, and can be one."""
+        if not _tensors_read(a) & _tensors_read(b) or not _fits(a.members, b.members):
             return False
-        heavy = [m for m in draft.members if _is_contraction(m.op)]
-        if _is_contraction(loops.op):
-            return False
-        members = [*draft.members, loops]
-        joined = classes_of(members)
-        if not joined:
-            return False
-        if heavy:
-            kept = {c[members.index(heavy[0])] for c in joined}
-            wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
-            return wanted <= kept
-        group = Group(members, joined)
-        before = Group(list(draft.members), classes_of(draft.members) or [])
-        alone = Group([loops], classes_of([loops]) or [])
-        needed = min(ENOUGH_TILES, max(before.parallelism(), alone.parallelism()))
-        return group.parallelism() >= needed
+        both = 1 << a.number | 1 << b.number
+        inside = {a, b}
+        return not any(
+            self._needed(source) & both
+            for op in (*a.ops, *b.ops)
+            for source in self.sources(op)
+            if self.of.get(source) not in inside
+        )
+
+    def _merge(self, draft: Draft, other: Draft) -> None:
+        """Puts what is in another group into a group. The other stays behind without ops."""
+        by_place = self.order.__getitem__
+        draft.ops = sorted([*draft.ops, *other.ops], key=by_place)
+        draft.members = sorted([*draft.members, *other.members], key=lambda m: by_place(m.op))
+        self.of.update((op, draft) for op in other.ops)
+        here, there = 1 << draft.number, 1 << other.number
+        draft.waits = (draft.waits | other.waits) & ~(here | there)
+        other.ops, other.members, other.waits = [], [], 0
+        for each in self.drafts:
+            if each.waits & (here | there):
+                each.waits = each.waits & ~there | here | draft.waits
+        for op, needed in self.reads.items():
+            if needed & there:
+                self.reads[op] = needed & ~there | here
+
+
+def _tensors_read(draft: Draft) -> set[SSAValue]:
+    """The tensors that a group reads and does not make."""
+    made = {access.buffer for m in draft.members for access in m.accesses if access.writes}
+    return {a.buffer for m in draft.members for a in m.accesses if not a.writes} - made
+
+
+def _fits(group: Sequence[Loops], more: Sequence[Loops]) -> bool:
+    """Whether these ops can share the tiles of a group, and enough tiles are left."""
+    if not group or not more or len(group) + len(more) > MAX_MEMBERS:
+        return False
+    if any(_is_contraction(m.op) for m in more):
+        return False
+    members = [*group, *more]
+    joined = classes_of(members)
+    if not joined:
+        return False
+    if heavy := [m for m in group if _is_contraction(m.op)]:
+        kept = {c[members.index(heavy[0])] for c in joined}
+        wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
+        return wanted <= kept
+    before = Group(list(group), classes_of(group) or [])
+    alone = Group(list(more), classes_of(more) or [])
+    needed = min(ENOUGH_TILES, max(before.parallelism(), alone.parallelism()))
+    return Group(members, joined).parallelism() >= needed
 
 
 def _is_contraction(op: Operation) -> bool:
@@ -206,7 +235,7 @@ def _form_in_block(block: Block) -> None:
             groups.add(op)
         else:
             groups.leave(op)
-    regions = [make_region(draft.ops) for draft in groups.drafts]
+    regions = [make_region(draft.ops) for draft in groups.drafts if draft.ops]
     sort_block(block, order)
     for region in regions:
         clone_cheap(region)

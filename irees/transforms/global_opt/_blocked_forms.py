@@ -32,10 +32,10 @@ from xdsl.rewriter import InsertPoint
 
 from irees.dialects.resources import is_splat
 from irees.transforms.utils.constants import array_of, constant_of
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, reassociation_attr
 from irees.transforms.utils.structured import copy_region, element_type, generic, is_background
 from irees.transforms.utils.tensors import empty, select_dims
-from irees.transforms.utils.unit_dims import collapse, expand, reassociation_attr
+from irees.transforms.utils.unit_dims import collapse, expand
 
 ELEMENT_BYTES: dict[type[Attribute], int] = {Float32Type: 4, Float64Type: 8}
 """Types of elements that lie in blocks."""

@@ -21,9 +21,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import is_contraction, multiply_add
 from irees.transforms.global_opt._blocked_forms import NOMINAL, Form, Part, block_of
-from irees.transforms.utils.shapes import IndexBuilder, kept_dims, mixed, reassociation
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    kept_dims,
+    mixed,
+    reassociation,
+    reassociation_attr,
+)
 from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
-from irees.transforms.utils.unit_dims import reassociation_attr
 
 Rebuild = Callable[[list[SSAValue]], Operation]
 """Makes the op from its operands, those that have a form in that form."""

@@ -6,8 +6,8 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.ir import SSAValue
 
+from irees.transforms.utils.shapes import reassociation_attr
 from irees.transforms.utils.tensors import TensorBuilder
-from irees.transforms.utils.unit_dims import reassociation_attr
 
 
 def cut(value: SSAValue, axis: int, count: int, b: TensorBuilder) -> SSAValue:

@@ -65,9 +65,9 @@ from irees.transforms.global_opt._winograd_form import (
     gain,
 )
 from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.shapes import reassociation_attr
 from irees.transforms.utils.structured import is_zero_fill, maps
 from irees.transforms.utils.tensors import TensorBuilder, is_static
-from irees.transforms.utils.unit_dims import reassociation_attr
 
 NAME = "irees-convert-conv2d-to-winograd"
 

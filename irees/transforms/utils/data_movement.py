@@ -13,25 +13,25 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     TensorType,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.utils import split_dynamic_index_list
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.utils.shapes import Size, constant_value, dims, mixed, split
+from irees.transforms.utils.shapes import (
+    Size,
+    constant_value,
+    dims,
+    mixed,
+    reassociation_attr,
+    split,
+)
 from irees.transforms.utils.tensors import TensorBuilder, empty, is_static, rank_of
-
-
-def reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[Attribute]:
-    """The attribute of an expand_shape or a collapse_shape."""
-    return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])
 
 
 def leading_group(rank: int, leading: int) -> list[list[int]]:
@@ -81,14 +81,14 @@ def reshape_leading(
         shape = [*[1] * (wanted - rank), *sizes]
         static, dynamic = split_dynamic_index_list(shape, DYNAMIC_INDEX)
         return b.insert(
-            tensor.ExpandShapeOp(value, dynamic, reassociation(groups), static, kind)
+            tensor.ExpandShapeOp(value, dynamic, reassociation_attr(groups), static, kind)
         ).results[0]
     if wanted < rank:
         groups = leading_group(rank, rank - wanted + 1) if wanted else []
         return b.insert(
             tensor.CollapseShapeOp(
                 operands=[value],
-                properties={"reassociation": reassociation(groups)},
+                properties={"reassociation": reassociation_attr(groups)},
                 result_types=[kind],
             )
         ).results[0]

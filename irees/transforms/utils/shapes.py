@@ -13,11 +13,13 @@ from math import prod
 from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
     ComplexType,
     IndexType,
     IntegerAttr,
     MemRefType,
     TensorType,
+    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
@@ -282,6 +284,11 @@ def _element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
 def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
     """The reassociation groups as lists of ints."""
     return [[i.value.data for i in group.data] for group in op.reassociation.data]
+
+
+def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """Groups of dims as an attribute."""
+    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
 
 
 def kept_dims(sizes: Sequence[Size], result_shape: Sequence[int]) -> list[int]:

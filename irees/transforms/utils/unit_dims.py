@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, reassociation_attr, split
 
 
 def groups_of_kept(rank: int, kept: Sequence[int]) -> list[list[int]]:
@@ -19,11 +19,6 @@ def groups_of_kept(rank: int, kept: Sequence[int]) -> list[list[int]]:
         end = kept[position + 1] if position + 1 < len(kept) else rank
         groups.append(list(range(start, end)))
     return groups
-
-
-def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """Groups of dims as an attribute."""
-    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
 
 
 def collapse(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSAValue:

@@ -212,3 +212,25 @@ flow.executable @frame {
     }
   }
 }
+
+// An init that is read in every step of a sum is not what the sum is written over.
+// CHECK-LABEL: flow.executable @read_init
+// CHECK:         %[[F:.*]] = memref.alloc() : memref<4xf32>
+// CHECK:         linalg.generic {{.*}} ins(%[[F]] : memref<4xf32>) outs(%o : memref<4xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%a, %[[F]] : memref<4x3xf32>, memref<4xf32>) outs(%o : memref<4xf32>)
+flow.executable @read_init {
+  builtin.module {
+    func.func @read_init(%a: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4x3xf32>>, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %x = iree_tensor_ext.dispatch.tensor.load %a, offsets = [0, 0], sizes = [4, 3], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4x3xf32>> -> tensor<4x3xf32>
+      %c = arith.constant dense<2.0> : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x, %c : tensor<4x3xf32>, tensor<4xf32>) outs(%c : tensor<4xf32>) {
+      ^bb0(%p: f32, %q: f32, %r: f32):
+        %s = arith.subf %p, %q : f32
+        %t = arith.addf %s, %r : f32
+        linalg.yield %t : f32
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %y, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      return
+    }
+  }
+}

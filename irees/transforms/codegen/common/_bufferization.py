@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -29,7 +29,7 @@ from irees.transforms.codegen.common._frames import fill_around
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, kept_dims, mixed
-from irees.transforms.utils.structured import copy_region, generic
+from irees.transforms.utils.structured import copy_region, generic, is_parallel, maps
 from irees.transforms.utils.views import subview
 
 
@@ -52,6 +52,18 @@ def copy_op(source: SSAValue, target: SSAValue) -> linalg.GenericOp:
         ["parallel"] * rank,
         copy_region([element, element], 0, element),
     )
+
+
+def _is_overwritten_in_place(use: Use, result: SSAValue) -> bool:
+    """Whether an op reads an operand no more once it has written its result over an element."""
+    op = use.operation
+    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+        return use.index == 1
+    assert isinstance(result, OpResult)
+    written = len(op.operands) - len(op.results) + result.index
+    if use.index == written or not isinstance(op, linalg.GenericOp):
+        return use.index == written
+    return is_parallel(op) and maps(op)[use.index] == maps(op)[written]
 
 
 @dataclass
@@ -256,7 +268,7 @@ class Bufferization:
             return self._allocate(result, builder)
         op = result.owner
         last_use = all(
-            u.operation is op
+            (u.operation is op and _is_overwritten_in_place(u, result))
             or (
                 self._before(u.operation, op) and not isinstance(u.operation, tensor.ExtractSliceOp)
             )

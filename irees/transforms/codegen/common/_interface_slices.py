@@ -26,9 +26,8 @@ from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, i64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
-from xdsl.traits import is_side_effect_free
 
 from irees.dialects.hal import InterfaceBindingSubspanOp
 from irees.dialects.iree_tensor_ext import (
@@ -37,11 +36,8 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorType,
 )
 from irees.transforms.utils.affine_sums import Sum
+from irees.transforms.utils.reshapes import Refused, available
 from irees.transforms.utils.shapes import IndexBuilder, Size, mixed
-
-
-class Refused(Exception):
-    """The rewrite does not apply, and why."""
 
 
 @dataclass
@@ -274,53 +270,3 @@ class Reshaper:
             for name, values in zip(("offsets", "sizes", "strides"), lists, strict=True)
         }
         return operands, properties
-
-
-def available(values: Sequence[Size], before: Operation) -> bool:
-    """
-    Whether all values are known in front of an op, after moving what is pure and needs nothing
-    that comes later.
-    """
-    moved: list[Operation] = []
-
-    def known(value: SSAValue) -> bool:
-        owner = value.owner
-        if isinstance(owner, Block):
-            return _encloses(owner, before)
-        if owner in moved:
-            return True
-        block = owner.parent
-        if block is None or not _encloses(block, before):
-            return False
-        anchor = before
-        while anchor.parent is not block:
-            parent = anchor.parent_op()
-            assert parent is not None
-            anchor = parent
-        if owner is anchor:
-            return False
-        if owner.is_before_in_block(anchor):
-            return True
-        if anchor is not before or owner.regions or not is_side_effect_free(owner):
-            return False
-        if not all(known(operand) for operand in owner.operands):
-            return False
-        moved.append(owner)
-        return True
-
-    if not all(isinstance(v, int) or known(v) for v in values):
-        return False
-    for op in moved:
-        op.detach()
-        assert before.parent is not None
-        before.parent.insert_op_before(op, before)
-    return True
-
-
-def _encloses(block: Block, op: Operation) -> bool:
-    current: Operation | None = op
-    while current is not None:
-        if current.parent is block:
-            return True
-        current = current.parent_op()
-    return False

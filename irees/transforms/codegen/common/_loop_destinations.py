@@ -21,9 +21,9 @@ from irees.dialects.iree_codegen import StoreToBufferOp, WorkgroupMappingAttr
 from irees.dialects.iree_tensor_ext import DispatchTensorStoreOp
 from irees.dialects.upstream.scf import ForallOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
-from irees.transforms.codegen.common._interface_slices import Refused, Slice
-from irees.transforms.codegen.common._reshape_propagation import collapse, expand
+from irees.transforms.codegen.common._interface_slices import Slice
 from irees.transforms.utils.affine_sums import Sum
+from irees.transforms.utils.reshapes import Refused, collapse, expand
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, mixed, reassociation
 
 

@@ -38,8 +38,9 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from irees.dialects.hal import InterfaceBindingSubspanOp
 from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
 from irees.remarks import remark
-from irees.transforms.codegen.common._interface_slices import Refused, Reshaper, Slice
+from irees.transforms.codegen.common._interface_slices import Reshaper, Slice
 from irees.transforms.utils.greedy import rewrite_greedily
+from irees.transforms.utils.reshapes import Refused
 from irees.transforms.utils.shapes import mixed, reassociation
 
 _DROPPABLE = (

@@ -48,20 +48,27 @@ from irees.dialects.iree_tensor_ext import BitCastOp, DispatchTensorLoadOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
 from irees.remarks import remark
 from irees.rewrites import Fuel, count_rewrite, limit_reached
-from irees.transforms.codegen.common._interface_slices import Refused, available
 from irees.transforms.codegen.common._loop_destinations import expand_for, expand_forall
-from irees.transforms.codegen.common._reshape_propagation import (
+from irees.transforms.codegen.common.fold_reshape_into_interface_tensor import PATTERNS
+from irees.transforms.utils.greedy import rewrite_greedily
+from irees.transforms.utils.reshapes import (
     Groups,
+    Refused,
+    available,
     bitcast_of_slice,
     fold_collapse,
     fold_expand,
-    groups_attr,
     into_producer,
     through_op,
 )
-from irees.transforms.codegen.common.fold_reshape_into_interface_tensor import PATTERNS
-from irees.transforms.utils.greedy import rewrite_greedily
-from irees.transforms.utils.shapes import IndexBuilder, Size, dim, mixed, reassociation
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    dim,
+    mixed,
+    reassociation,
+    reassociation_attr,
+)
 
 
 def _expanded_buffer(
@@ -73,7 +80,7 @@ def _expanded_buffer(
     op = memref.ExpandShapeOp.build(
         operands=[buffer, dynamic],
         properties={
-            "reassociation": groups_attr(groups),
+            "reassociation": reassociation_attr(groups),
             "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
         },
         result_types=[_like(buffer.type, shape)],
@@ -87,7 +94,7 @@ def _collapsed_buffer(
     assert isinstance(buffer.type, MemRefType)
     op = memref.CollapseShapeOp.build(
         operands=[buffer],
-        properties={"reassociation": groups_attr(groups)},
+        properties={"reassociation": reassociation_attr(groups)},
         result_types=[_like(buffer.type, type.get_shape())],
     )
     return at.insert(op).results[0]

@@ -9,29 +9,29 @@ consumer that expands the result becomes more loops of the op.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     TensorType,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
 
 from irees.dialects.iree_tensor_ext import BitCastOp
-from irees.transforms.codegen.common._interface_slices import Refused, available
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     Size,
     dim,
     mixed,
     reassociation,
+    reassociation_attr,
     split,
 )
 from irees.transforms.utils.structured import generic, iterators, maps
@@ -39,9 +39,8 @@ from irees.transforms.utils.structured import generic, iterators, maps
 Groups = Sequence[Sequence[int]]
 
 
-def groups_attr(groups: Groups) -> ArrayAttr:
-    """Groups as an attribute."""
-    return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
+class Refused(Exception):
+    """The rewrite does not apply, and why."""
 
 
 def consecutive(counts: Sequence[int]) -> list[list[int]]:
@@ -57,7 +56,9 @@ def consecutive(counts: Sequence[int]) -> list[list[int]]:
 def collapse(value: SSAValue, groups: Groups, type: TensorType, at: IndexBuilder) -> SSAValue:
     """tensor.collapse_shape"""
     op = tensor.CollapseShapeOp.build(
-        operands=[value], properties={"reassociation": groups_attr(groups)}, result_types=[type]
+        operands=[value],
+        properties={"reassociation": reassociation_attr(groups)},
+        result_types=[type],
     )
     return at.insert(op).results[0]
 
@@ -71,7 +72,7 @@ def expand(
     op = tensor.ExpandShapeOp.build(
         operands=[value, dynamic],
         properties={
-            "reassociation": groups_attr(groups),
+            "reassociation": reassociation_attr(groups),
             "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
         },
         result_types=[type],
@@ -82,6 +83,41 @@ def expand(
 def configured(*ops: Operation | None) -> bool:
     """Whether an op has a config, which is one for the loops that it has now."""
     return any(op is not None and "lowering_config" in op.attributes for op in ops)
+
+
+def reshape(value: SSAValue, shape: Sequence[int], at: IndexBuilder) -> SSAValue:
+    """A tensor with the same elements in the same order; both shapes are static, and not empty."""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    old, shape = list(kind.get_shape()), list(shape)
+    if old == shape:
+        return value
+    if (groups := joined_dims(old, shape)) is not None:
+        return collapse(value, groups, TensorType(kind.element_type, shape), at)
+    if (groups := joined_dims(shape, old)) is not None:
+        return expand(value, groups, shape, TensorType(kind.element_type, shape), at)
+    return reshape(reshape(value, [prod(shape)], at), shape, at)
+
+
+def joined_dims(fine: Sequence[int], coarse: Sequence[int]) -> list[list[int]] | None:
+    """For each coarse dim the fine ones that it is made of, or None if it is not so."""
+    if not coarse:
+        return [] if set(fine) <= {1} else None
+    groups: list[list[int]] = []
+    at = 0
+    for size in coarse:
+        group, count = [at], fine[at] if at < len(fine) else 0
+        while 0 < count < size and at + len(group) < len(fine):
+            count *= fine[at + len(group)]
+            group.append(at + len(group))
+        if count != size:
+            return None
+        groups.append(group)
+        at += len(group)
+    if any(size != 1 for size in fine[at:]):
+        return None
+    groups[-1] += range(at, len(fine))
+    return groups
 
 
 def expand_loops(
@@ -314,3 +350,53 @@ def bitcast_of_slice(op: BitCastOp) -> bool:
     )
     Rewriter.replace_op(op, [], at.insert(new).results)
     return True
+
+
+def available(values: Sequence[Size], before: Operation) -> bool:
+    """
+    Whether all values are known in front of an op, after moving what is pure and needs nothing
+    that comes later.
+    """
+    moved: list[Operation] = []
+
+    def known(value: SSAValue) -> bool:
+        owner = value.owner
+        if isinstance(owner, Block):
+            return _encloses(owner, before)
+        if owner in moved:
+            return True
+        block = owner.parent
+        if block is None or not _encloses(block, before):
+            return False
+        anchor = before
+        while anchor.parent is not block:
+            parent = anchor.parent_op()
+            assert parent is not None
+            anchor = parent
+        if owner is anchor:
+            return False
+        if owner.is_before_in_block(anchor):
+            return True
+        if anchor is not before or owner.regions or not is_side_effect_free(owner):
+            return False
+        if not all(known(operand) for operand in owner.operands):
+            return False
+        moved.append(owner)
+        return True
+
+    if not all(isinstance(v, int) or known(v) for v in values):
+        return False
+    for op in moved:
+        op.detach()
+        assert before.parent is not None
+        before.parent.insert_op_before(op, before)
+    return True
+
+
+def _encloses(block: Block, op: Operation) -> bool:
+    current: Operation | None = op
+    while current is not None:
+        if current.parent is block:
+            return True
+        current = current.parent_op()
+    return False

@@ -1,0 +1,123 @@
+"""
+Sees that a gather at constant indices reads a tensor in order, and reshapes the tensor instead.
+
+Frontends index where they could reshape: torch-mlir flattens the scale of a group norm by an index
+tensor for each dim. A gather hides from fusion what is read, a reshape does not.
+
+    %r = linalg.generic ins(%i, %j : tensor<128xi64> x2) {    // i = 0 0 0 0 1 1 .., j = 0 1 2 3 0 ..
+      tensor.extract %x[%i, %j] : tensor<32x4xf32> }
+  =>
+    %r = tensor.collapse_shape %x [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
+
+The indices are computed by the reference interpreter. Left alone: a gather that reads elements in
+another order, twice, out of bounds, or not all of them; and index tensors above MAX_ELEMENTS. PyTorch: `torch.flatten` as torch-mlir imports it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.errors import RuntimeTrap, UnsupportedError
+from irees.interpreters import evaluate
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.reshapes import reshape
+from irees.transforms.utils.shapes import IndexBuilder
+from irees.transforms.utils.structured import captured_values, generic, is_parallel, iterators, maps
+
+NAME = "irees-fold-constant-gathers"
+
+MAX_ELEMENTS = 1 << 16
+"""Elements of a result whose indices are computed."""
+
+
+def gathered(op: linalg.GenericOp) -> tensor.ExtractOp | None:
+    """The read that is all that an op does, in the order of its loops; None if it does more."""
+    extract = op.body.block.last_op.operands[0].owner  # pyright: ignore
+    if len(op.results) != 1 or not is_parallel(op) or not isinstance(extract, tensor.ExtractOp):
+        return None
+    indexing = maps(op)[-1]
+    if indexing != AffineMap.identity(indexing.num_dims) or extract.parent is not op.body.block:
+        return None
+    source, kind = extract.tensor.type, op.results[0].type
+    if not isinstance(source, TensorType) or not isinstance(kind, TensorType):
+        return None
+    if not source.has_static_shape() or not kind.has_static_shape():
+        return None
+    # Of what comes from outside, only the source is not known.
+    outside = [v for v in captured_values(op) if v is not extract.tensor]
+    constant = all(isinstance(v.owner, arith.ConstantOp) for v in (*op.inputs, *outside))
+    return extract if constant else None
+
+
+def places(op: linalg.GenericOp, extract: tensor.ExtractOp) -> np.ndarray:
+    """
+    Where in the source, counted in its order, each element of the result comes from.
+
+    Raises UnsupportedError and RuntimeTrap as evaluating the op does.
+    """
+    source, kind = extract.tensor.type, op.results[0].type
+    assert isinstance(source, TensorType)
+    assert isinstance(kind, TensorType)
+    shape = source.get_shape()
+    counted = constant_of(np.arange(prod(shape)).reshape(shape), TensorType(i64, shape))
+    body = op.body.clone()
+    block = body.block
+    end = block.last_op
+    assert end is not None
+    read = end.operands[0].owner
+    assert isinstance(read, tensor.ExtractOp)
+    counting = tensor.ExtractOp(counted.result, list(read.indices), i64)
+    Rewriter.replace_op(read, counting)
+    block.erase_arg(block.args[-1])
+    block.insert_arg(i64, len(block.args))
+    places_type = TensorType(i64, kind.get_shape())
+    init = tensor.EmptyOp((), places_type).results[0]
+    numbered = generic(op.inputs, [init], maps(op), iterators(op), body)
+    known = [array_of(v.owner) for v in op.inputs if isinstance(v.owner, arith.ConstantOp)]
+    return np.asarray(evaluate(numbered, [*known, np.zeros(kind.get_shape(), np.int64)])[0])
+
+
+def fold(op: linalg.GenericOp) -> SSAValue | None:
+    """generic { tensor.extract %x[constants] }  =>  reshape %x, or None when it stays"""
+    extract = gathered(op)
+    if extract is None:
+        return None
+    source, kind = extract.tensor.type, op.results[0].type
+    assert isinstance(source, TensorType)
+    assert isinstance(kind, TensorType)
+    elements = prod(kind.get_shape())
+    if elements != prod(source.get_shape()) or elements > MAX_ELEMENTS:
+        return None
+    try:
+        found = places(op, extract)
+    except (UnsupportedError, RuntimeTrap):
+        return None
+    if not np.array_equal(found.reshape(-1), np.arange(elements)):
+        return None
+    if not may_rewrite(NAME, op, "fold of linalg.generic"):
+        return None
+    return reshape(extract.tensor, kind.get_shape(), IndexBuilder(InsertPoint.before(op)))
+
+
+@dataclass(frozen=True)
+class FoldConstantGathersPass(ModulePass):
+    """Gathers at constant indices that count up become reshapes."""
+
+    name = NAME
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+            if (value := fold(inner)) is not None:
+                Rewriter.replace_op(inner, [], [value])

@@ -1,0 +1,139 @@
+"""
+Moves a collapse of dims from in front of elementwise ops to behind them.
+
+A reshape costs nothing, but ops on its two sides do not share loops, so they are kernels of their
+own. Elementwise ops can run over the dims that were there before the collapse; then what makes the
+tensor and what reads it become one kernel. A group norm is one this way: its sums and its scale are
+per group, what is scaled is per channel.
+
+    %c = tensor.collapse_shape %s [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
+    %r = linalg.generic ins(%x, %c : tensor<128x9xf32>, tensor<128xf32>) { mulf }
+  =>
+    %e = tensor.expand_shape %x [[0, 1], [2]] output_shape [32, 4, 9]
+    %m = linalg.generic ins(%e, %s : tensor<32x4x9xf32>, tensor<32x4xf32>) { mulf }
+    %r = tensor.collapse_shape %m [[0, 1], [2]] : tensor<32x4x9xf32> into tensor<128x9xf32>
+
+Left alone: what reads another op without a reshape (it shares the loops of that one), reductions,
+dynamic shapes, reshapes of arguments and constants, and a last loop that would become shorter than
+MIN_VECTOR_LOOP. IREE: `SinkReshapes`; MLIR: `fuseByExpansion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.reshapes import (
+    Refused,
+    collapse,
+    expand_loops,
+    fold_expand,
+    joined_dims,
+)
+from irees.transforms.utils.shapes import IndexBuilder
+from irees.transforms.utils.structured import is_parallel, iterators, maps
+from irees.transforms.utils.unused_results import erase_dead_code
+
+NAME = "irees-sink-reshapes"
+
+MIN_VECTOR_LOOP = 64
+"""Elements of a last loop that is as good for vectors as the longer one that it is a part of."""
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """What a value is a reshape of."""
+    while isinstance(value.owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        value = value.owner.src
+    return value
+
+
+def pieces_of(value: SSAValue) -> list[list[int]] | None:
+    """For each dim of a collapsed result of an op the sizes it was made of, or None."""
+    root = root_of(value)
+    if root is value or not isinstance(root.owner, linalg.GenericOp):
+        return None
+    fine, coarse = root.type, value.type
+    assert isinstance(fine, TensorType)
+    assert isinstance(coarse, TensorType)
+    if not fine.has_static_shape() or not coarse.has_static_shape() or 1 in fine.get_shape():
+        return None
+    groups = joined_dims(fine.get_shape(), coarse.get_shape())
+    if groups is None or all(len(group) == 1 for group in groups):
+        return None
+    return [[fine.get_shape()[i] for i in group] for group in groups]
+
+
+def reads_an_op(op: linalg.GenericOp) -> bool:
+    """Whether an op reads the result of another just as it is."""
+    return any(isinstance(value.owner, linalg.GenericOp) for value in op.inputs)
+
+
+def split_loops(op: linalg.GenericOp) -> dict[int, list[int]]:
+    """Loops that run over a collapsed dim of an input, and the sizes to run over instead."""
+    for value, indexing in zip(op.inputs, maps(op)):
+        if (pieces := pieces_of(value)) is None:
+            continue
+        loops: dict[int, list[int]] = {}
+        for sizes, expr in zip(pieces, indexing.results, strict=True):
+            if len(sizes) > 1 and isinstance(expr, AffineDimExpr):
+                loops[expr.position] = sizes
+        last = loops.get(len(iterators(op)) - 1)
+        if loops and (last is None or last[-1] >= MIN_VECTOR_LOOP):
+            return loops
+    return {}
+
+
+def take_roots(op: linalg.GenericOp, loops: Collection[int]) -> None:
+    """collapse(expand(%x))  =>  collapse(%x), where these loops run over collapsed dims"""
+    for position, (value, indexing) in enumerate(zip(op.inputs, maps(op))):
+        pieces = pieces_of(value)
+        along = {e.position for e in indexing.results if isinstance(e, AffineDimExpr)}
+        if pieces is None or not along.intersection(loops):
+            continue
+        root = root_of(value)
+        assert isinstance(root.type, TensorType)
+        assert isinstance(value.type, TensorType)
+        groups = joined_dims(root.type.get_shape(), value.type.get_shape())
+        assert groups is not None
+        at = IndexBuilder(InsertPoint.before(op))
+        op.operands[position] = collapse(root, groups, value.type, at)
+
+
+def sink(op: linalg.GenericOp) -> None:
+    """generic ins(collapse(%x))  =>  collapse(generic ins(%x))"""
+    loops = split_loops(op)
+    if not loops or not may_rewrite(NAME, op, "sink of tensor.collapse_shape"):
+        return
+    take_roots(op, loops)
+    with suppress(Refused):
+        expand_loops(op, loops, loops)
+
+
+@dataclass(frozen=True)
+class SinkReshapesPass(ModulePass):
+    """Elementwise ops run over the dims that their inputs had before a collapse."""
+
+    name = NAME
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in {o.parent_block(): None for o in op.walk() if isinstance(o, linalg.GenericOp)}:
+            assert block is not None
+            for inner in [o for o in block.ops if isinstance(o, linalg.GenericOp)]:
+                if is_parallel(inner) and not reads_an_op(inner):
+                    sink(inner)
+            for reshape in [o for o in block.ops if isinstance(o, tensor.ExpandShapeOp)]:
+                if isinstance(reshape.src.owner, tensor.EmptyOp):
+                    fold_expand(reshape)
+            # What is read no more would count as another reader.
+            erase_dead_code(block, Rewriter.erase_op)
