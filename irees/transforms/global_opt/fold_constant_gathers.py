@@ -4,13 +4,14 @@ Sees that a gather at constant indices reads a tensor in order, and reshapes the
 Frontends index where they could reshape: torch-mlir flattens the scale of a group norm by an index
 tensor for each dim. A gather hides from fusion what is read, a reshape does not.
 
-    %r = linalg.generic ins(%i, %j : tensor<128xi64> x2) {    // i = 0 0 0 0 1 1 .., j = 0 1 2 3 0 ..
+    %r = linalg.generic ins(%i, %j : tensor<128xi64>, ..) {    // i = 0 0 0 0 1 .., j = 0 1 2 3 0 ..
       tensor.extract %x[%i, %j] : tensor<32x4xf32> }
   =>
     %r = tensor.collapse_shape %x [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
 
 The indices are computed by the reference interpreter. Left alone: a gather that reads elements in
-another order, twice, out of bounds, or not all of them; and index tensors above MAX_ELEMENTS. PyTorch: `torch.flatten` as torch-mlir imports it.
+another order, twice, out of bounds, or not all of them; and results above MAX_ELEMENTS. PyTorch:
+`torch.flatten` as torch-mlir imports it.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def fold(op: linalg.GenericOp) -> SSAValue | None:
 class FoldConstantGathersPass(ModulePass):
     """Gathers at constant indices that count up become reshapes."""
 
-    name = NAME
+    name = "irees-fold-constant-gathers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:

@@ -124,7 +124,7 @@ def sink(op: linalg.GenericOp) -> None:
 class SinkReshapesPass(ModulePass):
     """Elementwise ops run over the dims that their inputs had before a collapse."""
 
-    name = NAME
+    name = "irees-sink-reshapes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in {o.parent_block(): None for o in op.walk() if isinstance(o, linalg.GenericOp)}:
