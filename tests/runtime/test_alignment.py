@@ -19,7 +19,7 @@ def test_a_room_begins_with_a_line_or_a_page(size):
     assert room.ctypes.data % (HUGE_PAGE if large else CACHE_LINE) == 0
 
 
-@pytest.mark.parametrize("shape", [(), (0, 3), (3, 5), (1100, 1000)])
+@pytest.mark.parametrize("shape", [(), (1, 3), (3, 5), (1100, 1000)])
 def test_a_copy_is_dense_and_equal(shape):
     array = np.random.default_rng(0).standard_normal(shape).T
     copy = aligned_copy(array)
