@@ -82,6 +82,42 @@ func.func @passed(%c: i1, %v: !hal.buffer_view) -> !hal.buffer_view {
 
 // -----
 
+// What only goes around a loop is nobody's: neither it nor what it begins with is sent.
+// CHECK-LABEL: func.func @no_reader
+// CHECK-NOT: flow.tensor.transfer
+func.func @no_reader(%c: i1, %v: !hal.buffer_view) -> i1 {
+  %x = hal.tensor.import on(#hal.device.promise<@a>) %v : !hal.buffer_view -> tensor<4xf32>
+  // CHECK: cf.br ^[[LOOP:bb[0-9]+]]{{$}}
+  cf.br ^bb1(%x : tensor<4xf32>)
+^bb1(%y: tensor<4xf32>):
+  // CHECK-NOT: math.exp
+  %t = flow.tensor.transfer %y : tensor<4xf32> to #hal.device.promise<@b>
+  %0 = math.exp %t {stream.affinity = #hal.device.promise<@b>} : tensor<4xf32>
+  // CHECK: cf.cond_br %c, ^[[LOOP]], ^{{bb[0-9]+$}}
+  cf.cond_br %c, ^bb1(%0 : tensor<4xf32>), ^bb2
+^bb2:
+  return %c : i1
+}
+
+// -----
+
+// A global that never changes is read where it is needed.
+util.global private @weights = dense<1.0> : tensor<4xf32>
+// CHECK-LABEL: func.func @weights_everywhere
+// CHECK-NOT: flow.tensor.transfer
+func.func @weights_everywhere(%c: i1) -> !hal.buffer_view {
+  // CHECK: util.global.load immutable @weights : tensor<4xf32>
+  %w = util.global.load immutable @weights : tensor<4xf32>
+  %z = arith.constant dense<0.0> : tensor<4xf32>
+  %0 = linalg.add {stream.affinity = #hal.device.promise<@a>} ins(%w, %w : tensor<4xf32>, tensor<4xf32>) outs(%z : tensor<4xf32>) -> tensor<4xf32>
+  %t = flow.tensor.transfer %w : tensor<4xf32> to #hal.device.promise<@a>
+  %1 = linalg.mul {stream.affinity = #hal.device.promise<@a>} ins(%t, %0 : tensor<4xf32>, tensor<4xf32>) outs(%z : tensor<4xf32>) -> tensor<4xf32>
+  %2 = hal.tensor.export %1 : tensor<4xf32> -> !hal.buffer_view
+  return %2 : !hal.buffer_view
+}
+
+// -----
+
 // A program that names no device is left alone.
 // CHECK-LABEL: func.func @no_device
 func.func @no_device(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -31,12 +31,12 @@ from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from irees.analysis.control_flow import branch_edges
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.errors import ArgumentError
+from irees.transforms.devices._dead import drop_dead
 from irees.transforms.devices._placement import Placement
 from irees.transforms.devices._places import (
     PLACE,
@@ -119,14 +119,6 @@ def _branch(op: Operation, placement: Placement, sender: Sender) -> None:
         source, there = source_of(operand), placement.chosen[argument]
         free = source in placement.free
         op.operands[index] = _made_here(source, there, op) if free else sender.at(source, there)
-
-
-def drop_dead(function: func.FuncOp) -> None:
-    """What nobody reads asks for nothing; only an import says which type an argument has."""
-    for block in function.body.blocks:
-        for op in reversed(list(block.ops)):
-            if not isinstance(op, TensorImportOp) and is_trivially_dead(op):
-                Rewriter.erase_op(op)
 
 
 def materialize(placement: Placement) -> None:
