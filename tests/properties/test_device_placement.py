@@ -22,6 +22,7 @@ from irees.options import Options
 from irees.pipeline import device_phases
 from irees.testing import profiles
 from irees.testing.placements import Account, account, names_in
+from irees.transforms.stream.verify_affinities import VerifyAffinitiesPass
 
 FACTOR = profiles.load()
 DEVICES = ("a", "b", "c")
@@ -155,8 +156,9 @@ def transfers_in(module: ModuleOp) -> int:
 
 
 def check_placement(text: str) -> None:
-    """Ops are where they may be, and as few tensors as possible are sent."""
+    """Ops are where they may be, what they read is there, and as few tensors as possible are sent."""
     module, expected = placed_and_accounted(text)
+    VerifyAffinitiesPass().apply(get_context(), module)
     found = {op.attributes["number"]: names_in(op) for op in main_of(module).body.walk()
              if "number" in op.attributes}  # fmt: skip
     for op, devices in expected.choices.items():

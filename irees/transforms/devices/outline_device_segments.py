@@ -54,7 +54,7 @@ class Outliner:
         self.function = function
         self.modules = modules
         self.count = 0
-        self.imported: dict[tuple[Operation, str], SSAValue] = {}
+        self.imported: dict[tuple[SSAValue, str], SSAValue] = {}
         self.scheduled: dict[SSAValue, SSAValue] = {}
 
     def run(self) -> None:
@@ -73,7 +73,7 @@ class Outliner:
             self._block(block, old[block], items[block])
         # The type of an argument that nobody reads is known by its import only.
         imports = [op for op in old[blocks[0]] if isinstance(op, TensorImportOp)]
-        used = {op.source for op, _ in self.imported if isinstance(op, TensorImportOp)}
+        used = {source for source, _ in self.imported}
         for op in imports:
             if op.source not in used:
                 self._import(op, default)
@@ -130,7 +130,7 @@ class Outliner:
 
     def _import(self, op: TensorImportOp, device: str) -> SSAValue:
         """An import on a device; of what a caller does not place, one for each that reads it."""
-        if (op, device) not in self.imported:
+        if (op.source, device) not in self.imported:
             entry = self.function.body.blocks[0]
             end = entry.last_op
             assert end is not None
@@ -138,8 +138,8 @@ class Outliner:
             made = import_of(
                 op.source, op.target.type, DevicePromiseAttr(device), self._start(first)
             )
-            self.imported[op, device] = made
-        return self.imported[op, device]
+            self.imported[op.source, device] = made
+        return self.imported[op.source, device]
 
     def _start(self, first: Operation) -> InsertPoint:
         entry = self.function.body.blocks[0]

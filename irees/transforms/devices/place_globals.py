@@ -1,5 +1,5 @@
 """
-Decides on which device each mutable global is, and binds what reads and writes it to that device.
+Decides on which device each mutable global is, and binds it and what reads and writes it to that.
 
 State is in one place: each device has memory of its own, and two copies would be two globals.
 
@@ -79,5 +79,5 @@ class PlaceGlobalsPass(ModulePass):
                 continue
             used = {d for each in affinities.of_global(glob) for d in devices_of(each)}
             place = agreed(glob, users) or (min(used) if len(used) == 1 else devices[0])
-            for user in users:
+            for user in (glob, *users):
                 user.attributes[PLACE] = DevicePromiseAttr(place)
