@@ -86,18 +86,22 @@ func.func @passed(%c: i1, %v: !hal.buffer_view) -> !hal.buffer_view {
 // What only goes around a loop is nobody's: neither it nor what it begins with is sent.
 // CHECK-LABEL: func.func @no_reader
 // CHECK-NOT: flow.tensor.transfer
-func.func @no_reader(%c: i1, %v: !hal.buffer_view) -> i1 {
+func.func @no_reader(%n: index, %v: !hal.buffer_view) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
   %x = hal.tensor.import on(#hal.device.promise<@a>) %v : !hal.buffer_view -> tensor<4xf32>
-  // CHECK: cf.br ^[[LOOP:bb[0-9]+]]{{$}}
-  cf.br ^bb1(%x : tensor<4xf32>)
-^bb1(%y: tensor<4xf32>):
+  // CHECK: cf.br ^[[LOOP:bb[0-9]+]](%c0 : index)
+  cf.br ^bb1(%c0, %x : index, tensor<4xf32>)
+^bb1(%i: index, %y: tensor<4xf32>):
   // CHECK-NOT: math.exp
   %t = flow.tensor.transfer %y : tensor<4xf32> to #hal.device.promise<@b>
   %0 = math.exp %t {stream.affinity = #hal.device.promise<@b>} : tensor<4xf32>
-  // CHECK: cf.cond_br %c, ^[[LOOP]], ^{{bb[0-9]+$}}
-  cf.cond_br %c, ^bb1(%0 : tensor<4xf32>), ^bb2
+  %j = arith.addi %i, %c1 : index
+  %more = arith.cmpi slt, %j, %n : index
+  // CHECK: cf.cond_br %more, ^[[LOOP]](%j : index), ^{{bb[0-9]+$}}
+  cf.cond_br %more, ^bb1(%j, %0 : index, tensor<4xf32>), ^bb2
 ^bb2:
-  return %c : i1
+  return %j : index
 }
 
 // -----
