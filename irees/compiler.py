@@ -21,12 +21,13 @@ from irees.backends.common.toolchain import compile_library
 from irees.backends.cuda import backend as cuda
 from irees.backends.cuda.toolchain import compile_cubins, compile_emulated, host_and_kernels
 from irees.backends.reference.backend import ReferenceProgram
-from irees.device_programs import device_program
+from irees.device_programs import device_program, options_for, parts_of
 from irees.dialects import get_context
+from irees.errors import ArgumentError
 from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.options import Options
 from irees.phase import Announcement, Listener
-from irees.pipeline import run_phases
+from irees.pipeline import device_phases, phases, run_phases
 from irees.program_cache import (
     Built,
     find,
@@ -166,6 +167,25 @@ def compile_devices(
     return device_program(module, options, compile_part)
 
 
+def lower_devices(
+    module: ModuleOp, options: Options, start: str | None, to: str, **listeners: Any
+) -> None:
+    """Takes a program for several devices up to a phase, in place; beyond the cut, every part."""
+    cut = [phase.name for phase in device_phases(options)]
+    chosen = {name: options_for(spec, options) for name, spec in options.device_specs().items()}
+    for name, each in chosen.items():
+        if each.target == "reference":
+            chosen[name] = replace(each, target="cpu")
+    later = dict.fromkeys(phase.name for each in chosen.values() for phase in phases(each))
+    if to not in (known := [*cut, *(name for name in later if name not in cut)]):
+        raise ArgumentError(f"no phase {to!r}", hint=f"use one of {', '.join(known)}")
+    last = to if to in cut else cut[-1]
+    run_phases(get_context(), module, options, start=start, to=last, **listeners)
+    if last != to:
+        for name, part in parts_of(module).items():
+            run_phases(get_context(), part, chosen[name], to=to, **listeners)
+
+
 def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
     """Compiles MLIR text, or takes the program from the cache if it was compiled before."""
     opened = open_source(source)
@@ -192,7 +212,8 @@ def compile(
     **options: Any,
 ) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     """
-    Compiles a program; with `to`, returns the module as it is after that phase.
+    Compiles a program; with `to`, returns the module as it is after that phase, of a program for
+    several devices with the modules of all of them.
 
     `inputs` are example inputs, needed for a torch module. `start` names the phase after
     which the source was saved. `before` hears of every pass that begins, `listener` of every one
@@ -207,6 +228,9 @@ def compile(
     if isinstance(source, str | Path) and to is None and start is None and not chosen.devices:
         return compile_text(source, chosen, **listeners)
     module = import_source(source, inputs)
+    if to is not None and chosen.devices:
+        lower_devices(module, chosen, start, to, **listeners)
+        return module
     if to is not None:
         run_phases(get_context(), module, chosen, start=start, to=to, **listeners)
         return module

@@ -62,11 +62,7 @@ def device_program(module: ModuleOp, options: Options, compile_part: Compile) ->
     """
     specs = options.device_specs()
     kinds = {spec.kind for spec in parse_specs(specs).values()}
-    parts = {
-        part.sym_name.data: part
-        for part in module.body.block.ops
-        if isinstance(part, ModuleOp) and part.sym_name is not None
-    }
+    parts = parts_of(module)
     stateful = sorted(name for name, part in parts.items() if _keeps_state(part))
     schedule = {"devices": specs, "functions": functions_of(module), "stateful": stateful}
     makers = {
@@ -75,6 +71,15 @@ def device_program(module: ModuleOp, options: Options, compile_part: Compile) ->
     }
     compiled = kinds != {"reference"}
     return DeviceProgram(schedule, makers, runtime=runtime_library() if compiled else None)
+
+
+def parts_of(module: ModuleOp) -> dict[str, ModuleOp]:
+    """The modules of the devices, by name."""
+    return {
+        part.sym_name.data: part
+        for part in module.body.block.ops
+        if isinstance(part, ModuleOp) and part.sym_name is not None
+    }
 
 
 def _keeps_state(part: ModuleOp) -> bool:

@@ -17,6 +17,7 @@ import pytest
 
 import irees
 from irees.errors import ArgumentError, DeviceError, ParseError, RuntimeTrap, VerifyError
+from irees.frontends.mlir import import_mlir
 from irees.remarks import collect
 from irees.runtime.device_program import write_trace
 from irees.runtime.devices import DeviceSpec, Worker, current, share_out
@@ -410,6 +411,28 @@ def test_the_command_line_has_devices(tmp_path):
         "compile", str(source), *flags, "--annotate-input-affinities", "--compile-to=placement"
     )
     assert f"stream.affinities.results = [[{B}]]" in text
+
+
+def test_the_phases_of_the_parts_can_be_seen():
+    """At stream level dispatches are on their devices, and the transfer is between them."""
+    mixed = {"dev_0": "cpu:0", "dev_1": "reference:0"}
+    module = irees.compile(two_matmuls(), devices=mixed, to="stream")
+    functions = [op for op in module.walk() if op.name == "func.func"]
+    where = {
+        op.sym_name.data: str(op.attributes["stream.affinity"])
+        for op in functions
+        if any(inner.name == "stream.cmd.dispatch" for inner in op.walk())
+    }
+    assert where == {"main_0": A, "main_1": B}
+    names = [op.name for op in functions[0].body.block.ops]
+    assert [name for name in names if "tensor" not in name or "transfer" in name] == [
+        "irees.invoke", "flow.tensor.transfer", "irees.invoke", "func.return",
+    ]  # fmt: skip
+    import_mlir(str(module)).verify()
+    with pytest.raises(
+        ArgumentError, match=r"no phase 'loops'; use one of input, placement, .*gen"
+    ):
+        irees.compile(two_matmuls(), devices=mixed, to="loops")
 
 
 def test_specs_and_cores():

@@ -8,8 +8,8 @@ functions are invoked, tensors transferred, and blocks branch on scalars.
     %0 = linalg.matmul {stream.affinity = @a} ...         %0 = irees.invoke @a::@main_0(%x, %y)
     %1 = flow.tensor.transfer %0 to @b              =>    %1 = flow.tensor.transfer %0 to @b
     %2 = linalg.matmul {stream.affinity = @b} ...         %2 = irees.invoke @b::@main_1(%1, %z)
-                                                          builtin.module @a { func.func @main_0 }
-                                                          builtin.module @b { func.func @main_1 }
+                                                    builtin.module @a { func.func @main_0 {@a} }
+                                                    builtin.module @b { func.func @main_1 {@b} }
 
 Ops without a place (constants, sizes, what is made of them) are copied into each function that
 needs them, globals into each module. `_segments.py` says how blocks are cut. In IREE, schedule and
@@ -180,6 +180,8 @@ class Outliner:
         self.count += 1
         function = segment.write(name, wanted)
         function.location = self.function.location
+        # It says where all of its dispatches run, whatever becomes of its ops.
+        function.attributes[PLACE] = DevicePromiseAttr(device)
         self.modules[device].body.block.add_op(function)
         arguments = [self._now(value, device, point) for value in segment.arguments]
         invoke = InvokeOp(device, name, arguments, [value.type for value in wanted])
