@@ -413,6 +413,23 @@ def test_the_command_line_has_devices(tmp_path):
     assert f"stream.affinities.results = [[{B}]]" in text
 
 
+def test_the_same_program_is_not_compiled_again(matrices):
+    """The parts come from the cache, for these devices alone."""
+
+    def compiled(devices: dict[str, str]) -> tuple[np.ndarray, list[str]]:
+        passes: list[str] = []
+        program = irees.compile(
+            two_matmuls(), devices=devices, before=lambda name, module: passes.append(name)
+        )
+        return program(*matrices), passes
+
+    want, _ = compiled(TWO)
+    for devices, again in ((TWO, False), ({**TWO, "dev_1": "cpu:2"}, True)):
+        got, passes = compiled(devices)
+        np.testing.assert_array_equal(got, want)
+        assert bool(passes) == again
+
+
 def test_the_phases_of_the_parts_can_be_seen():
     """At stream level dispatches are on their devices, and the transfer is between them."""
     mixed = {"dev_0": "cpu:0", "dev_1": "reference:0"}
