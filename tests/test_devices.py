@@ -23,6 +23,7 @@ from irees.runtime.device_program import write_trace
 from irees.runtime.devices import DeviceSpec, Worker, current, share_out
 from irees.runtime.schedule import Schedule
 from irees.runtime.schedule_model import Link, forecast, pipeline
+from irees.tools.main import main
 
 A, B = (f"#hal.device.promise<@dev_{i}>" for i in range(2))
 TWO = {"dev_0": "cpu:0", "dev_1": "cpu:1"}
@@ -428,6 +429,26 @@ def test_the_same_program_is_not_compiled_again(matrices):
         got, passes = compiled(devices)
         np.testing.assert_array_equal(got, want)
         assert bool(passes) == again
+
+
+def test_a_program_says_what_it_sends_and_what_its_parts_are(tmp_path, capsys):
+    mixed = {"dev_0": "cpu:0", "dev_1": "reference:0"}
+    program = irees.compile(two_matmuls(), devices=mixed)
+    sent = {"function": "main", "from": "dev_0", "to": "dev_1", "bytes": 1 << 20}
+    data = program.explain(as_data=True)
+    assert (data["devices"], data["transfers"]) == (mixed, [sent])
+    assert [len(part["dispatches"]) for part in data["parts"].values()] == [1]
+    assert program.memory_analysis()["dev_0"]["constant_bytes"] == 0
+    source = tmp_path / "two.mlir"
+    source.write_text(two_matmuls())
+    flags = [f"--device={name}={spec}" for name, spec in mixed.items()]
+    assert main(["explain", str(source), *flags]) == 0
+    text = capsys.readouterr().out
+    assert "main: @dev_0 to @dev_1, 1,048,576 bytes" in text
+    assert "@dev_0 = cpu:0\nfunctions:" in text
+    assert "@dev_1 = reference:0\nnot compiled" in text
+    assert main(["explain", str(source), *flags, "--input=512x512xf32=1"]) != 0
+    assert "--trace-devices=FILE" in capsys.readouterr().err
 
 
 def test_the_phases_of_the_parts_can_be_seen():
