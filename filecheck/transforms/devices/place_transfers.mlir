@@ -123,6 +123,26 @@ func.func @weights_everywhere(%c: i1) -> !hal.buffer_view {
 
 // -----
 
+// A loop over constants is made where it is needed, whatever of it was sent.
+// CHECK-LABEL: func.func @constants_in_a_loop
+// CHECK-NOT: flow.tensor.transfer
+func.func @constants_in_a_loop(%n: index, %i: i32) -> !hal.buffer_view {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %z = arith.constant dense<3> : tensor<4xi32>
+  %t = flow.tensor.transfer %z : tensor<4xi32> to #hal.device.promise<@a>
+  // CHECK: scf.for
+  // CHECK-NEXT: tensor.insert %i into %z
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%x = %z) -> (tensor<4xi32>) {
+    %0 = tensor.insert %i into %t[%c1] : tensor<4xi32>
+    scf.yield %0 : tensor<4xi32>
+  }
+  %1 = hal.tensor.export %r : tensor<4xi32> -> !hal.buffer_view
+  return %1 : !hal.buffer_view
+}
+
+// -----
+
 // A program that names no device is left alone.
 // CHECK-LABEL: func.func @no_device
 func.func @no_device(%x: tensor<4xf32>) -> tensor<4xf32> {

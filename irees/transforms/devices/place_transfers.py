@@ -146,8 +146,9 @@ def materialize(placement: Placement) -> None:
         elif op is op.parent.last_op:  # pyright: ignore
             _branch(op, placement, sender)
         elif op not in old:
-            for index, operand in enumerate(op.operands):
-                op.operands[index] = source_of(operand)
+            for each in op.walk():
+                for index, operand in enumerate(each.operands):
+                    each.operands[index] = source_of(operand)
             if isinstance(op, DimOp) and (source := op.operands[0]) not in placement.free:
                 op.attributes[PLACE] = DevicePromiseAttr(placement.home(source))
     for op in reversed(old):
