@@ -10,6 +10,7 @@ import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +23,30 @@ from irees.backends.cuda import backend as cuda
 from irees.backends.cuda.backend import emulation_engine
 from irees.backends.cuda.toolchain import compile_cubins, host_and_kernels
 from irees.backends.reference.backend import ReferenceProgram
-from irees.device_programs import device_program
+from irees.device_programs import alone, device_program, options_for, parts_of, schedule_of
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
+from irees.errors import ArgumentError
 from irees.frontends.mlir import import_mlir, import_opened, open_source
+from irees.frontends.mlir.sections import Source as Opened
 from irees.options import Options
 from irees.phase import Announcement, Listener
-from irees.pipeline import run_phases
+from irees.pipeline import device_phases, phases, run_phases
 from irees.program_cache import (
     Built,
     find,
+    find_parts,
     program_key,
     program_of,
     store,
+    store_parts,
     unchanged_constants,
 )
 from irees.remarks import Remark, collect, tell
-from irees.runtime.device_program import DeviceProgram
+from irees.runtime.device_program import DeviceProgram, Maker
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
+from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
 
@@ -194,19 +200,72 @@ def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:
 
 
 def compile_devices(
-    module: ModuleOp, options: Options, start: str | None = None, **listeners: Any
+    module: ModuleOp,
+    options: Options,
+    start: str | None = None,
+    opened: Opened | None = None,
+    **listeners: Any,
 ) -> DeviceProgram:
-    """A program for several devices: cut into parts, in place, each compiled for its own."""
+    """
+    A program for several devices: cut into parts, in place, each compiled for its own. It is
+    kept in the cache if it is known from what opened source it came.
+    """
     run_phases(get_context(), module, options, start=start, **listeners)
-
-    def compile_part(part: ModuleOp, chosen: Options) -> Any:
+    schedule = schedule_of(module, options)
+    makers: dict[str, Maker] = {}
+    built: dict[str, Built] = {}
+    for name, part in parts_of(module).items():
+        chosen = options_for(schedule["devices"][name], options)
         if chosen.target == "reference":
-            program = reference_program(part, chosen)
-            return lambda services: program
-        built = build(part, chosen, **listeners)
-        return lambda services: program_of(built, services)
+            makers[name] = partial(_interpreted, reference_program(alone(part), chosen))
+            continue
+        built[name] = build(alone(part), chosen, **listeners)
+        makers[name] = partial(program_of, built[name])
+        if opened is not None:
+            built[name].from_source = unchanged_constants(part, opened.blobs)
+    if opened is not None and len(built) == len(makers):
+        store_parts(_devices_key(opened, options), schedule, built)
+    return device_program(schedule, makers)
 
-    return device_program(module, options, compile_part)
+
+def _interpreted(program: ReferenceProgram, services: Services | None) -> ReferenceProgram:
+    return program
+
+
+def _devices_key(opened: Opened, options: Options) -> str:
+    parts = (options_for(spec, options) for spec in options.device_specs().values())
+    targets = [target_of(each) for each in parts if each.target != "reference"]
+    return program_key(opened, options, *targets)
+
+
+def compile_devices_text(source: str | Path, options: Options, **listeners: Any) -> DeviceProgram:
+    """Compiles MLIR text for several devices, or takes the program from the cache."""
+    opened = open_source(source)
+    found = find_parts(_devices_key(opened, options), opened.blobs)
+    if found is None:
+        return compile_devices(import_opened(opened), options, opened=opened, **listeners)
+    schedule, built = found
+    makers = {name: partial(program_of, each) for name, each in built.items()}
+    return device_program(schedule, makers)
+
+
+def lower_devices(
+    module: ModuleOp, options: Options, start: str | None, to: str, **listeners: Any
+) -> None:
+    """Takes a program for several devices up to a phase, in place; beyond the cut, every part."""
+    cut = [phase.name for phase in device_phases(options)]
+    chosen = {name: options_for(spec, options) for name, spec in options.device_specs().items()}
+    for name, each in chosen.items():
+        if each.target == "reference":
+            chosen[name] = replace(each, target="cpu")
+    later = dict.fromkeys(phase.name for each in chosen.values() for phase in phases(each))
+    if to not in (known := [*cut, *(name for name in later if name not in cut)]):
+        raise ArgumentError(f"no phase {to!r}", hint=f"use one of {', '.join(known)}")
+    last = to if to in cut else cut[-1]
+    run_phases(get_context(), module, options, start=start, to=last, **listeners)
+    if last != to:
+        for name, part in parts_of(module).items():
+            run_phases(get_context(), part, chosen[name], to=to, **listeners)
 
 
 def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
@@ -235,7 +294,8 @@ def compile(
     **options: Any,
 ) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     """
-    Compiles a program; with `to`, returns the module as it is after that phase.
+    Compiles a program; with `to`, returns the module as it is after that phase, of a program for
+    several devices with the modules of all of them.
 
     `inputs` are example inputs, needed for a torch module. `start` names the phase after
     which the source was saved. `before` hears of every pass that begins, `listener` of every one
@@ -247,9 +307,13 @@ def compile(
     listeners: dict[str, Any] = {"before": before, "listener": listener, "after": after}
     if chosen.target == "reference" and not chosen.devices:
         return reference_program(import_source(source, inputs), chosen)
-    if isinstance(source, str | Path) and to is None and start is None and not chosen.devices:
-        return compile_text(source, chosen, **listeners)
+    if isinstance(source, str | Path) and to is None and start is None:
+        take = compile_devices_text if chosen.devices else compile_text
+        return take(source, chosen, **listeners)
     module = import_source(source, inputs)
+    if to is not None and chosen.devices:
+        lower_devices(module, chosen, start, to, **listeners)
+        return module
     if to is not None:
         run_phases(get_context(), module, chosen, start=start, to=to, **listeners)
         return module

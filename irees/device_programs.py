@@ -7,7 +7,7 @@ leaves; each device's module is compiled as any other, for the target of that de
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,11 +33,8 @@ from irees.dialects.signature import unsigned_results
 from irees.dialects.util import GlobalOp
 from irees.errors import UnsupportedError
 from irees.options import Options
-from irees.runtime.device_program import DeviceProgram
+from irees.runtime.device_program import DeviceProgram, Maker
 from irees.runtime.devices import DeviceSpec, parse_specs
-
-Compile = Callable[[ModuleOp, Options], Any]
-"""Compiles the module of one device: a function of its services that makes the program."""
 
 
 def options_for(spec: str, options: Options) -> Options:
@@ -54,34 +51,38 @@ def options_for(spec: str, options: Options) -> Options:
     )
 
 
-def device_program(module: ModuleOp, options: Options, compile_part: Compile) -> DeviceProgram:
-    """
-    The program of a module that went through `pipeline.device_phases`.
+def schedule_of(module: ModuleOp, options: Options) -> dict[str, Any]:
+    """The schedule of a module that went through `pipeline.device_phases`, as data."""
+    stateful = sorted(name for name, part in parts_of(module).items() if _keeps_state(part))
+    return {
+        "devices": options.device_specs(),
+        "functions": functions_of(module),
+        "stateful": stateful,
+    }
 
-    Raises what compiling a part does, and DeviceError when a device is missing.
-    """
-    specs = options.device_specs()
-    kinds = {spec.kind for spec in parse_specs(specs).values()}
-    parts = {
+
+def device_program(schedule: Mapping[str, Any], makers: Mapping[str, Maker]) -> DeviceProgram:
+    """A program of what makes the parts. Raises DeviceError when a device is missing."""
+    kinds = {spec.kind for spec in parse_specs(schedule["devices"]).values()}
+    compiled = kinds != {"reference"}
+    return DeviceProgram(schedule, makers, runtime=runtime_library() if compiled else None)
+
+
+def parts_of(module: ModuleOp) -> dict[str, ModuleOp]:
+    """The modules of the devices, by name."""
+    return {
         part.sym_name.data: part
         for part in module.body.block.ops
         if isinstance(part, ModuleOp) and part.sym_name is not None
     }
-    stateful = sorted(name for name, part in parts.items() if _keeps_state(part))
-    schedule = {"devices": specs, "functions": functions_of(module), "stateful": stateful}
-    makers = {
-        name: compile_part(_alone(part), options_for(specs[name], options))
-        for name, part in parts.items()
-    }
-    compiled = kinds != {"reference"}
-    return DeviceProgram(schedule, makers, runtime=runtime_library() if compiled else None)
 
 
 def _keeps_state(part: ModuleOp) -> bool:
     return any(isinstance(op, GlobalOp) and op.is_mutable for op in part.body.block.ops)
 
 
-def _alone(part: ModuleOp) -> ModuleOp:
+def alone(part: ModuleOp) -> ModuleOp:
+    """The module of a device by itself."""
     part.detach()
     part.sym_name = None
     return part

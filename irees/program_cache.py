@@ -63,16 +63,16 @@ def compiler_version() -> str:
     return digest.hexdigest()
 
 
-def program_key(source: Source, options: Options, target: Target) -> str:
-    """The key of a program: text, weights, options, target, compiler."""
+def program_key(source: Source, options: Options, *targets: Target) -> str:
+    """The key of a program: text, weights, options, targets of its parts, compiler."""
     digest = hashlib.sha256(source.text.encode())
     for name, blob in sorted(source.blobs.items()):
         digest.update(name.encode())
         digest.update(blob.raw())
-    chosen = replace(options, target=target)
+    identities = (each for target in targets for each in compiler_identities(target))
     return key_of(
-        "program", digest.hexdigest(), source.name, repr(chosen), compiler_version(),
-        *compiler_identities(target),
+        "program", digest.hexdigest(), source.name, repr(replace(options, target="")),
+        repr(targets), compiler_version(), *identities,
     )  # fmt: skip
 
 
@@ -150,6 +150,27 @@ def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
 
 def _named(dtype: str) -> Any:
     return numpy_dtype("bf16") if dtype == "bfloat16" else dtype
+
+
+def store_parts(key: str, schedule: Mapping[str, Any], parts: Mapping[str, Built]) -> None:
+    """Keeps a program for several devices: each part, and last what they are parts of."""
+    for name, built in parts.items():
+        store(key_of("part", key, name), built)
+    record = {"schedule": schedule, "parts": list(parts)}
+    default_cache().put(key, json.dumps(record).encode())
+
+
+def find_parts(
+    key: str, blobs: Mapping[str, Blob]
+) -> tuple[dict[str, Any], dict[str, Built]] | None:
+    """The schedule and the parts of that key; None unless all of them are there."""
+    entry = default_cache().get(key)
+    if entry is None:
+        return None
+    record = json.loads(entry)
+    found = {name: find(key_of("part", key, name), blobs) for name in record["parts"]}
+    parts = {name: built for name, built in found.items() if built is not None}
+    return (record["schedule"], parts) if len(parts) == len(found) else None
 
 
 def program_of(built: Built, services: Services | None = None) -> Program:

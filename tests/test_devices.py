@@ -17,11 +17,13 @@ import pytest
 
 import irees
 from irees.errors import ArgumentError, DeviceError, ParseError, RuntimeTrap, VerifyError
+from irees.frontends.mlir import import_mlir
 from irees.remarks import collect
 from irees.runtime.device_program import write_trace
 from irees.runtime.devices import DeviceSpec, Worker, current, share_out
 from irees.runtime.schedule import Schedule
 from irees.runtime.schedule_model import Link, forecast, pipeline
+from irees.tools.main import main
 
 A, B = (f"#hal.device.promise<@dev_{i}>" for i in range(2))
 TWO = {"dev_0": "cpu:0", "dev_1": "cpu:1"}
@@ -410,6 +412,65 @@ def test_the_command_line_has_devices(tmp_path):
         "compile", str(source), *flags, "--annotate-input-affinities", "--compile-to=placement"
     )
     assert f"stream.affinities.results = [[{B}]]" in text
+
+
+def test_the_same_program_is_not_compiled_again(matrices):
+    """The parts come from the cache, for these devices alone."""
+
+    def compiled(devices: dict[str, str]) -> tuple[np.ndarray, list[str]]:
+        passes: list[str] = []
+        program = irees.compile(
+            two_matmuls(), devices=devices, before=lambda name, module: passes.append(name)
+        )
+        return program(*matrices), passes
+
+    want, _ = compiled(TWO)
+    for devices, again in ((TWO, False), ({**TWO, "dev_1": "cpu:2"}, True)):
+        got, passes = compiled(devices)
+        np.testing.assert_array_equal(got, want)
+        assert bool(passes) == again
+
+
+def test_a_program_says_what_it_sends_and_what_its_parts_are(tmp_path, capsys):
+    mixed = {"dev_0": "cpu:0", "dev_1": "reference:0"}
+    program = irees.compile(two_matmuls(), devices=mixed)
+    sent = {"function": "main", "from": "dev_0", "to": "dev_1", "bytes": 1 << 20}
+    data = program.explain(as_data=True)
+    assert (data["devices"], data["transfers"]) == (mixed, [sent])
+    assert [len(part["dispatches"]) for part in data["parts"].values()] == [1]
+    assert program.memory_analysis()["dev_0"]["constant_bytes"] == 0
+    source = tmp_path / "two.mlir"
+    source.write_text(two_matmuls())
+    flags = [f"--device={name}={spec}" for name, spec in mixed.items()]
+    assert main(["explain", str(source), *flags]) == 0
+    text = capsys.readouterr().out
+    assert "main: @dev_0 to @dev_1, 1,048,576 bytes" in text
+    assert "@dev_0 = cpu:0\nfunctions:" in text
+    assert "@dev_1 = reference:0\nnot compiled" in text
+    assert main(["explain", str(source), *flags, "--input=512x512xf32=1"]) != 0
+    assert "--trace-devices=FILE" in capsys.readouterr().err
+
+
+def test_the_phases_of_the_parts_can_be_seen():
+    """At stream level dispatches are on their devices, and the transfer is between them."""
+    mixed = {"dev_0": "cpu:0", "dev_1": "reference:0"}
+    module = irees.compile(two_matmuls(), devices=mixed, to="stream")
+    functions = [op for op in module.walk() if op.name == "func.func"]
+    where = {
+        op.sym_name.data: str(op.attributes["stream.affinity"])
+        for op in functions
+        if any(inner.name == "stream.cmd.dispatch" for inner in op.walk())
+    }
+    assert where == {"main_0": A, "main_1": B}
+    names = [op.name for op in functions[0].body.block.ops]
+    assert [name for name in names if "tensor" not in name or "transfer" in name] == [
+        "irees.invoke", "flow.tensor.transfer", "irees.invoke", "func.return",
+    ]  # fmt: skip
+    import_mlir(str(module)).verify()
+    with pytest.raises(
+        ArgumentError, match=r"no phase 'loops'; use one of input, placement, .*gen"
+    ):
+        irees.compile(two_matmuls(), devices=mixed, to="loops")
 
 
 def test_specs_and_cores():

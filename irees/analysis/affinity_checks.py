@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import is_side_effect_free
 
 from irees.analysis.affinity import (
     Affinities,
@@ -16,6 +17,7 @@ from irees.analysis.affinity import (
     pins,
     placed,
 )
+from irees.dialects.util import GlobalLoadOp
 from irees.errors import VerifyError
 
 TRANSFERS = ("flow.tensor.transfer", "stream.async.transfer")
@@ -23,6 +25,29 @@ TRANSFERS = ("flow.tensor.transfer", "stream.async.transfer")
 
 def _names(devices: Collection[str]) -> str:
     return " or ".join(f"@{name}" for name in sorted(devices))
+
+
+def is_everywhere(value: SSAValue) -> bool:
+    """
+    Whether each device can make a value for itself: a constant, a global that never changes, or
+    what ops without a place make of those.
+    """
+    todo = [value]
+    while todo:
+        op = todo.pop().owner
+        if not isinstance(op, Operation) or op.regions or explicit_affinity(op) is not None:
+            return False
+        if isinstance(op, GlobalLoadOp):
+            if op.is_immutable is None:
+                return False
+            continue
+        how = placed(op)
+        constant = how is not None and how.only_tensors
+        runs = how is not None and not constant and (how.required or how.pins)
+        if runs or not is_side_effect_free(op):
+            return False
+        todo += [operand for operand in op.operands if is_tracked(operand.type)]
+    return True
 
 
 def refuse(op: Operation, here: Collection[str], index: int, there: Collection[str]) -> VerifyError:
@@ -47,5 +72,5 @@ def check_operands(op: Operation, affinities: Affinities) -> None:
     for index, operand in enumerate(op.operands):
         where = find(operand) if is_tracked(operand.type) else None
         there = frozenset[str]().union(*(devices_of(each) for each in where or ()))
-        if there and not here & there:
+        if there and not here & there and not is_everywhere(operand):
             raise refuse(op, here, index, there)

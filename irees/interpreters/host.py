@@ -12,6 +12,8 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
 from irees.dialects.flow import DispatchOp, TensorTraceOp
+from irees.dialects.hal import BufferViewDimOp
+from irees.dialects.irees import InvokeOp
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters.machine import Machine, symbol_name
@@ -82,10 +84,24 @@ def _align(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
-@implements("flow.tensor.transfer", "flow.tensor.barrier")
+@implements("flow.tensor.transfer", "flow.tensor.barrier", "flow.tensor.clone")
 def _transfer(machine: Machine, op: Operation) -> Prepared:
     """The operand, wherever it is"""
     return lambda value, *dims: (value,)
+
+
+@implements("hal.tensor.import", "hal.tensor.export")
+def _border(machine: Machine, op: Operation) -> Prepared:
+    """The tensor: a view of a caller is an array too"""
+    return lambda value, *others: (value,)
+
+
+@implements("hal.buffer_view.dim")
+def _view_dim(machine: Machine, op: Operation) -> Prepared:
+    """The size of a dimension of a view"""
+    assert isinstance(op, BufferViewDimOp)
+    index = op.index.value.data
+    return lambda view: (np.int64(view.shape[index]),)
 
 
 # --- traces -------------------------------------------------------------------------------
@@ -122,9 +138,9 @@ def _trace(machine: Machine, op: Operation) -> Prepared:
 
 
 def _function(machine: Machine, op: Operation) -> Operation:
-    """The function that an entry point names."""
-    assert isinstance(op, DispatchOp | CmdDispatchOp)
-    entry = op.entry_point
+    """The function that an entry point, or the callee of a device, names."""
+    assert isinstance(op, DispatchOp | CmdDispatchOp | InvokeOp)
+    entry = op.callee if isinstance(op, InvokeOp) else op.entry_point
     executable = machine.symbol(entry.root_reference.data, op)
     names = [part.data for part in entry.nested_references]
     if not names:
@@ -167,6 +183,13 @@ def _cmd_dispatch(machine: Machine, op: Operation) -> Prepared:
         return ()
 
     return run
+
+
+@implements("irees.invoke")
+def _invoke(machine: Machine, op: Operation) -> Prepared:
+    """Runs a function of the module of a device"""
+    function = _function(machine, op)
+    return lambda *arguments: machine.call_op(function, arguments)
 
 
 @implements("iree_tensor_ext.dispatch.tensor.load")

@@ -23,6 +23,7 @@ from irees.errors import ArgumentError, IreesError
 from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.devices import LocalDevice, parse_specs, place_of, share_out
 from irees.runtime.entry import main_function
+from irees.runtime.program import Program
 from irees.runtime.schedule import Constant, FunctionSchedule, Import, Run, Schedule
 from irees.runtime.services import Services
 
@@ -254,8 +255,33 @@ class DeviceProgram:
         return nullcontext() if events is None else _noted(events, kind, name, device, size)
 
     def memory_analysis(self) -> dict[str, Any]:
-        """Bytes by kind for each device, as `Program.memory_analysis` has them."""
-        return {name: part.memory_analysis() for name, part in self.programs.items()}
+        """Bytes by kind for each device with a compiled part: `Program.memory_analysis`."""
+        return {name: part.memory_analysis() for name, part in self._compiled()}
+
+    def explain(self, *, as_data: bool = False) -> Any:
+        """
+        What is sent in each function, from where to where, and what the compiler chose for the part
+        of each device (`Program.explain`): a text, or what `json` can take with `as_data`.
+        """
+        sends = [
+            {"function": f.name, "from": send.source, "to": send.target, "bytes": send.bytes}
+            for f in self.schedule.functions
+            for send in f.sends()
+        ]
+        parts = {name: part.explain(as_data=as_data) for name, part in self._compiled()}
+        specs = dict(self.schedule.devices)
+        if as_data:
+            return {"devices": specs, "transfers": sends, "parts": parts}
+        lines = [f"transfers: {len(sends)}"]
+        for send in sends:
+            size = "unknown" if send["bytes"] is None else f"{send['bytes']:,}"
+            lines.append(f"  {send['function']}: @{send['from']} to @{send['to']}, {size} bytes")
+        for name, spec in specs.items():
+            lines += ["", f"@{name} = {spec}", parts.get(name, "not compiled")]
+        return "\n".join(lines)
+
+    def _compiled(self) -> Iterator[tuple[str, Program]]:
+        return ((n, part) for n, part in self.programs.items() if isinstance(part, Program))
 
     def save(self, path: str | Path) -> None:
         """Writes the program to one file for `irees.load`. Raises ArgumentError if it cannot."""

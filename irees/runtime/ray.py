@@ -30,6 +30,8 @@ from irees.runtime.devices import DeviceSpec
 
 TIMEOUT = 600.0
 """Seconds after which an answer is not waited for any more."""
+INLINE_BYTES = 64 << 10
+"""An array of the caller up to this size travels with the call: storing it first takes longer."""
 RESTARTS = 100
 """How often an actor is started again before its device is lost."""
 
@@ -156,10 +158,11 @@ class RayDevice:
         return [made] if results <= 1 else list(made)
 
     def take(self, value: Any) -> Any:
-        """An argument of the caller, in the object store if it is an array."""
+        """An argument of the caller, in the object store if it is a large array."""
         if hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
-        return self.ray.put(value) if isinstance(value, np.ndarray) else value
+        large = isinstance(value, np.ndarray) and value.nbytes > INLINE_BYTES
+        return self.ray.put(value) if large else value
 
     def receive(
         self, value: Any, source: RayDevice, size: int | None, note: Any, count: Callable[..., Any]
@@ -180,7 +183,10 @@ class RayDevice:
 
     def fetch(self, value: Any) -> Any:
         """A value for the caller. Raises DeviceError or what made it raised."""
-        return self._get(value) if isinstance(value, self.ray.ObjectRef) else value
+        if isinstance(value, self.ray.ObjectRef):
+            return self._get(value)
+        # An argument that is returned as it came is still the caller's.
+        return value.copy() if isinstance(value, np.ndarray) else value
 
     def _get(self, reference: Any) -> Any:
         try:

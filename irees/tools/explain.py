@@ -43,12 +43,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """
     Prints the phases, or the dispatches of a program with their strategies, times and shares of
-    what the machine can do. Raises an IreesError.
+    what the machine can do; of a program for several devices what is sent, and no times. Raises an
+    IreesError.
     """
     if arguments.source is None and arguments.module is None:
         print(_phases())
         return 0
     program = _program(arguments)
+    as_json = arguments.format == "json"
+    if isinstance(program, DeviceProgram):
+        if arguments.input:
+            raise ArgumentError(
+                "a program that spans devices is not measured here",
+                hint="`irees run --trace-devices=FILE` has the times of its functions",
+            )
+        made = program.explain(as_data=as_json)
+        print(json.dumps(made, indent=1) if as_json else made)
+        return 0
     inputs = _inputs(program, arguments)
     peaks = None
     if inputs is not None:
@@ -56,35 +67,26 @@ def run(arguments: argparse.Namespace) -> int:
 
         found = measure_peaks(num_threads())
         peaks = (found.gflops, found.gigabytes)
-    as_json = arguments.format == "json"
     made = program.explain(inputs, function=arguments.function, peaks=peaks, as_data=as_json)
     print(json.dumps(made, indent=1) if as_json else made)
     return 0
 
 
-def _program(arguments: argparse.Namespace) -> Program:
+def _program(arguments: argparse.Namespace) -> Program | DeviceProgram:
     """The saved program, or the source compiled so that it times its dispatches."""
     path = source_of(arguments)
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
     if path != "-" and is_artifact(path):
-        return _of_one_device(load(path))
+        return load(path)
     from irees.compiler import compile
 
     options = options_of(arguments)
-    if arguments.measure and not options["trace_dispatch_tensors"]:
+    if arguments.measure and not (options["trace_dispatch_tensors"] or options["devices"]):
         options["time_dispatches"] = options["target"] != "reference"
     with progress() as listener:
         program = compile(import_source(path), listener=listener, **options)
-    return _of_one_device(program)
-
-
-def _of_one_device(program: Any) -> Program:
-    if isinstance(program, DeviceProgram):
-        raise ArgumentError(
-            "the program spans devices", hint="explain its parts: program.programs in Python"
-        )
-    assert isinstance(program, Program)
+    assert isinstance(program, Program | DeviceProgram)
     return program
 
 

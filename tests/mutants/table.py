@@ -358,6 +358,34 @@ MUTANTS = (
         ("tests/test_devices.py",),
     ),
     Mutant(
+        "S4h",
+        "what is passed around a loop is where it comes from first",
+        "irees/transforms/devices/_placement.py",
+        "                    if argument in said:\n"
+        "                        reads[argument].append(operand)\n",
+        "                    if argument in said and not reads[argument]:\n"
+        "                        reads[argument].append(operand)\n",
+        ("tests/properties/test_device_placement.py",),
+    ),
+    Mutant(
+        "S4i",
+        "a value that only goes around a loop is sent",
+        "irees/transforms/devices/_dead.py",
+        "            for value, argument in edges:\n"
+        "                passed[argument].append(value)\n",
+        "            todo += [value for value, _ in edges]\n"
+        "            values.update(argument for _, argument in edges)\n",
+        ("filecheck/transforms/devices/place_transfers.mlir",),
+    ),
+    Mutant(
+        "S4j",
+        "where several devices are left, the first is taken",
+        "irees/transforms/devices/_placement.py",
+        "                if least is None or cost < least:\n",
+        "                if least is None:\n",
+        ("tests/properties/test_device_placement.py",),
+    ),
+    Mutant(
         "S5a",
         "a rewrite is applied without asking whether it may be",
         "irees/transforms/global_opt/fold_constants.py",

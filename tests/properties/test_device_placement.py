@@ -6,17 +6,23 @@ fewest transfers that it finds, and results are those of one device.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 import irees
-from irees.analysis.affinity import devices_of
+from irees.dialects import get_context
 from irees.dialects.flow import TensorTransferOp
+from irees.frontends.mlir import import_mlir
+from irees.options import Options
+from irees.pipeline import device_phases
 from irees.testing import profiles
+from irees.testing.placements import Account, account, names_in
+from irees.transforms.stream.verify_affinities import VerifyAffinitiesPass
 
 FACTOR = profiles.load()
 DEVICES = ("a", "b", "c")
@@ -31,6 +37,15 @@ def compute(name: str, x: str, y: str, own: str = "") -> str:
     return (
         f"{name}o = tensor.empty() : {T}\n"
         f"{name} = linalg.{kind}{own} ins({x}, {y} : {T}, {T}) outs({name}o : {T}) -> {T}"
+    )
+
+
+def view(name: str, x: str) -> str:
+    """The same storage by another name."""
+    wide = "tensor<2x2xi32>"
+    return (
+        f"{name}w = tensor.expand_shape {x} [[0, 1]] output_shape [2, 2] : {T} into {wide}\n"
+        f"{name} = tensor.collapse_shape {name}w [[0, 1]] : {wide} into {T}"
     )
 
 
@@ -100,12 +115,7 @@ def text_of(graph: Graph) -> str:
         elif node.kind == "transfer":
             lines.append(f"%n{i} = flow.tensor.transfer %n{x} : {T} to {place(node.device)}")
         elif node.kind == "view":
-            wide = "tensor<2x2xi32>"
-            lines.append(
-                f"%w{i} = tensor.expand_shape %n{x} [[0, 1]] output_shape [2, 2] "
-                f": {T} into {wide}\n"
-                f"%n{i} = tensor.collapse_shape %w{i} [[0, 1]] : {wide} into {T}"
-            )
+            lines.append(view(f"%n{i}", f"%n{x}"))
         elif node.kind == "select":
             lines.append(f"%n{i} = arith.select %c, %n{x}, %n{y}{own} : {T}")
         else:
@@ -119,97 +129,65 @@ def text_of(graph: Graph) -> str:
     )
 
 
-def account(graph: Graph) -> tuple[int, dict[int, str]]:
-    """The fewest transfers of all placements that the rules allow, and what they leave no choice."""
-    nodes = graph.nodes
-    live = {i for i, _ in graph.results}
-    for i in reversed(range(len(nodes))):
-        live |= set(nodes[i].operands) if i in live else set()
-    source = list(range(len(nodes)))
-    constant = [False] * len(nodes)
-    for i, node in enumerate(nodes):
-        if node.kind == "transfer":
-            source[i] = source[node.operands[0]]
-        constant[i] = node.kind == "constant" or (
-            node.kind in ("op", "select", "view")
-            and node.device is None
-            and all(constant[source[o]] for o in node.operands)
-        )
-    free = [c or (n.kind == "argument" and n.device is None) for c, n in zip(constant, nodes)]
-    said = [{n.device} if n.device else set() for n in nodes]
-    for i, node in enumerate(nodes):
-        if not said[i] and not free[i]:
-            said[i] = set().union(*(said[o] for o in node.operands if not free[o]))
-    silent = [not s for s in said]
-    for _ in nodes:
-        for i in live:
-            node = nodes[i]
-            if node.kind not in ("transfer", "argument", "constant") and not free[i]:
-                for o in node.operands:
-                    if silent[o] and not free[o]:
-                        said[o] = said[o] | said[i]
-        for o, device in graph.results:
-            if device and silent[o] and not free[o] and nodes[o].kind != "transfer":
-                said[o] = said[o] | {device}
-    placed = [i for i in sorted(live) if not free[i] and nodes[i].kind != "transfer"]
-    choices = [sorted(said[i]) or [DEVICES[0]] for i in placed]
-    best = None
-    for chosen in product(*choices):
-        at = dict(zip(placed, chosen))
-        sent = {
-            (source[o], at[i])
-            for i in placed
-            for o in nodes[i].operands
-            if not free[source[o]] and at[source[o]] != at[i]
-        }
-        sent |= {
-            (source[o], d)
-            for o, d in graph.results
-            if d and not free[source[o]] and at[source[o]] != d
-        }
-        best = len(sent) if best is None else min(best, len(sent))
-    certain = {
-        i: choice[0]
-        for i, choice in zip(placed, choices)
-        if len(choice) == 1 and nodes[i].kind in ("op", "select")
-    }
-    return best or 0, certain
+def placed_and_accounted(text: str) -> tuple[ModuleOp, Account]:
+    """The program with its transfers, and what the rules allow; ops have the same `number`."""
+    phases = device_phases(Options(devices=HERE))
+    *before, place_transfers = [each for phase in phases[:2] for each in phase.passes]
+    assert place_transfers.name == "irees-place-transfers"
+    ctx, module = get_context(), import_mlir(text)
+    for each in before:
+        each.apply(ctx, module)
+    for number, op in enumerate(module.walk()):
+        op.attributes["number"] = IntAttr(number)
+    found = account(main_of(module.clone()), DEVICES)
+    place_transfers.apply(ctx, module)
+    module.verify()
+    return module, found
 
 
-def placed_in(module: ModuleOp) -> dict[int, str]:
-    """Where the nodes of a graph are, by their names."""
-    found: dict[int, str] = {}
-    for op in module.walk():
-        if (place := op.attributes.get("stream.affinity")) is not None and op.results:
-            name = op.results[0].name_hint or ""
-            if name[:1] == "n" and name[1:].isdigit():
-                found[int(name[1:])] = min(devices_of(place))
-    return found
+def main_of(module: ModuleOp) -> FuncOp:
+    """Its only function."""
+    (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    return function
 
 
 def transfers_in(module: ModuleOp) -> int:
     return sum(isinstance(op, TensorTransferOp) for op in module.walk())
 
 
+def check_placement(text: str) -> None:
+    """Ops are where they may be, what they read is there, and as few tensors as possible are sent."""
+    module, expected = placed_and_accounted(text)
+    VerifyAffinitiesPass().apply(get_context(), module)
+    found = {op.attributes["number"]: names_in(op) for op in main_of(module).body.walk()
+             if "number" in op.attributes}  # fmt: skip
+    for op, devices in expected.choices.items():
+        if isinstance(op, Operation):
+            here = found[op.attributes["number"]]
+            assert len(here) == 1
+            assert here <= set(devices), f"{op.name} is on {here}, but may be on {devices}"
+    if expected.transfers is not None:
+        assert transfers_in(module) == expected.transfers
+        cut = irees.compile(text, to="devices", devices=HERE)
+        assert transfers_in(cut) == expected.transfers
+
+
 @settings(max_examples=60 * FACTOR, deadline=None)
 @given(graphs())
 def test_the_fewest_transfers_and_the_results_of_one_device(graph):
     text = text_of(graph)
-    least, certain = account(graph)
-    found = placed_in(irees.compile(text, to="placement", devices=HERE))
-    assert {i: found.get(i) for i in certain} == certain
-    cut = irees.compile(text, to="devices", devices=HERE)
-    assert transfers_in(cut) == least
+    check_placement(text)
     count = sum(node.kind == "argument" for node in graph.nodes)
     inputs = [np.arange(4, dtype="i4") * (i + 3) - 5 for i in range(count)]
     whole, parts = irees.compile(text, target="reference"), irees.compile(text, devices=HERE)
     for flag in (False, True):
         for got, want in zip(parts(flag, *inputs), whole(flag, *inputs)):
             np.testing.assert_array_equal(got, want)
-    assert parts.transfers.count <= 2 * transfers_in(cut)
+    sent = transfers_in(irees.compile(text, to="devices", devices=HERE))
+    assert parts.transfers.count <= 2 * sent
 
 
-# --- control flow, calls and state: the results ---
+# --- control flow, calls and state ---
 
 
 class Writer:
@@ -233,6 +211,7 @@ class Writer:
 
     def ops(self, values: list[str], depth: int, lines: list[str]) -> None:
         kinds = ("op", "op", "transfer", "insert", "extract", "call", "load", "store")
+        kinds += ("select", "view", "weights")
         nested = ("for", "if", "while") if depth else ()
         for _ in range(self.draw(st.integers(1, 3))):
             kind = self.draw(st.sampled_from(kinds + nested))
@@ -252,6 +231,13 @@ class Writer:
                 lines.append(f"{name}e = tensor.extract {x}[%one] : {T}")
                 e = f"{name}e"
                 lines.append(f"{name} = tensor.from_elements {e}, {e}, %s, {e} : {T}")
+            elif kind == "select":
+                x, y = self.at(x, device, lines), self.at(y, device, lines)
+                lines.append(f"{name} = arith.select %c, {x}, {y}{own} : {T}")
+            elif kind == "view":
+                lines.append(view(name, x))
+            elif kind == "weights":
+                lines.append(f"{name} = util.global.load @weights : {T}")
             elif kind == "load":
                 lines.append(f"{name} = util.global.load @state : {T}")
             elif kind == "store":
@@ -308,6 +294,7 @@ def programs(draw) -> str:
     ]
     return (
         f"util.global private mutable @state = dense<5> : {T}\n"
+        f"util.global private @weights = dense<[1, -1, 2, 4]> : {T}\n"
         f"func.func private @g(%l: {T}, %r: {T}) -> {T} {{\n{callee[0]}\n"
         f"{compute('%q', '%p', '%r')}\nreturn %q : {T}\n}}\n"
         f"func.func @main(%x: {T}{marks[0]}, %y: {T}{marks[1]}, %c: i1, %n: index, %s: i32)"
@@ -331,6 +318,7 @@ def _check(text: str, devices: dict[str, str]) -> None:
 @settings(max_examples=40 * FACTOR, deadline=None)
 @given(programs())
 def test_control_flow_and_calls_give_the_results_of_one_device(text):
+    check_placement(text)
     _check(text, HERE)
 
 

@@ -81,6 +81,20 @@ def test_answers_are_those_of_one_device(program):
     assert program.devices["dev_0"].process() != program.devices["dev_1"].process()
 
 
+def test_small_arguments_travel_with_the_call(program):
+    import ray
+
+    device = program.devices["dev_0"]
+    small, large = np.arange(4), np.zeros(1 << 20)
+    assert device.take(small) is small
+    assert isinstance(device.take(large), ray.ObjectRef)
+    assert device.fetch(device.take(small)) is not small
+    x, d = request_of(4)
+    begun = program.main().start(x, d)
+    x[:] = 0
+    np.testing.assert_array_equal(program.main().finish(begun), answer_to(4))
+
+
 def test_a_stream_is_answered_in_order(program):
     answers = program.stream((request_of(i) for i in range(40)), in_flight=8)
     for number, answer in enumerate(answers):

@@ -17,7 +17,7 @@ func.func @main(%va: !hal.buffer_view) -> !hal.buffer_view {
   return %3 : !hal.buffer_view
 }
 // CHECK: builtin.module @a {
-// CHECK-NEXT: func.func public @main_0
+// CHECK-NEXT: func.func public @main_0({{.*}}) -> tensor<4xf32> attributes {stream.affinity = #hal.device.promise<@a>} {
 // CHECK-NEXT: arith.constant dense<1.000000e+00>
 // CHECK: builtin.module @b {
 // CHECK-NEXT: func.func public @main_1

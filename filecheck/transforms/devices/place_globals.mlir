@@ -31,7 +31,7 @@ func.func @loaded(%x: tensor<4xi32>) -> tensor<4xi32> {
 util.global private @constant = dense<0> : tensor<4xi32>
 // CHECK-LABEL: func.func @no_place
 func.func @no_place() -> tensor<4xi32> {
-  // CHECK-NEXT: util.global.load @constant : tensor<4xi32>
+  // CHECK-NEXT: util.global.load immutable @constant : tensor<4xi32>
   %0 = util.global.load @constant : tensor<4xi32>
   %1 = math.absi %0 {stream.affinity = #hal.device.promise<@b>} : tensor<4xi32>
   return %1 : tensor<4xi32>

@@ -37,6 +37,21 @@ util.func private @shared(%s: f32) attributes {stream.affinity.default = #hal.de
 
 // -----
 
+// What is made of nothing may be everywhere, though a result of it is wanted on one device.
+util.global private @weights = dense<2.0> : tensor<4xf32>
+// CHECK-LABEL: func.func @everywhere
+func.func @everywhere() -> !hal.buffer_view {
+  // CHECK-NEXT: arith.constant
+  %c = arith.constant dense<1.0> : tensor<4xf32>
+  %w = util.global.load immutable @weights : tensor<4xf32>
+  %s = arith.addf %c, %w : tensor<4xf32>
+  %0 = math.exp %s {stream.affinity = #hal.device.promise<@a>} : tensor<4xf32>
+  %1 = hal.tensor.export on(#hal.device.promise<@b>) %s : tensor<4xf32> -> !hal.buffer_view
+  return %1 : !hal.buffer_view
+}
+
+// -----
+
 // What is inside an executable is placed with its dispatch.
 // CHECK-LABEL: flow.executable @e
 flow.executable @e {

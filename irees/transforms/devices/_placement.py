@@ -14,7 +14,8 @@ operands are and is improved op by op, until no single change helps. Ties go to 
 comes first.
 
 A value is *free* where it costs nothing to have it everywhere: what is made of no tensor but
-constants (it is made where it is used), and what a caller passes without saying where.
+constants and globals that never change (it is made where it is used), and what a caller passes
+without saying where.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from math import prod
 from xdsl.dialects import func
 from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import is_side_effect_free
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from irees.analysis.affinity import (
     default_affinity,
@@ -64,8 +65,9 @@ def maker_of(value: SSAValue) -> Place:
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether an op, with what is in it, does nothing but make its results."""
-    return is_side_effect_free(op)
+    """Whether an op, with what is in it, does nothing but make its results, always the same."""
+    loads = [each for each in op.walk() if isinstance(each, GlobalLoadOp)]
+    return would_be_trivially_dead(op) and all(load.is_immutable is not None for load in loads)
 
 
 @dataclass

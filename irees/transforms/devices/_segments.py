@@ -20,12 +20,11 @@ from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from irees.analysis.affinity import devices_of
-from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
+from irees.dialects.flow import TensorCloneOp, TensorTransferOp
 from irees.dialects.hal import BufferViewDimOp, TensorExportOp, TensorImportOp
 from irees.transforms.devices._places import PLACE, own_place, values_read
 
-BORDER = (TensorImportOp, TensorExportOp, TensorTransferOp, TensorBarrierOp, BufferViewDimOp)
+BORDER = (TensorImportOp, TensorExportOp, TensorTransferOp, TensorCloneOp, BufferViewDimOp)
 
 
 @dataclass
@@ -84,10 +83,10 @@ def items_of(block: Block, default: str) -> list[Item]:
     """The items of a block, in order; scalars that only the host asks for come last."""
     items: list[Item] = []
     for op in block.ops:
-        if isinstance(op, TensorBarrierOp):
-            place = min(devices_of(op.target))  # pyright: ignore
-            items.append(Item(place, None, [op.result], [op.operand], leaves_of([op.operand])))
-        elif not isinstance(op, BORDER) and (device := own_place(op)) is not None:
+        device = own_place(op)
+        if isinstance(op, TensorCloneOp) and device is not None:
+            items.append(Item(device, None, [op.result], [op.operand], leaves_of([op.operand])))
+        elif not isinstance(op, BORDER) and device is not None:
             if not is_size(op):
                 items.append(Item(device, op, list(op.results), leaves=leaves_of(values_read(op))))
     last = block.last_op

@@ -8,8 +8,8 @@ functions are invoked, tensors transferred, and blocks branch on scalars.
     %0 = linalg.matmul {stream.affinity = @a} ...         %0 = irees.invoke @a::@main_0(%x, %y)
     %1 = flow.tensor.transfer %0 to @b              =>    %1 = flow.tensor.transfer %0 to @b
     %2 = linalg.matmul {stream.affinity = @b} ...         %2 = irees.invoke @b::@main_1(%1, %z)
-                                                          builtin.module @a { func.func @main_0 }
-                                                          builtin.module @b { func.func @main_1 }
+                                                    builtin.module @a { func.func @main_0 {@a} }
+                                                    builtin.module @b { func.func @main_1 {@b} }
 
 Ops without a place (constants, sizes, what is made of them) are copied into each function that
 needs them, globals into each module. `_segments.py` says how blocks are cut. In IREE, schedule and
@@ -54,7 +54,7 @@ class Outliner:
         self.function = function
         self.modules = modules
         self.count = 0
-        self.imported: dict[tuple[Operation, str], SSAValue] = {}
+        self.imported: dict[tuple[SSAValue, str], SSAValue] = {}
         self.scheduled: dict[SSAValue, SSAValue] = {}
 
     def run(self) -> None:
@@ -73,7 +73,7 @@ class Outliner:
             self._block(block, old[block], items[block])
         # The type of an argument that nobody reads is known by its import only.
         imports = [op for op in old[blocks[0]] if isinstance(op, TensorImportOp)]
-        used = {op.source for op, _ in self.imported if isinstance(op, TensorImportOp)}
+        used = {source for source, _ in self.imported}
         for op in imports:
             if op.source not in used:
                 self._import(op, default)
@@ -130,7 +130,7 @@ class Outliner:
 
     def _import(self, op: TensorImportOp, device: str) -> SSAValue:
         """An import on a device; of what a caller does not place, one for each that reads it."""
-        if (op, device) not in self.imported:
+        if (op.source, device) not in self.imported:
             entry = self.function.body.blocks[0]
             end = entry.last_op
             assert end is not None
@@ -138,8 +138,8 @@ class Outliner:
             made = import_of(
                 op.source, op.target.type, DevicePromiseAttr(device), self._start(first)
             )
-            self.imported[op, device] = made
-        return self.imported[op, device]
+            self.imported[op.source, device] = made
+        return self.imported[op.source, device]
 
     def _start(self, first: Operation) -> InsertPoint:
         entry = self.function.body.blocks[0]
@@ -180,6 +180,8 @@ class Outliner:
         self.count += 1
         function = segment.write(name, wanted)
         function.location = self.function.location
+        # It says where all of its dispatches run, whatever becomes of its ops.
+        function.attributes[PLACE] = DevicePromiseAttr(device)
         self.modules[device].body.block.add_op(function)
         arguments = [self._now(value, device, point) for value in segment.arguments]
         invoke = InvokeOp(device, name, arguments, [value.type for value in wanted])

@@ -1,5 +1,5 @@
 """
-Decides on which device each mutable global is, and binds what reads and writes it to that device.
+Decides on which device each mutable global is, and binds it and what reads and writes it to that.
 
 State is in one place: each device has memory of its own, and two copies would be two globals.
 
@@ -10,7 +10,7 @@ State is in one place: each device has memory of its own, and two copies would b
 (`{@a}` is `{stream.affinity = #hal.device.promise<@a>}`.) A global is where it says, else where its
 loads and stores say, else where the analysis finds it used, if that is one device, else on the
 default device. Two that say different devices are an error that names both. A global that never
-changes may be copied, and is left alone.
+changes may be copied: its loads say `immutable`, and have no place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
@@ -31,11 +31,9 @@ from irees.transforms.devices._places import PLACE, named_devices, own_place
 
 
 def accesses(module: ModuleOp) -> dict[str, list[Operation]]:
-    """Name of each mutable global => its loads and stores."""
+    """Name of each global => its loads and stores."""
     found: dict[str, list[Operation]] = {
-        op.sym_name.data: []
-        for op in module.body.block.ops
-        if isinstance(op, GlobalOp) and op.is_mutable is not None
+        op.sym_name.data: [] for op in module.body.block.ops if isinstance(op, GlobalOp)
     }
     for op in module.walk():
         if isinstance(op, GlobalLoadOp | GlobalStoreOp):
@@ -73,11 +71,13 @@ class PlaceGlobalsPass(ModulePass):
         if not found or not devices:
             return
         affinities = analyze_affinities(op)
-        for glob in op.body.block.ops:
-            if not isinstance(glob, GlobalOp) or glob.sym_name.data not in found:
-                continue
+        for glob in [g for g in op.body.block.ops if isinstance(g, GlobalOp)]:
             users = found[glob.sym_name.data]
+            if glob.is_mutable is None:
+                for load in [u for u in users if isinstance(u, GlobalLoadOp)]:
+                    load.is_immutable = UnitAttr()
+                continue
             used = {d for each in affinities.of_global(glob) for d in devices_of(each)}
             place = agreed(glob, users) or (min(used) if len(used) == 1 else devices[0])
-            for user in users:
+            for user in (glob, *users):
                 user.attributes[PLACE] = DevicePromiseAttr(place)

@@ -13,8 +13,9 @@ a result that is wanted on another device than it is made on is sent there.
     %3 = linalg.matmul ins(%2, %c)                     %3 = linalg.matmul {stream.affinity = @b}
     %4 = hal.tensor.export %3                          %4 = hal.tensor.export on(@b) %3
 
-(`@a` is `#hal.device.promise<@a>`.) What can be made everywhere from constants alone, or is a
-caller's who does not say where it is, has no place and is never sent.
+(`@a` is `#hal.device.promise<@a>`.) What can be made everywhere from constants alone has no place
+and is never sent; where one place is wanted, of a result or of what a branch passes, it is cloned
+there. What a caller passes without saying where is imported on each device that reads it.
 
 An op that names a device and reads what is known to be on another is an error that names both:
 nobody asked for that transfer. IREE sends it.
@@ -31,12 +32,13 @@ from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from irees.analysis.control_flow import branch_edges
-from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
+from irees.dialects.flow import TensorBarrierOp, TensorCloneOp, TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.errors import ArgumentError
+from irees.transforms.devices._border import import_of
+from irees.transforms.devices._dead import drop_dead
 from irees.transforms.devices._placement import Placement
 from irees.transforms.devices._places import (
     PLACE,
@@ -58,7 +60,9 @@ class Sender:
     def at(self, value: SSAValue, device: str) -> SSAValue:
         """A value where it is needed; sent at once when it is made, if it has to be."""
         value = source_of(value)
-        if value in self.placement.free or self.placement.home(value) == device:
+        if value in self.placement.free:
+            return self._imported(value, device)
+        if self.placement.home(value) == device:
             return value
         if (value, device) not in self.sent:
             owner = value.owner
@@ -73,6 +77,29 @@ class Sender:
                 transfer.location = owner.location
             self.sent[value, device] = builder.insert(transfer).results[0]
         return self.sent[value, device]
+
+    def _imported(self, value: SSAValue, device: str) -> SSAValue:
+        """What a caller passes, on a device; what is made of constants stays as it is."""
+        if not isinstance(op := value.owner, TensorImportOp):
+            return value
+        if (value, device) not in self.sent:
+            point, on = InsertPoint.after(op), DevicePromiseAttr(device)
+            made = self.sent[value, device] = import_of(op.source, op.target.type, on, point)
+            made.name_hint = value.name_hint
+        return self.sent[value, device]
+
+    def only_at(self, value: SSAValue, device: str, before: Operation) -> SSAValue:
+        """A value that is on one device and nowhere else."""
+        found = self.at(value, device)
+        if found not in self.placement.free:
+            return found
+        builder = IndexBuilder(InsertPoint.before(before))
+        made = TensorCloneOp.build(
+            operands=[found, sizes_of(found, builder)],
+            attributes={PLACE: DevicePromiseAttr(device)},
+            result_types=[found.type],
+        )
+        return builder.insert(made).results[0]
 
 
 def _here(op: Operation, device: str, sender: Sender) -> None:
@@ -89,44 +116,21 @@ def _here(op: Operation, device: str, sender: Sender) -> None:
         op.attributes[PLACE] = affinity
 
 
-def _made_here(value: SSAValue, device: str, before: Operation) -> SSAValue:
-    """A value that can be made everywhere, made on a device."""
-    builder = IndexBuilder(InsertPoint.before(before))
-    made = TensorBarrierOp.build(
-        operands=[value, sizes_of(value, builder)],
-        properties={"target": DevicePromiseAttr(device)},
-        result_types=[value.type],
-    )
-    return builder.insert(made).results[0]
-
-
 def _export(op: TensorExportOp, placement: Placement, sender: Sender) -> None:
-    source = source_of(op.source)
-    if source in placement.free:
-        here = own_place(op) or placement.devices[0]
-        op.operands[0] = _made_here(source, here, op)
-    else:
-        here = own_place(op) or placement.home(source)
-        op.operands[0] = sender.at(source, here)
+    here = own_place(op)
+    if here is None:
+        source = source_of(op.source)
+        free = source in placement.free
+        here = placement.devices[0] if free else placement.home(source)
+    op.operands[0] = sender.only_at(op.source, here, op)
     op.affinity = DevicePromiseAttr(here)
 
 
 def _branch(op: Operation, placement: Placement, sender: Sender) -> None:
     edges = list(branch_edges(op))
     for index, (operand, argument) in enumerate(edges, len(op.operands) - len(edges)):
-        if argument not in placement.choices:
-            continue
-        source, there = source_of(operand), placement.chosen[argument]
-        free = source in placement.free
-        op.operands[index] = _made_here(source, there, op) if free else sender.at(source, there)
-
-
-def drop_dead(function: func.FuncOp) -> None:
-    """What nobody reads asks for nothing; only an import says which type an argument has."""
-    for block in function.body.blocks:
-        for op in reversed(list(block.ops)):
-            if not isinstance(op, TensorImportOp) and is_trivially_dead(op):
-                Rewriter.erase_op(op)
+        if (there := placement.chosen.get(argument)) is not None:
+            op.operands[index] = sender.only_at(operand, there, op)
 
 
 def materialize(placement: Placement) -> None:
@@ -142,12 +146,17 @@ def materialize(placement: Placement) -> None:
         elif op is op.parent.last_op:  # pyright: ignore
             _branch(op, placement, sender)
         elif op not in old:
-            for index, operand in enumerate(op.operands):
-                op.operands[index] = source_of(operand)
+            for each in op.walk():
+                for index, operand in enumerate(each.operands):
+                    each.operands[index] = source_of(operand)
             if isinstance(op, DimOp) and (source := op.operands[0]) not in placement.free:
                 op.attributes[PLACE] = DevicePromiseAttr(placement.home(source))
     for op in reversed(old):
         Rewriter.erase_op(op)
+    # One that nobody reads stays: it alone says which type the argument has.
+    for value in dict.fromkeys(value for value, _ in sender.sent):
+        if isinstance(value.owner, TensorImportOp) and value.first_use is None:
+            Rewriter.erase_op(value.owner)
 
 
 @dataclass(frozen=True)

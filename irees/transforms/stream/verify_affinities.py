@@ -12,9 +12,11 @@ Refuses a program in which an op runs nowhere, or reads what lies elsewhere.
 
 It holds of a program whose ops have been placed and whose transfers have been inserted. An op has
 an affinity when it, an ancestor or a default says one; a set that the analysis infers is not
-enough, because what comes after reads only attributes. Operands are compared by device, queues
-are no places. A transfer may read anything, and so may an op whose operand is unknown or shares
-one of several devices with it. An op that pins is held against where its operand comes from.
+enough, because what comes after reads only attributes. What is made of nothing may be everywhere:
+a constant and a global that never changes need no affinity, and they, with what is made of them
+without a place, may be read anywhere. Operands are compared by device, queues are no places. A
+transfer may read anything, and so may an op whose operand is unknown or shares one of several
+devices with it. An op that pins is held against where its operand comes from.
 
 IREE's `iree-stream-verify-affinities` is the first half.
 """
@@ -25,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -38,11 +41,16 @@ from irees.analysis.affinity import (
     requires_affinity,
 )
 from irees.analysis.affinity_checks import check_operands
+from irees.dialects.util import GlobalOp
 from irees.errors import VerifyError
 
 
+def _may_be_everywhere(op: Operation) -> bool:
+    return isinstance(op, ConstantOp) or (isinstance(op, GlobalOp) and op.is_mutable is None)
+
+
 def _check_assigned(op: Operation) -> None:
-    if not requires_affinity(op):
+    if not requires_affinity(op) or _may_be_everywhere(op):
         return
     if explicit_affinity(op) is None and default_affinity(op) is None:
         raise VerifyError(

@@ -1,0 +1,192 @@
+"""
+Where the ops of a program for several devices may be, and how few transfers that takes: a second,
+slow account of the rules of `transforms/devices/_placement.py`, which shares no code with it.
+
+It reads a function before transfers are placed: straight or of several blocks, calls inlined. An
+op is told by its number in the order of the function, an argument of a block by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+Place = Operation | BlockArgument
+
+SENDS = ("flow.tensor.transfer", "flow.tensor.barrier")
+STORE = "util.global.store"
+LARGEST = 3**9
+"""How many placements are tried one by one."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the rules allow."""
+
+    choices: dict[Place, list[str]]
+    """The devices that each op and each argument of a block may be on, the preferred first."""
+    transfers: int | None
+    """The fewest transfers of all placements; None if there are more than LARGEST."""
+
+
+def account(function: FuncOp, devices: tuple[str, ...]) -> Account:
+    """Tries all placements that the rules allow; the first device is the default."""
+    return _Account(function, devices).result()
+
+
+def names_in(op: Operation) -> set[str]:
+    """The devices that an op names, or else what is in it."""
+    own = {**op.attributes, **op.properties}
+    for key in ("stream.affinity", "affinity", "target"):
+        if key in own:
+            return set(re.findall(r"@(\w+)", str(own[key])))
+    return {
+        name for r in op.regions for b in r.blocks for inner in b.ops for name in names_in(inner)
+    }
+
+
+def reads(op: Operation) -> list[SSAValue]:
+    """What an op, with what is in it, reads from around it."""
+    inside = set(op.walk())
+    found = [v for each in inside for v in each.operands]
+    owners = ((v, v.owner.parent_op() if isinstance(v.owner, Block) else v.owner) for v in found)
+    return [v for v, owner in owners if owner not in inside]
+
+
+def source(value: SSAValue) -> SSAValue:
+    """What was sent."""
+    while isinstance(value.owner, Operation) and value.owner.name in SENDS:
+        value = value.owner.operands[0]
+    return value
+
+
+def tensors(values: list[SSAValue]) -> list[SSAValue]:
+    """Those that lie on a device."""
+    return [value for value in values if isinstance(value.type, TensorType)]
+
+
+def maker(value: SSAValue) -> Place:
+    """What is placed so that a value is."""
+    return value if isinstance(value, BlockArgument) else value.owner  # pyright: ignore
+
+
+class _Account:
+    def __init__(self, function: FuncOp, devices: tuple[str, ...]):
+        self.devices = devices
+        self.blocks = list(function.body.blocks)
+        self.ops = [op for block in self.blocks for op in block.ops]
+        self.passed = [
+            (value, argument)
+            for block in self.blocks
+            for value, argument in self.edges(block.last_op)
+            if isinstance(value.type, TensorType)
+        ]
+        self.live = self.find_live()
+        self.constant: set[SSAValue] = set()
+        self.free: set[SSAValue] = set(self.blocks[0].args)
+        for op in self.ops:
+            self.find_free(op)
+
+    def edges(self, end: Operation | None) -> Iterator[tuple[SSAValue, BlockArgument]]:
+        """What a branch passes to which arguments: the last of its operands, block by block."""
+        assert end is not None
+        arguments = [argument for block in end.successors for argument in block.args]
+        yield from zip(reversed(end.operands), reversed(arguments))
+
+    def find_live(self) -> set[Place]:
+        """What a result, a branch or state depends on."""
+        sources: dict[SSAValue, list[SSAValue]] = {}
+        for block in self.blocks:
+            for value, argument in self.edges(block.last_op):
+                sources.setdefault(argument, []).append(value)
+        live: set[Place] = set()
+        todo: list[SSAValue] = []
+        for op in self.ops:
+            if any(each.name == STORE for each in op.walk()):
+                live.add(op)
+                todo += reads(op)
+            if op is op.parent.last_op:  # pyright: ignore
+                todo += op.operands[: len(op.operands) - len(list(self.edges(op)))]
+        while todo:
+            if (place := maker(todo.pop())) not in live:
+                live.add(place)
+                todo += reads(place) if isinstance(place, Operation) else sources.get(place, [])
+        return live
+
+    def find_free(self, op: Operation) -> None:
+        """What is made of constants alone, or passed by a caller who does not say where."""
+        if op.name in SENDS or names_in(op) or any(each.name == STORE for each in op.walk()):
+            return
+        if op.name == "hal.tensor.import":
+            self.free.update(op.results)
+        elif set(map(source, tensors(reads(op)))) <= self.constant:
+            self.constant.update(op.results)
+            self.free.update(op.results)
+
+    def uses(self) -> Iterator[tuple[SSAValue, Place | str]]:
+        """Each tensor that is read, as it is read, and by what: an op, an argument, a result."""
+        yield from ((v, a) for v, a in self.passed if a in self.live)
+        for op in self.ops:
+            if op.name == "hal.tensor.export" and op in self.live:
+                yield from ((op.operands[0], name) for name in names_in(op))
+            elif self.is_placed(op):
+                yield from ((v, op) for v in tensors(reads(op)))
+
+    def is_placed(self, op: Operation) -> bool:
+        """Whether an op is somewhere."""
+        if op not in self.live or op.name in (*SENDS, "hal.tensor.export"):
+            return False
+        tracked = tensors([*reads(op), *op.results])
+        return bool(tracked or names_in(op)) and not (op.results and {*op.results} <= self.free)
+
+    def result(self) -> Account:
+        """All of it."""
+        uses = list(self.uses())
+        places: list[Place] = [op for op in self.ops if self.is_placed(op)]
+        arguments = [a for b in self.blocks[1:] for a in b.args if a in self.live]
+        places += tensors(arguments)  # pyright: ignore
+        said = {p: names_in(p) if isinstance(p, Operation) else set[str]() for p in places}
+        named = {place for place in places if said[place]}
+
+        def where(value: SSAValue) -> set[str]:
+            owner = maker(value)
+            sent = isinstance(owner, Operation) and owner.name in SENDS
+            return names_in(owner) if sent else said.get(owner, set())  # pyright: ignore
+
+        for _ in places:
+            for value, user in uses:
+                if user not in named and not isinstance(user, str):
+                    said[user] |= where(value)
+        silent = {place for place in places if not said[place]}
+        for _ in places:
+            for value, user in uses:
+                if maker(value) in silent:
+                    said[maker(value)] |= {user} if isinstance(user, str) else said[user]
+        choices = {
+            p: [d for d in self.devices if d in said[p]] or [self.devices[0]] for p in places
+        }
+        needs = [(source(value), user) for value, user in uses if source(value) not in self.free]
+        return Account(choices, self.fewest(choices, needs))
+
+    def fewest(
+        self, choices: dict[Place, list[str]], needs: list[tuple[SSAValue, Place | str]]
+    ) -> int | None:
+        """The least number of values sent to devices, over all placements."""
+        open_ = {place for place, names in choices.items() if len(names) > 1}
+        if prod(len(choices[place]) for place in open_) > LARGEST:
+            return None
+        at: dict[Place | str, str] = {place: names[0] for place, names in choices.items()}
+        at.update((device, device) for device in self.devices)
+        best = len(needs)
+        for chosen in product(*(choices[place] for place in open_)):
+            at.update(zip(open_, chosen))
+            sent = {(v, at[user]) for v, user in needs if at[maker(v)] != at[user]}
+            best = min(best, len(sent))
+        return best
