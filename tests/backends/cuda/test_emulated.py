@@ -342,6 +342,13 @@ def test_a_norm_larger_than_shared_memory():
     np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("rows", "size", "alone"), [(32, 262144, False), (32, 1000, True)])
+def test_few_large_rows_are_no_kernel(rows, size, alone):
+    """32 workgroups would leave most of a GPU idle, unless there is little to do for each."""
+    module = irees.compile(kernels.group_norm(rows, size), target=TARGET, to="dispatch-creation")
+    assert (sum(op.name == "flow.dispatch" for op in module.walk()) == 1) is alone
+
+
 def softmax_of_products(q, k, v, mask=None) -> np.ndarray:
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])

@@ -116,3 +116,43 @@ flow.executable @h1 {
     }
   }
 }
+
+// 32 rows of 16 KiB are as well in one kernel; of 512 KiB, the elementwise op has its own.
+// CHECK-LABEL: func.func @small_rows
+// CHECK:         group = 0 : i64
+// CHECK:         group = 0 : i64
+// CHECK-LABEL: func.func @large_rows
+// CHECK:         group = 0 : i64
+// CHECK:         group = 1 : i64
+flow.executable @few_rows {
+  builtin.module {
+    func.func @small_rows(%x: memref<32x4096xf32>, %s: memref<32xf32>) {
+      linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x : memref<32x4096xf32>) outs(%s : memref<32xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.addf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%s : memref<32xf32>) outs(%x : memref<32x4096xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        linalg.yield %a : f32
+      }
+      return
+    }
+    func.func @large_rows(%x: memref<32x131072xf32>, %s: memref<32xf32>) {
+      linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x : memref<32x131072xf32>) outs(%s : memref<32xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.addf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%s : memref<32xf32>) outs(%x : memref<32x131072xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        linalg.yield %a : f32
+      }
+      return
+    }
+  }
+}

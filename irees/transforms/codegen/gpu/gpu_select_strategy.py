@@ -1,7 +1,8 @@
 """
 Chooses how each kernel runs on a GPU: which ops share a workgroup, and the tile that it takes.
 
-The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU. A group with a
+The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU; they stay
+together while there are workgroups for the whole GPU, or little for each to move. A group with a
 contraction takes the blocking that reads the least and still makes enough workgroups; what was
 not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
 the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact;
@@ -57,9 +58,6 @@ from irees.transforms.codegen.gpu._tiles import (
 )
 from irees.transforms.utils.shapes import element_bytes
 
-FEW_WORKGROUPS = 32
-"""Ops stay together as long as so many workgroups remain: another launch costs more than that."""
-
 
 @dataclass(frozen=True)
 class Machine:
@@ -71,13 +69,14 @@ class Machine:
     matrix_kinds: tuple[str, ...]
     asynchronous: bool
     matrix_shared_bytes: int
+    small_tile: int
 
 
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
     """Writes the config of every op of one kernel, and returns all in order, with trip counts."""
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
     chosen: dict[Operation, LoweringConfigAttr] = {}
-    for number, group in enumerate(groups_of(ops, enough=FEW_WORKGROUPS)):
+    for number, group in enumerate(groups_of(ops, machine.workgroups, machine.small_tile)):
         attention = next(
             (i for i, m in enumerate(group.members) if isinstance(m.op, ext.AttentionOp)), None
         )
@@ -181,6 +180,8 @@ class GpuSelectStrategyPass(ModulePass):
     """Whether copies to shared memory need not be waited for at once."""
     matrix_shared_bytes: int = 48 << 10
     """What tiles for matrix instructions may take: so much that two workgroups run at a time."""
+    small_tile: int = 32 << 10
+    """Bytes of a workgroup that it moves while another kernel would be launched."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = Machine(
@@ -190,6 +191,7 @@ class GpuSelectStrategyPass(ModulePass):
             self.matrix_kinds,
             self.asynchronous,
             self.matrix_shared_bytes,
+            self.small_tile,
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
