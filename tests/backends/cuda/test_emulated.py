@@ -231,7 +231,7 @@ def test_a_pass_that_every_program_needs_cannot_be_left_out():
 
 BLOCKS = [
     [128, 128, 8, 8, 8], [64, 64, 4, 4, 16], [32, 64, 4, 4, 16], [16, 64, 2, 4, 32],
-    [8, 64, 1, 4, 32],
+    [8, 64, 1, 4, 32], [128, 128, 8, 8, 8, 4], [64, 64, 4, 4, 16, 3], [8, 64, 1, 4, 32, 2],
 ]  # fmt: skip
 
 
@@ -240,12 +240,14 @@ def test_every_blocking_gives_the_same_bits(block, monkeypatch):
     from irees.transforms.codegen.gpu import gpu_select_strategy
     from irees.transforms.codegen.gpu._blocking import Blocking
 
-    monkeypatch.setattr(gpu_select_strategy, "CANDIDATES", (Blocking(*block),))
+    only = (Blocking(*block),)
+    monkeypatch.setattr(gpu_select_strategy, "candidates_for", lambda *_, **__: only)
     program = irees.compile(
         irees.import_mlir(kernels.matmul(150, 140, 37)), target=TARGET, opt_level=1
     )
     # Compiled from a module, so that no program of the cache is taken.
     assert program.manifest["launches"][0]["threads"] == Blocking(*block).threads
+    assert ("irees_copies_wait<" in "".join(program.sources.values())) is (len(block) > 5)
     a, b, c = whole(150, 37), whole(37, 140), whole(140)
     np.testing.assert_array_equal(program(a, b, c), a @ b + c)
 

@@ -186,10 +186,10 @@ class Distribution:
             regions=[r.clone() for r in member.op.regions],
         )
         copy.location = member.op.location
-        block = LoweringConfigAttr.on(copy).ints("block")
+        config = LoweringConfigAttr.on(copy).as_data()
         del copy.attributes["lowering_config"]
-        if block is not None:
-            copy.attributes["lowering_config"] = LoweringConfigAttr.of(block=block)
+        if inner := {key: config[key] for key in ("block", "stages") if key in config}:
+            copy.attributes["lowering_config"] = LoweringConfigAttr.of(**inner)
         inside.insert(copy)
         shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})
 

@@ -82,7 +82,7 @@ class Attention:
         whole = len(set(kinds)) == 1 and str(kinds[0]) in self.matrix_kinds
         self.narrow: Attribute = kinds[0] if whole else self.wide
         blocking = ATTENTION_MATRIX_BLOCKING if whole else ATTENTION_BLOCKING
-        self.config = LoweringConfigAttr.of(block=blocking.as_list())
+        self.config = LoweringConfigAttr.of(**blocking.as_entries())
 
     def lower(self) -> None:
         """Replaces the op by its loop."""

@@ -38,9 +38,9 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._blocking import (
-    CANDIDATES,
     Blocking,
     MatrixBlocking,
+    candidates_for,
     fits,
     has_matrix_form,
     matrix_candidates,
@@ -119,8 +119,8 @@ def contraction_tiles(
     assert isinstance(op, linalg.GenericOp)
     (_, rows), (_, columns) = sides(op)
     loops = [c[heavy] for c in group.classes]
-    best, taken = [1] * len(loops), CANDIDATES[-1]
-    candidates, shared = CANDIDATES, machine.shared_bytes
+    candidates = candidates_for(op, asynchronous=machine.asynchronous)
+    best, taken, shared = [1] * len(loops), candidates[-1], machine.shared_bytes
     if has_matrix_form(op, machine.matrix_kinds, reassociate=machine.reassociate):
         size = element_bytes(op.inputs[0].type)
         candidates = matrix_candidates(size, asynchronous=machine.asynchronous)
@@ -157,7 +157,7 @@ def write_config(
             workgroup[group_class[position]] = tile
         entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
         if block is not None and block[0] == position:
-            entries["block"] = block[1].as_list()
+            entries |= block[1].as_entries()
         member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
         entries["sizes"] = [max(-1, size) for size in member.sizes]
         entries["threads"] = THREADS if block is None else block[1].threads
