@@ -231,7 +231,12 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
-        a("gpu-lower-attention", shared_bytes=matrices, matrix_kinds=gpu.matrix_kinds),
+        a(
+            "gpu-lower-attention",
+            shared_bytes=matrices,
+            matrix_kinds=gpu.matrix_kinds,
+            asynchronous=gpu.asynchronous_copies,
+        ),
         a("gpu-lower-linalg-ext"),
         a("lower-linalg-ext-to-loops"),
         a(

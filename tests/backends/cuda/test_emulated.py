@@ -247,7 +247,9 @@ def test_every_blocking_gives_the_same_bits(block, monkeypatch):
     )
     # Compiled from a module, so that no program of the cache is taken.
     assert program.manifest["launches"][0]["threads"] == Blocking(*block).threads
-    assert ("irees_copies_wait<" in "".join(program.sources.values())) is (len(block) > 5)
+    # In the last one each thread would have too many copies to keep their addresses.
+    staged = len(block) > 5 and block[0] > 8
+    assert ("irees_copies_wait<" in "".join(program.sources.values())) is staged
     a, b, c = whole(150, 37), whole(37, 140), whole(140)
     np.testing.assert_array_equal(program(a, b, c), a @ b + c)
 
@@ -364,6 +366,7 @@ def softmax_of_products(q, k, v, mask=None) -> np.ndarray:
 ATTENTIONS = [
     ((2, 64, 128, 64), "f32", None), ((2, 70, 100, 16), "f32", "f32"), ((1, 9, 30, 8), "f32", None),
     ((1, 128, 192, 64), "f16", None), ((2, 33, 80, 32), "bf16", "i1"), ((2, 70, 100, 24), "f16", None),
+    ((1, 100, 100, 128), "f16", "f32"),
 ]  # fmt: skip
 
 
@@ -381,7 +384,10 @@ def test_attention_without_scores_in_memory(sizes, element, mask, monkeypatch):
         arguments.append(shown)
     program = irees.compile(kernels.attention(*sizes, element, mask), target=TARGET, opt_level=1)
     assert len(program.manifest["launches"]) == 1
-    assert ("= irees_mma_" in "".join(program.sources.values())) is (element != "f32")
+    text = "".join(program.sources.values())
+    assert ("= irees_mma_" in text) is (element != "f32")
+    # In registers where rows are whole instructions, and copied while others are in use.
+    assert ("irees_copies_wait<" in text) is (element != "f32" and features % 16 == 0)
     tolerance = {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element]
     expected = softmax_of_products(*arguments)
     found = program(*arguments).astype(np.float64)

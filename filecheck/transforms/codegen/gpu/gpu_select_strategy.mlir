@@ -117,12 +117,13 @@ flow.executable @h1 {
   }
 }
 
-// 32 rows of 16 KiB are as well in one kernel; of 512 KiB, the elementwise op has its own.
+// 32 rows of 16 KiB are as well in one kernel; of 512 KiB, the elementwise op has its own,
+// and more threads share a row.
 // CHECK-LABEL: func.func @small_rows
 // CHECK:         group = 0 : i64
 // CHECK:         group = 0 : i64
 // CHECK-LABEL: func.func @large_rows
-// CHECK:         group = 0 : i64
+// CHECK:         group = 0 : i64{{.*}} threads = 512
 // CHECK:         group = 1 : i64
 flow.executable @few_rows {
   builtin.module {

@@ -40,6 +40,9 @@ from irees.transforms.utils.views import subview
 
 STACK_BYTES = 16 << 10
 
+INNER_LEVELS = ("block", "stages", "threads")
+"""What a config says of the inside of a tile."""
+
 
 @dataclass
 class Tile:
@@ -188,7 +191,7 @@ class Distribution:
         copy.location = member.op.location
         config = LoweringConfigAttr.on(copy).as_data()
         del copy.attributes["lowering_config"]
-        if inner := {key: config[key] for key in ("block", "stages") if key in config}:
+        if inner := {key: config[key] for key in INNER_LEVELS if key in config}:
             copy.attributes["lowering_config"] = LoweringConfigAttr.of(**inner)
         inside.insert(copy)
         shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})

@@ -162,7 +162,7 @@ STAGES = 4
 
 
 def candidates_for(op: linalg.GenericOp, *, asynchronous: bool) -> tuple[Blocking, ...]:
-    """The candidates for an op, with several stages where its operands can be copied as they are."""
+    """The candidates for an op, in stages too where its operands can be copied as they are."""
     parts = multiply_add(op)
     assert parts is not None
     *_, output = element_kinds(op, parts)

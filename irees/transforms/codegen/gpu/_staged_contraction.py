@@ -2,10 +2,11 @@
 One contraction whose operands are copied to shared memory while it multiplies. Part of
 `irees-gpu-lower-contractions`.
 
-Of the parts of both operands that are there, the one that is multiplied was begun `stages` - 1 parts
-ago, so one barrier for each part is enough. A copy keeps what is side by side together: an operand
-that lies along the reduction is turned element by element as it is copied, the other comes 16
-bytes at a time. What the workgroup made itself may be in shared memory already and is not copied.
+Of the parts of both operands that are there, the one that is multiplied was begun `stages` - 1
+parts ago, so one barrier for each part is enough. A copy keeps what is side by side together: an
+operand that lies along the reduction is turned element by element as it is copied, the other
+comes 16 bytes at a time. What the workgroup made itself may be in shared memory already and is
+not copied.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 COPIED_BYTES = (4, 8, 16)
 """What one copy may have."""
 
+MOST_COPIES = 8
+"""Copies of a thread for one part: each has addresses, of which registers hold no more."""
+
 
 class StagedContraction(Contraction):
     """One op being lowered, with copies in flight."""
@@ -40,6 +44,9 @@ class StagedContraction(Contraction):
             not side.widen and width * size in COPIED_BYTES and self._is_outside(side)
             for side, width in zip(self.sides, widths, strict=True)
         ):
+            return 1
+        elements = [s.extent * self.blocking.depth // w for s, w in zip(self.sides, widths)]
+        if sum(n // self.blocking.threads for n in elements) > MOST_COPIES:
             return 1
         for side, width in zip(self.sides, widths, strict=True):
             side.lanes = width

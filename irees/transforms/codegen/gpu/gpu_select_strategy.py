@@ -7,9 +7,10 @@ contraction takes the blocking that reads the least and still makes enough workg
 not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
 the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact;
 where the GPU copies to shared memory while it multiplies, with several stages. In any other group
-a workgroup has THREADS threads, so a tile has a few points for each: four where they are
+a workgroup has THREADS threads, so a tile has a few points for each: 16 bytes where they are
 elementwise, one where each is a reduction of its own, a row or a few where reductions are along
 rows, which warps share, and so many columns as make a line of memory where they are along columns.
+Long rows have more threads.
 A group without a tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
@@ -55,6 +56,7 @@ from irees.transforms.codegen.gpu._tiles import (
     attention_tiles,
     row_tiles,
     square_tiles,
+    threads_wanted,
 )
 from irees.transforms.utils.shapes import element_bytes
 
@@ -84,7 +86,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             roles = roles_of(group.members[attention].op)  # type: ignore[arg-type]
             assert roles is not None
             tiles = attention_tiles(group, attention, roles.m[-1])
-            write_config(group, number, tiles, None, chosen)
+            write_config(group, number, tiles, THREADS, chosen)
             continue
         heavy = next(
             (
@@ -103,7 +105,8 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
                 tiles = row_tiles(group, machine.reassociate, machine.workgroups)
             else:
                 tiles = square_tiles(group, *crossing)
-            write_config(group, number, tiles, None, chosen)
+            threads = threads_wanted(group, tiles, machine.reassociate)
+            write_config(group, number, tiles, threads, chosen)
             continue
         tiles, blocking = contraction_tiles(group, heavy, machine)
         write_config(group, number, tiles, (heavy, blocking), chosen)
@@ -147,20 +150,26 @@ def write_config(
     group: Group,
     number: int,
     tiles: Sequence[int],
-    block: tuple[int, Blocking | MatrixBlocking] | None,
+    block: tuple[int, Blocking | MatrixBlocking] | int,
     chosen: dict[Operation, LoweringConfigAttr],
 ) -> None:
-    """One tile for each class of the group, on every op of it, and the blocking of one."""
+    """
+    One tile for each class of the group, on every op of it, and the blocking of the one of a
+    number, or how many threads there are.
+    """
+    threads = block if isinstance(block, int) else block[1].threads
     for position, member in enumerate(group.members):
         workgroup = [0] * len(member.kinds)
         for group_class, tile in zip(group.classes, tiles, strict=True):
             workgroup[group_class[position]] = tile
         entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
-        if block is not None and block[0] == position:
+        if not isinstance(block, int) and block[0] == position:
             entries |= block[1].as_entries()
+        if isinstance(block, int) and threads != THREADS:
+            entries["threads"] = threads
         member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
         entries["sizes"] = [max(-1, size) for size in member.sizes]
-        entries["threads"] = THREADS if block is None else block[1].threads
+        entries["threads"] = threads
         chosen[member.op] = LoweringConfigAttr.of(**entries)
 
 
