@@ -447,6 +447,14 @@ def test_topk_of_long_rows(rows, columns, k):
     np.testing.assert_array_equal(values, np.take_along_axis(x, expected, 1))
 
 
+@pytest.mark.parametrize(("columns", "k"), [(1000, 1), (1000, 5), (4096, 64), (129, 32), (33, 9)])
+def test_topk_of_a_workgroup(columns, k):
+    """In the order of the values, NaN first, then of the places; also of rows cut anywhere."""
+    x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (3, columns)).astype(np.float32)
+    agree(kernels.topk(3, columns, k), x)
+    agree(kernels.topk(3, columns, k), floats(3, columns))
+
+
 def test_any_order_of_threads_gives_the_same(monkeypatch):
     """Blocks and threads take turns in an order that a seed decides: nothing may depend on it."""
     text = kernels.softmax(17, 200)
