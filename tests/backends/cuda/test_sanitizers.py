@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 CHILD = Path(__file__).with_name("sanitized.py")
+PROGRAMS = (
+    *("rows", "matmul", "matrices", "accumulation", "sorting"),
+    *("attention", "attention_in_registers"),
+)
 SANITIZERS = {"thread": "libtsan.so", "address": "libasan.so"}
 
 
@@ -50,9 +54,7 @@ def run(sanitizer: str, program: str, folder: Path) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-@pytest.mark.parametrize(
-    "program", ["rows", "matmul", "matrices", "attention", "accumulation", "sorting"]
-)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_no_report(sanitizer, program, tmp_path):
     answer = run(sanitizer, program, tmp_path)
     assert "Sanitizer" not in answer.stderr, answer.stderr[-4000:]

@@ -1,5 +1,6 @@
 """
-A network that sorts one row, or finds its first, with all threads of a workgroup. Part of `irees-gpu-lower-linalg-ext`.
+A network that sorts one row, or finds the first of it, with all threads of a workgroup. Part of
+`irees-gpu-lower-linalg-ext`.
 """
 
 from __future__ import annotations
