@@ -20,6 +20,23 @@ flow.executable @e {
   }
 }
 
+// Of halves 16 bytes are eight points for each.
+// CHECK-LABEL: func.func @halves
+// CHECK:         workgroup = [16 : i64, 0 : i64]
+flow.executable @halves_of_rows {
+  builtin.module {
+    func.func @halves(%x: memref<?x64xf16>, %y: memref<?x64xf16>) {
+      linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%x : memref<?x64xf16>) outs(%y : memref<?x64xf16>) {
+      ^bb0(%a: f16, %o: f16):
+        %n = arith.negf %a : f16
+        linalg.yield %n : f16
+      }
+      return
+    }
+  }
+}
+
 // The sum of a row and what is done with it share a workgroup.
 // CHECK-LABEL: func.func @rows
 // CHECK:         group = 0 : i64, workgroup = [1 : i64, 0 : i64]
