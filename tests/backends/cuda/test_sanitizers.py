@@ -14,7 +14,8 @@ import pytest
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
     *("rows", "matmul", "matrices", "accumulation", "sorting"),
-    *("attention", "attention_in_registers"),
+    # Matrix instructions of system threads take minutes: `pytest -m slow` runs it.
+    *("attention", pytest.param("attention_in_registers", marks=pytest.mark.slow)),
 )
 SANITIZERS = {"thread": "libtsan.so", "address": "libasan.so"}
 
