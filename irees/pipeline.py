@@ -92,6 +92,9 @@ def phases(options: Options) -> tuple[Phase, ...]:
     dots = target.integer_dot_products if strict else target.dot_products
     registers = target.vector_registers
     slices = a("split-reductions", workgroups=target.gpu.multiprocessors if target.gpu else 0)
+    tiles = {}
+    if target.gpu is not None:
+        tiles = {"enough_tiles": target.gpu.multiprocessors, "small_tile": target.gpu.launch_bytes}
     panels = a("pack-constant-operands", registers=registers, dot_products=dots, **vectors)
     return (
         Phase(
@@ -159,7 +162,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
                 a("annotate-dispatches"),
-                a("form-dispatch-regions", one_tile_loop=True),
+                a("form-dispatch-regions", one_tile_loop=True, **tiles),
                 a("outline-dispatch-regions"),
                 a("deduplicate-executables"),
                 a("annotate-dispatches"),
@@ -230,10 +233,16 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             matrix_kinds=gpu.matrix_kinds,
             asynchronous=gpu.asynchronous_copies,
             matrix_shared_bytes=matrices,
+            small_tile=gpu.launch_bytes,
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
-        a("gpu-lower-attention", shared_bytes=matrices, matrix_kinds=gpu.matrix_kinds),
+        a(
+            "gpu-lower-attention",
+            shared_bytes=matrices,
+            matrix_kinds=gpu.matrix_kinds,
+            asynchronous=gpu.asynchronous_copies,
+        ),
         a("gpu-lower-linalg-ext"),
         a("lower-linalg-ext-to-loops"),
         a(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, TensorType
@@ -25,6 +26,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from irees.analysis.attention import roles_of
+from irees.analysis.element_sizes import item_bytes
 from irees.dialects import iree_linalg_ext as ext
 
 VIEWS = (
@@ -42,6 +44,10 @@ def root(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
         buffer = buffer.op.operands[0]
     return buffer
+
+
+MANY = 4096
+"""What a dynamic extent counts as."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +169,29 @@ class Group:
 
     def parallelism(self) -> int:
         """How many tiles of one point there are; dynamic extents count as many."""
-        result = 1
-        for extent in self.extents():
-            result *= 4096 if extent < 0 else extent
-        return result
+        return prod(MANY if extent < 0 else extent for extent in self.extents())
+
+    def tile_bytes(self) -> int:
+        """About what a tile of one point reads and writes, in bytes."""
+        kinds = {a.buffer: a.buffer.type for m in self.members for a in m.accesses}
+        total = sum(
+            item_bytes(kind.element_type) * prod(MANY if n < 0 else n for n in kind.get_shape())
+            for kind in kinds.values()
+            if isinstance(kind, MemRefType | TensorType)
+        )
+        return total // max(1, self.parallelism())
+
+    def is_worthwhile(self, parts: Sequence[Group], enough: int, small: int) -> bool:
+        """
+        Whether parts should become this group: it has `enough` tiles, or no fewer than each part
+        alone, or has tiles that are so `small`, in bytes, that nobody waits for them. What a sort
+        does is not counted in bytes.
+        """
+        needed = min(enough, max(part.parallelism() for part in parts))
+        if self.parallelism() >= needed:
+            return True
+        generic = all(isinstance(m.op, linalg.GenericOp) for m in self.members)
+        return generic and self.tile_bytes() <= small
 
 
 def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
@@ -237,15 +262,15 @@ def _connect(members, earlier, later, parent, find, spoiled) -> bool:
     return True
 
 
-def groups_of(ops: Sequence[Operation], enough: int) -> list[Group]:
+def groups_of(ops: Sequence[Operation], enough: int, small: int = -1) -> list[Group]:
     """
     Cuts a sequence of ops into groups, each as long as it stays legal and parallel.
 
     An op joins when a tileable class remains, and when what remains still has `enough`
-    independent tiles or no fewer than each side had alone. An op that reads no buffer (a
-    fill) goes where the next op that reads one goes. Ops that have nothing to do with each other
-    may still share tiles because of a later op that reads what both make, so all together are
-    tried as well.
+    independent tiles, or no fewer than each side had alone, or tiles of `small` bytes at most. An
+    op that reads no buffer (a fill) goes where the next op that reads one goes. Ops that have
+    nothing to do with each other may still share tiles because of a later op that reads what both
+    make, so all together are tried as well.
     """
     groups: list[Group] = []
     pending: list[Loops] = []
@@ -255,20 +280,19 @@ def groups_of(ops: Sequence[Operation], enough: int) -> list[Group]:
         pending.append(member)
         if all(access.writes for access in member.accesses) and not member.anywhere:
             continue
-        _place(groups, pending, enough)
+        _place(groups, pending, enough, small)
         pending = []
     if pending:
-        _place(groups, pending, enough)
+        _place(groups, pending, enough, small)
     if len(groups) > 1:
         members = [member for group in groups for member in group.members]
         whole = Group(members, classes_of(members) or [])
-        needed = min(enough, max(group.parallelism() for group in groups))
-        if whole.classes and whole.parallelism() >= needed:
+        if whole.classes and whole.is_worthwhile(groups, enough, small):
             return [whole]
     return groups
 
 
-def _place(groups: list[Group], batch: list[Loops], enough: int) -> None:
+def _place(groups: list[Group], batch: list[Loops], enough: int, small: int) -> None:
     """Adds ops to the last group, or as a group of their own, or one by one."""
     alone = Group(batch, classes_of(batch) or [])
     if groups:
@@ -277,8 +301,7 @@ def _place(groups: list[Group], batch: list[Loops], enough: int) -> None:
         joined = classes_of(members)
         if joined:
             candidate = Group(members, joined)
-            needed = min(enough, max(current.parallelism(), alone.parallelism()))
-            if candidate.parallelism() >= needed:
+            if candidate.is_worthwhile([current, alone], enough, small):
                 groups[-1] = candidate
                 return
     if alone.classes or len(batch) == 1:

@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import ComplexType, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue, Use
+from xdsl.ir import Operation, SSAValue, Use
 
 from irees.analysis.contractions import multiply_add
 from irees.analysis.distribution import loops_of
+from irees.analysis.element_sizes import item_bytes
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import DispatchOp, DispatchRegionOp
 from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
@@ -79,13 +80,7 @@ def flops_of(op: Operation) -> int | None:
 def bytes_of(kind: TensorType) -> int | None:
     """Bytes of a tensor, None when its size is dynamic."""
     shape: tuple[int, ...] = kind.get_shape()
-    return None if any(s < 0 for s in shape) else prod(shape) * _itemsize(kind.get_element_type())
-
-
-def _itemsize(element: Attribute) -> int:
-    if isinstance(element, ComplexType):
-        return 2 * _itemsize(element.get_element_type())
-    return max(1, -(-int(getattr(element, "bitwidth", 64)) // 8))
+    return None if any(s < 0 for s in shape) else prod(shape) * item_bytes(kind.get_element_type())
 
 
 def _points(op: linalg.GenericOp, loops: range | set[int]) -> int | None:
@@ -112,7 +107,7 @@ def _read(value: SSAValue) -> int | None:
     """Bytes of a tensor that its uses read: at most all, an element for each point of a gather."""
     kind = value.type
     assert isinstance(kind, TensorType)
-    whole, size = bytes_of(kind), _itemsize(kind.get_element_type())
+    whole, size = bytes_of(kind), item_bytes(kind.get_element_type())
     parts = [_read_by(use, whole, size) for use in value.uses]
     total = _sum(parts)
     if whole is None or total is None:

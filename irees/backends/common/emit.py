@@ -9,10 +9,12 @@ that hands it what it captures. No name, string or location of the program reach
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import SSAValue
 
 from irees.backends.common import print_control, print_memory, print_vector  # noqa: F401
 from irees.backends.common.print_dispatch import unpack_scalar
@@ -20,30 +22,33 @@ from irees.backends.common.printer import Buffer, Printer
 from irees.backends.common.types import scalar
 
 
+def _take_buffer(p: Printer, argument: SSAValue, source: str, sizes: Iterator[str]) -> None:
+    """Names a buffer that a function is given; those of its sizes that it does not know too."""
+    kind = argument.type
+    assert isinstance(kind, MemRefType)
+    pointer, element = p.fresh("a"), scalar(kind.element_type)
+    p.line(f"{element} *const {pointer} = ({element} *){source};")
+    known = [
+        p.hold(next(sizes)) if size == DYNAMIC_INDEX else str(size) for size in kind.get_shape()
+    ]
+    p.buffers[argument] = Buffer(pointer, known, p.contiguous_strides(known))
+
+
+def _numbered(name: str) -> Iterator[str]:
+    return (f"{name}[{number}]" for number in count())
+
+
 def launcher(p: Printer, function: func.FuncOp, name: str) -> str:
     """The C text of one executable's function; its parallel loops are in `p.functions`."""
     p.prefix = name
-    scalars = 0
-    pointers = 0
+    scalars, pointers = _numbered("scalars"), _numbered("buffers")
     for argument in function.body.block.args:
         if isinstance(argument.type, MemRefType):
-            pointer = p.fresh("a")
-            element_type = scalar(argument.type.element_type)
-            p.line(f"{element_type} *const {pointer} = ({element_type} *)buffers[{pointers}];")
-            pointers += 1
-            sizes: list[str] = []
-            for size in argument.type.get_shape():
-                if size != DYNAMIC_INDEX:
-                    sizes.append(str(size))
-                    continue
-                sizes.append(p.hold(f"scalars[{scalars}]"))
-                scalars += 1
-            p.buffers[argument] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
+            _take_buffer(p, argument, next(pointers), scalars)
         else:
             value = p.fresh("a")
-            p.line(unpack_scalar(scalar(argument.type), value, f"scalars[{scalars}]"))
+            p.line(unpack_scalar(scalar(argument.type), value, next(scalars)))
             p.names[argument] = value
-            scalars += 1
     p.block(function.body.block)
     text = [
         f"int32_t {name}(const irees_runtime *rt, void *const *buffers, "
@@ -67,24 +72,14 @@ def _owned(p: Printer) -> list[str]:
 
 def entry(p: Printer, function: func.FuncOp, number: int) -> str:
     """The C text of a public function of the host program."""
-    dynamic = 0
-    for index, argument in enumerate(function.body.block.args):
+    sizes = _numbered("call->arg_dims")
+    for argument, source in zip(function.body.block.args, _numbered("call->args"), strict=False):
         if isinstance(argument.type, MemRefType):
-            pointer = p.fresh("a")
-            element_type = scalar(argument.type.element_type)
-            p.line(f"{element_type} *const {pointer} = ({element_type} *)call->args[{index}];")
-            sizes: list[str] = []
-            for size in argument.type.get_shape():
-                if size != DYNAMIC_INDEX:
-                    sizes.append(str(size))
-                    continue
-                sizes.append(p.hold(f"call->arg_dims[{dynamic}]"))
-                dynamic += 1
-            p.buffers[argument] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
+            _take_buffer(p, argument, source, sizes)
         else:
             value = p.fresh("a")
             kind = scalar(argument.type)
-            p.line(f"const {kind} {value} = *(const {kind} *)call->args[{index}];")
+            p.line(f"const {kind} {value} = *(const {kind} *){source};")
             p.names[argument] = value
     p.block(function.body.block)
     terminator = function.body.block.last_op

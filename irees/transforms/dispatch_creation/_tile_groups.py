@@ -34,8 +34,6 @@ from irees.transforms.utils.shapes import element_bytes
 DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
 
 MAX_MEMBERS = 12
-ENOUGH_TILES = 16
-"""Independent tiles below which a group must not fall by fusion."""
 LARGE_SPLAT = 1 << 28
 """Bytes above which a splat constant is written by a kernel when it is needed."""
 
@@ -71,10 +69,22 @@ class Draft:
     waits: int = 0
 
 
+@dataclass(frozen=True)
+class Limits:
+    """
+    Below how many tiles a group must not fall by fusion, but where a tile has `small` bytes at
+    most; -1 for none.
+    """
+
+    enough: int
+    small: int
+
+
 class TileGroups:
     """The groups of one block."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, limits: Limits) -> None:
+        self.limits = limits
         self.sources = order.sources
         self.drafts: list[Draft] = []
         self.of: dict[Operation, Draft] = {}
@@ -93,7 +103,11 @@ class TileGroups:
         loops = loops_of(op)
         candidates = self._candidates(op)
         for draft in candidates:
-            if loops is None or not _fits(draft.members, [loops]) or self._path_back(draft, op):
+            if (
+                loops is None
+                or not self._fits(draft.members, [loops])
+                or self._path_back(draft, op)
+            ):
                 continue
             self._join(draft, op, loops)
             for sibling in candidates:
@@ -154,7 +168,7 @@ class TileGroups:
 
     def _are_mergeable(self, a: Draft, b: Draft) -> bool:
         """Whether two groups that one op reads also read the same tensor, and can be one."""
-        if not _tensors_read(a) & _tensors_read(b) or not _fits(a.members, b.members):
+        if not _tensors_read(a) & _tensors_read(b) or not self._fits(a.members, b.members):
             return False
         both = 1 << a.number | 1 << b.number
         inside = {a, b}
@@ -164,6 +178,25 @@ class TileGroups:
             for source in self.sources(op)
             if self.of.get(source) not in inside
         )
+
+    def _fits(self, group: Sequence[Loops], more: Sequence[Loops]) -> bool:
+        """Whether these ops can share the tiles of a group, and enough tiles are left."""
+        if not group or not more or len(group) + len(more) > MAX_MEMBERS:
+            return False
+        if any(_is_contraction(m.op) for m in more):
+            return False
+        members = [*group, *more]
+        joined = classes_of(members)
+        if not joined:
+            return False
+        if heavy := [m for m in group if _is_contraction(m.op)]:
+            kept = {c[members.index(heavy[0])] for c in joined}
+            wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
+            return wanted <= kept
+        before = Group(list(group), classes_of(group) or [])
+        alone = Group(list(more), classes_of(more) or [])
+        whole = Group(members, joined)
+        return whole.is_worthwhile([before, alone], self.limits.enough, self.limits.small)
 
     def _merge(self, draft: Draft, other: Draft) -> None:
         """Puts what is in another group into a group. The other stays behind without ops."""
@@ -188,26 +221,6 @@ def _tensors_read(draft: Draft) -> set[SSAValue]:
     return {a.buffer for m in draft.members for a in m.accesses if not a.writes} - made
 
 
-def _fits(group: Sequence[Loops], more: Sequence[Loops]) -> bool:
-    """Whether these ops can share the tiles of a group, and enough tiles are left."""
-    if not group or not more or len(group) + len(more) > MAX_MEMBERS:
-        return False
-    if any(_is_contraction(m.op) for m in more):
-        return False
-    members = [*group, *more]
-    joined = classes_of(members)
-    if not joined:
-        return False
-    if heavy := [m for m in group if _is_contraction(m.op)]:
-        kept = {c[members.index(heavy[0])] for c in joined}
-        wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
-        return wanted <= kept
-    before = Group(list(group), classes_of(group) or [])
-    alone = Group(list(more), classes_of(more) or [])
-    needed = min(ENOUGH_TILES, max(before.parallelism(), alone.parallelism()))
-    return Group(members, joined).parallelism() >= needed
-
-
 def _is_contraction(op: Operation) -> bool:
     return isinstance(op, linalg.GenericOp) and is_contraction(op)
 
@@ -217,19 +230,19 @@ def clone_cheap(region: DispatchRegionOp) -> None:
     clone_producers(region, lambda value: is_cheap(value.op))
 
 
-def form_tile_regions(function: Operation) -> None:
+def form_tile_regions(function: Operation, limits: Limits) -> None:
     """Groups the ops of every block of a function; each kernel computes what is cheap itself."""
     for block in {o.parent_block(): None for o in function.walk() if is_dispatched(o)}:
         assert block is not None
-        _form_in_block(block)
+        _form_in_block(block, limits)
     for constant in [o for o in function.walk() if is_large_splat(o)]:
         if not isinstance(constant.parent_op(), DispatchRegionOp):
             make_region([constant])
 
 
-def _form_in_block(block: Block) -> None:
+def _form_in_block(block: Block, limits: Limits) -> None:
     order = Order(block)
-    groups = TileGroups(order)
+    groups = TileGroups(order, limits)
     for op in block.ops:
         if is_dispatched(op) and not is_cheap(op):
             groups.add(op)

@@ -30,7 +30,9 @@ a load of a global across a store of it when a group spans both.
 `one-tile-loop` is what the pipeline asks for: ops are taken in order, and each joins the group of
 a producer when the group stays one tile loop (`analysis/distribution.py`), because that is what
 code generation turns into one kernel. A reduction takes its elementwise neighbours along, a
-softmax or a norm becomes one kernel over rows, a contraction takes its epilogue. A padding of
+softmax or a norm becomes one kernel over rows, a contraction takes its epilogue. What would leave
+fewer than `enough-tiles` waits for no kernel unless its tiles are small: a GPU that has a megabyte
+for each of a few workgroups is idle. A padding of
 what only it reads goes where that is computed (`analysis/paddings.py`). There what
 is cheap is copied into each kernel at once, and a splat constant of more than 256 MiB is written
 by a kernel of its own. The rules above are no substitute: they put two contractions into a kernel
@@ -64,7 +66,7 @@ from irees.transforms.dispatch_creation._fusion_rules import (
     refuse_consumer,
     refuse_producer,
 )
-from irees.transforms.dispatch_creation._tile_groups import form_tile_regions
+from irees.transforms.dispatch_creation._tile_groups import Limits, form_tile_regions
 
 
 def _missed(op: Operation, other: Operation, why: str) -> None:
@@ -175,6 +177,10 @@ class FormDispatchRegionsPass(ModulePass):
     fuse_pad_with_consumers: bool = False
     fuse_pad_with_producers: bool = False
     one_tile_loop: bool = False
+    enough_tiles: int = 16
+    """Of `one_tile_loop`: independent tiles below which a group must not fall by fusion."""
+    small_tile: int = -1
+    """Bytes of a tile that is so small that any number of them is enough; -1 for none."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rules = Rules(
@@ -187,6 +193,6 @@ class FormDispatchRegionsPass(ModulePass):
             if not function.body.blocks:
                 continue
             if self.one_tile_loop:
-                form_tile_regions(function)
+                form_tile_regions(function, Limits(self.enough_tiles, self.small_tile))
             else:
                 form_regions(function, rules)

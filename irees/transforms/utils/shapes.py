@@ -14,7 +14,6 @@ from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
-    ComplexType,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -24,6 +23,8 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.element_sizes import item_bytes
 
 Size = int | SSAValue
 """A dim: known now, or an index value."""
@@ -337,7 +338,4 @@ def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
 
 def element_bytes(kind: TensorType | MemRefType) -> int:
     """Bytes of one element in memory: i1 takes one, a complex number two parts."""
-    element = kind.element_type
-    if isinstance(element, ComplexType):
-        return 2 * max(1, getattr(element.element_type, "bitwidth", 64) // 8)
-    return max(1, -(-getattr(element, "bitwidth", 64) // 8))
+    return item_bytes(kind.element_type)

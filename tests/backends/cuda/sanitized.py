@@ -76,11 +76,22 @@ def attention() -> None:
     assert np.isfinite(program(q, k, k)).all()
 
 
+def attention_in_registers() -> None:
+    """Keys and values that arrive while others are in use, of which the last tile has few."""
+    GPUS["sm_80"] = replace(GPUS["sm_80"], l2_bytes=256)
+    q, k = (whole(1, n, 16).astype(np.float16) for n in (20, 72))
+    program = compiled(kernels.attention(1, 20, 72, 16, "f16"))
+    assert "irees_copies_wait<" in "".join(program.sources.values())
+    assert np.isfinite(program(q, k, k)).all()
+
+
 def sorting() -> None:
     x = whole(2, 50)
     numbers = np.broadcast_to(np.arange(50), (2, 50)).astype(np.int64).copy()
     values, _ = compiled(kernels.sort(2, 50))(x, numbers)
     np.testing.assert_array_equal(values, np.sort(x, 1))
+    best, _ = compiled(kernels.topk(2, 50, 5))(x)
+    np.testing.assert_array_equal(best, -np.sort(-x, 1)[:, :5])
 
 
 def race() -> None:

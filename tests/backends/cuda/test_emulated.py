@@ -231,7 +231,7 @@ def test_a_pass_that_every_program_needs_cannot_be_left_out():
 
 BLOCKS = [
     [128, 128, 8, 8, 8], [64, 64, 4, 4, 16], [32, 64, 4, 4, 16], [16, 64, 2, 4, 32],
-    [8, 64, 1, 4, 32],
+    [8, 64, 1, 4, 32], [128, 128, 8, 8, 8, 4], [64, 64, 4, 4, 16, 3], [8, 64, 1, 4, 32, 2],
 ]  # fmt: skip
 
 
@@ -240,12 +240,16 @@ def test_every_blocking_gives_the_same_bits(block, monkeypatch):
     from irees.transforms.codegen.gpu import gpu_select_strategy
     from irees.transforms.codegen.gpu._blocking import Blocking
 
-    monkeypatch.setattr(gpu_select_strategy, "CANDIDATES", (Blocking(*block),))
+    only = (Blocking(*block),)
+    monkeypatch.setattr(gpu_select_strategy, "candidates_for", lambda *_, **__: only)
     program = irees.compile(
         irees.import_mlir(kernels.matmul(150, 140, 37)), target=TARGET, opt_level=1
     )
     # Compiled from a module, so that no program of the cache is taken.
     assert program.manifest["launches"][0]["threads"] == Blocking(*block).threads
+    # In the last one each thread would have too many copies to keep their addresses.
+    staged = len(block) > 5 and block[0] > 8
+    assert ("irees_copies_wait<" in "".join(program.sources.values())) is staged
     a, b, c = whole(150, 37), whole(37, 140), whole(140)
     np.testing.assert_array_equal(program(a, b, c), a @ b + c)
 
@@ -342,6 +346,13 @@ def test_a_norm_larger_than_shared_memory():
     np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("rows", "size", "alone"), [(32, 262144, False), (32, 1000, True)])
+def test_few_large_rows_are_no_kernel(rows, size, alone):
+    """32 workgroups would leave most of a GPU idle, unless there is little to do for each."""
+    module = irees.compile(kernels.group_norm(rows, size), target=TARGET, to="dispatch-creation")
+    assert (sum(op.name == "flow.dispatch" for op in module.walk()) == 1) is alone
+
+
 def softmax_of_products(q, k, v, mask=None) -> np.ndarray:
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])
@@ -355,6 +366,7 @@ def softmax_of_products(q, k, v, mask=None) -> np.ndarray:
 ATTENTIONS = [
     ((2, 64, 128, 64), "f32", None), ((2, 70, 100, 16), "f32", "f32"), ((1, 9, 30, 8), "f32", None),
     ((1, 128, 192, 64), "f16", None), ((2, 33, 80, 32), "bf16", "i1"), ((2, 70, 100, 24), "f16", None),
+    ((1, 100, 100, 128), "f16", "f32"),
 ]  # fmt: skip
 
 
@@ -372,7 +384,10 @@ def test_attention_without_scores_in_memory(sizes, element, mask, monkeypatch):
         arguments.append(shown)
     program = irees.compile(kernels.attention(*sizes, element, mask), target=TARGET, opt_level=1)
     assert len(program.manifest["launches"]) == 1
-    assert ("= irees_mma_" in "".join(program.sources.values())) is (element != "f32")
+    text = "".join(program.sources.values())
+    assert ("= irees_mma_" in text) is (element != "f32")
+    # In registers where rows are whole instructions, and copied while others are in use.
+    assert ("irees_copies_wait<" in text) is (element != "f32" and features % 16 == 0)
     tolerance = {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element]
     expected = softmax_of_products(*arguments)
     found = program(*arguments).astype(np.float64)
@@ -430,6 +445,14 @@ def test_topk_of_long_rows(rows, columns, k):
     expected = np.argsort(-x, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(where, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(x, expected, 1))
+
+
+@pytest.mark.parametrize(("columns", "k"), [(1000, 1), (1000, 5), (4096, 64), (129, 32), (33, 9)])
+def test_topk_of_a_workgroup(columns, k):
+    """In the order of the values, NaN first, then of the places; also of rows cut anywhere."""
+    x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (3, columns)).astype(np.float32)
+    agree(kernels.topk(3, columns, k), x)
+    agree(kernels.topk(3, columns, k), floats(3, columns))
 
 
 def test_any_order_of_threads_gives_the_same(monkeypatch):

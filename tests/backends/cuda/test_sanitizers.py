@@ -12,6 +12,11 @@ from pathlib import Path
 import pytest
 
 CHILD = Path(__file__).with_name("sanitized.py")
+PROGRAMS = (
+    *("rows", "matmul", "matrices", "accumulation", "sorting"),
+    # Matrix instructions of system threads take minutes: `pytest -m slow` runs it.
+    *("attention", pytest.param("attention_in_registers", marks=pytest.mark.slow)),
+)
 SANITIZERS = {"thread": "libtsan.so", "address": "libasan.so"}
 
 
@@ -50,9 +55,7 @@ def run(sanitizer: str, program: str, folder: Path) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-@pytest.mark.parametrize(
-    "program", ["rows", "matmul", "matrices", "attention", "accumulation", "sorting"]
-)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_no_report(sanitizer, program, tmp_path):
     answer = run(sanitizer, program, tmp_path)
     assert "Sanitizer" not in answer.stderr, answer.stderr[-4000:]

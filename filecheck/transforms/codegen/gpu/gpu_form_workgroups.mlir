@@ -65,3 +65,24 @@ flow.executable @g {
     }
   }
 }
+
+// As many threads as the ops in it ask for.
+// CHECK-LABEL: func.func @threads
+// CHECK:         scf.forall
+// CHECK:         threads = 512
+flow.executable @t {
+  builtin.module {
+    func.func @threads(%a: memref<8xf32>) {
+      scf.forall (%i) in (8) {
+        %v = memref.subview %a[%i] [1] [1] : memref<8xf32> to memref<1xf32, strided<[1], offset: ?>>
+        linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"],
+                        lowering_config = #iree_codegen.lowering_config<{threads = 512}>}
+            outs(%v : memref<1xf32, strided<[1], offset: ?>>) {
+        ^bb0(%o: f32):
+          linalg.yield %o : f32
+        }
+      }
+      return
+    }
+  }
+}

@@ -1,4 +1,5 @@
 // RUN: irees opt %s -p irees-gpu-lower-attention | filecheck %s
+// RUN: irees opt %s -p "irees-gpu-lower-attention{asynchronous=true matrix-kinds=f16}" | filecheck %s --check-prefix=REGISTERS
 
 #q = affine_map<(b, m, d, k, n) -> (b, m, d)>
 #k = affine_map<(b, m, d, k, n) -> (b, k, d)>
@@ -62,5 +63,52 @@ func.func @no_workgroup(%q: memref<1x64x32xf32>, %k: memref<1x64x32xf32>, %v: me
   ^bb0(%score: f32):
     iree_linalg_ext.yield %score : f32
   }
+  return
+}
+
+// Halves in registers: keys and values are copied while others are in use, and the sums of one product
+// are what the other takes. Features that are no whole instructions go the way of the others.
+// REGISTERS-LABEL: func.func @halves
+// REGISTERS:         memref.alloc() : memref<2x64x40xf16, #gpu.address_space<workgroup>>
+// REGISTERS-NEXT:    memref.alloc() : memref<2x64x24xf16, #gpu.address_space<workgroup>>
+// REGISTERS-NOT:     memref.alloc
+// REGISTERS:         scf.forall (%{{.*}}) in (128) {
+// REGISTERS:           nvgpu.device_async_create_group
+// REGISTERS:           scf.for
+// REGISTERS:             nvgpu.device_async_wait
+// REGISTERS-NEXT:        gpu.barrier
+// REGISTERS:             nvgpu.device_async_create_group
+// REGISTERS:             irees.mma_sync
+// REGISTERS:             gpu.shuffle xor
+// REGISTERS:             math.exp {{.*}} : vector<4xf32>
+// REGISTERS:             arith.truncf
+// REGISTERS:             irees.mma_sync
+// REGISTERS-NOT:       linalg.generic
+// REGISTERS-LABEL: func.func @no_halves
+// REGISTERS-NOT:     irees.mma_sync
+// REGISTERS:         linalg.generic
+func.func @halves(%q: memref<1x64x32xf16>, %k: memref<1x128x32xf16>, %v: memref<1x128x16xf16>, %o: memref<1x64x16xf16>) {
+  %scale = arith.constant 0.25 : f32
+  scf.forall (%w) in (1) {
+    iree_linalg_ext.attention {indexing_maps = [#q, #k, #v, #s, #o]}
+        ins(%q, %k, %v, %scale : memref<1x64x32xf16>, memref<1x128x32xf16>, memref<1x128x16xf16>, f32)
+        outs(%o : memref<1x64x16xf16>) {
+    ^bb0(%score: f32):
+      iree_linalg_ext.yield %score : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+func.func @no_halves(%q: memref<1x64x24xf16>, %k: memref<1x128x24xf16>, %v: memref<1x128x16xf16>, %o: memref<1x64x16xf16>) {
+  %scale = arith.constant 0.25 : f32
+  scf.forall (%w) in (1) {
+    iree_linalg_ext.attention {indexing_maps = [#q, #k, #v, #s, #o]}
+        ins(%q, %k, %v, %scale : memref<1x64x24xf16>, memref<1x128x24xf16>, memref<1x128x16xf16>, f32)
+        outs(%o : memref<1x64x16xf16>) {
+    ^bb0(%score: f32):
+      iree_linalg_ext.yield %score : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }

@@ -8,8 +8,8 @@
 // is on its way while one is multiplied. The sums start at the fill, and nothing is masked where a
 // block divides the output.
 // CHECK-LABEL: func.func @whole
-// CHECK:         %[[A:.*]] = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
-// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<1x16x68xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<1x16x68xf32, #gpu.address_space<workgroup>>
 // CHECK-NOT:     linalg.generic
 // CHECK:         scf.forall (%{{.*}}) in (256) {
 // CHECK:           vector.load %a[{{.*}}] : memref<64x512xf32>, vector<4xf32>
@@ -218,6 +218,29 @@ func.func @no_half(%a: memref<64x512xf16>, %b: memref<512x64xf16>, %c: memref<64
       %p = arith.mulf %x, %y : f16
       %s = arith.addf %o, %p : f16
       linalg.yield %s : f16
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// The same for f32 in four stages: what lies along the reduction is turned as it is copied.
+// CHECK-LABEL: func.func @copied
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<4x8x132xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<4x8x132xf32, #gpu.address_space<workgroup>>
+// CHECK:         nvgpu.device_async_copy %a{{.*}}, %[[A]]{{.*}}, 1,
+// CHECK:         nvgpu.device_async_copy %b{{.*}}, %[[B]]{{.*}}, 4,
+// CHECK:         scf.for
+// CHECK:           nvgpu.device_async_wait %{{.*}} {numGroups = 2 : i32}
+// CHECK-NEXT:      gpu.barrier
+func.func @copied(%a: memref<128x512xf32>, %b: memref<512x128xf32>, %c: memref<128x128xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [128, 128, 8, 8, 8], stages = 4}>}
+        ins(%a, %b : memref<128x512xf32>, memref<512x128xf32>) outs(%c : memref<128x128xf32>) {
+    ^bb0(%x: f32, %y: f32, %o: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
     }
   } {mapping = [#gpu.block<linear_dim_0>]}
   return

@@ -108,3 +108,24 @@ func.func @no_scatter(%t: memref<64xf32>, %u: memref<?xf32>, %i: memref<?x1xi32>
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// The first 8 of 1000: runs of 8 are sorted, three stages; then seven rounds keep the better half of two.
+// CHECK-LABEL: func.func @first
+// CHECK:         scf.forall (%{{.*}}) in (1000) {
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} {
+// CHECK:           scf.forall (%{{.*}}) in (512) {
+// CHECK:         %[[ROUNDS:.*]] = arith.constant 7 : index
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[ROUNDS]] step
+// CHECK:           scf.forall (%{{.*}}) in (%{{.*}}) {
+// CHECK:           scf.for
+// CHECK:         scf.forall (%{{.*}}) in (8) {
+func.func @first(%x: memref<1000xf32>, %v: memref<8xf32>, %i: memref<8xi32>) {
+  scf.forall (%w) in (1) {
+    iree_linalg_ext.topk_v2 dimension(0) is_sorted ins(%x : memref<1000xf32>) outs(%v, %i : memref<8xf32>, memref<8xi32>) {
+    ^bb0(%a: f32, %b: f32):
+      %p = arith.cmpf oge, %a, %b : f32
+      iree_linalg_ext.yield %p : i1
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

@@ -20,6 +20,23 @@ flow.executable @e {
   }
 }
 
+// Of halves 16 bytes are eight points for each.
+// CHECK-LABEL: func.func @halves
+// CHECK:         workgroup = [16 : i64, 0 : i64]
+flow.executable @halves_of_rows {
+  builtin.module {
+    func.func @halves(%x: memref<?x64xf16>, %y: memref<?x64xf16>) {
+      linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%x : memref<?x64xf16>) outs(%y : memref<?x64xf16>) {
+      ^bb0(%a: f16, %o: f16):
+        %n = arith.negf %a : f16
+        linalg.yield %n : f16
+      }
+      return
+    }
+  }
+}
+
 // The sum of a row and what is done with it share a workgroup.
 // CHECK-LABEL: func.func @rows
 // CHECK:         group = 0 : i64, workgroup = [1 : i64, 0 : i64]
@@ -111,6 +128,47 @@ flow.executable @h1 {
       ^bb0(%a: f32, %o: f32):
         %n = arith.divf %o, %a : f32
         linalg.yield %n : f32
+      }
+      return
+    }
+  }
+}
+
+// 32 rows of 16 KiB are as well in one kernel; of 512 KiB, the elementwise op has its own,
+// and more threads share a row.
+// CHECK-LABEL: func.func @small_rows
+// CHECK:         group = 0 : i64
+// CHECK:         group = 0 : i64
+// CHECK-LABEL: func.func @large_rows
+// CHECK:         group = 0 : i64{{.*}} threads = 512
+// CHECK:         group = 1 : i64
+flow.executable @few_rows {
+  builtin.module {
+    func.func @small_rows(%x: memref<32x4096xf32>, %s: memref<32xf32>) {
+      linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x : memref<32x4096xf32>) outs(%s : memref<32xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.addf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%s : memref<32xf32>) outs(%x : memref<32x4096xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        linalg.yield %a : f32
+      }
+      return
+    }
+    func.func @large_rows(%x: memref<32x131072xf32>, %s: memref<32xf32>) {
+      linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x : memref<32x131072xf32>) outs(%s : memref<32xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.addf %o, %a : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%s : memref<32xf32>) outs(%x : memref<32x131072xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        linalg.yield %a : f32
       }
       return
     }

@@ -40,6 +40,9 @@ from irees.transforms.utils.views import subview
 
 STACK_BYTES = 16 << 10
 
+INNER_LEVELS = ("block", "stages", "threads")
+"""What a config says of the inside of a tile."""
+
 
 @dataclass
 class Tile:
@@ -186,10 +189,10 @@ class Distribution:
             regions=[r.clone() for r in member.op.regions],
         )
         copy.location = member.op.location
-        block = LoweringConfigAttr.on(copy).ints("block")
+        config = LoweringConfigAttr.on(copy).as_data()
         del copy.attributes["lowering_config"]
-        if block is not None:
-            copy.attributes["lowering_config"] = LoweringConfigAttr.of(block=block)
+        if inner := {key: config[key] for key in INNER_LEVELS if key in config}:
+            copy.attributes["lowering_config"] = LoweringConfigAttr.of(**inner)
         inside.insert(copy)
         shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})
 

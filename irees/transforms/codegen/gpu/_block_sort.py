@@ -1,5 +1,6 @@
 """
-A network that sorts one row with all threads of a workgroup. Part of `irees-gpu-lower-linalg-ext`.
+A network that sorts one row, or finds the first of it, with all threads of a workgroup. Part of
+`irees-gpu-lower-linalg-ext`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from irees.transforms.codegen.common._rows import as_type, compare, load, scratc
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
+
+WORTHWHILE = 4
+"""Of a row that is so many times longer than what is wanted of it, not all is sorted."""
 
 ForEach = Callable[[IndexBuilder, Size, Callable[[SSAValue, IndexBuilder], None]], None]
 
@@ -73,6 +77,11 @@ class Keys:
 def sort_keys(keys: Keys, at: IndexBuilder, for_each: ForEach) -> None:
     """All steps of the network."""
     steps = _logarithm(keys.size, at)
+    _sort_runs(keys, steps, steps, at, for_each)
+
+
+def _sort_runs(keys: Keys, steps: Size, stages: Size, at: IndexBuilder, for_each: ForEach) -> None:
+    """Sorts runs of 2^stages of up to 2^steps keys."""
     pairs = _shifted(1, at.sub(steps, 1), at) if not isinstance(steps, int) else 1 << steps >> 1
 
     def step(half: SSAValue, b: IndexBuilder, *, flip: bool) -> None:
@@ -90,13 +99,54 @@ def sort_keys(keys: Keys, at: IndexBuilder, for_each: ForEach) -> None:
 
         for_each(b, pairs, pair)
 
-    body, stage, b = for_loop(at, 0, steps, 1)
+    body, stage, b = for_loop(at, 0, stages, 1)
     half = _shifted(1, stage, b)
     step(half, b, flip=True)
     inner, number, c = for_loop(b, 0, stage, 1)
     shift = c.value(c.add(number, 1))
     step(c.insert(arith.ShRUIOp(half, shift)).results[0], c, flip=False)
     inner()
+    body()
+
+
+def select_keys(keys: Keys, count: Size, at: IndexBuilder, for_each: ForEach) -> None:
+    """
+    Puts the first `count` of the sorted keys into the first places.
+
+    Runs as long as that are sorted; of two runs the better half stays, which is in order again
+    after a few steps, until one run is left: each round works on half as many keys as the last.
+    """
+    size = keys.size
+    if not isinstance(size, int) or not isinstance(count, int) or WORTHWHILE * count > size:
+        sort_keys(keys, at, for_each)
+        return
+    stages = max(0, count - 1).bit_length()
+    width = 1 << stages
+    _sort_runs(keys, _logarithm(size, at), stages, at, for_each)
+    runs = (-(-size // width) - 1).bit_length()
+    body, number, b = for_loop(at, 0, runs, 1)
+    apart = b.mul(_shifted(1, number, b), width)
+    left = b.insert(arith.ShRUIOp(b.value(1 << runs >> 1), number)).results[0]
+
+    def better(t: SSAValue, c: IndexBuilder) -> None:
+        inside = c.rem(t, width)
+        first = c.mul(c.floordiv(t, width), c.mul(apart, 2))
+        keys.exchange(c.add(first, inside), c.add(first, c.sub(c.add(apart, width - 1), inside)), c)
+
+    for_each(b, b.mul(left, width), better)
+    if stages:
+        inner, step, c = for_loop(b, 0, stages, 1)
+        half = c.insert(arith.ShRUIOp(c.value(width >> 1), step)).results[0]
+
+        def clean(t: SSAValue, d: IndexBuilder) -> None:
+            number = d.value(d.rem(t, width >> 1))
+            inside = d.insert(arith.AndIOp(number, d.value(d.sub(half, 1)))).results[0]
+            first = d.mul(d.floordiv(t, width >> 1), d.mul(apart, 2))
+            i = d.add(first, d.sub(d.mul(number, 2), inside))
+            keys.exchange(i, d.add(i, half), d)
+
+        for_each(c, c.mul(left, width >> 1), clean)
+        inner()
     body()
 
 

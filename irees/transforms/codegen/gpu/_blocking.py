@@ -18,6 +18,7 @@ from irees.analysis.contractions import (
     roles,
     vector_side,
 )
+from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes
 
 PADDING_BYTES = 16
@@ -28,7 +29,8 @@ PADDING_BYTES = 16
 class Blocking:
     """
     `rows` x `columns` of the output for a workgroup, a part of `depth` of the reduction at a time,
-    `thread_rows` x `thread_columns` for a thread.
+    `thread_rows` x `thread_columns` for a thread. Of `stages` parts of the operands one is
+    multiplied while the others are on their way.
     """
 
     rows: int
@@ -36,6 +38,7 @@ class Blocking:
     thread_rows: int
     thread_columns: int
     depth: int
+    stages: int = 1
 
     @property
     def threads(self) -> int:
@@ -44,17 +47,18 @@ class Blocking:
 
     def shared_bytes(self, element_bytes: int) -> int:
         """What the tiles of both operands take."""
-        padding = 2 * PADDING_BYTES * self.depth
-        return (self.rows + self.columns) * self.depth * element_bytes + padding
+        row = (self.rows + self.columns) * element_bytes + 2 * PADDING_BYTES
+        return self.stages * self.depth * row
 
     def registers(self, element_bytes: int) -> int:
         """About what a thread needs: its part of the output, of both operands, and addresses."""
         values = self.thread_rows * self.thread_columns + self.thread_rows + self.thread_columns
         return values * -(-element_bytes // 4) + 40
 
-    def as_list(self) -> list[int]:
-        """The numbers in order, for a lowering config."""
-        return list(astuple(self))
+    def as_entries(self) -> dict[str, int | Sequence[int]]:
+        """What a lowering config says of it."""
+        *block, stages = astuple(self)
+        return {"block": block} | ({"stages": stages} if stages > 1 else {})
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,9 @@ class MatrixBlocking:
         sums = self.warp_rows * self.warp_columns // 32
         return sums + self.warp_rows // 4 + self.warp_columns // 4 + 48
 
-    def as_list(self) -> list[int]:
-        """The numbers in order, for a lowering config."""
-        return list(astuple(self))
+    def as_entries(self) -> dict[str, int | Sequence[int]]:
+        """What a lowering config says of it."""
+        return {"block": astuple(self)}
 
 
 def _staged(*stages: int) -> tuple[MatrixBlocking, ...]:
@@ -115,9 +119,15 @@ def matrix_candidates(element_bytes: int, *, asynchronous: bool) -> tuple[Matrix
     return tuple(replace(each, depth=64 // element_bytes) for each in found)
 
 
-def blocking_from(numbers: Sequence[int]) -> Blocking | MatrixBlocking:
-    """What `as_list` was made of."""
-    return Blocking(*numbers) if len(numbers) == 5 else MatrixBlocking(*numbers)
+def blocking_of(op: linalg.GenericOp) -> Blocking | MatrixBlocking:
+    """The blocking that an op's lowering config has, or a middling one."""
+    config = LoweringConfigAttr.on(op)
+    block = config.ints("block")
+    if block is None:
+        return CANDIDATES[1]
+    return (
+        MatrixBlocking(*block) if len(block) == 6 else Blocking(*block, config.int("stages") or 1)
+    )
 
 
 def has_matrix_form(
@@ -146,6 +156,19 @@ CANDIDATES = (
     Blocking(8, 64, 1, 4, 32),
 )
 """From the one that reads the least to the one that makes the most workgroups."""
+
+STAGES = 4
+"""Parts of the operands where copies need not be waited for: three are on their way."""
+
+
+def candidates_for(op: linalg.GenericOp, *, asynchronous: bool) -> tuple[Blocking, ...]:
+    """The candidates for an op, in stages too where its operands can be copied as they are."""
+    parts = multiply_add(op)
+    assert parts is not None
+    *_, output = element_kinds(op, parts)
+    if not asynchronous or parts.widen_lhs or parts.widen_rhs or lane_bytes(output) < 4:
+        return CANDIDATES
+    return tuple(c for each in CANDIDATES for c in (replace(each, stages=STAGES), each))
 
 
 ATTENTION_BLOCKING = Blocking(64, 64, 4, 4, 16)

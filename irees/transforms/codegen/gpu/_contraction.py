@@ -87,6 +87,7 @@ class Contraction:
         self.sides = self.rows, self.columns
         for side in self.sides:
             self._choose_access(side)
+        self.stages, self.slot = self._choose_stages(), 0
         for side in self.sides:
             side.tile = self._tile(side, at)
         self.row_count = at.product([self.sizes[x] for x in row_loops])
@@ -107,18 +108,26 @@ class Contraction:
             erase_with_buffer(self.consumer, output)
         return blocking.shared_bytes(lane_bytes(self.element))
 
-    # --- what matrix instructions do differently ---------------------------------------------
+    # --- what stages and matrix instructions do differently ------------------------------------
+
+    def _choose_stages(self) -> int:
+        """Parts of the operands that are in shared memory."""
+        return 1
 
     def _lanes_of_sums(self) -> int:
         """How many sums are in one vector."""
         return max(1, min(self.blocking.thread_columns, 16 // lane_bytes(self.element)))
 
     def _find_place(self, at: IndexBuilder) -> None:
-        """Where the points of this thread begin in a block."""
+        """
+        Where the points of this thread begin in a block. Its vectors of columns are apart, those of
+        neighbours side by side, so that threads of a warp read different banks.
+        """
         blocking = self.blocking
         across = blocking.columns // blocking.thread_columns
         self.my_row = at.mul(at.floordiv(self.thread, across), blocking.thread_rows)
-        self.my_column = at.mul(at.rem(self.thread, across), blocking.thread_columns)
+        self.my_column = at.mul(at.rem(self.thread, across), self.lanes)
+        self.apart = across * self.lanes
 
     def _my_points(
         self, row: Size, column: Size, at: IndexBuilder
@@ -126,7 +135,11 @@ class Contraction:
         """Rows and columns of this thread, in a block that begins at a row and a column."""
         my_row, my_column = at.add(row, self.my_row), at.add(column, self.my_column)
         rows = [at.add(my_row, i) for i in range(self.blocking.thread_rows)]
-        return rows, [at.add(my_column, i) for i in range(self.blocking.thread_columns)]
+        columns = [
+            at.add(my_column, i // self.lanes * self.apart + i % self.lanes)
+            for i in range(self.blocking.thread_columns)
+        ]
+        return rows, columns
 
     def _sum_of(self, row: int, column: int) -> tuple[int, int]:
         """Which vector of sums has a point of this thread, and in which lane."""
@@ -152,7 +165,7 @@ class Contraction:
         padded = side.extent + PADDING_BYTES // lane_bytes(self.element)
         kind = MemRefType(
             self.element,
-            [self.blocking.depth, padded],
+            [self.stages, self.blocking.depth, padded],
             memory_space=AddressSpaceAttr(AddressSpace.WORKGROUP),
         )
         return at.insert(memref.AllocOp([], [], kind)).results[0]
@@ -289,23 +302,31 @@ class Contraction:
 
     def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
         """Stores what was fetched into the tile, whose rows are points of the reduction."""
-        place = at.value(access.place)
         if side.lanes == 1:
-            at.insert(memref.StoreOp.get(value, side.tile, [at.value(access.depth), place]))
+            where = self._place_of(side, access, 0, at)
+            at.insert(memref.StoreOp.get(value, side.tile, where))
         elif not side.along_depth:
-            at.insert(vector.StoreOp(value, side.tile, [at.value(access.depth), place]))
+            where = self._place_of(side, access, 0, at)
+            at.insert(vector.StoreOp(value, side.tile, where))
         else:
             for lane in range(side.lanes):
                 part = at.insert(vector.ExtractOp(value, [lane], self.element)).results[0]
-                depth = at.value(at.add(access.depth, lane))
-                at.insert(memref.StoreOp.get(part, side.tile, [depth, place]))
+                further = Access(at.add(access.depth, lane), access.place, {})
+                where = self._place_of(side, further, 0, at)
+                at.insert(memref.StoreOp.get(part, side.tile, where))
 
-    def _vectors(self, side: Side, step: SSAValue, first: Size, count: int, at: IndexBuilder):
-        """`count` neighbours of a row of a tile."""
-        kind = vector_of(self.element, self.lanes)
+    def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
+        """Where an access is in a tile."""
+        return [at.value(i) for i in (slot, access.depth, access.place)]
+
+    # --- products -------------------------------------------------------------------------------
+
+    def _vectors(self, side: Side, step: SSAValue, places: Sequence[Size], at: IndexBuilder):
+        """Neighbours in a row of a tile, from each place on."""
+        kind, slot = vector_of(self.element, self.lanes), at.value(self.slot)
         return [
-            at.insert(vector.LoadOp(side.tile, [step, at.value(at.add(first, i))], kind)).results[0]
-            for i in range(0, count, self.lanes)
+            at.insert(vector.LoadOp(side.tile, [slot, step, at.value(place)], kind)).results[0]
+            for place in places
         ]
 
     def _multiply(
@@ -314,7 +335,8 @@ class Contraction:
         """Each row of a thread with all of its columns."""
         blocking = self.blocking
         if blocking.thread_rows % self.lanes == 0:
-            parts = self._vectors(self.rows, step, self.my_row, blocking.thread_rows, at)
+            places = [at.add(self.my_row, i) for i in range(0, blocking.thread_rows, self.lanes)]
+            parts = self._vectors(self.rows, step, places, at)
             scalars = [
                 at.insert(vector.ExtractOp(part, [i], self.element)).results[0]
                 for part in parts
@@ -323,11 +345,16 @@ class Contraction:
         else:
             scalars = [
                 at.insert(
-                    memref.LoadOp.get(self.rows.tile, [step, at.value(at.add(self.my_row, i))])
+                    memref.LoadOp.get(
+                        self.rows.tile,
+                        [at.value(self.slot), step, at.value(at.add(self.my_row, i))],
+                    )
                 ).results[0]
                 for i in range(blocking.thread_rows)
             ]
-        columns = self._vectors(self.columns, step, self.my_column, blocking.thread_columns, at)
+        vectors = range(blocking.thread_columns // self.lanes)
+        places = [at.add(self.my_column, i * self.apart) for i in vectors]
+        columns = self._vectors(self.columns, step, places, at)
         kind = vector_of(self.element, self.lanes)
         found: list[SSAValue] = []
         for i, scalar in enumerate(scalars):

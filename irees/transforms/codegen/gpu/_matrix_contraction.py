@@ -5,9 +5,6 @@ Tiles hold what the operands hold, not widened, in the order in which it lies in
 of fragments turn what has to be turned. Only bytes are turned when they are stored, since fragments
 are turned by halves. Rows of tiles are 16 bytes longer than what they hold, so that the eight rows
 of a matrix are in different banks. What is past the end of the reduction is 0.
-
-With several stages parts of the operands are copied while others are multiplied: the one that
-is multiplied was begun `stages` - 1 parts ago.
 """
 
 from __future__ import annotations
@@ -23,21 +20,16 @@ from xdsl.dialects.builtin import (
     MemRefType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from irees.analysis.contractions import element_kinds
-from irees.analysis.distribution import root
 from irees.dialects.irees import MmaSyncOp
-from irees.dialects.nvgpu import (
-    DeviceAsyncCopyOp,
-    DeviceAsyncCreateGroupOp,
-    DeviceAsyncWaitOp,
-    LdMatrixOp,
-)
-from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
+from irees.dialects.nvgpu import LdMatrixOp
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
 from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, MatrixBlocking
-from irees.transforms.codegen.gpu._contraction import Access, Contraction, Indices, Side
+from irees.transforms.codegen.gpu._contraction import Access, Side
 from irees.transforms.codegen.gpu._points import Points
+from irees.transforms.codegen.gpu._staged_contraction import COPIED_BYTES, StagedContraction
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -49,7 +41,7 @@ MATRIX = 8
 """Rows of a matrix that is loaded at a time, each of 16 bytes."""
 
 
-class MatrixContraction(Contraction):
+class MatrixContraction(StagedContraction):
     """One op being lowered to matrix instructions."""
 
     blocking: MatrixBlocking  # type: ignore[assignment]
@@ -71,14 +63,11 @@ class MatrixContraction(Contraction):
         """Whether rows of a tile are steps of the reduction."""
         return not side.along_depth and self.bytes == 2
 
-    @property
-    def stages(self) -> int:
-        """Parts of the operands that are in shared memory."""
+    def _choose_stages(self) -> int:
         copied = all(
-            side.lanes * self.bytes in (4, 8, 16)
+            side.lanes * self.bytes in COPIED_BYTES
             and (side.along_depth or self._is_turned(side))
-            # What the workgroup made itself may be in shared memory already.
-            and isinstance(root(self.op.operands[side.operand]), BlockArgument)
+            and self._is_outside(side)
             for side in self.sides
         )
         return self.blocking.stages if copied else 1
@@ -178,56 +167,8 @@ class MatrixContraction(Contraction):
             at.insert(memref.StoreOp.get(part, side.tile, where))
 
     def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
-        """Where an access is in a tile."""
         place = access.place, access.depth
         return [at.value(i) for i in (slot, *(place[::-1] if self._is_turned(side) else place))]
-
-    # --- several stages -------------------------------------------------------------------------
-
-    def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
-        self.slot: Size = 0
-        ahead = self.stages - 1
-        if not ahead:
-            super()._block(ivs, row, column, at)
-            return
-        depth = self.blocking.depth
-        rows, columns = self._my_points(row, column, at)
-        sums = self._start(ivs, rows, columns, at)
-        accesses = self._all_accesses(ivs, row, column, at)
-        for number in range(ahead):
-            begun = self._copy(accesses, number * depth, number, at)
-        body, first, b = for_loop(at, 0, self.total, depth, sums)
-        part = b.floordiv(first, depth)
-        self.slot = b.rem(part, self.stages)
-        b.insert(DeviceAsyncWaitOp(begun, ahead - 1))
-        # After it all see what all have copied, and nobody reads any more what was before it.
-        b.insert(BarrierOp())
-        following = b.rem(b.add(part, ahead), self.stages)
-        self._copy(accesses, b.add(first, ahead * depth), following, b)
-        results = body(self._multiplied(body.arguments, first, b))
-        at.insert(DeviceAsyncWaitOp(begun, 0))
-        at.insert(BarrierOp())
-        self._finish(results, ivs, rows, columns, at)
-
-    def _copy(
-        self, accesses: list[list[Access]], first: Size, slot: Size, at: IndexBuilder
-    ) -> SSAValue:
-        """Begins to copy a part of both operands: a group of copies."""
-        begun: list[SSAValue] = []
-        for side, mine in zip(self.sides, accesses, strict=True):
-            for access in mine:
-                where = self._source(side, access, first, at)
-                source = self.points.indices(side.operand, where, at)
-                step, total = at.value(at.add(first, access.depth)), at.value(self.total)
-                inside = at.insert(arith.CmpiOp(step, total, "slt")).results[0]
-                some, none = at.value(side.lanes), at.value(0)
-                count = at.insert(arith.SelectOp(inside, some, none)).results[0]
-                target = self._place_of(side, access, slot, at)
-                copy = DeviceAsyncCopyOp(
-                    self.op.operands[side.operand], source, side.tile, target, side.lanes, count
-                )
-                begun.append(at.insert(copy).results[0])
-        return at.insert(DeviceAsyncCreateGroupOp(begun)).results[0]
 
     # --- products -------------------------------------------------------------------------------
 

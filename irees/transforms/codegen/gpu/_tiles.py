@@ -5,6 +5,7 @@ Tiles of groups that keep the threads of a workgroup busy. Part of `irees-gpu-se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import MemRefType
@@ -14,6 +15,7 @@ from xdsl.ir.affine import AffineDimExpr
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
 from irees.transforms.codegen.gpu._folds import folds_of
+from irees.transforms.codegen.gpu._points import ACCESS_BYTES
 from irees.transforms.utils.shapes import element_bytes
 from irees.transforms.utils.structured import iterators, maps, static_ranges
 
@@ -21,7 +23,13 @@ THREADS = 128
 """Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
 
 EACH = 4
-"""Points of an elementwise op for each thread: 16 bytes of f32."""
+"""Points of an elementwise op for each thread, at least: one access of f32."""
+
+MOST_THREADS = 512
+"""Threads of a workgroup that reduces long rows: more would leave few registers for each."""
+
+TURNS = 8
+"""Accesses one after another that a thread should have in a row, before others help it."""
 
 WARP = 32
 SQUARE = 32
@@ -141,7 +149,9 @@ def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
     """Points of the output that a workgroup should have."""
     reductions = [m for m in group.members if "reduction" in m.kinds]
     if not reductions:
-        return THREADS * EACH
+        kinds = [o.type for m in group.members for o in m.op.operands]
+        widest = max((element_bytes(k) for k in kinds if isinstance(k, MemRefType)), default=4)
+        return THREADS * max(EACH, ACCESS_BYTES // widest)
     rows = [m for m in reductions if is_for_warps(m, reassociate)]
     if not rows:
         wanted = [columns_wanted(m, reassociate, workgroups) for m in reductions]
@@ -182,6 +192,21 @@ def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
         tiles[position] = tile if extents[position] < 0 else even(extents[position], tile)
         inner *= tiles[position]
     return tiles
+
+
+def threads_wanted(group: Group, tiles: Sequence[int], reassociate: bool) -> int:
+    """Threads of a workgroup: more where it reduces rows of which each thread had a long part."""
+    if not any("reduction" in m.kinds and is_for_warps(m, reassociate) for m in group.members):
+        return THREADS
+    longest = 0
+    for number, member in enumerate(group.members):
+        inside = dict(enumerate(member.sizes))
+        inside |= {c[number]: t for c, t in zip(group.classes, tiles, strict=True) if t}
+        longest = max(longest, prod(guess(size) for size in inside.values()))
+    count = THREADS
+    while count < MOST_THREADS and longest > count * EACH * TURNS:
+        count *= 2
+    return count
 
 
 def square_tiles(group: Group, across: int, along: int) -> list[int]:

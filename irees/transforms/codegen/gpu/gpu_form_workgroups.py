@@ -28,9 +28,10 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
-from irees.transforms.codegen.gpu._segments import mapped, segments, workgroups
+from irees.transforms.codegen.gpu._segments import mapped, segments, set_threads, workgroups
 from irees.transforms.utils.constants import take_in_constants
 from irees.transforms.utils.shapes import IndexBuilder
 
@@ -55,6 +56,9 @@ class GpuFormWorkgroupsPass(ModulePass):
                 block = function.body.block
                 for loop in [o for o in block.ops if isinstance(o, ForallOp)]:
                     loop.properties["mapping"] = mapped(BlockMappingAttr, loop.num_loops)
+                    wanted = [LoweringConfigAttr.on(o).int("threads") for o in loop.walk()]
+                    if count := max(filter(None, wanted), default=None):
+                        set_threads(loop, count)
                 for segment in segments(block, lambda o: isinstance(o, ForallOp)):
                     segment.wrap(one_workgroup, None)
                     loop = segment.begin

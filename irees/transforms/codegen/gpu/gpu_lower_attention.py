@@ -19,6 +19,9 @@ instructions where queries, keys and values are f16 or bf16, maxima and sums by 
     }
     %o = %r / %s
 
+Where queries, keys and values are halves that lie as matrix instructions want them, and the GPU
+copies while it multiplies, scores never leave registers (`_register_attention.py`).
+
 Of a row whose scores are all -infinity so far nothing is added; if they all stay so, the row is NaN
 at the end, 0 / 0. For the second product of halves the powers are rounded to halves, as in
 every attention of this kind. `irees-decompose-attention` leaves only what is large enough to be
@@ -44,10 +47,13 @@ from irees.analysis.attention import loops_in, roles_of
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.remarks import remark
+from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._blocking import (
     ATTENTION_BLOCKING,
     ATTENTION_MATRIX_BLOCKING,
 )
+from irees.transforms.codegen.gpu._register_attention import RegisterAttention, why_not
 from irees.transforms.codegen.gpu._segments import is_mapped
 from irees.transforms.codegen.gpu._tiles import ATTENTION_COLUMNS, ATTENTION_ROWS
 from irees.transforms.utils.loops import for_loop
@@ -82,7 +88,7 @@ class Attention:
         whole = len(set(kinds)) == 1 and str(kinds[0]) in self.matrix_kinds
         self.narrow: Attribute = kinds[0] if whole else self.wide
         blocking = ATTENTION_MATRIX_BLOCKING if whole else ATTENTION_BLOCKING
-        self.config = LoweringConfigAttr.of(block=blocking.as_list())
+        self.config = LoweringConfigAttr.of(**blocking.as_entries())
 
     def lower(self) -> None:
         """Replaces the op by its loop."""
@@ -271,12 +277,24 @@ class GpuLowerAttentionPass(ModulePass):
     shared_bytes: int = 48 << 10
     """Shared memory that a workgroup of it may have."""
     matrix_kinds: tuple[str, ...] = ()
+    asynchronous: bool = False
+    """Whether copies to shared memory need not be waited for at once."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             found = [o for o in loop.regions[0].block.ops if isinstance(o, ext.AttentionOp)]
             for inner in found:
-                at = IndexBuilder(InsertPoint.before(inner))
-                Attention(inner, self.matrix_kinds, at).lower()
+                self._lower(inner, IndexBuilder(InsertPoint.before(inner)))
             if found:
                 loop.attributes["shared_bytes"] = IntegerAttr(self.shared_bytes, i64)
+
+    def _lower(self, op: ext.AttentionOp, at: IndexBuilder) -> None:
+        reason = "copies to shared memory would be waited for"
+        if self.asynchronous:
+            reason = why_not(op, self.matrix_kinds, self.shared_bytes)
+        if reason is None and may_rewrite(self.name, op, "in registers"):
+            RegisterAttention(op, self.shared_bytes).lower(at)
+            return
+        if reason is not None:
+            remark("missed", self.name, op, f"scores in shared memory: {reason}")
+        Attention(op, self.matrix_kinds, at).lower()

@@ -10,13 +10,13 @@ loops, so that a convolution is the same nest (implicit GEMM).
 
     linalg.generic ins(%a, %b : memref<64x512xf32>, memref<512x64xf32>) outs(%c : memref<64x64xf32>)
   =>
-    %as = memref.alloc() : memref<16x68xf32, #gpu.address_space<workgroup>>   // and %bs
+    %as = memref.alloc() : memref<1x16x68xf32, #gpu.address_space<workgroup>>   // and %bs
     scf.forall (%t) in (256) {
       %acc:4 = scf.for %k = 0 to 512 step 16 iter_args(..., %next_a = %a[...], ...) {
-        vector.store %next_a, %as[...] ...
+        vector.store %next_a, %as[0, ...] ...
         gpu.barrier
         %a[... %k + 16 ...] ...
-        scf.for %kk = 0 to 16 { %acc[i] + %as[%kk, 4 * %ty + i] * %bs[%kk, 4 * %tx ..] }
+        scf.for %kk = 0 to 16 { %acc[i] + %as[0, %kk, 4 * %ty + i] * %bs[0, %kk, ...] }
         gpu.barrier
       }
       ... store ...
@@ -24,12 +24,12 @@ loops, so that a convolution is the same nest (implicit GEMM).
 
 Products of f16 or bf16 into f32 go by matrix instructions (`irees.mma_sync`) where the strategy
 says so; those sum in an order of their own. Products of i8 into i32 do so too, exactly. Where the
-GPU can, parts of the operands are copied to shared memory (`nvgpu.device_async_copy`) while
-others are multiplied. Otherwise each element of the output is summed in the
-order of the loops, so `fp=strict` keeps its bits. Rows and columns past the end are fetched as
-the last ones and not stored. The fill before and the elementwise op after are done in registers
-(`codegen/common/_surroundings.py`). An op whose elements have no vectors, or with rows only, is
-left for `irees-gpu-distribute-to-threads`.
+strategy asks for stages, parts of operands that come from outside are copied to shared memory
+(`nvgpu.device_async_copy`) while others are multiplied. But for matrix instructions each element of
+the output is summed in the order of the loops, so `fp=strict` keeps its bits. Rows and columns past
+the end are fetched as the last ones and not stored. The fill before and the elementwise op after
+are done in registers (`codegen/common/_surroundings.py`). An op whose elements have no vectors, or
+with rows only, is left for `irees-gpu-distribute-to-threads`.
 """
 
 from __future__ import annotations
@@ -41,34 +41,28 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
-from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._blocking import (
-    CANDIDATES,
     Blocking,
     MatrixBlocking,
-    blocking_from,
+    blocking_of,
     fits,
     why_no_blocks,
 )
 from irees.transforms.codegen.gpu._contraction import Contraction
 from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
 from irees.transforms.codegen.gpu._segments import is_mapped, set_threads, structured_ops
-
-
-def blocking_of(op: linalg.GenericOp) -> Blocking | MatrixBlocking:
-    """The blocking that was chosen for an op, or a middling one."""
-    chosen = LoweringConfigAttr.on(op).ints("block")
-    return CANDIDATES[1] if chosen is None else blocking_from(chosen)
+from irees.transforms.codegen.gpu._staged_contraction import StagedContraction
 
 
 def lower(op: linalg.GenericOp, blocking: Blocking | MatrixBlocking) -> int:
     """Replaces the op by its loops; returns the bytes of shared memory that they take."""
     if isinstance(blocking, MatrixBlocking):
         return MatrixContraction(op, blocking).lower()
-    return Contraction(op, blocking).lower()
+    kind = StagedContraction if blocking.stages > 1 else Contraction
+    return kind(op, blocking).lower()
 
 
 @dataclass(frozen=True)

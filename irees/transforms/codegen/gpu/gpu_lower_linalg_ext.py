@@ -3,7 +3,8 @@ Lowers sort, topk, scan and scatter to loops in which all threads of a workgroup
 do.
 
 * sort, topk: a network of comparisons, of which all of one step are done at once; it sorts keys and
-  where each came from, by which equal keys keep their order;
+  where each came from, by which equal keys keep their order; of a topk it only sorts runs of k,
+  and keeps the better half of two until one is left;
 * scan: a row for each thread;
 * scatter: a point of each slice for each thread, where the updates stay in their order.
 
@@ -51,7 +52,7 @@ from irees.transforms.codegen.common._rows import (
     scratch,
     store,
 )
-from irees.transforms.codegen.gpu._block_sort import Keys, sort_keys
+from irees.transforms.codegen.gpu._block_sort import Keys, select_keys, sort_keys
 from irees.transforms.codegen.gpu._segments import is_mapped, set_threads, threads
 from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.orders import Order
@@ -104,7 +105,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> str | None:
 
 
 def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> str | None:
-    """topk  =>  the first of the sorted keys; or why not"""
+    """topk  =>  the first keys of those in order; or why not"""
     order = Order.of(op.body.block)
     if order.operand is None:
         return "the comparator is not one of numbers"
@@ -129,7 +130,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> str | None:
             store(value, wanted, place(ivs, dim, i), c)
 
         for_each(b, size, take)
-        sort_keys(keys, b, for_each)
+        select_keys(keys, k, b, for_each)
         for_each(b, b.minimum(k, size), give)
 
     rows(source, other_dims(source, dim), at, row)

@@ -1,14 +1,16 @@
 """
 Chooses how each kernel runs on a GPU: which ops share a workgroup, and the tile that it takes.
 
-The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU. A group with a
+The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU; they stay
+together while there are workgroups for the whole GPU, or little for each to move. A group with a
 contraction takes the blocking that reads the least and still makes enough workgroups; what was
 not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
 the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact;
 where the GPU copies to shared memory while it multiplies, with several stages. In any other group
-a workgroup has THREADS threads, so a tile has a few points for each: four where they are
+a workgroup has THREADS threads, so a tile has a few points for each: 16 bytes where they are
 elementwise, one where each is a reduction of its own, a row or a few where reductions are along
 rows, which warps share, and so many columns as make a line of memory where they are along columns.
+Long rows have more threads.
 A group without a tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
@@ -37,9 +39,9 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._blocking import (
-    CANDIDATES,
     Blocking,
     MatrixBlocking,
+    candidates_for,
     fits,
     has_matrix_form,
     matrix_candidates,
@@ -54,11 +56,9 @@ from irees.transforms.codegen.gpu._tiles import (
     attention_tiles,
     row_tiles,
     square_tiles,
+    threads_wanted,
 )
 from irees.transforms.utils.shapes import element_bytes
-
-FEW_WORKGROUPS = 32
-"""Ops stay together as long as so many workgroups remain: another launch costs more than that."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,14 @@ class Machine:
     matrix_kinds: tuple[str, ...]
     asynchronous: bool
     matrix_shared_bytes: int
+    small_tile: int
 
 
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
     """Writes the config of every op of one kernel, and returns all in order, with trip counts."""
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
     chosen: dict[Operation, LoweringConfigAttr] = {}
-    for number, group in enumerate(groups_of(ops, enough=FEW_WORKGROUPS)):
+    for number, group in enumerate(groups_of(ops, machine.workgroups, machine.small_tile)):
         attention = next(
             (i for i, m in enumerate(group.members) if isinstance(m.op, ext.AttentionOp)), None
         )
@@ -85,7 +86,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             roles = roles_of(group.members[attention].op)  # type: ignore[arg-type]
             assert roles is not None
             tiles = attention_tiles(group, attention, roles.m[-1])
-            write_config(group, number, tiles, None, chosen)
+            write_config(group, number, tiles, THREADS, chosen)
             continue
         heavy = next(
             (
@@ -104,7 +105,8 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
                 tiles = row_tiles(group, machine.reassociate, machine.workgroups)
             else:
                 tiles = square_tiles(group, *crossing)
-            write_config(group, number, tiles, None, chosen)
+            threads = threads_wanted(group, tiles, machine.reassociate)
+            write_config(group, number, tiles, threads, chosen)
             continue
         tiles, blocking = contraction_tiles(group, heavy, machine)
         write_config(group, number, tiles, (heavy, blocking), chosen)
@@ -120,8 +122,8 @@ def contraction_tiles(
     assert isinstance(op, linalg.GenericOp)
     (_, rows), (_, columns) = sides(op)
     loops = [c[heavy] for c in group.classes]
-    best, taken = [1] * len(loops), CANDIDATES[-1]
-    candidates, shared = CANDIDATES, machine.shared_bytes
+    candidates = candidates_for(op, asynchronous=machine.asynchronous)
+    best, taken, shared = [1] * len(loops), candidates[-1], machine.shared_bytes
     if has_matrix_form(op, machine.matrix_kinds, reassociate=machine.reassociate):
         size = element_bytes(op.inputs[0].type)
         candidates = matrix_candidates(size, asynchronous=machine.asynchronous)
@@ -148,20 +150,26 @@ def write_config(
     group: Group,
     number: int,
     tiles: Sequence[int],
-    block: tuple[int, Blocking | MatrixBlocking] | None,
+    block: tuple[int, Blocking | MatrixBlocking] | int,
     chosen: dict[Operation, LoweringConfigAttr],
 ) -> None:
-    """One tile for each class of the group, on every op of it, and the blocking of one."""
+    """
+    One tile for each class of the group, on every op of it, and the blocking of the one of a
+    number, or how many threads there are.
+    """
+    threads = block if isinstance(block, int) else block[1].threads
     for position, member in enumerate(group.members):
         workgroup = [0] * len(member.kinds)
         for group_class, tile in zip(group.classes, tiles, strict=True):
             workgroup[group_class[position]] = tile
         entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
-        if block is not None and block[0] == position:
-            entries["block"] = block[1].as_list()
+        if not isinstance(block, int) and block[0] == position:
+            entries |= block[1].as_entries()
+        if isinstance(block, int) and threads != THREADS:
+            entries["threads"] = threads
         member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
         entries["sizes"] = [max(-1, size) for size in member.sizes]
-        entries["threads"] = THREADS if block is None else block[1].threads
+        entries["threads"] = threads
         chosen[member.op] = LoweringConfigAttr.of(**entries)
 
 
@@ -181,6 +189,8 @@ class GpuSelectStrategyPass(ModulePass):
     """Whether copies to shared memory need not be waited for at once."""
     matrix_shared_bytes: int = 48 << 10
     """What tiles for matrix instructions may take: so much that two workgroups run at a time."""
+    small_tile: int = 32 << 10
+    """Bytes of a workgroup that it moves while another kernel would be launched."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = Machine(
@@ -190,6 +200,7 @@ class GpuSelectStrategyPass(ModulePass):
             self.matrix_kinds,
             self.asynchronous,
             self.matrix_shared_bytes,
+            self.small_tile,
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
