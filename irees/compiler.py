@@ -17,13 +17,15 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.backends.c import backend as c
-from irees.backends.common.program_text import Sources
-from irees.backends.common.toolchain import compile_library
+from irees.backends.common.program_text import ProgramText, Sources, print_program
+from irees.backends.common.toolchain import CXX, LibraryCompiler
 from irees.backends.cuda import backend as cuda
-from irees.backends.cuda.toolchain import compile_cubins, compile_emulated, host_and_kernels
+from irees.backends.cuda.backend import emulation_engine
+from irees.backends.cuda.toolchain import compile_cubins, host_and_kernels
 from irees.backends.reference.backend import ReferenceProgram
 from irees.device_programs import alone, device_program, options_for, parts_of, schedule_of
 from irees.dialects import get_context
+from irees.dialects.flow import ExecutableOp
 from irees.errors import ArgumentError
 from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
@@ -40,7 +42,7 @@ from irees.program_cache import (
     store_parts,
     unchanged_constants,
 )
-from irees.remarks import collect, tell
+from irees.remarks import Remark, collect, tell
 from irees.runtime.device_program import DeviceProgram, Maker
 from irees.runtime.manifest import target_record
 from irees.runtime.program import Program
@@ -102,20 +104,63 @@ def target_of(options: Options) -> Target:
     return options.target if isinstance(options.target, Target) else Target.parse(options.target)
 
 
+class Texts:
+    """
+    The texts of a program, printed as its executables are done.
+
+    What has to be compiled for a CPU goes to its compilers at once, so that they work beside the
+    passes.
+    """
+
+    def __init__(self, target: Target, compiler: LibraryCompiler):
+        self.target = target
+        self.backend = (c if target.gpu is None else cuda).BACKEND
+        self.compiler = compiler
+        self.program: ProgramText | None = None
+
+    def ready(self, module: ModuleOp, executable: ExecutableOp) -> None:
+        """Prints an executable."""
+        if self.program is None or executable.sym_name.data in self.program.unit.kernels:
+            # The first one, or the first one again: an optional pass failed and is left out.
+            self.program = ProgramText(module, self.backend)
+        for name, text in self.program.print_kernel(executable).items():
+            if self.target.kind == "cpu":
+                self.compiler.begin(name, text)
+            elif self.target.kind == "cuda-emulated":
+                self.compiler.begin(name, text, CXX)
+
+    def sources(self, module: ModuleOp) -> Sources:
+        """All texts, and what goes with them."""
+        names = [o.sym_name.data for o in module.body.block.ops if isinstance(o, ExecutableOp)]
+        if self.program is None or list(self.program.unit.kernels) != names:
+            return print_program(module, self.backend)
+        return self.program.finish()
+
+
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     """Takes a module through all phases, in place, and compiles its texts."""
     target = target_of(options)
-    with collect() as remarks:
-        run_phases(get_context(), module, options, **listeners)
-    for each in remarks:
-        tell(each)
-    sources = (c if target.gpu is None else cuda).emit_program(module)
+    defines = ("IREES_EMULATED",) if target.kind == "cuda-emulated" else ()
+    flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
+    with LibraryCompiler(**flags, defines=defines) as compiler:
+        texts = Texts(target, compiler)
+        with collect() as remarks:
+            run_phases(get_context(), module, options, ready=texts.ready, **listeners)
+        for each in remarks:
+            tell(each)
+        sources = texts.sources(module)
+        describe(sources, remarks, target, options)
+        library, cubins = compile_texts(sources, target, options, compiler)
+    return Built(library, sources.manifest, sources.texts, sources.constants, {}, cubins)
+
+
+def describe(sources: Sources, remarks: Sequence[Remark], target: Target, options: Options) -> None:
+    """Writes into the manifest what the compiler was told, and what it said."""
     sources.manifest["remarks"] = [str(remark) for remark in remarks]
     for kernel in sources.manifest["kernels"]:
         # Equal dispatches were merged, so one kernel may say the same of several ops.
         said = (f"{r.pass_name}: {r.text}" for r in remarks if r.dispatch == kernel["name"])
         kernel["remarks"] = list(dict.fromkeys(said))
-    library, cubins = compile_texts(sources, target, options)
     sources.manifest["target"] = target_record(target)
     if isinstance(options.trace_dispatch_tensors, str):
         sources.manifest["trace_directory"] = options.trace_dispatch_tensors
@@ -123,28 +168,26 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
         sources.manifest["time_dispatches"] = True
     if options.tuning:
         sources.manifest["tuning"] = json.loads(str(options.tuning))
-    return Built(library, sources.manifest, sources.texts, sources.constants, {}, cubins)
 
 
 def compile_texts(
-    sources: Sources, target: Target, options: Options
+    sources: Sources, target: Target, options: Options, compiler: LibraryCompiler
 ) -> tuple[bytes, dict[str, bytes]]:
     """
     The library of a program, and for a GPU the machine code of its kernels by text.
 
     What the assembler says of each kernel goes into the manifest. Raises ToolchainError.
     """
-    flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
     if target.kind == "cpu":
-        return compile_library(sources.texts, **flags), {}
-    if target.kind == "cuda-emulated":
-        return compile_emulated(sources.texts, **flags), {}
+        return compiler.library(sources.texts), {}
     host, kernels = host_and_kernels(sources.texts)
+    if target.kind == "cuda-emulated":
+        return compiler.library(host, {**kernels, "emulation": emulation_engine()}), {}
     cubins = compile_cubins(kernels, target, options.fp)
     for launch in sources.manifest["launches"]:
         taken = cubins[launch["source"]].resources[launch["name"]]
         launch.update(registers=taken.registers, spilled_bytes=taken.spilled_bytes)
-    return compile_library(host, **flags), {name: c.image for name, c in cubins.items()}
+    return compiler.library(host), {name: c.image for name, c in cubins.items()}
 
 
 def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:

@@ -5,7 +5,8 @@ A phase: a named list of passes, and what it may leave behind.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -13,12 +14,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.flow import ExecutableOp
 from irees.errors import InternalError, IreesError
 
 Listener = Callable[[str, ModuleOp, float], None]
 """Called after each pass with its name, the module and the seconds that it took."""
 Announcement = Callable[[str, ModuleOp], None]
 """Called before each pass with its name and the module."""
+Ready = Callable[[ModuleOp, ExecutableOp], None]
+"""Called with the program and an executable of it that went through all passes."""
 
 
 class PassError(InternalError):
@@ -39,6 +43,8 @@ class Phase:
     leaves: frozenset[str]
     fault: type[IreesError] = InternalError
     """Whose fault an op outside `leaves` is: ours, but the user's in the first phase."""
+    each_executable: bool = False
+    """Whether the passes run on one executable after the other, each in a module of its own."""
 
     def run(
         self,
@@ -46,6 +52,7 @@ class Phase:
         module: ModuleOp,
         listener: Listener | None = None,
         before: Announcement | None = None,
+        ready: Ready | None = None,
         *,
         without: Collection[str] = (),
         verify_each: bool = False,
@@ -56,6 +63,29 @@ class Phase:
         Raises PassError when a pass raises what is not an IreesError, or breaks the IR where
         each is verified, and InternalError when the phase as a whole does.
         """
+
+        def apply(part: ModuleOp) -> None:
+            self._apply(ctx, part, listener, before, without, verify_each)
+
+        if not self.each_executable:
+            apply(module)
+        else:
+            for executable in [o for o in module.body.block.ops if isinstance(o, ExecutableOp)]:
+                with alone(executable) as part:
+                    apply(part)
+                if ready is not None:
+                    ready(module, executable)
+        self.check(module)
+
+    def _apply(
+        self,
+        ctx: Context,
+        module: ModuleOp,
+        listener: Listener | None,
+        before: Announcement | None,
+        without: Collection[str],
+        verify_each: bool,
+    ) -> None:
         for each in self.passes:
             if each.name in without:
                 continue
@@ -72,7 +102,6 @@ class Phase:
                 raise PassError(each.name, error) from error
             if listener is not None:
                 listener(each.name, module, time.perf_counter() - start)
-        self.check(module)
 
     def check(self, module: ModuleOp) -> None:
         """Raises InternalError for invalid IR or an op of a dialect that may not be left."""
@@ -83,3 +112,19 @@ class Phase:
         for op in module.walk():
             if op.dialect_name() not in self.leaves:
                 raise self.fault(f"this op is left after phase {self.name}", op=op)
+
+
+@contextmanager
+def alone(executable: ExecutableOp) -> Iterator[ModuleOp]:
+    """A module with nothing but an executable, which then returns to where it was."""
+    block, after = executable.parent, executable.next_op
+    assert block is not None
+    executable.detach()
+    try:
+        yield ModuleOp([executable])
+    finally:
+        executable.detach()
+        if after is None:
+            block.add_op(executable)
+        else:
+            block.insert_op_before(executable, after)

@@ -18,7 +18,7 @@ from xdsl.transforms.lower_affine import LowerAffinePass
 from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, InternalError, UnsupportedError
 from irees.options import Options
-from irees.phase import Announcement, Listener, Phase
+from irees.phase import Announcement, Listener, Phase, Ready
 from irees.remarks import remark
 from irees.rewrites import limited
 from irees.target import GpuFacts, Target
@@ -120,9 +120,14 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-im2col"),
                 a("decompose-winograd"),
                 a("decompose-fft"),
-                a("decompose-attention", largest=largest_scores),
+                a("decompose-attention", largest=largest_scores, reciprocal=not strict),
                 a("decompose-exp-reduction"),
-                a("decompose-softmax", use_fusion=False, from_infinity=True),
+                a(
+                    "decompose-softmax",
+                    use_fusion=False,
+                    from_infinity=True,
+                    reciprocal=not strict,
+                ),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
                 a("resolve-shaped-type-result-dims"),
@@ -186,6 +191,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 ),
             ),
             HOST | {"stream", "vector", "gpu", "nvgpu", "irees", "x86vector"},
+            each_executable=True,
         ),
     )
 
@@ -197,7 +203,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     return (
         a("select-strategy", threads=target.threads, l2_bytes=target.l2_bytes, **registers),
         a("tile-and-distribute"),
-        a("lower-linalg-ext-to-loops"),
+        a("lower-linalg-ext-to-loops", together=16),
         a("lower-contractions", reassociate=not strict, dot_products=dots, **registers),
         a(
             "vectorize-structured-ops",
@@ -279,12 +285,14 @@ def run_phases(
     before: Announcement | None = None,
     listener: Listener | None = None,
     after: Listener | None = None,
+    ready: Ready | None = None,
 ) -> None:
     """
     Runs the pipeline on a module in place, after phase `start` and up to and with phase `to`.
 
-    `before` and `listener` hear of every pass, `after` of every phase; of some twice when an
-    optional pass fails and the rest starts again without it. Raises ArgumentError when there
+    `before` and `listener` hear of every pass, `after` of every phase and `ready` of every
+    executable that is done; of some twice when an optional pass fails and the rest starts again
+    without it. Raises ArgumentError when there
     is no phase of a name, or for a pass that cannot be disabled.
     """
     todo = phases(options)
@@ -305,9 +313,8 @@ def run_phases(
         try:
             with limited(options.rewrite_limit):
                 for phase in todo[first:last]:
-                    phase.run(
-                        ctx, module, listener, before, without=without, verify_each=verify_each
-                    )
+                    chosen = {"without": without, "verify_each": verify_each}
+                    phase.run(ctx, module, listener, before, ready, **chosen)
                     if after is not None:
                         after(phase.name, module, 0.0)
             return

@@ -329,6 +329,39 @@ def means_are_right(program):
     return np.array_equal(program(x), x - x.sum(1, keepdims=True))
 
 
+CHANNELS = """
+#point = affine_map<(c, p) -> (c, p)>
+#channel = affine_map<(c, p) -> (c)>
+#one = affine_map<(c) -> (c)>
+func.func @main(%x: tensor<6x5xf32>, %s: tensor<2x3xf32>) -> tensor<6x5xf32> {
+  %i = arith.constant dense<[0, 0, 0, 1, 1, 1]> : tensor<6xi64>
+  %j = arith.constant dense<[0, 1, 2, 0, 1, 2]> : tensor<6xi64>
+  %e = tensor.empty() : tensor<2x3xf32>
+  %n = linalg.negf ins(%s : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+  %f = tensor.empty() : tensor<6xf32>
+  %g = linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]} ins(%i, %j : tensor<6xi64>, tensor<6xi64>) outs(%f : tensor<6xf32>) {
+  ^bb0(%a: i64, %b: i64, %o: f32):
+    %p = arith.index_cast %a : i64 to index
+    %q = arith.index_cast %b : i64 to index
+    %v = tensor.extract %n[%p, %q] : tensor<2x3xf32>
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  %h = tensor.empty() : tensor<6x5xf32>
+  %r = linalg.generic {indexing_maps = [#point, #channel, #point], iterator_types = ["parallel", "parallel"]} ins(%x, %g : tensor<6x5xf32>, tensor<6xf32>) outs(%h : tensor<6x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<6x5xf32>
+  return %r : tensor<6x5xf32>
+}
+"""
+
+
+def channels_are_right(program) -> bool:
+    x, s = np.arange(30, dtype=np.float32).reshape(6, 5), np.arange(6, dtype=np.float32)
+    return np.array_equal(program(x, s.reshape(2, 3)), x * -s[:, None])
+
+
 PROGRAMS = {
     "several kernels": (TEXT, is_right),
     "integers": (INTEGERS, integers_are_right),
@@ -338,6 +371,7 @@ PROGRAMS = {
     "tiles": (TILES, tiles_are_right),
     "streams": (STREAMS, streams_are_right),
     "means": (MEANS, means_are_right),
+    "channels": (CHANNELS, channels_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

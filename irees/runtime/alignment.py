@@ -9,6 +9,7 @@ memory only that asks for them.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -42,11 +43,31 @@ def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return copy
 
 
-def is_well_placed(array: np.ndarray[Any, Any]) -> bool:
-    """Whether a dense array begins with a cache line and, if it is large, is a mapping of pages."""
-    if array.ctypes.data % CACHE_LINE:
-        return False
+def placed(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """
+    The same data by the same names, each array dense and at a multiple of a cache line.
+
+    A mapping of pages stays where it is; the others are copied next to each other, so that many
+    small ones fill huge pages, too.
+    """
+    dense = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    moved = {name: array for name, array in dense.items() if not _is_mapped(array)}
+    room = aligned_room(sum(_rounded(array.nbytes) for array in moved.values()))
+    begin = 0
+    for name, array in moved.items():
+        copy = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+        np.copyto(copy, array)
+        dense[name] = copy
+        begin += _rounded(array.nbytes)
+    return dense
+
+
+def _rounded(size: int) -> int:
+    return -(-size // CACHE_LINE) * CACHE_LINE
+
+
+def _is_mapped(array: np.ndarray[Any, Any]) -> bool:
     owner: Any = array
     while isinstance(owner, np.ndarray | memoryview):
         owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
-    return array.nbytes < HUGE_PAGE or isinstance(owner, mmap.mmap)
+    return isinstance(owner, mmap.mmap) and array.ctypes.data % CACHE_LINE == 0

@@ -25,7 +25,7 @@ from irees.errors import (
     RuntimeTrap,
     UnsupportedError,
 )
-from irees.runtime.alignment import aligned_copy, is_well_placed
+from irees.runtime.alignment import placed
 from irees.runtime.arguments import SCALAR_BYTES, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda import CudaDevice
 from irees.runtime.cuda_timing import DeviceTimer
@@ -246,7 +246,7 @@ class Program:
             self.tracer = Tracer(info.traces, info.trace_directory)
             if self.device is not None:
                 self.tracer.fetch = self.device.fetch
-        self.constants = {name: _constant(data) for name, data in (constants or {}).items()}
+        self.constants = placed({name: _constant(data) for name, data in (constants or {}).items()})
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
         self._main = sole_function(self.functions)
 
@@ -335,9 +335,7 @@ def measured(function: Function, inputs: Sequence[Any]) -> Times:
 
 
 def _constant(data: Any) -> np.ndarray[Any, Any]:
-    array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    array = np.ascontiguousarray(array)
-    return array if is_well_placed(array) else aligned_copy(array)
+    return data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
 
 
 def _result_readers(

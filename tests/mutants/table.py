@@ -33,6 +33,7 @@ ACCESSES = "irees/transforms/codegen/common/_memory_accesses.py"
 ACCESSES_TESTS = ("tests/transforms/codegen/common/test_memory_views.py",)
 GATHER = "irees/transforms/codegen/common/lower_gather.py"
 GATHER_TESTS = ("tests/transforms/codegen/common/test_lower_gather.py",)
+SIBLING_TESTS = "tests/properties/test_sibling_reductions.py"
 PADDING_TESTS = ("tests/properties/test_paddings.py",)
 PAD = "irees/transforms/codegen/common/pad_operands.py"
 PAD_TESTS = ("tests/properties/test_padding.py",)
@@ -602,5 +603,29 @@ MUTANTS = (
         "yield [*offsets[:dim], start,",
         "yield [*([0] * dim), start,",
         PADDING_TESTS,
+    ),
+    Mutant(
+        "S11a",
+        "a sum is written over an init that it also reads",
+        "irees/transforms/codegen/common/_bufferization.py",
+        "return is_parallel(op) and maps(op)[use.index] == maps(op)[written]",
+        "return True",
+        ("filecheck/transforms/codegen/common/bufferize_dispatch.mlir",),
+    ),
+    Mutant(
+        "S11b",
+        "a gather in any order is a reshape",
+        "irees/transforms/global_opt/fold_constant_gathers.py",
+        "if not np.array_equal(found.reshape(-1), np.arange(elements)):",
+        "if not np.array_equal(np.sort(found.reshape(-1)), np.arange(elements)):",
+        ("filecheck/transforms/global_opt/fold_constant_gathers.mlir", SIBLING_TESTS),
+    ),
+    Mutant(
+        "S11c",
+        "groups merge though one waits for the other through a third",
+        "irees/transforms/dispatch_creation/_tile_groups.py",
+        "            self._needed(source) & both\n",
+        "            self._needed(source) & both & 0\n",
+        ("tests/transforms/dispatch_creation/test_form_dispatch_regions.py",),
     ),
 )

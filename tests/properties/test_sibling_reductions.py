@@ -1,8 +1,9 @@
 """
 Sums of groups of channels and what they scale: the same bits, however reshapes and kernels fall.
 
-The programs are group norms in pieces: one or two sums over a tensor, each perhaps of what the
-first gave, scales per channel through a reshape or a gather, and what is scaled in another shape.
+The programs are group norms in pieces: one or two sums over a tensor, the second perhaps around
+what the first gave for this group or for another, scales per channel through a reshape or a
+gather, and what is scaled in another shape.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def norms(draw) -> tuple[str, tuple[int, ...], tuple[int, int]]:
     rank = len(pixels)
     flat = [[0], list(range(1, 1 + rank))]
     two = draw(st.booleans())
-    centred = two and draw(st.booleans())
+    centre = draw(st.sampled_from(["%none", "%sum", "%back"]))
     places = list(product(range(groups), range(per_group)))
     if draw(st.integers(0, 3)) == 0:
         places = places[::-1]
@@ -59,7 +60,7 @@ def norms(draw) -> tuple[str, tuple[int, ...], tuple[int, int]]:
     second = "%other" if two else "%sum"
     pixel_dims = ", ".join(f"p{n}" for n in range(rank))
     kinds = ", ".join(['"parallel"'] * (1 + rank))
-    also = draw(st.integers(0, 3)) == 0
+    also = draw(st.sampled_from(["", "", "%sum", "%back"]))
     text = f"""
 #c = affine_map<(c) -> (c)>
 #gcp = affine_map<(g, c, p) -> (g, c, p)>
@@ -81,9 +82,17 @@ func.func @main(%x: {x}, %w: {gc}) -> ({x}{", " + g if also else ""}) {{
     %v = arith.addf %o, %a : f32
     linalg.yield %v : f32
   }} -> {g}
+  %back = linalg.generic {{indexing_maps = [#c], iterator_types = ["parallel"]}} outs(%eg : {g}) {{
+  ^bb0(%o: f32):
+    %last = arith.constant {groups - 1} : index
+    %n = linalg.index 0 : index
+    %m = arith.subi %last, %n : index
+    %v = tensor.extract %sum[%m] : {g}
+    linalg.yield %v : f32
+  }} -> {g}
   %other = linalg.generic {{indexing_maps = [#gcp, #g3, #g3],
       iterator_types = ["parallel", "reduction", "reduction"]}}
-      ins(%y, {"%sum" if centred else "%none"} : {gcp}, {g}) outs(%none : {g}) {{
+      ins(%y, {centre} : {gcp}, {g}) outs(%none : {g}) {{
   ^bb0(%a: f32, %b: f32, %o: f32):
     %d = arith.subf %a, %b : f32
     %m = arith.mulf %d, %d : f32
@@ -107,7 +116,7 @@ func.func @main(%x: {x}, %w: {gc}) -> ({x}{", " + g if also else ""}) {{
     %v = arith.mulf %a, %b : f32
     linalg.yield %v : f32
   }} -> {x}
-  return %r{", %sum" if also else ""} : {x}{", " + g if also else ""}
+  return %r{", " + also if also else ""} : {x}{", " + g if also else ""}
 }}
 """
     return text, (channels, *pixels), (groups, per_group)

@@ -1,6 +1,7 @@
 // RUN: xdsl-opt %s -p irees-decompose-attention | filecheck %s
 // RUN: xdsl-opt %s -p "irees-decompose-attention{largest=64}" | filecheck %s --check-prefix KEPT
 // RUN: xdsl-opt %s -p "irees-decompose-attention{largest=96}" | filecheck %s --check-prefix SMALL
+// RUN: xdsl-opt %s -p "irees-decompose-attention{reciprocal=true}" | filecheck %s --check-prefix RECIPROCAL
 
 // Scores, their softmax over the keys, and what it weighs; the scale and the region are one op.
 // CHECK-LABEL: func.func @attention
@@ -26,6 +27,9 @@
 // SMALL-LABEL: func.func @attention
 // SMALL-NOT:     iree_linalg_ext.attention
 // SMALL-LABEL: func.func @dynamic_mask
+// RECIPROCAL-LABEL: func.func @attention
+// RECIPROCAL:      %[[I:.*]] = arith.divf %{{.*}}, %{{.*}} : f32
+// RECIPROCAL-NEXT: arith.mulf %{{.*}}, %[[I]] : f32
 func.func @attention(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %scale: f32, %o: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %r = iree_linalg_ext.attention {indexing_maps = [affine_map<(m, n, k1, k2) -> (m, k1)>, affine_map<(m, n, k1, k2) -> (k2, k1)>, affine_map<(m, n, k1, k2) -> (k2, n)>, affine_map<(m, n, k1, k2) -> ()>, affine_map<(m, n, k1, k2) -> (m, n)>]} ins(%q, %k, %v, %scale : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>, f32) outs(%o : tensor<4x5xf32>) {
   ^bb0(%x: f32):

@@ -2,6 +2,8 @@
 // RUN: xdsl-opt %s -p irees-decompose-softmax | filecheck %s --check-prefix FUSED
 // RUN: xdsl-opt %s -p irees-decompose-softmax{from_infinity=true} | filecheck %s --check-prefix INFINITY
 // RUN: xdsl-opt %s -p irees-decompose-softmax{online=true} | filecheck %s --check-prefix ONLINE
+// RUN: xdsl-opt %s -p "irees-decompose-softmax{use_fusion=false reciprocal=true}" | filecheck %s --check-prefix RECIPROCAL
+// RUN: xdsl-opt %s -p irees-decompose-softmax{reciprocal=true} | filecheck %s --check-prefix RECIPROCAL
 
 // The largest of each row, the powers, their sum, the quotient.
 // CHECK-LABEL: func.func @rows
@@ -52,6 +54,11 @@
 // ONLINE:           arith.divf
 // ONLINE-NOT:     linalg.generic
 // ONLINE:         func.return
+// RECIPROCAL-LABEL: func.func @rows
+// RECIPROCAL-NOT:  arith.divf
+// RECIPROCAL:      %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// RECIPROCAL-NEXT: %[[I:.*]] = arith.divf %[[ONE]], %{{.*}} : f32
+// RECIPROCAL-NEXT: arith.mulf %{{.*}}, %[[I]] : f32
 func.func @rows(%x: tensor<4x8xf32>, %o: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %r = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>) -> tensor<4x8xf32>
   return %r : tensor<4x8xf32>

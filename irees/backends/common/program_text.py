@@ -79,72 +79,97 @@ def unit_text(text: str, expressions: Expressions, header: str = "") -> str:
     return f"{host_support()}{header}\n{typedefs}\n\n{text}"
 
 
+class ProgramText:
+    """
+    The texts of a module, kernel by kernel: each may be printed as soon as its code is final.
+
+    Raises UnsupportedError for an op or type that has no C.
+    """
+
+    def __init__(self, module: ModuleOp, backend: Backend):
+        self.module = module
+        self.backend = backend
+        self.unit = backend.unit()
+        self.texts: dict[str, str] = {}
+        self.launchers: list[str] = []
+        self.host = Expressions()
+        self.globals = [op for op in module.body.block.ops if isinstance(op, memref.GlobalOp)]
+        for number, op in enumerate(self.globals):
+            self.unit.constants[op.sym_name.data] = number
+
+    def print_kernel(self, executable: ExecutableOp) -> dict[str, str]:
+        """The texts of the next executable by name, in the order that the module has them."""
+        name = f"irees_k{len(self.unit.kernels)}"
+        self.unit.kernels[executable.sym_name.data] = name
+        function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
+        texts, launcher, expressions = self.backend.kernel(function, name, self.unit)
+        self.texts |= texts
+        self.launchers.append(launcher)
+        self.host.vectors |= expressions.vectors
+        return texts
+
+    def finish(self) -> Sources:
+        """The whole program, once all kernels are printed."""
+        unit, functions = self.unit, list[dict[str, Any]]()
+        host: list[str] = [
+            *self.launchers,
+            *(
+                f"int32_t {name}(const irees_runtime *, void *const *, const int64_t *, int32_t *);"
+                for name in unit.kernels.values()
+            ),
+        ]
+        top = self.module.body.block.ops
+        executables = [op for op in top if isinstance(op, ExecutableOp)]
+        public = [op for op in top if isinstance(op, func.FuncOp) and is_entry(op)]
+        constants = {op.sym_name.data: _held(op) for op in self.globals}
+        for number, function in enumerate(public):
+            p = self.backend.printer(unit, Expressions())
+            host.append(entry(p, function, number))
+            self.host.vectors |= p.expressions.vectors
+            functions.append(_function_record(function, number))
+        self.texts["host"] = unit_text("\n".join(host), self.host, self.backend.host_header)
+        traps = [
+            {"message": t.message, "loc": describe_location(t.op.location) or "", "op": t.op.name}
+            for t in unit.traps
+        ]
+        for record in functions:
+            record["constants"] = list(constants)
+            record["traps"] = traps
+        arenas = {function.sym_name.data: arena_use(function) for function in public}
+        manifest = {
+            "functions": functions,
+            "kernels": [_kernel_record(e, unit, public) for e in executables],
+            "memory": {
+                "constant_bytes": sum(a.nbytes for a in constants.values()),
+                "arena_bytes": {name: use.bytes for name, use in arenas.items()},
+                "live_bytes": {name: use.live for name, use in arenas.items()},
+            },
+        }
+        if unit.traces:
+            manifest["traces"] = [
+                {
+                    "key": trace.key.data,
+                    "values": [spec_record(value.type) for value in trace.values],
+                }
+                for trace in unit.traces
+            ]
+        sources = Sources(self.texts, manifest, constants)
+        if self.backend.finish is not None:
+            self.backend.finish(unit, sources)
+        return sources
+
+
 def print_program(module: ModuleOp, backend: Backend) -> Sources:
     """
     The texts of a module that went through all phases: of its kernels, and one for the host.
 
     Raises UnsupportedError for an op or type that has no C.
     """
-    unit = backend.unit()
-    texts: dict[str, str] = {}
-    constants: dict[str, np.ndarray] = {}
+    program = ProgramText(module, backend)
     for op in module.body.block.ops:
-        if isinstance(op, memref.GlobalOp):
-            unit.constants[op.sym_name.data] = len(unit.constants)
-            assert op.initial_value is not None
-            constants[op.sym_name.data] = _held(op)
-    executables = [op for op in module.body.block.ops if isinstance(op, ExecutableOp)]
-    combined = Expressions()
-    launchers: list[str] = []
-    for number, executable in enumerate(executables):
-        name = f"irees_k{number}"
-        unit.kernels[executable.sym_name.data] = name
-        function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
-        own, text, expressions = backend.kernel(function, name, unit)
-        texts |= own
-        launchers.append(text)
-        combined.vectors |= expressions.vectors
-    host: list[str] = [
-        *launchers,
-        *(
-            f"int32_t {name}(const irees_runtime *, void *const *, const int64_t *, int32_t *);"
-            for name in unit.kernels.values()
-        ),
-    ]
-    functions: list[dict[str, Any]] = []
-    public = [op for op in module.body.block.ops if isinstance(op, func.FuncOp) and is_entry(op)]
-    for number, function in enumerate(public):
-        p = backend.printer(unit, Expressions())
-        host.append(entry(p, function, number))
-        combined.vectors |= p.expressions.vectors
-        functions.append(_function_record(function, number))
-    texts["host"] = unit_text("\n".join(host), combined, backend.host_header)
-    traps = [
-        {"message": t.message, "loc": describe_location(t.op.location) or "", "op": t.op.name}
-        for t in unit.traps
-    ]
-    for record in functions:
-        record["constants"] = list(constants)
-        record["traps"] = traps
-    arenas = {function.sym_name.data: arena_use(function) for function in public}
-    manifest = {
-        "functions": functions,
-        "kernels": [_kernel_record(e, unit, public) for e in executables],
-        "memory": {
-            "constant_bytes": sum(a.nbytes for a in constants.values()),
-            "arena_bytes": {name: use.bytes for name, use in arenas.items()},
-            "live_bytes": {name: use.live for name, use in arenas.items()},
-        },
-    }
-    if unit.traces:
-        manifest["traces"] = [
-            {"key": trace.key.data, "values": [spec_record(value.type) for value in trace.values]}
-            for trace in unit.traces
-        ]
-    sources = Sources(texts, manifest, constants)
-    if backend.finish is not None:
-        backend.finish(unit, sources)
-    return sources
+        if isinstance(op, ExecutableOp):
+            program.print_kernel(op)
+    return program.finish()
 
 
 def _held(op: memref.GlobalOp) -> np.ndarray:

@@ -19,12 +19,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from irees.errors import ToolchainError
@@ -162,45 +163,77 @@ class Job:
     language: Language
 
 
-def compile_library(
-    sources: dict[str, str],
-    *,
-    target: Target | None = None,
-    fp: str = "default",
-    opt_level: int = 2,
-    store: Cache | None = None,
-    cxx_sources: Mapping[str, str] | None = None,
-    defines: Sequence[str] = (),
-) -> bytes:
+class LibraryCompiler:
     """
-    The shared library made of those C texts (name => text) and C++ texts, as bytes.
+    The compilers of one library, which start on a text as soon as it is known.
 
-    Names only help to read an error; they do not reach the library. Raises ToolchainError.
+    A context: when it is left early, for an error or Ctrl-C, nobody waits for what still runs.
     """
-    store = store or default_cache()
-    target = target or cpu_target()
-    jobs: dict[str, Job] = {}
-    for language, texts in ((C, sources), (CXX, cxx_sources or {})):
-        if not texts:
-            continue
-        compiler = find_compiler(language)
-        flags = [*_compile_flags(compiler, language, target, fp, opt_level)]
-        flags += [f"-D{name}" for name in defines]
-        header = (NATIVE / "irees.h").read_bytes()
-        features = " ".join(sorted(host_features())) if "native" in " ".join(flags) else ""
-        common = (FORMAT, compiler.identity, " ".join(flags), features, header)
-        for name, text in texts.items():
-            job = Job(name, text, (*compiler.command, *flags), language)
-            jobs[key_of(*common, text)] = job
-    library_key = key_of("library", *_LINK_FLAGS, *jobs)
-    with _single_flight(library_key):
-        if (image := store.get(library_key)) is not None:
-            return image
-        with _Build(find_compiler(), store) as build:
-            objects = build.compile(jobs)
-            image = build.link(objects)
-        store.put(library_key, image)
-    return image
+
+    def __init__(
+        self,
+        *,
+        target: Target | None = None,
+        fp: str = "default",
+        opt_level: int = 2,
+        store: Cache | None = None,
+        defines: Sequence[str] = (),
+    ):
+        self.store = store or default_cache()
+        self.target = target or cpu_target()
+        self.fp, self.opt_level, self.defines = fp, opt_level, tuple(defines)
+        self.build = _Build(self.store)
+        self.commands: dict[Language, tuple[tuple[str, ...], tuple[Any, ...]]] = {}
+
+    def __enter__(self) -> LibraryCompiler:
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self.build.close(error)
+
+    def begin(self, name: str, text: str, language: Language = C) -> None:
+        """Starts to compile a text that the library may be made of."""
+        key, job = self._job(name, text, language)
+        self.build.begin(key, job)
+
+    def library(
+        self, sources: Mapping[str, str], cxx_sources: Mapping[str, str] | None = None
+    ) -> bytes:
+        """
+        The library made of those C texts (name => text) and C++ texts, as bytes.
+
+        Names only help to read an error; they do not reach the library. Raises ToolchainError.
+        """
+        jobs = dict(self._job(name, text, C) for name, text in sources.items())
+        jobs |= dict(self._job(name, text, CXX) for name, text in (cxx_sources or {}).items())
+        library_key = key_of("library", *_LINK_FLAGS, *jobs)
+        with _single_flight(library_key):
+            if (image := self.store.get(library_key)) is not None:
+                return image
+            image = self.build.link(self.build.objects(jobs), find_compiler())
+            self.store.put(library_key, image)
+        return image
+
+    def _job(self, name: str, text: str, language: Language) -> tuple[str, Job]:
+        """A text to compile, and the key of its object."""
+        if language not in self.commands:
+            compiler = find_compiler(language)
+            flags = _compile_flags(compiler, language, self.target, self.fp, self.opt_level)
+            flags += [f"-D{name}" for name in self.defines]
+            header = (NATIVE / "irees.h").read_bytes()
+            features = " ".join(sorted(host_features())) if "native" in " ".join(flags) else ""
+            common = (FORMAT, compiler.identity, " ".join(flags), features, header)
+            self.commands[language] = ((*compiler.command, *flags), common)
+        command, common = self.commands[language]
+        return key_of(*common, text), Job(name, text, command, language)
+
+
+def compile_library(
+    sources: Mapping[str, str], cxx_sources: Mapping[str, str] | None = None, **options: Any
+) -> bytes:
+    """The library of texts that are all known; `options` as LibraryCompiler has them."""
+    with LibraryCompiler(**options) as compiler:
+        return compiler.library(sources, cxx_sources)
 
 
 def runtime_library(store: Cache | None = None) -> bytes:
@@ -233,23 +266,22 @@ def _single_flight(key: str) -> Iterator[None]:
 
 
 class _Build:
-    """One private folder and the compiler processes that work in it."""
+    """The compiler processes of one library, and the private folder that they work in."""
 
-    def __init__(self, compiler: Compiler, store: Cache):
-        self.compiler = compiler
+    def __init__(self, store: Cache):
         self.store = store
+        self.folder: Path | None = None
         self.processes: set[subprocess.Popen[bytes]] = set()
         self.stopped = False
+        self.running: dict[str, Future[Path]] = {}
+        self.pool = ThreadPoolExecutor(max(1, default_threads()))
 
-    def __enter__(self) -> _Build:
-        try:
-            self.folder = Path(tempfile.mkdtemp(prefix="irees-cc-"))
-        except OSError as error:
-            raise ToolchainError(f"no temporary folder: {error.strerror}") from None
-        return self
-
-    def __exit__(self, kind, error, trace) -> None:
+    def close(self, error: BaseException | None) -> None:
+        """Stops what still runs; the texts stay where an error speaks of them."""
         self._stop()
+        self.pool.shutdown(cancel_futures=True)
+        if self.folder is None:
+            return
         if not isinstance(error, ToolchainError):
             shutil.rmtree(self.folder, ignore_errors=True)
             return
@@ -261,34 +293,36 @@ class _Build:
         else:
             _remove(self.folder)
 
-    def compile(self, jobs: Mapping[str, Job]) -> list[Path]:
-        """The objects of all texts, in order: from the cache, or compiled in parallel."""
-        paths = [self.folder / f"{key[:16]}.o" for key in jobs]
-        pool = ThreadPoolExecutor(max(1, min(default_threads(), len(jobs))))
-        try:
-            running = [
-                pool.submit(self._compile_one, path, key, jobs[key])
-                for path, key in zip(paths, jobs, strict=True)
-            ]
-            waiting = set(running)
-            while waiting:
-                # Another thread may get the signal of Ctrl-C, and this one would not wake for it.
-                done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
-                for each in running:
-                    if each in done:
-                        each.result()
-        except BaseException:
-            # After an error or Ctrl-C nobody waits for the compilers that still run.
-            self._stop()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return paths
+    def begin(self, key: str, job: Job) -> None:
+        """Starts on a text, unless it did before."""
+        if key in self.running:
+            return
+        if self.folder is None:
+            try:
+                self.folder = Path(tempfile.mkdtemp(prefix="irees-cc-"))
+            except OSError as error:
+                raise ToolchainError(f"no temporary folder: {error.strerror}") from None
+        path = self.folder / f"{key[:16]}.o"
+        self.running[key] = self.pool.submit(self._compile_one, path, key, job)
 
-    def _compile_one(self, path: Path, key: str, job: Job) -> None:
+    def objects(self, jobs: Mapping[str, Job]) -> list[Path]:
+        """The objects of all texts, in order: from the cache, or compiled in parallel."""
+        for key, job in jobs.items():
+            self.begin(key, job)
+        wanted = [self.running[key] for key in jobs]
+        waiting = set(wanted)
+        while waiting:
+            # Another thread may get the signal of Ctrl-C, and this one would not wake for it.
+            done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
+            for each in wanted:
+                if each in done:
+                    each.result()
+        return [each.result() for each in wanted]
+
+    def _compile_one(self, path: Path, key: str, job: Job) -> Path:
         if (content := self.store.get(key)) is not None:
             _write(path, content)
-            return
+            return path
         source = path.with_suffix(job.language.suffix)
         _write(source, job.text.encode("utf-8"))
         tail = ["-I", str(NATIVE), "-c", source.name, "-o", path.name]
@@ -296,12 +330,14 @@ class _Build:
         self.store.put(key, _read(path))
         # Only what failed is kept.
         _remove(source)
+        return path
 
-    def link(self, objects: Sequence[Path]) -> bytes:
+    def link(self, objects: Sequence[Path], compiler: Compiler) -> bytes:
         """The library made of the objects."""
         names = [path.name for path in objects]
         tail = [*names, "-lm", "-lpthread", "-o", "library.so"]
-        self._run([*self.compiler.command, "-shared", *_LINK_FLAGS, *tail], "the linker")
+        self._run([*compiler.command, "-shared", *_LINK_FLAGS, *tail], "the linker")
+        assert self.folder is not None
         return _read(self.folder / "library.so")
 
     def _run(self, command: list[str], who: str) -> None:

@@ -18,8 +18,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from irees.backends.common.toolchain import compile_library
-from irees.backends.cuda.backend import emulation_engine
 from irees.errors import ToolchainError
 from irees.runtime.cache import Cache, default_cache, key_of
 from irees.target import Target, default_threads
@@ -170,16 +168,3 @@ def host_and_kernels(texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str
     """The C texts of a program, and its texts of kernels."""
     host = {name: text for name, text in texts.items() if name == "host"}
     return host, {name: text for name, text in texts.items() if name != "host"}
-
-
-def compile_emulated(texts: Mapping[str, str], target: Target, fp: str, **options) -> bytes:
-    """A library in which launches run on the CPU. Raises ToolchainError."""
-    host, kernels = host_and_kernels(texts)
-    return compile_library(
-        host,
-        target=target,
-        fp=fp,
-        cxx_sources={**kernels, "emulation": emulation_engine()},
-        defines=("IREES_EMULATED",),
-        **options,
-    )

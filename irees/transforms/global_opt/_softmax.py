@@ -33,12 +33,14 @@ def softmax(
     *,
     fused: bool = False,
     start: float = -float("inf"),
+    reciprocal: bool = False,
 ) -> SSAValue:
     """
     out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over some dims
 
     Where it is `fused`, the powers are computed twice instead of kept. The maximum starts from
-    -infinity or NaN: a row without a number is NaN from either.
+    -infinity or NaN: a row without a number is NaN from either. With `reciprocal` there is one
+    division per row, and the powers are multiplied.
     """
     rank = len(sizes)
     kept = [d for d in range(rank) if d not in over]
@@ -58,6 +60,12 @@ def softmax(
     def power(s: ScalarBuilder, v: Sequence[SSAValue]) -> SSAValue:
         return s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))
 
+    def share(s: ScalarBuilder, part: SSAValue, total: SSAValue) -> SSAValue:
+        if not reciprocal:
+            return s.cast(s.op(arith.DivfOp, part, total), target)
+        inverse = s.op(arith.DivfOp, s.number(1, wide), total)
+        return s.cast(s.op(arith.MulfOp, part, inverse), target)
+
     if fused:
         (total,) = b.compute(
             [source, largest],
@@ -69,7 +77,7 @@ def softmax(
             [source, largest, total],
             [out],
             [whole, rows, rows, whole],
-            lambda s, v: [s.cast(s.op(arith.DivfOp, power(s, v), v[2]), target)],
+            lambda s, v: [share(s, power(s, v), v[2])],
         )
         return result
     (powers,) = b.compute(
@@ -88,7 +96,7 @@ def softmax(
         [powers, total],
         [out],
         [whole, rows, whole],
-        lambda s, v: [s.cast(s.op(arith.DivfOp, v[0], v[1]), target)],
+        lambda s, v: [share(s, v[0], v[1])],
     )
     return result
 

@@ -6,7 +6,7 @@ Expresses attention in two contractions and a softmax.
   =>
     %s = linalg.generic {sum of q * k over k1} : tensor<b x m x k2>
     %t = linalg.generic {f(s * scale) + mask} ins(%s, %scale, %mask)
-    %p = exp(t - max over k2) / sum over k2, as in irees-decompose-softmax
+    %p = exp(t - max over k2) / sum over k2, as irees-decompose-softmax does, and its `reciprocal`
     %r = linalg.generic {sum of p * v over k2} outs(0 : tensor<b x m x n>)
 
 The loops of the op say what each dim is: K1 is in query and key, K2 in key and value, and
@@ -80,6 +80,7 @@ class DecomposeAttention(RewritePattern):
     """attention(q, k, v)  =>  softmax(region(q . k * scale) + mask) . v"""
 
     largest: int = 0
+    reciprocal: bool = False
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.AttentionOp, rewriter: PatternRewriter) -> None:
@@ -89,10 +90,11 @@ class DecomposeAttention(RewritePattern):
         b = TensorBuilder(op)
         sizes, wide = scores.sizes(scores.loops, b), scores.wide
         rows = scores.compute(b)
-        parts = softmax(rows, scores.places(scores.over), sizes, b.empty(wide, sizes), b)
+        over, init = scores.places(scores.over), b.empty(wide, sizes)
+        parts = softmax(rows, over, sizes, init, b, reciprocal=self.reciprocal)
         output, value = dims_of(op.output_map.data), dims_of(op.indexing_maps.data[2].data)
-        init = b.filled(0, wide, scores.sizes(output, b))
-        result = contract(parts, scores.loops, op.value, value, init, output, b)
+        zeros = b.filled(0, wide, scores.sizes(output, b))
+        result = contract(parts, scores.loops, op.value, value, zeros, output, b)
         rewriter.replace(op, [], [b.stored(result, op.output)])
 
 
@@ -172,9 +174,11 @@ class DecomposeAttentionPass(ModulePass):
 
     largest: int = 0
     """Bytes of scores that are written to memory; more of them are left to code generation."""
+    reciprocal: bool = False
+    """Whether a row of powers is multiplied by the reciprocal of its sum."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [DecomposeAttention(self.largest), DecomposeOnlineAttention()]
+        patterns = [DecomposeAttention(self.largest, self.reciprocal), DecomposeOnlineAttention()]
         PatternRewriteWalker(
             GreedyRewritePatternApplier(patterns, dce_enabled=False), apply_recursively=False
         ).rewrite_module(op)

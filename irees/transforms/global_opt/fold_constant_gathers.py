@@ -36,6 +36,7 @@ from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.reshapes import reshape
 from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import captured_values, generic, is_parallel, iterators, maps
+from irees.transforms.utils.unused_results import erase_dead_code
 
 NAME = "irees-fold-constant-gathers"
 
@@ -87,7 +88,11 @@ def places(op: linalg.GenericOp, extract: tensor.ExtractOp) -> np.ndarray:
     init = tensor.EmptyOp((), places_type).results[0]
     numbered = generic(op.inputs, [init], maps(op), iterators(op), body)
     known = [array_of(v.owner) for v in op.inputs if isinstance(v.owner, arith.ConstantOp)]
-    return np.asarray(evaluate(numbered, [*known, np.zeros(kind.get_shape(), np.int64)])[0])
+    try:
+        return np.asarray(evaluate(numbered, [*known, np.zeros(kind.get_shape(), np.int64)])[0])
+    finally:
+        # It reads the indices, and nobody may see it do so.
+        numbered.erase()
 
 
 def fold(op: linalg.GenericOp) -> SSAValue | None:
@@ -120,5 +125,8 @@ class FoldConstantGathersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
-            if (value := fold(inner)) is not None:
+            block = inner.parent
+            if block is not None and (value := fold(inner)) is not None:
                 Rewriter.replace_op(inner, [], [value])
+                # The indices would be kept in the program.
+                erase_dead_code(block, Rewriter.erase_op)

@@ -28,7 +28,7 @@ from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -110,14 +110,23 @@ def take_roots(op: linalg.GenericOp, loops: Collection[int]) -> None:
         op.operands[position] = collapse(root, groups, value.type, at)
 
 
-def sink(op: linalg.GenericOp) -> None:
+def sink(op: linalg.GenericOp) -> bool:
     """generic ins(collapse(%x))  =>  collapse(generic ins(%x))"""
     loops = split_loops(op)
     if not loops or not may_rewrite(NAME, op, "sink of tensor.collapse_shape"):
-        return
+        return False
     take_roots(op, loops)
     with suppress(Refused):
         expand_loops(op, loops, loops)
+    return True
+
+
+def clean(block: Block) -> None:
+    """expand(empty)  =>  empty, and nothing that is read no more: it would count as a reader."""
+    for reshape in [o for o in block.ops if isinstance(o, tensor.ExpandShapeOp)]:
+        if isinstance(reshape.src.owner, tensor.EmptyOp):
+            fold_expand(reshape)
+    erase_dead_code(block, Rewriter.erase_op)
 
 
 @dataclass(frozen=True)
@@ -129,11 +138,9 @@ class SinkReshapesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in {o.parent_block(): None for o in op.walk() if isinstance(o, linalg.GenericOp)}:
             assert block is not None
+            changed = False
             for inner in [o for o in block.ops if isinstance(o, linalg.GenericOp)]:
                 if is_parallel(inner) and not reads_an_op(inner):
-                    sink(inner)
-            for reshape in [o for o in block.ops if isinstance(o, tensor.ExpandShapeOp)]:
-                if isinstance(reshape.src.owner, tensor.EmptyOp):
-                    fold_expand(reshape)
-            # What is read no more would count as another reader.
-            erase_dead_code(block, Rewriter.erase_op)
+                    changed |= sink(inner)
+            if changed:
+                clean(block)

@@ -69,7 +69,7 @@ def test_every_option(store, fp, arch, opt_level):
 def test_the_second_time_nothing_runs(store, monkeypatch):
     sources = {f"k{i}": f"int f{i}(void) {{ return {i}; }}" for i in range(5)} | {"k": ANSWER}
     image = compile_library(sources, store=store)
-    monkeypatch.setattr(toolchain, "_Build", None)
+    monkeypatch.setattr(toolchain._Build, "_attempt", None)
     assert compile_library(sources, store=store) == image
     assert compile_library({**sources, "other": ANSWER}, store=store) == image
 

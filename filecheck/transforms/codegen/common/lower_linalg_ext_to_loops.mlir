@@ -1,4 +1,5 @@
 // RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops | filecheck %s
+// RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops{together=16} | filecheck %s --check-prefix TOGETHER
 
 // A running sum per row, in the accumulator at the end.
 // CHECK-LABEL: func.func @scan
@@ -81,16 +82,31 @@ func.func @merge(%v: memref<?xf32>) {
   return
 }
 
-// One pass keeps the best three; what does not beat the worst is skipped.
+// One pass keeps the best three; of the rest, what does not beat the worst is skipped.
 // CHECK-LABEL: func.func @topk
 // CHECK:         %[[KEPT:.*]] = memref.alloc() : memref<3xf32>
 // CHECK:         scf.for
 // CHECK-NEXT:      %[[X:.*]] = memref.load %x
-// CHECK:         memref.load %[[KEPT]]
-// CHECK:         scf.if
 // CHECK:         %[[HOLE:.*]] = scf.while
 // CHECK:         memref.store %[[X]], %[[KEPT]][%[[HOLE]]] : memref<3xf32>
+// CHECK:         scf.for
+// CHECK-NEXT:      %[[Y:.*]] = memref.load %x
+// CHECK:         memref.load %[[KEPT]]
+// CHECK:         scf.if
+// CHECK:         memref.store %[[Y]], %[[KEPT]]
 // CHECK:         memref.store %{{.*}}, %i
+// TOGETHER-LABEL: func.func @topk
+// TOGETHER:      %[[KEPT:.*]] = memref.alloc() : memref<3xf32>
+// TOGETHER:      scf.while
+// TOGETHER:      %[[SIX:.*]] = arith.constant 6 : index
+// TOGETHER:      scf.for %{{.*}} = %{{.*}} to %[[SIX]] step
+// TOGETHER:        %[[V:.*]] = memref.subview %x[%{{.*}}] [16] [1]
+// TOGETHER:        %[[WORST:.*]] = memref.load %[[KEPT]]
+// TOGETHER:        linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[V]] : {{.*}}) outs(%[[F:.*]] : memref<i32>)
+// TOGETHER:          arith.cmpf oge, %[[WORST]]
+// TOGETHER:        %[[N:.*]] = memref.load %[[F]][] : memref<i32>
+// TOGETHER:        %[[ANY:.*]] = arith.cmpi ne, %[[N]]
+// TOGETHER-NEXT:   scf.if %[[ANY]] {
 func.func @topk(%x: memref<100xf32>, %v: memref<3xf32>, %i: memref<3xi64>) {
   iree_linalg_ext.topk_v2 dimension(0) is_sorted ins(%x : memref<100xf32>) outs(%v, %i : memref<3xf32>, memref<3xi64>) {
   ^bb0(%a: f32, %b: f32):

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IndexType, MemRefType, i32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.transforms.codegen.common._rows import (
@@ -26,10 +29,17 @@ from irees.transforms.codegen.common._rows import (
 from irees.transforms.utils.loops import for_loop, if_else, while_loop
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.structured import generic
+from irees.transforms.utils.views import strides_of, subview
 
 
-def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
-    """topk  =>  one pass that inserts what beats the worst kept"""
+def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: int = 0) -> None:
+    """
+    topk  =>  one pass that inserts what beats the worst kept
+
+    Most elements do not: with `together` so many neighbours are compared at once, as vectors do,
+    and looked at one by one only where one of them does.
+    """
     dim = op.dimension.value.data
     source, best = op.values, op.output_values
     size, k = buffer_dim(source, dim, at), buffer_dim(best, dim, outside(op))
@@ -40,21 +50,39 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
     last = at.sub(k, 1)
     # Where nothing is kept there is no worst to beat.
     seen = size if isinstance(k, int) else select(compare(k, 0, "sgt", at), size, 0, at)
+    first = at.minimum(k, seen)
+    if strides_of(source.type)[dim] != 1:
+        together = 0
+    groups = at.floordiv(at.sub(seen, first), together) if together else 0
 
-    def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
-        close, i, c = for_loop(b, 0, seen, 1)
-        value = load(source, place(ivs, dim, i), c)
-        filling = compare(i, k, "slt", c)
-        worst = load(kept, [c.minimum(c.value(i), last)], c)
-        beats = order.strictly_first([value], [worst], c)
-        enters = c.insert(arith.OrIOp(filling, beats)).results[0]
-        close_if, d = if_else(c, enters)
-        hole = insertion_point(kept, numbers, value, d.minimum(i, last), order, d)
-        store(value, kept, [hole], d)
+    def insert(value: SSAValue, i: Size, b: IndexBuilder) -> None:
+        hole = insertion_point(kept, numbers, value, b.minimum(i, last), order, b)
+        store(value, kept, [hole], b)
         if numbers is not None:
-            store(i, numbers, [hole], d)
+            store(b.value(i), numbers, [hole], b)
+
+    def consider(ivs: dict[int, Size], begin: Size, end: Size, b: IndexBuilder) -> None:
+        close, i, c = for_loop(b, begin, end, 1)
+        value = load(source, place(ivs, dim, i), c)
+        close_if, d = if_else(c, order.strictly_first([value], [load(kept, [last], c)], c))
+        insert(value, i, d)
         close_if()
         close()
+
+    def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
+        close, i, c = for_loop(b, 0, first, 1)
+        insert(load(source, place(ivs, dim, i), c), i, c)
+        close()
+        if together:
+            close, group, c = for_loop(b, 0, groups, 1)
+            begin = c.add(first, c.mul(group, together))
+            view = subview(source, place(ivs, dim, begin), *_along(source, dim, together), [dim])
+            found = any_beats(c.insert(view).results[0], load(kept, [last], c), order, c)
+            close_if, d = if_else(c, found)
+            consider(ivs, begin, d.add(begin, together), d)
+            close_if()
+            close()
+        consider(ivs, b.add(first, b.mul(groups, together)), seen, b)
         close, i, c = for_loop(b, 0, k, 1)
         store(load(kept, [i], c), best, place(ivs, dim, i), c)
         if numbers is not None and wanted is not None:
@@ -67,6 +95,29 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
         close()
 
     rows(source, other_dims(source, dim), at, row)
+
+
+def _along(buffer: SSAValue, dim: int, size: int) -> tuple[list[Size], list[Size]]:
+    """Sizes and strides of a piece of one row."""
+    assert isinstance(buffer.type, MemRefType)
+    rank = buffer.type.get_num_dims()
+    return [size if d == dim else 1 for d in range(rank)], [1] * rank
+
+
+def any_beats(values: SSAValue, worst: SSAValue, order: Order, at: IndexBuilder) -> SSAValue:
+    """Whether one of a few values must stand before `worst`."""
+    assert isinstance(values.type, MemRefType)
+    flag = at.insert(memref.AllocaOp.get(i32, shape=[])).results[0]
+    store(at.insert(arith.ConstantOp.from_int_and_width(0, 32)).results[0], flag, [], at)
+    block = Block(arg_types=[values.type.element_type, i32])
+    b = IndexBuilder(InsertPoint.at_end(block))
+    beats = order.strictly_first([block.args[0]], [worst], b)
+    number = b.insert(arith.ExtUIOp(beats, i32)).results[0]
+    b.insert(linalg.YieldOp(b.insert(arith.OrIOp(number, block.args[1])).results[0]))
+    maps = [AffineMap.identity(1), AffineMap(1, 0, ())]
+    at.insert(generic([values], [flag], maps, ["reduction"], Region(block)))
+    zero = at.insert(arith.ConstantOp.from_int_and_width(0, 32)).results[0]
+    return at.insert(arith.CmpiOp(load(flag, [], at), zero, "ne")).results[0]
 
 
 def insertion_point(

@@ -3,7 +3,8 @@ Lowers sort, topk, scan and scatter on buffers to loops.
 
 * sort: each row in scratch memory, stable: by radix where a canonical comparator orders
   numbers, else bottom-up merges, n log n;
-* topk: one pass that keeps the best K in order, ties to the smaller index;
+* topk: one pass that keeps the best K in order, ties to the smaller index; `together` neighbours
+  are first compared with the worst that is kept by one op that can be vectorized;
 * scan: one running value per row;
 * scatter: the updates in order; an index out of range is skipped.
 
@@ -22,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -50,9 +53,8 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
     rows(op.updates, dims, at, lambda ivs, b: scatter_point(op, ivs, b))
 
 
-LOWERINGS: dict[type[Operation], Callable[..., None]] = {
+LOWERINGS: dict[type[Operation], Callable[[Any, IndexBuilder], None]] = {
     ext.SortOp: lower_sort,
-    ext.TopkV2Op: lower_topk,
     ext.ScanOp: lower_scan,
     ext.ScatterOp: lower_scatter,
 }
@@ -64,9 +66,14 @@ class LowerLinalgExtToLoopsPass(ModulePass):
 
     name = "irees-lower-linalg-ext-to-loops"
 
+    together: int = 0
+    """How many elements a topk compares with the worst it keeps at once; 0 for one by one."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in [o for o in op.walk() if type(o) in LOWERINGS]:
+        topk = partial(lower_topk, together=self.together)
+        lowerings = {**LOWERINGS, ext.TopkV2Op: topk}
+        for inner in [o for o in op.walk() if type(o) in lowerings]:
             if inner.results:
                 continue
-            LOWERINGS[type(inner)](inner, IndexBuilder(InsertPoint.before(inner)))
+            lowerings[type(inner)](inner, IndexBuilder(InsertPoint.before(inner)))
             Rewriter.erase_op(inner)

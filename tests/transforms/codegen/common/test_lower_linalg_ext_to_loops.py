@@ -31,6 +31,47 @@ def test_the_first_k_of_a_row(n, k):
     assert phases_agree(module, cases, interpret(module, cases)) == []
 
 
+def topk_text(kind: str, predicate: str, shape: tuple[int, int], k: int, dim: int) -> str:
+    """The first k along a dim, with their places."""
+    compare = "cmpf" if kind[0] in "fb" else "cmpi"
+    best = list(shape)
+    best[dim] = k
+    x, v, i = (
+        f"tensor<{'x'.join(map(str, s))}x{e}>"
+        for s, e in ((shape, kind), (best, kind), (best, "i64"))
+    )
+    return f"""
+func.func @main(%x: {x}, %v: {v}, %i: {i}) -> ({v}, {i}) {{
+  %s:2 = iree_linalg_ext.topk_v2 dimension({dim}) is_sorted ins(%x : {x}) outs(%v, %i : {v}, {i}) {{
+  ^bb0(%a: {kind}, %b: {kind}):
+    %more = arith.{compare} {predicate}, %a, %b : {kind}
+    iree_linalg_ext.yield %more : i1
+  }} -> {v}, {i}
+  return %s#0, %s#1 : {v}, {i}
+}}
+"""
+
+
+# 16 elements are compared at once: rows that end before, at and behind a group of them.
+@pytest.mark.parametrize("n", [3, 18, 19, 20, 35, 130])
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize(
+    ("kind", "predicate"), [("f32", "ogt"), ("f32", "ole"), ("f64", "oge"), ("i8", "slt")]
+)
+def test_what_is_compared_together_is_what_is_compared_one_by_one(n, dim, kind, predicate):
+    random = np.random.default_rng(n)
+    dtype = {"f32": np.float32, "f64": np.float64, "i8": np.int8}[kind]
+    shape = (2, n) if dim else (n, 2)
+    x = random.integers(-20, 20, shape).astype(dtype)
+    if dtype != np.int8:
+        x[random.random(shape) < 0.1] = np.nan
+        x[random.random(shape) < 0.1] = -np.inf
+    best = (2, 3) if dim else (3, 2)
+    module = import_mlir(topk_text(kind, predicate, shape, 3, dim))
+    cases = [Case("main", (x, np.zeros(best, dtype), np.zeros(best, np.int64)))]
+    assert phases_agree(module, cases, interpret(module, cases)) == []
+
+
 def sort_text(kind: str, predicate: str, sizes: str) -> str:
     """A sort of rows that carries a second operand along."""
     compare = "cmpf" if kind[0] in "fb" else "cmpi"
