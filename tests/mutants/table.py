@@ -345,8 +345,8 @@ MUTANTS = (
         "S4f",
         "a transfer to where the value is copies it",
         "irees/transforms/devices/place_transfers.py",
-        "if value in self.placement.free or self.placement.home(value) == device:",
-        "if value in self.placement.free:",
+        "        if self.placement.home(value) == device:\n            return value\n",
+        "",
         ("tests/properties/test_device_placement.py",),
     ),
     Mutant(
