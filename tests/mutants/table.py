@@ -567,10 +567,26 @@ MUTANTS = (
     Mutant(
         "S9g",
         "what is past the end of a reduction is copied",
-        "irees/transforms/codegen/gpu/_matrix_contraction.py",
+        "irees/transforms/codegen/gpu/_staged_contraction.py",
         "count = at.insert(arith.SelectOp(inside, some, none)).results[0]",
         "count = at.insert(arith.SelectOp(inside, some, some)).results[0]",
         (f"{EMULATED}::test_every_matrix_blocking_is_right",),
+    ),
+    Mutant(
+        "S9y",
+        "of two sorted runs those that face each other are compared, not those crosswise",
+        "irees/transforms/codegen/gpu/_block_sort.py",
+        "c.sub(c.add(apart, width - 1), inside)",
+        "c.add(apart, inside)",
+        (f"{EMULATED}::test_topk_of_a_workgroup",),
+    ),
+    Mutant(
+        "S9z",
+        "an attention in registers sees keys past the last",
+        "irees/transforms/codegen/gpu/_register_attention.py",
+        "        if self.keys % self.columns == 0:\n            return score",
+        "        return score",
+        (f"{EMULATED}::test_attention_without_scores_in_memory",),
     ),
     Mutant(
         "S9h",

@@ -14,7 +14,7 @@ import pytest
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
     *("rows", "matmul", "matrices", "accumulation", "sorting"),
-    # Matrix instructions of system threads take minutes: `pytest -m slow` runs it.
+    # Matrix instructions of so many threads of the system take a minute.
     *("attention", pytest.param("attention_in_registers", marks=pytest.mark.slow)),
 )
 SANITIZERS = {"thread": "libtsan.so", "address": "libasan.so"}
