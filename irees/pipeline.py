@@ -48,7 +48,11 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
         Phase(
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
-            (a("convert-tm-tensor-to-linalg-ext"), a("convert-ml-program-to-util")),
+            (
+                a("convert-tm-tensor-to-linalg-ext"),
+                a("convert-ml-program-to-util"),
+                a("evaluate-initializers"),
+            ),
             TENSORS | {"flow"},
             fault=UnsupportedError,
         ),
@@ -103,6 +107,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("convert-tm-tensor-to-linalg-ext"),
                 a("convert-ml-program-to-util"),
+                a("evaluate-initializers"),
                 a("drop-transfers"),
                 *([a("annotate-affinities")] if options.annotate_input_affinities else []),
                 LowerAffinePass(),

@@ -802,3 +802,43 @@ def test_a_caller_that_collects_no_cycles_is_left_alone():
         assert [*seen, gc.get_threshold()[0]] == [0, 0]
     finally:
         gc.set_threshold(*before)
+
+
+STATE = """
+util.global private mutable @total : tensor<2xf32>
+util.initializer {
+  %start = arith.constant dense<[3.0, 5.0]> : tensor<2xf32>
+  util.global.store %start, @total : tensor<2xf32>
+  util.return
+}
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %old = util.global.load @total : tensor<2xf32>
+  %e = tensor.empty() : tensor<2xf32>
+  %new = linalg.add ins(%old, %x : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  util.global.store %new, @total : tensor<2xf32>
+  return %new : tensor<2xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"target": "cuda-emulated"}, {"devices": {"a": "cpu:0", "b": "cpu:1"}}],
+    ids=["cpu", "cuda-emulated", "devices"],
+)
+def test_initializers_have_run_before_the_first_call(options):
+    program = irees.compile(STATE, **options)
+    one = np.ones(2, np.float32)
+    np.testing.assert_array_equal(program(one), [4, 6])
+    np.testing.assert_array_equal(program(one), [5, 7])
+
+
+def test_an_initializer_that_cannot_be_evaluated_is_refused():
+    text = STATE.replace(
+        "util.global.store %start,",
+        'cf.assert %false, "never"\n  util.global.store %start,',
+    ).replace("util.initializer {", "util.initializer {\n  %false = arith.constant false")
+    with pytest.raises(
+        irees.errors.UnsupportedError, match=r"initializer .* cannot be evaluated.*never"
+    ):
+        irees.compile(text)

@@ -87,6 +87,16 @@ class Interpreter:
                 if op.name == "util.initializer":
                     self.machine.call_op(op, ())
 
+    def initial_globals(self) -> dict[Operation, Any]:
+        """
+        The values of globals that initializers have read or stored, once all of them have run.
+
+        Raises UnsupportedError and RuntimeTrap as running them does.
+        """
+        with quietly():
+            self._initialize()
+        return dict(self.machine.globals)
+
     def bind(self, bindings: Sequence[np.ndarray], constants: Sequence[int] = ()) -> None:
         """What `hal.interface.*` sees: bytes that dispatches write in place, and numbers."""
         self.machine.state[interface.BINDINGS] = bindings
