@@ -138,8 +138,10 @@ def call(module: ModuleOp, name: str, arrays: list[np.ndarray]) -> list[np.ndarr
                 if array.ndim or isinstance(parameter.type, TensorType | VectorType)
                 else array[()]
             )
+    interpreter = Interpreter(module)
+    interpreter.initial_globals()
     with quietly():
-        results = Interpreter(module).machine.call_op(op, values)
+        results = interpreter.machine.call_op(op, values)
     whole = [np.asarray(r.array if isinstance(r, MemRef) else r) for r in results]
     return [*whole, *(m.array for m in memory)]
 
