@@ -8,6 +8,7 @@ import gc
 import json
 import threading
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -272,13 +273,17 @@ def compile_text(source: str | Path, options: Options, **listeners: Any) -> Prog
     """Compiles MLIR text, or takes the program from the cache if it was compiled before."""
     opened = open_source(source)
     key = program_key(opened, options, target_of(options))
-    built = find(key, opened.blobs)
-    if built is None:
-        module = import_opened(opened)
-        built = build(module, options, **listeners)
-        built.from_source = unchanged_constants(module, opened.blobs)
-        store(key, built)
-    return program_of(built)
+    if (found := find(key, opened.blobs)) is not None:
+        return program_of(found)
+    module = import_opened(opened)
+    built = build(module, options, **listeners)
+    built.from_source = unchanged_constants(module, opened.blobs)
+    # Weights are written to the cache and copied to where kernels read them, which are two waits.
+    with ThreadPoolExecutor(1) as pool:
+        stored = pool.submit(store, key, built)
+        program = program_of(built)
+        stored.result()
+    return program
 
 
 @rare_collections()
