@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ComplexType, MemRefType, i8
+from xdsl.dialects.builtin import MemRefType, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from irees.analysis.element_sizes import item_bytes
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,7 @@ def _bytes(kind: Attribute) -> int | None:
     shape: tuple[int, ...] = kind.get_shape()
     if any(size < 0 for size in shape):
         return None
-    element: Attribute = kind.get_element_type()
-    parts = 1
-    if isinstance(element, ComplexType):
-        element, parts = element.get_element_type(), 2
-    return prod(shape) * parts * max(1, -(-int(getattr(element, "bitwidth", 64)) // 8))
+    return prod(shape) * item_bytes(kind.get_element_type())
 
 
 def _touched(value: SSAValue, block: Block, position: dict[Operation, int]) -> list[int]:

@@ -34,9 +34,9 @@ of half a megabyte take eight times as long.
 The maximum starts from NaN, as IREE's does, or `from-infinity`, which the result does not show and
 which makes a comparison out of each `maxnumf` (`expand-math`).
 
-With `reciprocal` the last op is `e * (1 / s)`: one division per row instead of one per element,
-which is a third of the time of a row, and a rounding more. The pipeline asks for it unless `fp` is
-strict, as the sums of a softmax are in another order then, too. ONNX Runtime does the same.
+With `reciprocal` the last op is `e * (1 / s)`: one division per row instead of one per element, and
+a rounding more. The pipeline asks for it unless `fp` is strict, as the sums of a softmax are in
+another order then, too. ONNX Runtime does the same.
 
 A producer of %x is not computed again, whatever it is: it may be a gather. f16 and bf16 are
 computed in f32 and rounded once. A softmax of memrefs is left alone. MLIR:

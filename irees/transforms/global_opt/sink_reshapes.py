@@ -20,7 +20,7 @@ MIN_VECTOR_LOOP. IREE: `SinkReshapes`; MLIR: `fuseByExpansion`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -29,7 +29,6 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -40,6 +39,7 @@ from irees.transforms.utils.reshapes import (
     expand_loops,
     fold_expand,
     joined_dims,
+    split_loops,
 )
 from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import is_parallel, iterators, maps
@@ -58,8 +58,8 @@ def root_of(value: SSAValue) -> SSAValue:
     return value
 
 
-def pieces_of(value: SSAValue) -> list[list[int]] | None:
-    """For each dim of a collapsed result of an op the sizes it was made of, or None."""
+def collapsed(value: SSAValue) -> tuple[TensorType, list[list[int]]] | None:
+    """Of a collapsed result of an op: the type that it had, and which dims became one."""
     root = root_of(value)
     if root is value or not isinstance(root.owner, linalg.GenericOp):
         return None
@@ -71,7 +71,7 @@ def pieces_of(value: SSAValue) -> list[list[int]] | None:
     groups = joined_dims(fine.get_shape(), coarse.get_shape())
     if groups is None or all(len(group) == 1 for group in groups):
         return None
-    return [[fine.get_shape()[i] for i in group] for group in groups]
+    return fine, groups
 
 
 def reads_an_op(op: linalg.GenericOp) -> bool:
@@ -79,15 +79,13 @@ def reads_an_op(op: linalg.GenericOp) -> bool:
     return any(isinstance(value.owner, linalg.GenericOp) for value in op.inputs)
 
 
-def split_loops(op: linalg.GenericOp) -> dict[int, list[int]]:
+def loops_to_split(op: linalg.GenericOp) -> dict[int, Sequence[int]]:
     """Loops that run over a collapsed dim of an input, and the sizes to run over instead."""
     for value, indexing in zip(op.inputs, maps(op)):
-        if (pieces := pieces_of(value)) is None:
+        if (found := collapsed(value)) is None:
             continue
-        loops: dict[int, list[int]] = {}
-        for sizes, expr in zip(pieces, indexing.results, strict=True):
-            if len(sizes) > 1 and isinstance(expr, AffineDimExpr):
-                loops[expr.position] = sizes
+        kind, groups = found
+        loops = split_loops(indexing, groups, kind.get_shape())
         last = loops.get(len(iterators(op)) - 1)
         if loops and (last is None or last[-1] >= MIN_VECTOR_LOOP):
             return loops
@@ -97,22 +95,17 @@ def split_loops(op: linalg.GenericOp) -> dict[int, list[int]]:
 def take_roots(op: linalg.GenericOp, loops: Collection[int]) -> None:
     """collapse(expand(%x))  =>  collapse(%x), where these loops run over collapsed dims"""
     for position, (value, indexing) in enumerate(zip(op.inputs, maps(op))):
-        pieces = pieces_of(value)
-        along = {e.position for e in indexing.results if isinstance(e, AffineDimExpr)}
-        if pieces is None or not along.intersection(loops):
+        found, along = collapsed(value), indexing.used_dims()
+        if found is None or not along.intersection(loops):
             continue
-        root = root_of(value)
-        assert isinstance(root.type, TensorType)
         assert isinstance(value.type, TensorType)
-        groups = joined_dims(root.type.get_shape(), value.type.get_shape())
-        assert groups is not None
         at = IndexBuilder(InsertPoint.before(op))
-        op.operands[position] = collapse(root, groups, value.type, at)
+        op.operands[position] = collapse(root_of(value), found[1], value.type, at)
 
 
 def sink(op: linalg.GenericOp) -> bool:
     """generic ins(collapse(%x))  =>  collapse(generic ins(%x))"""
-    loops = split_loops(op)
+    loops = loops_to_split(op)
     if not loops or not may_rewrite(NAME, op, "sink of tensor.collapse_shape"):
         return False
     take_roots(op, loops)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import TypeVar
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
@@ -208,6 +209,18 @@ def _permutes(map_: AffineMap) -> bool:
     return len(dims) == len(map_.results) == len(set(dims))
 
 
+T = TypeVar("T")
+
+
+def split_loops(map_: AffineMap, groups: Groups, sizes: Sequence[T]) -> dict[int, Sequence[T]]:
+    """Loops over a dim that is a group of several, and the sizes of those."""
+    return {
+        loop.position: [sizes[i] for i in group]
+        for loop, group in zip(map_.results, groups, strict=True)
+        if len(group) > 1 and isinstance(loop, AffineDimExpr)
+    }
+
+
 _EXPANDABLE = (linalg.GenericOp, linalg.CopyOp, linalg.FillOp)
 
 
@@ -223,16 +236,11 @@ def through_op(op: Operation) -> bool:
         assert isinstance(source.src.type, TensorType)
         shape = source.src.type.get_shape()
         at = IndexBuilder(InsertPoint.before(op))
-        loops: dict[int, Sequence[Size]] = {}
-        static: dict[int, Sequence[int]] = {}
-        for axis, group in enumerate(groups):
-            loop = map_.results[axis]
-            if len(group) > 1 and isinstance(loop, AffineDimExpr):
-                static[loop.position] = [shape[i] for i in group]
-                loops[loop.position] = [dim(source.src, i, at) for i in group]
-        if loops:
-            expand_loops(op, loops, static)
-            return True
+        if not (static := split_loops(map_, groups, shape)):
+            continue
+        sizes = [dim(source.src, i, at) for i in range(len(shape))]
+        expand_loops(op, split_loops(map_, groups, sizes), static)
+        return True
     return False
 
 
@@ -245,13 +253,7 @@ def into_producer(op: tensor.ExpandShapeOp) -> bool:
     groups, shape = reassociation(op), op.result.type.get_shape()
     sizes = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
     map_ = maps(producer)[len(producer.operands) - len(producer.results) + op.src.index]
-    loops: dict[int, Sequence[Size]] = {}
-    static: dict[int, Sequence[int]] = {}
-    for axis, group in enumerate(groups):
-        loop = map_.results[axis]
-        if len(group) > 1 and isinstance(loop, AffineDimExpr):
-            loops[loop.position] = [sizes[i] for i in group]
-            static[loop.position] = [shape[i] for i in group]
+    loops, static = split_loops(map_, groups, sizes), split_loops(map_, groups, shape)
     if not loops or not available(sizes, producer):
         return False
     expand_loops(producer, loops, static)
