@@ -5,7 +5,7 @@ Writes rare ops on numbers with common ones, so that code generation knows only 
 |---|---|
 | `arith.addui_extended` | the sum, and whether it is less than an operand |
 | `arith.mulsi_extended`, `mului_extended` | the halves of a product in 64 bits, or of four halves |
-| `arith.maximumnumf`, `minimumnumf` | `maximumf`, `minimumf` where no operand is NaN, else the other |
+| `arith.maximumnumf`, `minimumnumf` | `maximumf`, `minimumf` of two numbers, else the one that is |
 | `math.isnormal` | two comparisons of the absolute value |
 | `math.sincos` | `math.sin` and `math.cos` |
 | `math.ctlz`, `cttz` of an i1 | its negation |
