@@ -143,9 +143,9 @@ func.func @no_reduction_producer(%x: tensor<4x8xf32>, %s: tensor<4xf32>) -> tens
 // CHECK:         %[[N:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<4x8xbf16>)
 // CHECK:         linalg.generic {{.*}} ins(%[[N]], %y : tensor<4x8xbf16>, tensor<8x4xbf16>)
 // CHECK-NEXT:    ^bb0(%[[A:.*]]: bf16, %[[B:.*]]: bf16, %{{.*}}: f32):
-// CHECK-NEXT:      arith.extf %[[A]]
-// CHECK-NEXT:      arith.extf %[[B]]
-// CHECK-NEXT:      arith.mulf
+// CHECK-DAG:       arith.extf %[[A]] : bf16 to f32
+// CHECK-DAG:       arith.extf %[[B]] : bf16 to f32
+// CHECK:           arith.mulf
 func.func @widened(%x: tensor<4x8xf32>, %y: tensor<8x4xbf16>, %z: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %e = tensor.empty() : tensor<4x8xbf16>
   %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xbf16>) {
