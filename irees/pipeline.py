@@ -155,7 +155,11 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
                 *([panels] if for_cpu else []),
                 *([] if for_cpu or strict else [slices]),
-                *([] if for_cpu else [a("split-sorts")]),
+                *(
+                    []
+                    if target.gpu is None
+                    else [a("split-sorts", workgroups=target.gpu.multiprocessors)]
+                ),
                 CountedCanonicalizePass(),
                 # Ops that read the same view of a tensor have to be seen to do so.
                 CountedCommonSubexpressionElimination(),
@@ -198,7 +202,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu", "nvgpu", "irees", "x86vector"},
+            HOST | {"stream", "vector", "gpu", "nvgpu", "nvvm", "irees", "x86vector"},
             each_executable=True,
         ),
     )
@@ -248,7 +252,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             matrix_kinds=gpu.matrix_kinds,
             asynchronous=gpu.asynchronous_copies,
         ),
-        a("gpu-lower-linalg-ext"),
+        a("gpu-lower-linalg-ext", shared_bytes=matrices),
         a("lower-linalg-ext-to-loops"),
         a(
             "gpu-lower-contractions",

@@ -50,6 +50,7 @@ DOTS_TESTS = ("tests/properties/test_dot_products.py",)
 THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
 THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
 EMULATED = "tests/backends/cuda/test_emulated.py"
+SELECTION = "tests/backends/cuda/test_selection.py"
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
 MUTANTS = (
@@ -571,6 +572,46 @@ MUTANTS = (
         "count = at.insert(arith.SelectOp(inside, some, none)).results[0]",
         "count = at.insert(arith.SelectOp(inside, some, some)).results[0]",
         (f"{EMULATED}::test_every_matrix_blocking_is_right",),
+    ),
+    Mutant(
+        "S9m",
+        "of equal digits a lane does not count those before it in its warp",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        "mine = _counted(_both(arith.AndIOp, same, lane.earlier, b), self.kind, b)",
+        "mine = _counted(_both(arith.AndIOp, same, _number(0, i32, b), b), self.kind, b)",
+        (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "S9n",
+        "a warp's elements do not follow those of earlier warps",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        "store(loop.arguments[0], self.counts, [number, thread], c)",
+        "store(_number(0, self.kind, c), self.counts, [number, thread], c)",
+        (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "S9o",
+        "the last wanted element is looked for one digit too far",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        'enough = c.insert(arith.CmpiOp(left, after, "sle")).results[0]',
+        'enough = c.insert(arith.CmpiOp(left, after, "slt")).results[0]',
+        (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "S9p",
+        "a digit that all elements share is taken for one that none has",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "ne")).results[0]',
+        'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "eq")).results[0]',
+        (f"{SELECTION}::test_rows_that_are_alike",),
+    ),
+    Mutant(
+        "S9q",
+        "digits are taken where a product says how many threads there are",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",
+        "    if reason is None and has_its_threads(loop):\n",
+        "    if False:\n",
+        ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
     ),
     Mutant(
         "S9y",

@@ -94,6 +94,25 @@ def sorting() -> None:
     np.testing.assert_array_equal(best, -np.sort(-x, 1)[:, :5])
 
 
+def digits() -> None:
+    """Lanes that count for others, and threads that move what others have counted."""
+    x = whole(1, 300)
+    numbers = np.arange(300, dtype=np.int64).reshape(1, 300)
+    program = compiled(kernels.sort(1, 300))
+    assert "= irees_match_any(" in "".join(program.sources.values())
+    _, where = program(x, numbers)
+    np.testing.assert_array_equal(where, np.argsort(x, 1, kind="stable"))
+    wide = whole(1, 600).astype(np.int8)
+    values, _ = compiled(kernels.topk(1, 600, 130, "i8", "sge"))(wide)
+    np.testing.assert_array_equal(values, -np.sort(-wide, 1)[:, :130])
+
+
+def lane_race() -> None:
+    """A lane counts where others have not read yet."""
+    print_forall.KERNEL["nvvm.bar.warp.sync"] = lambda p, op: setattr(p, "waits", True)
+    digits()
+
+
 def race() -> None:
     """Threads read tiles that others may not have written yet."""
     print_forall.KERNEL["gpu.barrier"] = lambda p, op: setattr(p, "waits", True)

@@ -44,6 +44,12 @@ SAMPLE = {
     "attention of halves": kernels.attention(64, 2048, 2048, 64, "bf16"),
     "transpose": kernels.transpose(1000, "?"),
     "sort": kernels.sort(8, 4096),
+    "sort of doubles": kernels.sort(8, 4096, "f64"),
+    "dynamic sort": kernels.sort("?", "?"),
+    "short sort": kernels.sort(8, 40),
+    "topk": kernels.topk(64, 4096, 1000),
+    "topk of many rows": kernels.topk(2000, 50000, 64, "f16"),
+    "dynamic topk": kernels.topk("?", "?", "?", "i64", "sge"),
     "scatter": kernels.scatter(64, 64),
 }
 
