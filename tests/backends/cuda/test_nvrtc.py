@@ -37,6 +37,8 @@ SAMPLE = {
     "large matrix": kernels.widening_matmul(8192, 8192, 4096, "bf16"),
     "matrix of bytes": kernels.widening_matmul(2048, 2048, 512, "i8", "m, k; n, k"),
     "turned matrix": kernels.widening_matmul(1024, 1024, 512, "f16", "k, m; n, k"),
+    "last wave": kernels.narrowed_matmul(1536, 1536, 4096, "f16"),
+    "last wave of floats": kernels.matmul(1536, 1536, 4096),
     "small matrix": kernels.widening_matmul("?", "?", "?", "f16"),
     "convolution": kernels.convolution(58, 64, 64),
     "group norm": kernels.group_norm(32, 262144),

@@ -154,6 +154,47 @@ def test_any_order_of_threads_gives_the_same():
             order(0)
 
 
+SCATTERS = [
+    ("f32", "addf %b, %a"), ("f32", ""), ("bf16", "subf %b, %a"), ("i64", "muli %b, %a"),
+    ("i8", "subi %a, %b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("element", "body"), SCATTERS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_scatters_of_elements_that_meet(element, body, dynamic):
+    """In their order, so that sums are rounded as they are by a loop; of those outside, nothing."""
+    random = np.random.default_rng(1)
+    for count, shape in ((700, (40,)), (900, (12, 9)), (300, (300,)), (0, (5,)), (1, (1,))):
+        where = random.integers(-1, max(shape) + 1, (count, len(shape))).astype(np.int32)
+        where[: count // 4] = where[:1]
+        target, updates = numbers((1, int(np.prod(shape))), element), numbers((1, count), element)
+        sizes = ("?", *("?" for _ in shape)) if dynamic else (count, *shape)
+        text = kernels.scatter_elements(*sizes, element=element, body=body)
+        expected = program(text, "reference")(
+            target.reshape(shape).copy(), updates[0].copy(), where.copy()
+        )
+        found = program(text)(target.reshape(shape).copy(), updates[0].copy(), where.copy())
+        # An addition of two NaN may give either.
+        np.testing.assert_array_equal(
+            *(np.where(np.isnan(x.astype(np.float64)), 0, bits(x)) for x in (found, expected))
+        )
+        np.testing.assert_array_equal(*(np.isnan(x.astype(np.float64)) for x in (found, expected)))
+        if count > 1:
+            assert DIGITS in "".join(program(text).sources.values())
+
+
+def test_a_scatter_of_few_elements_is_for_one_thread():
+    text = kernels.scatter_elements(4, 1000, element="i32", body="subi %a, %b")
+    assert DIGITS not in "".join(program(text).sources.values())
+    where = np.array([[5], [-1], [1000], [5]], np.int32)
+    target, updates = numbers((1, 1000), "i32")[0], numbers((1, 4), "i32")[0]
+    np.testing.assert_array_equal(
+        program(text)(target.copy(), updates, where),
+        program(text, "reference")(target.copy(), updates, where),
+    )
+
+
 def test_a_network_says_why():
     with collect() as remarks:
         irees.compile(irees.import_mlir(kernels.sort(2, 40)), target=TARGET, opt_level=1)

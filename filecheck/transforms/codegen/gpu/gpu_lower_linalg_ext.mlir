@@ -117,24 +117,6 @@ func.func @scan(%x: memref<64x100xf32>, %y: memref<64x100xf32>, %s: memref<64xf3
   return
 }
 
-// Updates may meet, columns of them do not.
-// CHECK-LABEL: func.func @columns
-// CHECK:         scf.forall (%{{.*}}) in (32) {
-// CHECK-NEXT:      arith.constant
-// CHECK:           scf.for
-// CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
-func.func @columns(%t: memref<64x32xf32>, %u: memref<?x32xf32>, %i: memref<?x1xi32>) {
-  scf.forall (%b) in (1) {
-    iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
-        ins(%u, %i : memref<?x32xf32>, memref<?x1xi32>) outs(%t : memref<64x32xf32>) {
-    ^bb0(%a: f32, %c: f32):
-      %p = arith.addf %a, %c : f32
-      iree_linalg_ext.yield %p : f32
-    }
-  } {mapping = [#gpu.block<linear_dim_0>]}
-  return
-}
-
 // Nobody knows that this is an order.
 // CHECK-LABEL: func.func @no_order
 // CHECK:         iree_linalg_ext.sort
@@ -145,21 +127,6 @@ func.func @no_order(%x: memref<1000xi32>) {
       %q = arith.addi %a, %c : i32
       %p = arith.cmpi sge, %q, %c : i32
       iree_linalg_ext.yield %p : i1
-    }
-  } {mapping = [#gpu.block<linear_dim_0>]}
-  return
-}
-
-// Single elements may meet.
-// CHECK-LABEL: func.func @no_scatter
-// CHECK:         iree_linalg_ext.scatter
-func.func @no_scatter(%t: memref<64xf32>, %u: memref<?xf32>, %i: memref<?x1xi32>) {
-  scf.forall (%b) in (1) {
-    iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
-        ins(%u, %i : memref<?xf32>, memref<?x1xi32>) outs(%t : memref<64xf32>) {
-    ^bb0(%a: f32, %c: f32):
-      %p = arith.addf %a, %c : f32
-      iree_linalg_ext.yield %p : f32
     }
   } {mapping = [#gpu.block<linear_dim_0>]}
   return

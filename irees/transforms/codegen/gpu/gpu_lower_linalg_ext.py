@@ -6,7 +6,10 @@ do.
   row and stable, or by a network of comparisons, of which all of one step are done at once. Both
   work on keys and where each came from, by which equal keys keep their order and the rest follows;
 * scan: a row for each thread;
-* scatter: a point of each slice for each thread, where the updates stay in their order.
+* scatter: a point of each slice for each thread, where the updates stay in their order. Of single
+  elements, which may meet, those that do are found by sorting updates by their places; they are
+  done in their order by one thread (`_scatter_rows.py`). So a sum is rounded as a loop rounds it:
+  atomic additions of floats would give other bits each time, and are not used, whatever `fp` is.
 
 Which one is decided by turns (`_block_costs.py`): accesses that a thread makes one after another.
 Of n numbers of b bits, with 256 threads:
@@ -40,7 +43,8 @@ needs another number of threads there are none for them: then it is a network. A
 length may be a long one, and takes digits. Nothing of this was measured.
 
 A comparator that is not one of numbers, which need not be an order at all, is left to
-`irees-lower-linalg-ext-to-loops`, and so is a scatter of single elements that may meet.
+`irees-lower-linalg-ext-to-loops`, and so is a scatter of so few elements that one thread does them
+in fewer turns.
 """
 
 from __future__ import annotations
@@ -81,6 +85,7 @@ from irees.transforms.codegen.gpu._radix_rows import (
     why_no_select,
     why_no_sort,
 )
+from irees.transforms.codegen.gpu._scatter_rows import scatter_in_order, why_no_sort_of_updates
 from irees.transforms.codegen.gpu._segments import (
     is_mapped,
     set_fewest_workgroups,
@@ -97,18 +102,23 @@ LONG = 512
 """From so many numbers on more threads have something to compare."""
 
 
-def is_by_digits(op: Operation, reason: str | None) -> bool:
-    """Whether digits are taken; if so, the workgroup has a thread for each, else it says why."""
+def why_no_digits(op: Operation, reason: str | None) -> str | None:
+    """Why digits are not taken; where there is no reason, the workgroup has a thread for each."""
     loop = op.parent_op()
     assert loop is not None
-    if reason is None and has_its_threads(loop):
-        reason = "what else the workgroup does says how many threads it has"
-    if reason is not None:
-        remark("missed", GpuLowerLinalgExtPass.name, op, f"a network: {reason}")
-        return False
+    if reason is not None or has_its_threads(loop):
+        return reason or "what else the workgroup does says how many threads it has"
     set_threads(loop, THREADS)
     set_fewest_workgroups(loop, 1)
-    return True
+    return None
+
+
+def is_by_digits(op: Operation, reason: str | None) -> bool:
+    """Whether digits are taken; if not, it says why."""
+    reason = why_no_digits(op, reason)
+    if reason is not None:
+        remark("missed", GpuLowerLinalgExtPass.name, op, f"a network: {reason}")
+    return reason is None
 
 
 def has_its_threads(loop: Operation) -> bool:
@@ -211,7 +221,10 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder, room: int) -> str | None:
     rank, batch = op.updates.type.get_num_dims(), batch_rank(op)
     if batch == rank:
         # Frontends promise that indices are unique where they only hope so.
-        return "updates of single elements may meet"
+        reason = why_no_digits(op, why_no_sort_of_updates(op, room))
+        if reason is None:
+            scatter_in_order(op, room, at)
+        return reason
 
     def point(ivs: dict[int, Size], b: IndexBuilder) -> None:
         lead = list(range(batch))
