@@ -257,7 +257,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             matrix_kinds=gpu.matrix_kinds,
             asynchronous=gpu.asynchronous_copies,
         ),
-        a("gpu-lower-linalg-ext", shared_bytes=matrices),
+        a("gpu-lower-linalg-ext", shared_bytes=matrices, workgroups=gpu.multiprocessors),
         a("lower-linalg-ext-to-loops"),
         a(
             "gpu-lower-contractions",

@@ -91,3 +91,15 @@ func.func @no_digits(%x: tensor<108x1024xi4>, %v: tensor<108x8xi4>) -> tensor<10
   } -> tensor<108x8xi4>
   return %r : tensor<108x8xi4>
 }
+
+// One row so long is for all workgroups together.
+// CHECK-LABEL: func.func @wide
+// CHECK-NEXT:    iree_linalg_ext.sort dimension(0) outs(%x : tensor<131072xf32>)
+func.func @wide(%x: tensor<131072xf32>) -> tensor<131072xf32> {
+  %r = iree_linalg_ext.sort dimension(0) outs(%x : tensor<131072xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf ole, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  } -> tensor<131072xf32>
+  return %r : tensor<131072xf32>
+}

@@ -48,6 +48,8 @@ SAMPLE = {
     "sort": kernels.sort(8, 4096),
     "sort of doubles": kernels.sort(8, 4096, "f64"),
     "dynamic sort": kernels.sort("?", "?"),
+    "sort of one row": kernels.sort(1, 1 << 20),
+    "scatter of elements": kernels.scatter_elements("?", 1000, 7),
     "short sort": kernels.sort(8, 40),
     "topk": kernels.topk(64, 4096, 1000),
     "topk of many rows": kernels.topk(2000, 50000, 64, "f16"),

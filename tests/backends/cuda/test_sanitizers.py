@@ -13,7 +13,7 @@ import pytest
 
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
-    *("rows", "matmul", "matrices", "accumulation", "sorting", "digits"),
+    *("rows", "matmul", "matrices", "accumulation", "sorting", "digits", "many_workgroups"),
     # Matrix instructions of so many threads of the system take a minute.
     *("attention", pytest.param("attention_in_registers", marks=pytest.mark.slow)),
 )

@@ -101,6 +101,19 @@ def test_rows_longer_than_shared_memory():
     agree(text, numbers((108, 5000), "f16"))
 
 
+WIDE = [("f16", 131_101, "oge"), ("i8", 140_000, "sle"), ("f32", 131_072, "ole")]
+
+
+@pytest.mark.parametrize(("element", "columns", "predicate"), WIDE)
+def test_one_row_for_all_workgroups(element, columns, predicate):
+    """Taken, then three kernels that the host launches for each digit, then given."""
+    text = kernels.sort(1, columns, element, predicate)
+    x = numbers((1, columns), element)
+    copies = 2
+    assert len(program(text).manifest["launches"]) == copies + 5
+    agree(text, x, places(x))
+
+
 @pytest.mark.parametrize("like", ["all equal", "in order", "turned round", "one digit"])
 def test_rows_that_are_alike(like):
     """A digit that all share moves nothing; where all are equal the first k are taken."""

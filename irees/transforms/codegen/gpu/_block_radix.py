@@ -199,17 +199,18 @@ class Tallies:
         _wait(at)
 
     def scan(
-        self, at: IndexBuilder,
-        use: Callable[[SSAValue, SSAValue, SSAValue, IndexBuilder], None],
+        self, at: IndexBuilder, use: Callable[[SSAValue, SSAValue, SSAValue, IndexBuilder], None],
+        counts: SSAValue | None = None, parts: int = WARPS,
     ) -> None:  # fmt: skip
         """
         Gives each digit to a thread, with how many elements have smaller ones and how many have it;
-        counts become those of earlier warps. And a barrier.
+        counts of warps, or of other parts, become those of earlier ones. And a barrier.
         """
+        counts = self.counts if counts is None else counts
         close, thread, b = threads(at, THREADS)
-        loop, number, c = for_loop(b, 0, WARPS, 1, [_number(0, self.kind, b)])
-        count = load(self.counts, [number, thread], c)
-        store(loop.arguments[0], self.counts, [number, thread], c)
+        loop, number, c = for_loop(b, 0, parts, 1, [_number(0, self.kind, b)])
+        count = load(counts, [number, thread], c)
+        store(loop.arguments[0], counts, [number, thread], c)
         (total,) = loop([_both(arith.AddiOp, loop.arguments[0], count, c)])
         warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
         before, whole = self._scan_warp(total, as_type(lane, i32, b), b)
@@ -251,7 +252,9 @@ def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
         return load(pairs.keys, [c.add(start, lane.index)], c)
 
     tallies.clear(b)
-    tallies.each(size, b, lambda lane, c: tallies.tally(lane, _digit(key_of(lane, c), shift, c), c))
+    tallies.each(
+        size, b, lambda lane, c: tallies.tally(lane, digit_of(key_of(lane, c), shift, c), c)
+    )
 
     def starts(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
         store(before, tallies.starts, [digit], c)
@@ -273,7 +276,7 @@ def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
 
     def move(lane: Lane, c: IndexBuilder) -> None:
         key = key_of(lane, c)
-        digit = _digit(key, shift, c)
+        digit = digit_of(key, shift, c)
 
         def give(place: SSAValue, d: IndexBuilder) -> None:
             first = as_type(
@@ -309,7 +312,7 @@ def radix_select(
         mine = _both(arith.AndIOp, key, bits, c)
         alike = c.insert(arith.CmpiOp(mine, known, "eq")).results[0]
         inside = _both(arith.AndIOp, lane.inside, alike, c)
-        tallies.tally(replace(lane, inside=inside), _digit(key, shift, c), c)
+        tallies.tally(replace(lane, inside=inside), digit_of(key, shift, c), c)
 
     def choose(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
         after = _both(arith.AddiOp, before, total, c)
@@ -395,7 +398,7 @@ def _width(pairs: Pairs) -> int:
     return kind.element_type.width.data
 
 
-def _digit(key: SSAValue, shift: SSAValue, at: IndexBuilder) -> SSAValue:
+def digit_of(key: SSAValue, shift: SSAValue, at: IndexBuilder) -> SSAValue:
     """(key >> shift) mod 256, as an i32"""
     shifted = _both(arith.ShRUIOp, key, shift, at)
     digit = _both(arith.AndIOp, shifted, _number(DIGITS - 1, key.type, at), at)

@@ -40,7 +40,8 @@ So 1000 numbers of f32 take four digits, and not 55 steps:
 
 A key that is not of 8, 16, 32 or 64 bits has no digits, and where something else in the workgroup
 needs another number of threads there are none for them: then it is a network. A row of unknown
-length may be a long one, and takes digits. Nothing of this was measured.
+length may be a long one, and takes digits. One row that is so long that a workgroup would be the
+only one for a while is sorted by many (`_wide_sort.py`). Nothing of this was measured.
 
 A comparator that is not one of numbers, which need not be an order at all, is left to
 `irees-lower-linalg-ext-to-loops`, and so is a scatter of so few elements that one thread does them
@@ -94,6 +95,7 @@ from irees.transforms.codegen.gpu._segments import (
     threads_per_workgroup,
 )
 from irees.transforms.codegen.gpu._threads import delinearize
+from irees.transforms.codegen.gpu._wide_sort import lower_widely
 from irees.transforms.utils.footprint import footprint
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
@@ -266,11 +268,20 @@ class GpuLowerLinalgExtPass(ModulePass):
     shared_bytes: int = 48 << 10
     """What a workgroup may have of shared memory where it asks for more than it gets by itself."""
 
+    workgroups: int = 0
+    """How many workgroups keep the whole GPU busy; 0 where each row is for one."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             for inner in [o for o in loop.regions[0].block.ops if type(o) in LOWERINGS]:
                 if not may_rewrite(self.name, inner, "by all threads"):
                     return
+                if isinstance(inner, ext.SortOp):
+                    reason = lower_widely(inner, loop, self.workgroups)
+                    if reason is None:
+                        break
+                    if reason:
+                        remark("missed", self.name, inner, f"by one workgroup: {reason}")
                 at = IndexBuilder(InsertPoint.before(inner))
                 taken = footprint(loop, memref.AllocOp, "workgroup").known
                 reason = LOWERINGS[type(inner)](inner, at, self.shared_bytes - taken)
