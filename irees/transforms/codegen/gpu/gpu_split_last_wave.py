@@ -22,8 +22,8 @@ this is for one that has too few, or a few too many. Of all ways to keep some ti
 K of the others into slices the one of the fewest steps is taken. A step is one along K of a tile: a
 wave has as many as its tiles or slices have, another launch is LAUNCH of them, and so is what a
 workgroup moves meanwhile (a fact of the target) when slices are written and the sum reads them. A
-way that does not save an eighth is none. Slices are fixed and added in their order, so two runs
-give the same bits.
+way that does not save an eighth, and a launch more, is none. Slices are fixed and added in their
+order, so two runs give the same bits.
 
 Left alone: sums whose order is kept (`reassociate=false`), sizes that are not known, operands that
 are windows, views, or computed in the tile. Nothing of this was measured.
@@ -114,7 +114,8 @@ class Waves:
         """The way of the fewest steps, or None where the tiles are as well as they are."""
         tiles = self.tiles()
         total = prod(count for _, count in tiles)
-        least = self.steps(total) * 7 // 8
+        now = self.steps(total)
+        least = min(now * 7 // 8, now - LAUNCH)
         best: Way | None = None
         for position, (tile, count) in enumerate(tiles):
             others = total // count
