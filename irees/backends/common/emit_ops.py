@@ -236,6 +236,7 @@ class Expressions:
     def __init__(self) -> None:
         self.vectors: dict[str, None] = {}
         self.dots = False
+        self.halves = False
 
     def vector(self, name: str) -> str:
         """The name, noted as used."""
@@ -447,6 +448,14 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
     if isinstance(target, VectorType) and isinstance(lane, BFloat16Type):
         wide = e.vector(vector_name("u32", lanes(target)))
         return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
+    if isinstance(target, VectorType) and isinstance(element(target), BFloat16Type):
+        wide = e.vector(vector_name("u32", lanes(target)))
+        e.type(source)
+        return f"IREES_TO_BF16({e.type(target)}, {wide}, {a})"
+    halves = Float16Type in (type(lane), type(element(target)))
+    if isinstance(target, VectorType) and halves and lanes(target) in (8, 16):
+        e.halves = True
+        return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
     if isinstance(target, VectorType):
         sign = "i"
         if is_bool(lane) and op.name not in _SIGNED_CASTS:
