@@ -445,15 +445,16 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
     source, target = op.operands[0].type, op.results[0].type
     a = names[0]
     lane = element(source)
-    if isinstance(target, VectorType) and isinstance(lane, BFloat16Type):
+    ends = {type(lane), type(element(target))}
+    if isinstance(target, VectorType) and BFloat16Type in ends:
         wide = e.vector(vector_name("u32", lanes(target)))
-        return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
-    if isinstance(target, VectorType) and isinstance(element(target), BFloat16Type):
-        wide = e.vector(vector_name("u32", lanes(target)))
-        e.type(source)
-        return f"IREES_TO_BF16({e.type(target)}, {wide}, {a})"
-    halves = Float16Type in (type(lane), type(element(target)))
-    if isinstance(target, VectorType) and halves and lanes(target) in (8, 16):
+        if lanes(target) == 16:
+            e.halves = True
+            return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
+        if isinstance(lane, BFloat16Type):
+            return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
+        return f"IREES_CONVERT({e.type(target)}, IREES_TO_BF16({wide}, {a}))"
+    if isinstance(target, VectorType) and Float16Type in ends and lanes(target) in (8, 16):
         e.halves = True
         return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
     if isinstance(target, VectorType):
