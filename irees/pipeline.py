@@ -102,10 +102,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
     # Those of floats have an order of their own, and take subnormals for zeros.
     dots = target.integer_dot_products if strict else target.dot_products
     registers = target.vector_registers
-    slices = a("split-reductions", workgroups=target.gpu.multiprocessors if target.gpu else 0)
-    tiles = {}
-    if target.gpu is not None:
-        tiles = {"enough_tiles": target.gpu.multiprocessors, "small_tile": target.gpu.launch_bytes}
+    busy = target.gpu.multiprocessors if target.gpu else 0
+    tiles = {"enough_tiles": busy, "small_tile": target.gpu.launch_bytes} if target.gpu else {}
     panels = a("pack-constant-operands", registers=registers, dot_products=dots, **vectors)
     return (
         Phase(
@@ -162,8 +160,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("fold-affine-epilogues", scale=not strict),
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
                 *([panels] if for_cpu else []),
-                *([] if for_cpu or strict else [slices]),
-                *([] if for_cpu else [a("split-sorts")]),
+                *([] if for_cpu or strict else [a("split-reductions", workgroups=busy)]),
+                *([] if for_cpu else [a("split-sorts", workgroups=busy)]),
                 *([a("widen-half-arith", elide=not strict)] if for_cpu else []),
                 CountedCanonicalizePass(),
                 # Ops that read the same view of a tensor have to be seen to do so.
@@ -208,7 +206,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu", "nvgpu", "irees", "x86vector"},
+            HOST | {"stream", "vector", "gpu", "nvgpu", "nvvm", "irees", "x86vector"},
             each_executable=True,
         ),
     )
@@ -239,17 +237,18 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
 def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
     matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
+    machine = {"workgroups": gpu.multiprocessors, "small_tile": gpu.launch_bytes}
     return (
         a(
             "gpu-select-strategy",
-            workgroups=gpu.multiprocessors,
+            **machine,
             shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
             matrix_kinds=gpu.matrix_kinds,
             asynchronous=gpu.asynchronous_copies,
             matrix_shared_bytes=matrices,
-            small_tile=gpu.launch_bytes,
         ),
+        a("gpu-split-last-wave", reassociate=not strict, **machine),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
         a(
@@ -258,7 +257,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
             matrix_kinds=gpu.matrix_kinds,
             asynchronous=gpu.asynchronous_copies,
         ),
-        a("gpu-lower-linalg-ext"),
+        a("gpu-lower-linalg-ext", shared_bytes=matrices, workgroups=gpu.multiprocessors),
         a("lower-linalg-ext-to-loops"),
         a(
             "gpu-lower-contractions",
@@ -287,7 +286,7 @@ OPTIONAL = frozenset(
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores irees-prefetch-next-tiles
     irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
-    irees-gpu-lower-transposes irees-split-reductions irees-split-sorts
+    irees-gpu-lower-transposes irees-gpu-split-last-wave irees-split-reductions irees-split-sorts
     """.split()
 )
 """

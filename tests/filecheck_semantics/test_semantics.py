@@ -51,7 +51,8 @@ ROUNDED = {
 }
 """Passes that change the last bits."""
 ELSEWHERE = dict.fromkeys(
-    ("gpu.shuffle", "gpu.barrier"), "threads need each other: tests/backends/cuda"
+    ("gpu.shuffle", "gpu.barrier", "nvvm.match.sync", "nvvm.bar.warp.sync"),
+    "threads need each other: tests/backends/cuda",
 )
 """Ops that the interpreter does not run, why, and where programs of them are compared."""
 

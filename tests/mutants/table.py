@@ -51,6 +51,7 @@ DOTS_TESTS = ("tests/properties/test_dot_products.py",)
 THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
 THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
 EMULATED = "tests/backends/cuda/test_emulated.py"
+SELECTION = "tests/backends/cuda/test_selection.py"
 CONTROL_FLOW_TESTS = ("tests/properties/test_control_flow.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
@@ -573,6 +574,86 @@ MUTANTS = (
         "count = at.insert(arith.SelectOp(inside, some, none)).results[0]",
         "count = at.insert(arith.SelectOp(inside, some, some)).results[0]",
         (f"{EMULATED}::test_every_matrix_blocking_is_right",),
+    ),
+    Mutant(
+        "S9m",
+        "of equal digits a lane does not count those before it in its warp",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        "mine = _counted(_both(arith.AndIOp, same, lane.earlier, b), self.kind, b)",
+        "mine = _counted(_both(arith.AndIOp, same, _number(0, i32, b), b), self.kind, b)",
+        (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "S9n",
+        "a warp's elements do not follow those of earlier warps",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        "store(loop.arguments[0], counts, [number, thread], c)",
+        "store(_number(0, self.kind, c), counts, [number, thread], c)",
+        (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "S9o",
+        "the last wanted element is looked for one digit too far",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        'enough = c.insert(arith.CmpiOp(left, after, "sle")).results[0]',
+        'enough = c.insert(arith.CmpiOp(left, after, "slt")).results[0]',
+        (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "S9p",
+        "a digit that all elements share is taken for one that none has",
+        "irees/transforms/codegen/gpu/_block_radix.py",
+        'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "ne")).results[0]',
+        'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "eq")).results[0]',
+        (f"{SELECTION}::test_rows_that_are_alike",),
+    ),
+    Mutant(
+        "S9q",
+        "digits are taken where a product says how many threads there are",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",
+        "    if reason is not None or has_its_threads(loop):\n",
+        "    if reason is not None:\n",
+        ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
+    ),
+    Mutant(
+        "S9r",
+        "the last wave does the first tiles again",
+        "irees/transforms/codegen/gpu/_wave_parts.py",
+        "last = Range(whole, extent - whole)",
+        "last = Range(0, extent - whole)",
+        ("filecheck/transforms/codegen/gpu/gpu_split_last_wave.mlir",),
+    ),
+    Mutant(
+        "S9s",
+        "ops of one part see different views of a buffer, and share no tile",
+        "irees/transforms/codegen/gpu/_wave_parts.py",
+        "        if key not in self._views:\n",
+        "        if True:\n",
+        ("tests/backends/cuda/test_waves.py::test_tiles_of_matrix_instructions",),
+    ),
+    Mutant(
+        "S9t",
+        "what asks where it is is told its place in its part",
+        "irees/transforms/codegen/gpu/_wave_parts.py",
+        "shift_indices(copy, {self._loop(number): points.offset})",
+        "shift_indices(copy, {self._loop(number): 0})",
+        ("tests/backends/cuda/test_waves.py::test_a_body_that_asks_where_it_is",),
+    ),
+    Mutant(
+        "S9u",
+        "only the first place of a scatter is done",
+        "irees/transforms/codegen/gpu/_scatter_rows.py",
+        "starts = b.insert(arith.OrIOp(first, other)).results[0]",
+        "starts = b.insert(arith.OrIOp(first, first)).results[0]",
+        (f"{SELECTION}::test_scatters_of_elements_that_meet",),
+    ),
+    Mutant(
+        "S9v",
+        "the last part of a row is not counted",
+        "irees/transforms/codegen/gpu/_wide_sort.py",
+        "tallies.scan(b, give, counts, self._parts)",
+        "tallies.scan(b, give, counts, self._parts - 1)",
+        (f"{SELECTION}::test_one_row_for_all_workgroups",),
     ),
     Mutant(
         "S9y",

@@ -66,3 +66,40 @@ func.func @no_runs(%x: tensor<64xf32>, %y: tensor<?xf32>, %z: tensor<127xf32>) -
   } -> tensor<127xf32>
   return %r, %s, %t : tensor<64xf32>, tensor<?xf32>, tensor<127xf32>
 }
+
+// As many rows as there are workgroups: each finds the first of one.
+// CHECK-LABEL: func.func @enough
+// CHECK-NOT:     tensor.expand_shape
+// CHECK:         iree_linalg_ext.topk_v2 dimension(1) is_sorted ins({{.*}} : tensor<108x1024xf32>)
+func.func @enough(%x: tensor<108x1024xf32>, %v: tensor<108x8xf32>) -> tensor<108x8xf32> {
+  %r = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x : tensor<108x1024xf32>) outs(%v : tensor<108x8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf oge, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  } -> tensor<108x8xf32>
+  return %r : tensor<108x8xf32>
+}
+
+// Of numbers that have no digits a row is for its network's memory.
+// CHECK-LABEL: func.func @no_digits
+// CHECK:         tensor.expand_shape {{.*}} into tensor<108x16x64xi4>
+func.func @no_digits(%x: tensor<108x1024xi4>, %v: tensor<108x8xi4>) -> tensor<108x8xi4> {
+  %r = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x : tensor<108x1024xi4>) outs(%v : tensor<108x8xi4>) {
+  ^bb0(%a: i4, %b: i4):
+    %p = arith.cmpi sge, %a, %b : i4
+    iree_linalg_ext.yield %p : i1
+  } -> tensor<108x8xi4>
+  return %r : tensor<108x8xi4>
+}
+
+// One row so long is for all workgroups together.
+// CHECK-LABEL: func.func @wide
+// CHECK-NEXT:    iree_linalg_ext.sort dimension(0) outs(%x : tensor<131072xf32>)
+func.func @wide(%x: tensor<131072xf32>) -> tensor<131072xf32> {
+  %r = iree_linalg_ext.sort dimension(0) outs(%x : tensor<131072xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %p = arith.cmpf ole, %a, %b : f32
+    iree_linalg_ext.yield %p : i1
+  } -> tensor<131072xf32>
+  return %r : tensor<131072xf32>
+}

@@ -7,7 +7,7 @@
 
 #define IREES_EXPORT __attribute__((visibility("default")))
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define IREES_INLINE static inline __attribute__((always_inline, unused))
 #define IREES_METHOD inline
 #define IREES_UNROLL
@@ -69,6 +69,18 @@ template <typename T> IREES_INLINE T irees_shuffle_xor(T x, int mask) {
   irees_emulated_gather(u, all);
   memcpy((void *)&x, &all[(threadIdx.x % 32) ^ (uint32_t)mask], sizeof x);
   return x;
+}
+
+template <typename T> IREES_INLINE int32_t irees_match_any(T x) {
+  uint64_t all[32] = {0};
+  uint32_t same = 0;
+  irees_emulated_gather((uint64_t)x, all);
+  for (uint32_t i = 0; i < 32; i++) same |= (uint32_t)(all[i] == (uint64_t)x) << i;
+  return (int32_t)same;
+}
+IREES_INLINE void __syncwarp() {
+  uint64_t all[32];
+  irees_emulated_gather(0, all);
 }
 
 /* To the nearest half float, ties to even; from a float by its bits. */

@@ -59,6 +59,8 @@ template <typename T> IREES_INLINE T irees_shuffle_xor(T x, int mask) {
   return r;
 }
 
+template <typename T> IREES_INLINE int32_t irees_match_any(T x) { return (int32_t)__match_any_sync(0xffffffffu, x); }
+
 IREES_INLINE uint16_t irees_half_bits(float x) {
   uint16_t u;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(u) : "f"(x));

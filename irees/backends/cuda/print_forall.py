@@ -25,8 +25,10 @@ from irees.backends.common.types import scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
 from irees.backends.cuda.print_matrices import MATRICES
 from irees.backends.cuda.unit import CudaUnit, Kernel
+from irees.dialects.nvvm import FEWEST_WORKGROUPS, MatchSyncOp, SyncWarpOp
 from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
 from irees.errors import UnsupportedError
+from irees.transforms.utils.shapes import constant_value
 
 STATIC_SHARED_BYTES = 48 << 10
 """More shared memory than this has to be asked for when a kernel is launched."""
@@ -35,6 +37,9 @@ SCRATCH_BLOCKS = 256
 """Workgroups that run at a time where each has scratch memory of its own."""
 
 DEFAULT_THREADS = 128
+
+EVERY_LANE = -1
+"""The mask of a whole warp."""
 
 HOST: dict[str, Handler] = {}
 KERNEL: dict[str, Handler] = {}
@@ -75,6 +80,13 @@ def threads_of(op: Operation) -> int:
     return found.value.data if isinstance(found, IntegerAttr) else DEFAULT_THREADS
 
 
+def launch_bounds(op: Operation) -> str:
+    """Its threads, and where that is said how many workgroups a multiprocessor should have."""
+    fewest = op.attributes.get(FEWEST_WORKGROUPS)
+    more = f", {fewest.value.data}" if isinstance(fewest, IntegerAttr) else ""
+    return f"__launch_bounds__({threads_of(op)}{more})"
+
+
 @handles("scf.forall", table=HOST)
 def _workgroups(p: Printer, op: Operation) -> None:
     """A loop over workgroups: its body becomes a kernel, which is launched here."""
@@ -107,7 +119,7 @@ def _workgroups(p: Printer, op: Operation) -> None:
         p.line("if (!trap_) status = IREES_OUT_OF_MEMORY;")
         p.line("if (!status) status = IREES_DEVICE_WRITE(trap_, &zero_, 4);")
     name = f"{p.prefix}_w{sum(k.name.startswith(f'{p.prefix}_w') for k in unit.launches)}"
-    text = _kernel_text(name, inner, reduce(times, counts, "1"), loops=bool(inner.scratch))
+    text = _kernel_text(name, inner, reduce(times, counts, "1"), launch_bounds(op))
     vectors = tuple(inner.expressions.vectors)
     kernel = Kernel(
         name, text, inner.threads, inner.shared_bytes, inner.waits, vectors, tuple(parameters)
@@ -150,7 +162,8 @@ def _words(c_type: str, text: str) -> list[tuple[str, str]]:
     return [("double", f"IREES_REAL({text})"), ("double", f"IREES_IMAGINARY({text})")]
 
 
-def _kernel_text(name: str, inner: KernelPrinter, count: str, *, loops: bool) -> str:
+def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> str:
+    loops = bool(inner.scratch)
     parameters = [f"{t} *{name}" for _, t, name in inner.captured_pointers]
     prologue: list[str] = []
     for _, c_type, scalar_name in inner.captured_scalars:
@@ -183,7 +196,7 @@ def _kernel_text(name: str, inner: KernelPrinter, count: str, *, loops: bool) ->
     tail = ["    __syncthreads();"] if loops and inner.waits else []
     return "\n".join(
         (
-            f'extern "C" __global__ void __launch_bounds__({inner.threads})',
+            f'extern "C" __global__ void {bounds}',
             f"{name}({', '.join(parameters)}) {{",
             *prologue,
             f"  {head}{' {' if loops else ''}",
@@ -233,6 +246,27 @@ def _shuffle(p: Printer, op: Operation) -> None:
     p.waits = True
     p.define(op.shuffle_result, f"irees_shuffle_xor({p.name(op.value)}, {p.name(op.offset)})")
     p.names[op.valid] = "1"
+
+
+@handles("nvvm.match.sync", table=KERNEL)
+def _match(p: Printer, op: Operation) -> None:
+    """Only whole warps are printed."""
+    assert isinstance(p, KernelPrinter)
+    assert isinstance(op, MatchSyncOp)
+    if constant_value(op.thread_mask) != EVERY_LANE:
+        raise UnsupportedError("all 32 lanes must compare their values", op=op.name)
+    p.waits = True
+    p.define(op.res, f"irees_match_any({p.name(op.val)})")
+
+
+@handles("nvvm.bar.warp.sync", table=KERNEL)
+def _sync_warp(p: Printer, op: Operation) -> None:
+    assert isinstance(p, KernelPrinter)
+    assert isinstance(op, SyncWarpOp)
+    if constant_value(op.mask) != EVERY_LANE:
+        raise UnsupportedError("all 32 lanes must wait for each other", op=op.name)
+    p.waits = True
+    p.line("__syncwarp();")
 
 
 @handles("memref.alloc", table=KERNEL)

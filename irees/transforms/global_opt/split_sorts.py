@@ -23,13 +23,17 @@ every result keeps its bits.
 A topk of more than a quarter of a run is the first part of a sort.
 
 Left alone: rows of unknown length, or of one that has no divisor of a good size, and comparators
-that are not those of numbers.
+that are not those of numbers. And a topk with a row for every multiprocessor: a workgroup finds
+the first of a row by its digits without a copy of it, so that no row is too long for that. And one
+row of LONG_ROW and more: all workgroups sort it together (`irees-gpu-lower-linalg-ext`), with five
+accesses for each element and digit, and a merge has two for each halving of a run, again and again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
@@ -44,13 +48,16 @@ from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt._slices import cut, join
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.orders import Order
+from irees.transforms.utils.orders import LONG_ROW, Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, is_static
 
 SHORTEST = 8
 """The part of the longest run that a run must have."""
+
+DIGITS = (8, 16, 32, 64)
+"""Bits of keys that can be taken digit by digit."""
 
 FEW = 4
 """A topk keeps no more than this part of a run."""
@@ -64,7 +71,24 @@ def run_of(length: int, longest: int) -> int | None:
     return None
 
 
-def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int) -> str | None:
+def is_enough(op: ext.TopkV2Op, workgroups: int) -> bool:
+    """Whether there are rows for all workgroups, of keys that have digits."""
+    kind = op.values.type
+    assert isinstance(kind, TensorType)
+    rows = prod(s for d, s in enumerate(kind.get_shape()) if d != op.dimension.value.data)
+    return rows >= workgroups and getattr(kind.element_type, "bitwidth", 0) in DIGITS
+
+
+def is_wide(op: ext.SortOp) -> bool:
+    """Whether it is one row that all workgroups sort together, of keys that have digits."""
+    key = op.outputs[Order.of(op.body.block).operand or 0].type
+    assert isinstance(key, TensorType)
+    size = key.get_shape()[op.dimension.value.data]
+    one = prod(key.get_shape()) == size
+    return one and size >= LONG_ROW and getattr(key.element_type, "bitwidth", 0) in DIGITS
+
+
+def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str | None:
     """Why rows are not cut, or None; the empty string where they need not be."""
     kind, dim = op.operands[0].type, op.dimension.value.data
     if not isinstance(kind, TensorType):
@@ -76,6 +100,10 @@ def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int) -> str | None:
         return "the length of a row is not known"
     if Order.of(op.body.block).operand is None:
         return "the comparator is not one of numbers"
+    if isinstance(op, ext.TopkV2Op) and is_enough(op, workgroups):
+        return ""
+    if isinstance(op, ext.SortOp) and is_wide(op):
+        return ""
     if run_of(length, longest) is None:
         return f"{length} has no divisor from {longest // SHORTEST} to {longest}"
     if isinstance(op, ext.TopkV2Op) and not op.is_sorted:
@@ -236,10 +264,12 @@ class SplitSortsPass(ModulePass):
 
     longest: int = 4096
     """Elements of a row that one workgroup sorts."""
+    workgroups: int = 108
+    """How many workgroups keep the whole GPU busy."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, ext.SortOp | ext.TopkV2Op)]:
-            reason = why_not(inner, self.longest)
+            reason = why_not(inner, self.longest, self.workgroups)
             if reason:
                 remark("missed", self.name, inner, reason)
             if reason is not None:

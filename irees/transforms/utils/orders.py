@@ -19,6 +19,12 @@ from irees.transforms.utils.shapes import IndexBuilder
 
 DESCENDING = {"ogt", "oge", "ugt", "uge", "sgt", "sge"}
 ASCENDING = {"olt", "ole", "ult", "ule", "slt", "sle"}
+LONG_ROW = 1 << 17
+"""
+A row of so many is sorted by all workgroups of a GPU together: three launches for each digit take
+less time than merging the runs that each of them sorts.
+"""
+
 FLOAT = arith.CMPF_COMPARISON_OPERATIONS
 INTEGER = arith.CMPI_COMPARISON_OPERATIONS
 

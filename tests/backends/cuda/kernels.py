@@ -190,14 +190,18 @@ func.func @main(%x: {x}, %y: {y}) -> {y} {{
 }}"""
 
 
-def sort(rows: int, columns: int) -> str:
+def _compare(element: str, predicate: str) -> str:
+    return f"arith.cmp{'i' if element[0] == 'i' else 'f'} {predicate}, %a, %b : {element}"
+
+
+def sort(rows: int | str, columns: int | str, element: str = "f32", predicate: str = "ole") -> str:
     """Rows in ascending order, and where each number came from."""
-    v, i = f"tensor<{rows}x{columns}xf32>", f"tensor<{rows}x{columns}xi64>"
+    v, i = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{columns}xi64>"
     return f"""
 func.func @main(%x: {v}, %n: {i}) -> ({v}, {i}) {{
   %r:2 = iree_linalg_ext.sort dimension(1) outs(%x, %n : {v}, {i}) {{
-  ^bb0(%a: f32, %b: f32, %c: i64, %d: i64):
-    %p = arith.cmpf ole, %a, %b : f32
+  ^bb0(%a: {element}, %b: {element}, %c: i64, %d: i64):
+    %p = {_compare(element, predicate)}
     iree_linalg_ext.yield %p : i1
   }} -> {v}, {i}
   return %r#0, %r#1 : {v}, {i}
@@ -214,6 +218,24 @@ func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
   ^bb0(%a: f32, %b: f32):
     %s = arith.addf %b, %a : f32
     iree_linalg_ext.yield %s : f32
+  }} -> {t}
+  return %r : {t}
+}}"""
+
+
+def scatter_elements(
+    count: int | str, *shape: int | str, element: str = "f32", body: str = "addf %b, %a"
+) -> str:
+    """Combines single elements with those that their indices name."""
+    t = f"tensor<{'x'.join(map(str, shape))}x{element}>"
+    u, i = f"tensor<{count}x{element}>", f"tensor<{count}x{len(shape)}xi32>"
+    return f"""
+func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
+  %r = iree_linalg_ext.scatter dimension_map = {list(range(len(shape)))} unique_indices(false)
+      ins(%u, %i : {u}, {i}) outs(%t : {t}) {{
+  ^bb0(%a: {element}, %b: {element}):
+    {f"%s = arith.{body} : {element}" if body else ""}
+    iree_linalg_ext.yield %{"s" if body else "a"} : {element}
   }} -> {t}
   return %r : {t}
 }}"""
@@ -301,16 +323,26 @@ func.func @main(%q: {q}, %k: {k}, %v: {k}{f", %mask: {masked}" if mask else ""})
 }}"""
 
 
-def topk(rows: int, columns: int, k: int) -> str:
-    """The k greatest of each row in order, and where they are."""
-    x, v, i = (f"tensor<{rows}x{n}x{e}>" for n, e in ((columns, "f32"), (k, "f32"), (k, "i32")))
+def topk(
+    rows: int | str, columns: int | str, k: int | str, element: str = "f32", predicate: str = "oge"
+) -> str:
+    """The k greatest of each row in order, and where they are; what comes second says how many."""
+    x, v, i = (f"tensor<{rows}x{n}x{e}>" for n, e in ((columns, element), (k, element), (k, "i32")))
+    empty, sizes = "", ""
+    if "?" in v:
+        sizes = ", ".join(f"%n{d}" for d, n in enumerate((rows, k)) if n == "?")
+        empty = "\n".join(
+            f"  %c{d} = arith.constant {d} : index\n  %n{d} = tensor.dim %like, %c{d} : {v}"
+            for d in range(2)
+        )
     return f"""
-func.func @main(%x: {x}) -> ({v}, {i}) {{
-  %e = tensor.empty() : {v}
-  %f = tensor.empty() : {i}
+func.func @main(%x: {x}{f", %like: {v}" if sizes else ""}) -> ({v}, {i}) {{
+{empty}
+  %e = tensor.empty({sizes}) : {v}
+  %f = tensor.empty({sizes}) : {i}
   %r:2 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x : {x}) outs(%e, %f : {v}, {i}) {{
-  ^bb0(%a: f32, %b: f32):
-    %p = arith.cmpf oge, %a, %b : f32
+  ^bb0(%a: {element}, %b: {element}):
+    %p = {_compare(element, predicate)}
     iree_linalg_ext.yield %p : i1
   }} -> {v}, {i}
   return %r#0, %r#1 : {v}, {i}

@@ -15,7 +15,8 @@ import numpy as np
 import irees
 from irees.backends.cuda import print_forall
 from irees.target import GPUS
-from irees.transforms.codegen.gpu import _contraction
+from irees.transforms.codegen.gpu import _contraction, _wide_sort
+from irees.transforms.global_opt import split_sorts
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
@@ -92,6 +93,41 @@ def sorting() -> None:
     np.testing.assert_array_equal(values, np.sort(x, 1))
     best, _ = compiled(kernels.topk(2, 50, 5))(x)
     np.testing.assert_array_equal(best, -np.sort(-x, 1)[:, :5])
+
+
+def digits() -> None:
+    """Lanes that count for others, and threads that move what others have counted."""
+    x = whole(1, 300)
+    numbers = np.arange(300, dtype=np.int64).reshape(1, 300)
+    program = compiled(kernels.sort(1, 300))
+    assert "= irees_match_any(" in "".join(program.sources.values())
+    _, where = program(x, numbers)
+    np.testing.assert_array_equal(where, np.argsort(x, 1, kind="stable"))
+    wide = whole(1, 600).astype(np.int8)
+    values, _ = compiled(kernels.topk(1, 600, 130, "i8", "sge"))(wide)
+    np.testing.assert_array_equal(values, -np.sort(-wide, 1)[:, :130])
+
+
+def many_workgroups() -> None:
+    """Parts of a row, and elements of a scatter that meet."""
+    _wide_sort.EACH = 1
+    _wide_sort.LONG_ROW = split_sorts.LONG_ROW = 600
+    x = random.integers(-9, 9, (1, 700)).astype(np.int8)
+    numbers = np.arange(700, dtype=np.int64).reshape(1, 700)
+    _, where = compiled(kernels.sort(1, 700, "i8", "sle"))(x, numbers)
+    np.testing.assert_array_equal(where, np.argsort(x, 1, kind="stable"))
+    target, updates = np.zeros(20, np.float32), whole(300)
+    places = random.integers(0, 20, (300, 1)).astype(np.int32)
+    expected = np.zeros(20, np.float32)
+    np.add.at(expected, places[:, 0], updates)
+    found = compiled(kernels.scatter_elements(300, 20))(target, updates, places)
+    np.testing.assert_array_equal(found, expected)
+
+
+def lane_race() -> None:
+    """A lane counts where others have not read yet."""
+    print_forall.KERNEL["nvvm.bar.warp.sync"] = lambda p, op: setattr(p, "waits", True)
+    digits()
 
 
 def race() -> None:

@@ -37,6 +37,8 @@ SAMPLE = {
     "large matrix": kernels.widening_matmul(8192, 8192, 4096, "bf16"),
     "matrix of bytes": kernels.widening_matmul(2048, 2048, 512, "i8", "m, k; n, k"),
     "turned matrix": kernels.widening_matmul(1024, 1024, 512, "f16", "k, m; n, k"),
+    "last wave": kernels.narrowed_matmul(1536, 1536, 4096, "f16"),
+    "last wave of floats": kernels.matmul(1536, 1536, 4096),
     "small matrix": kernels.widening_matmul("?", "?", "?", "f16"),
     "convolution": kernels.convolution(58, 64, 64),
     "group norm": kernels.group_norm(32, 262144),
@@ -44,6 +46,14 @@ SAMPLE = {
     "attention of halves": kernels.attention(64, 2048, 2048, 64, "bf16"),
     "transpose": kernels.transpose(1000, "?"),
     "sort": kernels.sort(8, 4096),
+    "sort of doubles": kernels.sort(8, 4096, "f64"),
+    "dynamic sort": kernels.sort("?", "?"),
+    "sort of one row": kernels.sort(1, 1 << 20),
+    "scatter of elements": kernels.scatter_elements("?", 1000, 7),
+    "short sort": kernels.sort(8, 40),
+    "topk": kernels.topk(64, 4096, 1000),
+    "topk of many rows": kernels.topk(2000, 50000, 64, "f16"),
+    "dynamic topk": kernels.topk("?", "?", "?", "i64", "sge"),
     "scatter": kernels.scatter(64, 64),
 }
 

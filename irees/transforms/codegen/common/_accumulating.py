@@ -38,10 +38,11 @@ def batch_rank(op: ext.ScatterOp) -> int:
     return op.updates.type.get_num_dims() - (op.original.type.get_num_dims() - indexed)
 
 
-def scatter_point(op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
-    """One element of the updates, where its index is inside."""
+def destination(
+    op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder
+) -> tuple[list[Size], SSAValue | None]:
+    """Where a point of the updates goes, and whether it does; None where all do."""
     target, updates, indices = op.original, op.updates, op.indices
-    dimension_map = list(op.dimension_map.get_values())
     assert isinstance(indices.type, MemRefType)
     assert isinstance(updates.type, MemRefType)
     assert isinstance(target.type, MemRefType)
@@ -50,7 +51,7 @@ def scatter_point(op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder) -> N
     lead = [ivs[d] for d in range(batch)]
     found: dict[int, Size] = {}
     valid: SSAValue | None = None
-    for position, dim in enumerate(dimension_map):
+    for position, dim in enumerate(op.dimension_map.get_values()):
         raw = load(indices, [*lead, position] if has_depth else lead, b)
         index = as_type(raw, IndexType(), b)
         inside = compare(index, buffer_dim(target, dim, b), "ult", b)
@@ -61,11 +62,17 @@ def scatter_point(op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder) -> N
         valid = allowed if valid is None else b.insert(arith.AndIOp(valid, allowed)).results[0]
     rest = iter(range(batch, rank))
     where = [found[d] if d in found else ivs[next(rest)] for d in range(target.type.get_num_dims())]
+    return where, valid
+
+
+def scatter_point(op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
+    """One element of the updates, where its index is inside."""
+    where, valid = destination(op, ivs, b)
 
     def write(c: IndexBuilder) -> None:
-        new = load(updates, [ivs[d] for d in range(rank)], c)
-        old = load(target, where, c)
-        store(inline_region(op.body.block, [new, old], c)[0], target, where, c)
+        new = load(op.updates, [ivs[d] for d in range(len(ivs))], c)
+        old = load(op.original, where, c)
+        store(inline_region(op.body.block, [new, old], c)[0], op.original, where, c)
 
     if valid is None:
         write(b)

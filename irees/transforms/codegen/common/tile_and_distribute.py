@@ -40,7 +40,7 @@ from irees.transforms.utils.views import subview
 
 STACK_BYTES = 16 << 10
 
-INNER_LEVELS = ("block", "stages", "threads")
+INNER_LEVELS = ("block", "stages", "threads", "fewest")
 """What a config says of the inside of a tile."""
 
 

@@ -17,6 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.nvvm import FEWEST_WORKGROUPS
 from irees.dialects.upstream.gpu import BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp, InParallelOp
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -103,6 +104,14 @@ def threads_per_workgroup(loop: Operation) -> int:
 def set_threads(loop: Operation, count: int) -> None:
     """Says how many threads run each workgroup of a loop."""
     loop.attributes["threads"] = IntegerAttr(count, i64)
+
+
+def set_fewest_workgroups(loop: Operation, count: int) -> None:
+    """
+    Lets a thread have so many registers that `count` workgroups fit onto a multiprocessor. Where
+    nothing is said the assembler takes a number itself, and may rather spill than have more.
+    """
+    loop.attributes[FEWEST_WORKGROUPS] = IntegerAttr(count, i64)
 
 
 @dataclass

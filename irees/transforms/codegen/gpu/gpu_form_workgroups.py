@@ -31,7 +31,13 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
-from irees.transforms.codegen.gpu._segments import mapped, segments, set_threads, workgroups
+from irees.transforms.codegen.gpu._segments import (
+    mapped,
+    segments,
+    set_fewest_workgroups,
+    set_threads,
+    workgroups,
+)
 from irees.transforms.utils.constants import take_in_constants
 from irees.transforms.utils.shapes import IndexBuilder
 
@@ -56,9 +62,11 @@ class GpuFormWorkgroupsPass(ModulePass):
                 block = function.body.block
                 for loop in [o for o in block.ops if isinstance(o, ForallOp)]:
                     loop.properties["mapping"] = mapped(BlockMappingAttr, loop.num_loops)
-                    wanted = [LoweringConfigAttr.on(o).int("threads") for o in loop.walk()]
-                    if count := max(filter(None, wanted), default=None):
+                    configs = [LoweringConfigAttr.on(o) for o in loop.walk()]
+                    if count := max((c.int("threads") or 0 for c in configs), default=0):
                         set_threads(loop, count)
+                    if fewest := max((c.int("fewest") or 0 for c in configs), default=0):
+                        set_fewest_workgroups(loop, fewest)
                 for segment in segments(block, lambda o: isinstance(o, ForallOp)):
                     segment.wrap(one_workgroup, None)
                     loop = segment.begin

@@ -2,28 +2,50 @@
 Lowers sort, topk, scan and scatter to loops in which all threads of a workgroup have something to
 do.
 
-* sort, topk: a network of comparisons, of which all of one step are done at once; it sorts keys and
-  where each came from, by which equal keys keep their order; of a topk it only sorts runs of k,
-  and keeps the better half of two until one is left;
+* sort, topk: by the digits of their keys (`_block_radix.py`), which is linear in the length of a
+  row and stable, or by a network of comparisons, of which all of one step are done at once. Both
+  work on keys and where each came from, by which equal keys keep their order and the rest follows;
 * scan: a row for each thread;
-* scatter: a point of each slice for each thread, where the updates stay in their order.
+* scatter: a point of each slice for each thread, where the updates stay in their order. Of single
+  elements, which may meet, those that do are found by sorting updates by their places; they are
+  done in their order by one thread (`_scatter_rows.py`). So a sum is rounded as a loop rounds it:
+  atomic additions of floats would give other bits each time, and are not used, whatever `fp` is.
 
-A network of n numbers has log(n) * (log(n) + 1) / 2 steps. The flipped form has every comparison
-put the smaller number first, so what is past the end of a row, which counts as largest, never
-moves, and rows may be of any length (Batcher's bitonic sort; Knuth, TAOCP 3, 5.3.4).
+Which one is decided by turns (`_block_costs.py`): accesses that a thread makes one after another.
+Of n numbers of b bits, with 256 threads:
+
+* a network has log(n) * (log(n) + 1) / 2 steps of a barrier and n / 2 exchanges, of eight accesses
+  each. Of a topk it sorts runs of k, and keeps the better half of two until one is left. Its
+  flipped form has every comparison put the smaller number first, so what is past the end of a row,
+  which counts as largest, never moves, and rows may be of any length (Batcher's bitonic sort;
+  Knuth, TAOCP 3, 5.3.4);
+* a radix sort has b / 8 passes of five barriers; each reads n keys, then reads and writes n keys
+  and origins, with two votes for each 32 of them. That is the less for 64 numbers of f32 already;
+* a radix selection has b / 8 passes that read n keys where they are, and two such readings more,
+  then sorts k. It needs no memory for the row: that is what makes it the less for long ones.
+
+So 1000 numbers of f32 take four digits, and not 55 steps:
 
     iree_linalg_ext.sort dimension(0) outs(%x : memref<1000xf32>) { ole }
   =>
-    scf.forall (%t) in (1000) { store %x[%t], %keys[%t] ; store %t, %origins[%t] } {mapping = ...}
+    scf.forall (%t) in (1000) { store key(%x[%t]), %keys[%t] ; store %t, %origins[%t] }
     gpu.barrier
-    scf.for %s = 0 to 10 {
-      scf.forall (%t) in (512) { exchange %keys[%i], %keys[%j] } {mapping = ...}  ; gpu.barrier
-      scf.for %d = 0 to %s { ... }
+    scf.for %digit = 0 to 4 iter_args(%half) {
+      scf.forall (%t) in (256) { clear } ; gpu.barrier
+      scf.forall (%t) in (256) { scf.for { nvvm.match.sync any ; tally } } ; gpu.barrier
+      scf.forall (%t) in (256) { scan } ; gpu.barrier
+      scf.forall (%t) in (256) { scf.for { nvvm.match.sync any ; move to the other half } }
     }
-    scf.forall (%t) in (1000) { store %keys[%t], %x[%t] } {mapping = ...}
+    scf.forall (%t) in (1000) { store %copy[%origins[%t]], %x[%t] }
+
+A key that is not of 8, 16, 32 or 64 bits has no digits, and where something else in the workgroup
+needs another number of threads there are none for them: then it is a network. A row of unknown
+length may be a long one, and takes digits. One row that is so long that a workgroup would be the
+only one for a while is sorted by many (`_wide_sort.py`). Nothing of this was measured.
 
 A comparator that is not one of numbers, which need not be an order at all, is left to
-`irees-lower-linalg-ext-to-loops`, and so is a scatter of single elements that may meet.
+`irees-lower-linalg-ext-to-loops`, and so is a scatter of so few elements that one thread does them
+in fewer turns.
 """
 
 from __future__ import annotations
@@ -32,16 +54,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.common._accumulating import batch_rank, scan_row, scatter_point
+from irees.transforms.codegen.common._radix_sort import radix_key
 from irees.transforms.codegen.common._rows import (
     as_type,
     load,
@@ -52,30 +77,73 @@ from irees.transforms.codegen.common._rows import (
     scratch,
     store,
 )
+from irees.transforms.codegen.gpu._block_radix import THREADS
 from irees.transforms.codegen.gpu._block_sort import Keys, select_keys, sort_keys
-from irees.transforms.codegen.gpu._segments import is_mapped, set_threads, threads
+from irees.transforms.codegen.gpu._radix_rows import (
+    for_each,
+    sort_by_digits,
+    topk_by_digits,
+    why_no_select,
+    why_no_sort,
+)
+from irees.transforms.codegen.gpu._scatter_rows import scatter_in_order, why_no_sort_of_updates
+from irees.transforms.codegen.gpu._segments import (
+    is_mapped,
+    set_fewest_workgroups,
+    set_threads,
+    structured_ops,
+    threads_per_workgroup,
+)
 from irees.transforms.codegen.gpu._threads import delinearize
+from irees.transforms.codegen.gpu._wide_sort import lower_widely
+from irees.transforms.utils.footprint import footprint
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
-SORTING_THREADS = 256
 LONG = 512
 """From so many numbers on more threads have something to compare."""
 
 
-def for_each(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuilder], None]) -> None:
-    """A loop over threads, and a barrier."""
-    close, index, inside = threads(at, count)
-    body(index, inside)
-    close()
-    at.insert(BarrierOp())
+def why_no_digits(op: Operation, reason: str | None) -> str | None:
+    """Why digits are not taken; where there is no reason, the workgroup has a thread for each."""
+    loop = op.parent_op()
+    assert loop is not None
+    if reason is not None or has_its_threads(loop):
+        return reason or "what else the workgroup does says how many threads it has"
+    set_threads(loop, THREADS)
+    set_fewest_workgroups(loop, 1)
+    return None
 
 
-def lower_sort(op: ext.SortOp, at: IndexBuilder) -> str | None:
+def is_by_digits(op: Operation, reason: str | None) -> bool:
+    """Whether digits are taken; if not, it says why."""
+    reason = why_no_digits(op, reason)
+    if reason is not None:
+        remark("missed", GpuLowerLinalgExtPass.name, op, f"a network: {reason}")
+    return reason is None
+
+
+def has_its_threads(loop: Operation) -> bool:
+    """Whether something else in a workgroup, done already or not, is for so many threads."""
+    ops = structured_ops(loop)
+    if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
+        return True
+    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
+    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
+        threads_per_workgroup(loop) != THREADS
+    )
+
+
+def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
     """sort  =>  keys and their origins sorted, by which the rest follows; or why not"""
     order, targets = Order.of(op.body.block), list(op.outputs)
     if order.operand is None:
         return "the comparator is not one of numbers"
+    key = radix_key(order, targets)
+    if is_by_digits(op, why_no_sort(op, key, room)):
+        assert key is not None
+        sort_by_digits(op, key, room, at)
+        return None
     dim, sources = op.dimension.value.data, list(op.inputs) or targets
     size = buffer_dim(targets[0], dim, outside(op))
     keys = Keys.allocate(targets[order.operand].type.element_type, size, order, at)
@@ -104,11 +172,16 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> str | None:
     return None
 
 
-def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> str | None:
+def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
     """topk  =>  the first keys of those in order; or why not"""
     order = Order.of(op.body.block)
     if order.operand is None:
         return "the comparator is not one of numbers"
+    key = radix_key(order, [op.values])
+    if is_by_digits(op, why_no_select(op, key, room)):
+        assert key is not None
+        topk_by_digits(op, key, room, at)
+        return None
     dim, source, best = op.dimension.value.data, op.values, op.output_values
     wanted = op.output_indices
     size, k = buffer_dim(source, dim, outside(op)), buffer_dim(best, dim, outside(op))
@@ -137,20 +210,23 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> str | None:
     return None
 
 
-def lower_scan(op: ext.ScanOp, at: IndexBuilder) -> str | None:
+def lower_scan(op: ext.ScanOp, at: IndexBuilder, room: int) -> str | None:
     """scan  =>  a row for each thread"""
     _spread(op.input, other_dims(op.input, op.dimension.value.data), at, lambda ivs, b: scan_row(
         op, ivs, b))  # fmt: skip
     return None
 
 
-def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> str | None:
+def lower_scatter(op: ext.ScatterOp, at: IndexBuilder, room: int) -> str | None:
     """scatter  =>  a point of each slice for each thread, the updates in their order; or why not"""
     assert isinstance(op.updates.type, MemRefType)
     rank, batch = op.updates.type.get_num_dims(), batch_rank(op)
     if batch == rank:
         # Frontends promise that indices are unique where they only hope so.
-        return "updates of single elements may meet"
+        reason = why_no_digits(op, why_no_sort_of_updates(op, room))
+        if reason is None:
+            scatter_in_order(op, room, at)
+        return reason
 
     def point(ivs: dict[int, Size], b: IndexBuilder) -> None:
         lead = list(range(batch))
@@ -189,19 +265,32 @@ class GpuLowerLinalgExtPass(ModulePass):
 
     name = "irees-gpu-lower-linalg-ext"
 
+    shared_bytes: int = 48 << 10
+    """What a workgroup may have of shared memory where it asks for more than it gets by itself."""
+
+    workgroups: int = 0
+    """How many workgroups keep the whole GPU busy; 0 where each row is for one."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             for inner in [o for o in loop.regions[0].block.ops if type(o) in LOWERINGS]:
                 if not may_rewrite(self.name, inner, "by all threads"):
                     return
+                if isinstance(inner, ext.SortOp):
+                    reason = lower_widely(inner, loop, self.workgroups)
+                    if reason is None:
+                        break
+                    if reason:
+                        remark("missed", self.name, inner, f"by one workgroup: {reason}")
                 at = IndexBuilder(InsertPoint.before(inner))
-                reason = LOWERINGS[type(inner)](inner, at)
+                taken = footprint(loop, memref.AllocOp, "workgroup").known
+                reason = LOWERINGS[type(inner)](inner, at, self.shared_bytes - taken)
                 if reason is not None:
                     remark("missed", self.name, inner, reason)
                     continue
-                if isinstance(inner, ext.SortOp | ext.TopkV2Op):
+                if isinstance(inner, ext.SortOp | ext.TopkV2Op) and not has_its_threads(loop):
                     shape = inner.operands[0].type.get_shape()  # type: ignore[attr-defined]
                     size = shape[inner.dimension.value.data]
                     if size < 0 or size >= LONG:
-                        set_threads(loop, SORTING_THREADS)
+                        set_threads(loop, THREADS)
                 Rewriter.erase_op(inner)

@@ -1,0 +1,16 @@
+// RUN: irees opt %s | irees opt | filecheck %s
+// RUN: irees opt --mlir-print-op-generic %s | irees opt | filecheck %s
+
+// CHECK-LABEL: func.func @warp
+// CHECK:         %[[ALL:.*]] = arith.constant -1 : i32
+// CHECK-NEXT:    %[[MINE:.*]] = nvvm.match.sync any %[[ALL]], %x : i32 -> i32
+// CHECK-NEXT:    nvvm.match.sync any %[[ALL]], %y : i64 -> i32
+// CHECK-NEXT:    nvvm.bar.warp.sync %[[ALL]] : i32
+// CHECK-NEXT:    return %[[MINE]]
+func.func @warp(%x: i32, %y: i64) -> i32 {
+  %all = arith.constant -1 : i32
+  %a = nvvm.match.sync any %all, %x : i32 -> i32
+  %b = nvvm.match.sync any %all, %y : i64 -> i32
+  nvvm.bar.warp.sync %all : i32
+  return %a : i32
+}

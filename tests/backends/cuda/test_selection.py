@@ -1,0 +1,262 @@
+"""sort and topk by digits on the emulated device: bit for bit what the interpreter says."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irees
+from irees.backends.cuda import print_forall
+from irees.dialects import get_context
+from irees.remarks import collect
+from irees.testing.profiles import load
+from irees.transforms.codegen.gpu._block_costs import Row
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import GpuLowerLinalgExtPass
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kernels
+
+FACTOR = load()
+TARGET = "cuda-emulated"
+DTYPES = {
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+}
+SPECIAL = (np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 5e-8, -5e-8)
+PREDICATES = {"f": ("ole", "oge", "ugt"), "i": ("sle", "sgt", "ult", "uge")}
+DIGITS = "= irees_match_any("
+
+
+@cache
+def program(text: str, target: str = TARGET):
+    """Compiled once."""
+    return irees.compile(text, target=target, opt_level=1)
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def agree(text: str, *inputs: np.ndarray) -> None:
+    """Also which zero it is, and which NaN."""
+    expected = program(text, "reference")(*(x.copy() for x in inputs))
+    for a, e in zip(program(text)(*(x.copy() for x in inputs)), expected, strict=True):
+        np.testing.assert_array_equal(bits(a), bits(e))
+
+
+def numbers(shape: tuple[int, int], element: str, seed: int = 0) -> np.ndarray:
+    """Few values that occur often and many that do not, of both signs."""
+    random = np.random.default_rng(seed)
+    if element[0] == "i":
+        wide = random.integers(-(1 << 62), 1 << 62, shape).astype(DTYPES[element])
+        few = random.integers(-3, 3, shape).astype(DTYPES[element])
+    else:
+        wide = random.standard_normal(shape).astype(DTYPES[element])
+        few = random.choice(SPECIAL, shape).astype(DTYPES[element])
+    return np.where(random.random(shape) < 0.5, wide, few)
+
+
+def places(x: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(np.arange(x.shape[1]), x.shape).astype(np.int64).copy()
+
+
+@pytest.mark.parametrize("element", DTYPES)
+def test_elements_in_every_order(element):
+    for predicate in PREDICATES["i" if element[0] == "i" else "f"]:
+        x = numbers((2, 700), element)
+        text = kernels.sort("?", "?", element, predicate)
+        assert DIGITS in "".join(program(text).sources.values())
+        agree(text, x, places(x))
+        like = np.zeros((2, 123), x.dtype)
+        agree(kernels.topk("?", "?", "?", element, predicate), x, like)
+
+
+@pytest.mark.parametrize("columns", [1, 31, 33, 255, 257, 1000, 2048])
+def test_static_rows(columns):
+    x = numbers((2, columns), "f32", columns)
+    agree(kernels.sort(2, columns), x, places(x))
+    for k in {1, max(1, columns // 3), columns}:
+        agree(kernels.topk(2, columns, k), x)
+
+
+def test_rows_longer_than_shared_memory():
+    """A prime number has no runs to be cut in, and there is a row for each workgroup."""
+    x = numbers((1, 40_009), "f32")
+    agree(kernels.sort(1, 40_009), x, places(x))
+    text = kernels.topk(108, 5000, 50, "f16")
+    assert len(program(text).manifest["launches"]) == 1
+    agree(text, numbers((108, 5000), "f16"))
+
+
+WIDE = [("f16", 131_101, "oge"), ("i8", 140_000, "sle"), ("f32", 131_072, "ole")]
+
+
+@pytest.mark.parametrize(("element", "columns", "predicate"), WIDE)
+def test_one_row_for_all_workgroups(element, columns, predicate):
+    """Taken, then three kernels that the host launches for each digit, then given."""
+    text = kernels.sort(1, columns, element, predicate)
+    x = numbers((1, columns), element)
+    copies = 2
+    assert len(program(text).manifest["launches"]) == copies + 5
+    agree(text, x, places(x))
+
+
+@pytest.mark.parametrize("like", ["all equal", "in order", "turned round", "one digit"])
+def test_rows_that_are_alike(like):
+    """A digit that all share moves nothing; where all are equal the first k are taken."""
+    x = np.arange(1500, dtype=np.int32).reshape(1, -1)
+    x = {"all equal": x * 0 + 7, "in order": x, "turned round": x[:, ::-1].copy()}.get(like, x % 9)
+    agree(kernels.sort(1, 1500, "i32", "sle"), x, places(x))
+    agree(kernels.topk(1, 1500, 400, "i32", "sge"), x)
+
+
+def test_rows_of_nothing():
+    for rows, columns in ((0, 5), (3, 0), (0, 0)):
+        x = numbers((rows, columns), "f32")
+        agree(kernels.sort("?", "?"), x, places(x))
+        agree(kernels.topk("?", "?", "?"), x, x[:, :0].copy())
+    agree(kernels.topk("?", "?", "?"), numbers((2, 9), "f32"), np.zeros((2, 0), np.float32))
+
+
+values = st.one_of(st.sampled_from(SPECIAL), st.floats(width=32), st.integers(-4, 4).map(float))
+
+
+# Nothing is compiled for an example: sizes are not known to the kernel.
+@settings(max_examples=40 * FACTOR)
+@given(
+    rows=st.integers(1, 3).flatmap(
+        lambda n: st.integers(0, 80).flatmap(
+            lambda m: st.lists(st.lists(values, min_size=m, max_size=m), min_size=n, max_size=n)
+        )
+    ),
+    repeats=st.sampled_from([1, 1, 2, 9]),
+    part=st.floats(0, 1),
+)
+def test_any_row(rows, repeats, part):
+    x = np.tile(np.array(rows, np.float32).reshape(len(rows), -1), (1, repeats))
+    agree(kernels.sort("?", "?"), x, places(x))
+    k = int(part * x.shape[1])
+    agree(kernels.topk("?", "?", "?"), x, np.zeros((len(x), k), np.float32))
+
+
+def test_any_order_of_threads_gives_the_same():
+    x = numbers((2, 700), "f32")
+    for text, inputs in (
+        (kernels.sort(2, 700), [x, places(x)]),
+        (kernels.topk(2, 700, 200), [x]),
+    ):
+        order = program(text).library.cdll.irees_emulation_order
+        try:
+            for seed in (1, 2, 3):
+                order(seed)
+                agree(text, *inputs)
+        finally:
+            order(0)
+
+
+SCATTERS = [
+    ("f32", "addf %b, %a"), ("f32", ""), ("bf16", "subf %b, %a"), ("i64", "muli %b, %a"),
+    ("i8", "subi %a, %b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("element", "body"), SCATTERS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_scatters_of_elements_that_meet(element, body, dynamic):
+    """In their order, so that sums are rounded as they are by a loop; of those outside, nothing."""
+    random = np.random.default_rng(1)
+    for count, shape in ((700, (40,)), (900, (12, 9)), (300, (300,)), (0, (5,)), (1, (1,))):
+        where = random.integers(-1, max(shape) + 1, (count, len(shape))).astype(np.int32)
+        where[: count // 4] = where[:1]
+        target, updates = numbers((1, int(np.prod(shape))), element), numbers((1, count), element)
+        sizes = ("?", *("?" for _ in shape)) if dynamic else (count, *shape)
+        text = kernels.scatter_elements(*sizes, element=element, body=body)
+        expected = program(text, "reference")(
+            target.reshape(shape).copy(), updates[0].copy(), where.copy()
+        )
+        found = program(text)(target.reshape(shape).copy(), updates[0].copy(), where.copy())
+        # An addition of two NaN may give either.
+        np.testing.assert_array_equal(
+            *(np.where(np.isnan(x.astype(np.float64)), 0, bits(x)) for x in (found, expected))
+        )
+        np.testing.assert_array_equal(*(np.isnan(x.astype(np.float64)) for x in (found, expected)))
+        if count > 1:
+            assert DIGITS in "".join(program(text).sources.values())
+
+
+def test_a_scatter_of_few_elements_is_for_one_thread():
+    text = kernels.scatter_elements(4, 1000, element="i32", body="subi %a, %b")
+    assert DIGITS not in "".join(program(text).sources.values())
+    where = np.array([[5], [-1], [1000], [5]], np.int32)
+    target, updates = numbers((1, 1000), "i32")[0], numbers((1, 4), "i32")[0]
+    np.testing.assert_array_equal(
+        program(text)(target.copy(), updates, where),
+        program(text, "reference")(target.copy(), updates, where),
+    )
+
+
+def test_a_network_says_why():
+    with collect() as remarks:
+        irees.compile(irees.import_mlir(kernels.sort(2, 40)), target=TARGET, opt_level=1)
+    reasons = [r.text for r in remarks if r.pass_name == "irees-gpu-lower-linalg-ext"]
+    assert reasons == ["a network: 252 turns by digits, and 252 of a network"]
+
+
+def test_counts_that_do_not_fit():
+    """A workgroup whose shared memory is taken sorts by a network."""
+    module = irees.import_mlir("""
+func.func @f(%x: memref<1000xf32>) {
+  scf.forall (%b) in (1) {
+    iree_linalg_ext.sort dimension(0) outs(%x : memref<1000xf32>) {
+    ^bb0(%a: f32, %c: f32):
+      %p = arith.cmpf ole, %a, %c : f32
+      iree_linalg_ext.yield %p : i1
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}""")
+    with collect() as remarks:
+        GpuLowerLinalgExtPass(shared_bytes=4096).apply(get_context(), module)
+    assert [r.text for r in remarks] == [
+        "a network: 9256 bytes of shared memory, and 4096 are left"
+    ]
+    assert not [op for op in module.walk() if op.name == "nvvm.match.sync"]
+
+
+def test_costs_grow_with_a_row():
+    """A network's more than digits': what is short is for it, what is long is not."""
+    for width in (8, 16, 32, 64):
+        rows = [Row(1 << n, width, 1 << 30) for n in range(4, 17)]
+        prefers = [row.network_sort() <= row.radix_sort() for row in rows]
+        assert prefers == sorted(prefers, reverse=True)
+        assert not prefers[-1]
+        for size in (1 << 14, 1 << 17):
+            row = Row(size, width, 48 << 10)
+            assert row.radix_select(8) < row.network_select(8)
+
+
+def test_a_lane_that_does_not_wait(monkeypatch):
+    """A count that changes before all of a warp have read it: the emulation shows it."""
+    x = numbers((1, 701), "f32")
+    text = kernels.sort(1, 701)
+    expected = program(text)(x.copy(), places(x))
+    monkeypatch.setitem(
+        print_forall.KERNEL, "nvvm.bar.warp.sync", lambda p, op: setattr(p, "waits", True)
+    )
+    # Compiled from a module, so that the cache of programs does not keep it.
+    spoilt = irees.compile(irees.import_mlir(text), target=TARGET, opt_level=1)
+    found = spoilt(x.copy(), places(x))
+    assert any((bits(a) != bits(b)).any() for a, b in zip(found, expected, strict=True))
