@@ -195,7 +195,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *(
                     cpu_codegen(target, strict)
                     if target.gpu is None
-                    else gpu_codegen(target.gpu, strict)
+                    else gpu_codegen(target.gpu, strict, tf32=options.allow_tf32)
                 ),
             ),
             HOST | {"stream", "vector", "gpu", "nvgpu", "irees", "x86vector"},
@@ -226,16 +226,18 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     )
 
 
-def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
+def gpu_codegen(gpu: GpuFacts, strict: bool, *, tf32: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
     matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
+    # An f32 product is one of f32, unless its operands may be rounded.
+    kinds = tuple(kind for kind in gpu.matrix_kinds if kind != "tf32" or tf32)
     return (
         a(
             "gpu-select-strategy",
             workgroups=gpu.multiprocessors,
             shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
-            matrix_kinds=gpu.matrix_kinds,
+            matrix_kinds=kinds,
             asynchronous=gpu.asynchronous_copies,
             matrix_shared_bytes=matrices,
             small_tile=gpu.launch_bytes,
@@ -245,7 +247,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
         a(
             "gpu-lower-attention",
             shared_bytes=matrices,
-            matrix_kinds=gpu.matrix_kinds,
+            matrix_kinds=kinds,
             asynchronous=gpu.asynchronous_copies,
         ),
         a("gpu-lower-linalg-ext"),
@@ -367,6 +369,7 @@ class IreesPipelinePass(ModulePass):
 
     target: str = "cpu"
     fp: str = "default"
+    allow_tf32: bool = False
     opt_level: int = 2
     rewrite_limit: int | None = None
     to: str | None = None
@@ -376,6 +379,7 @@ class IreesPipelinePass(ModulePass):
         options = Options(
             target=self.target,
             fp=self.fp,
+            allow_tf32=self.allow_tf32,
             opt_level=self.opt_level,
             rewrite_limit=self.rewrite_limit,
         )

@@ -63,7 +63,9 @@ class LdexpOp(IRDLOperation):
         super().__init__(operands=[x, exponent], result_types=[x.type])
 
 
-_WORD = VectorType.constr(base(Float16Type) | base(BFloat16Type) | EqAttrConstraint(i8))
+_WORD = VectorType.constr(
+    base(Float16Type) | base(BFloat16Type) | base(Float32Type) | EqAttrConstraint(i8)
+)
 _SUMS = VectorType.constr(base(Float32Type) | EqAttrConstraint(i32))
 
 
@@ -71,11 +73,12 @@ _SUMS = VectorType.constr(base(Float32Type) | EqAttrConstraint(i32))
 class MmaSyncOp(IRDLOperation):
     """
     The sums of a warp plus a 16 x 16 times a 16 x 8 matrix: `mma.sync.m16n8k16` of PTX, by one
-    lane; of i8, which are signed, a 16 x 32 times a 32 x 8 matrix into i32, which wraps.
+    lane; of i8, which are signed, a 16 x 32 times a 32 x 8 matrix into i32, which wraps; of f32,
+    rounded to tf32 (10 bits of fraction, ties away from zero), a 16 x 8 times an 8 x 8 matrix.
 
     Each of `a0` to `a3`, `b0` and `b1` is the word that the lane holds of A and of B: two
-    neighbours along the reduction, or four. `sums` are two neighbours of a row, and two of the row
-    that is 8 further. MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
+    neighbours along the reduction, or four, or one. `sums` are two neighbours of a row, and two of
+    the row that is 8 further. MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
     """
 
     name = "irees.mma_sync"
@@ -105,7 +108,8 @@ class MmaSyncOp(IRDLOperation):
         assert isinstance(self.sums.type, VectorType)
         whole = self.a0.type.element_type == i8
         sums = VectorType(i32 if whole else f32, [4])
-        words = VectorType(self.a0.type.element_type, [4 if whole else 2])
+        size = 1 if self.a0.type.element_type == f32 else 4 if whole else 2
+        words = VectorType(self.a0.type.element_type, [size])
         if self.a0.type != words or self.sums.type != sums:
             raise VerifyException(f"no product of {self.a0.type} into {self.sums.type}")
 

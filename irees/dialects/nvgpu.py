@@ -223,7 +223,7 @@ class LdMatrixOp(IRDLOperation):
     def verify_(self) -> None:
         assert isinstance(self.src.type, MemRefType)
         width = getattr(self.src.type.element_type, "bitwidth", 0)
-        if width not in (8, 16) or (self.transpose.value.data and width != 16):
+        if width not in (8, 16, 32) or (self.transpose.value.data and width != 16):
             raise VerifyException(f"no matrices of {self.src.type.element_type}")
         shape = self.result.type.get_shape()
         if self.count.value.data != 4 or tuple(shape) != (4, 32 // width):

@@ -16,6 +16,14 @@ func.func @sums(%a: vector<4xi8>, %c: vector<4xf32>) {
 
 // -----
 
+func.func @wide(%a: vector<2xf32>, %c: vector<4xf32>) {
+  %0 = irees.mma_sync %a, %a, %a, %a, %a, %a, %c : vector<2xf32> -> vector<4xf32>
+  return
+}
+// CHECK: no product of vector<2xf32> into vector<4xf32>
+
+// -----
+
 func.func @invoke() {
   irees.invoke @main_0() : () -> ()
   return

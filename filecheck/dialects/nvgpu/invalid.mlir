@@ -9,7 +9,7 @@ func.func @odd(%x: memref<8xf16>, %s: memref<8xf16, #gpu.address_space<workgroup
 // -----
 
 func.func @wide(%s: memref<8x8xf32, #gpu.address_space<workgroup>>, %i: index) {
-  %0 = nvgpu.ldmatrix %s[%i, %i] {transpose = false, numTiles = 4 : i32} : memref<8x8xf32, #gpu.address_space<workgroup>> -> vector<4x1xf32>
+  %0 = nvgpu.ldmatrix %s[%i, %i] {transpose = true, numTiles = 4 : i32} : memref<8x8xf32, #gpu.address_space<workgroup>> -> vector<4x1xf32>
   return
 }
 // CHECK: no matrices of f32

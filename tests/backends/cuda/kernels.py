@@ -80,7 +80,7 @@ func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {r} {{
 def widening_matmul(
     m: int | str, n: int | str, k: int | str, element: str, order: str = "m, k; k, n"
 ) -> str:
-    """a * b of narrow numbers, into f32 or i32; each has its dims in that order."""
+    """a * b of narrow numbers or f32, into f32 or i32; each has its dims in that order."""
     sizes, wide = {"m": m, "n": n, "k": k}, "i32" if element.startswith("i") else "f32"
     sides = [[d.strip() for d in side.split(",")] for side in order.split(";")]
     a, b, r = (
@@ -91,6 +91,14 @@ def widening_matmul(
     dynamic = ", ".join(v for v, s in (("%m", m), ("%n", n)) if s == "?")
     widen = f"arith.{'extsi' if wide == 'i32' else 'extf'}"
     multiply, add, zero = ("muli", "addi", "0") if wide == "i32" else ("mulf", "addf", "0.0")
+    widened = (
+        ""
+        if element == wide
+        else f"""
+    %v = {widen} %x : {element} to {wide}
+    %w = {widen} %y : {element} to {wide}"""
+    )
+    v, w = ("%v", "%w") if widened else ("%x", "%y")
     return f"""
 func.func @main(%a: {a}, %b: {b}) -> {r} {{
   %z = arith.constant {zero} : {wide}
@@ -102,10 +110,8 @@ func.func @main(%a: {a}, %b: {b}) -> {r} {{
   %f = linalg.fill ins(%z : {wide}) outs(%e : {r}) -> {r}
   %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"]}}
       ins(%a, %b : {a}, {b}) outs(%f : {r}) {{
-  ^bb0(%x: {element}, %y: {element}, %o: {wide}):
-    %v = {widen} %x : {element} to {wide}
-    %w = {widen} %y : {element} to {wide}
-    %p = arith.{multiply} %v, %w : {wide}
+  ^bb0(%x: {element}, %y: {element}, %o: {wide}):{widened}
+    %p = arith.{multiply} {v}, {w} : {wide}
     %s = arith.{add} %o, %p : {wide}
     linalg.yield %s : {wide}
   }} -> {r}

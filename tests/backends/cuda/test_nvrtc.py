@@ -56,22 +56,35 @@ def nvrtc() -> None:
         pytest.skip(f"{error}; extra `test` has it")
 
 
+def checked(text: str, arch: str, **options) -> str:
+    """Compiles all kernels of a program, holds them to what was predicted, and gives the texts."""
+    module = irees.compile(text, target=f"cuda:{arch}", to="codegen", **options)
+    sources = emit_program(module)
+    _, texts = toolchain.host_and_kernels(sources.texts)
+    assert texts
+    cubins = toolchain.compile_cubins(texts, Target("cuda", arch=arch), "default")
+    for launch in sources.manifest["launches"]:
+        taken = cubins[launch["source"]].resources[launch["name"]]
+        predicted = launch["shared_bytes"]
+        assert taken.shared_bytes == (predicted if predicted <= STATIC_SHARED_BYTES else 0)
+        assert predicted <= GPUS[arch].shared_opt_in_bytes
+        assert taken.registers * launch["threads"] <= GPUS[arch].registers
+        assert taken.spilled_bytes == 0
+        assert taken.stack_bytes == 0
+    return "".join(texts.values())
+
+
 @pytest.mark.parametrize("name", SAMPLE)
 def test_resources(name):
     for arch in ARCHS:
-        module = irees.compile(SAMPLE[name], target=f"cuda:{arch}", to="codegen")
-        sources = emit_program(module)
-        _, texts = toolchain.host_and_kernels(sources.texts)
-        assert texts
-        cubins = toolchain.compile_cubins(texts, Target("cuda", arch=arch), "default")
-        for launch in sources.manifest["launches"]:
-            taken = cubins[launch["source"]].resources[launch["name"]]
-            predicted = launch["shared_bytes"]
-            assert taken.shared_bytes == (predicted if predicted <= STATIC_SHARED_BYTES else 0)
-            assert predicted <= GPUS[arch].shared_opt_in_bytes
-            assert taken.registers * launch["threads"] <= GPUS[arch].registers
-            assert taken.spilled_bytes == 0
-            assert taken.stack_bytes == 0
+        checked(SAMPLE[name], arch)
+
+
+@pytest.mark.parametrize("order", ["m, k; k, n", "k, m; n, k"])
+def test_resources_of_tf32(order):
+    text = kernels.widening_matmul(2048, 2048, 512, "f32", order)
+    for arch in ("sm_80", "sm_90"):
+        assert "= irees_mma_f32(" in checked(text, arch, allow_tf32=True)
 
 
 def test_a_program_has_its_machine_code():

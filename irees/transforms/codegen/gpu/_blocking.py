@@ -135,12 +135,14 @@ def has_matrix_form(
 ) -> bool:
     """
     Whether matrix instructions for those element types multiply what the op reads: halves into
-    f32, in an order of their own, or signed bytes into i32.
+    f32, in an order of their own, f32 that is rounded to tf32, or signed bytes into i32.
     """
     parts = multiply_add(op)
     assert parts is not None
     lhs, rhs, output = element_kinds(op, parts)
     widened = (*parts.widen_lhs, *parts.widen_rhs)
+    if "tf32" in kinds and {str(kind) for kind in (lhs, rhs, output)} == {"f32"}:
+        return reassociate
     if not parts.widen_lhs or not parts.widen_rhs or lhs != rhs or str(lhs) not in kinds:
         return False
     if str(lhs) == "i8":

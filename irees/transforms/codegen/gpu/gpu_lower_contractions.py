@@ -23,13 +23,14 @@ loops, so that a convolution is the same nest (implicit GEMM).
     } {mapping = [#gpu.thread<linear_dim_0>]}
 
 Products of f16 or bf16 into f32 go by matrix instructions (`irees.mma_sync`) where the strategy
-says so; those sum in an order of their own. Products of i8 into i32 do so too, exactly. Where the
-strategy asks for stages, parts of operands that come from outside are copied to shared memory
-(`nvgpu.device_async_copy`) while others are multiplied. But for matrix instructions each element of
-the output is summed in the order of the loops, so `fp=strict` keeps its bits. Rows and columns past
-the end are fetched as the last ones and not stored. The fill before and the elementwise op after
-are done in registers (`codegen/common/_surroundings.py`). An op whose elements have no vectors, or
-with rows only, is left for `irees-gpu-distribute-to-threads`.
+says so; those sum in an order of their own. So do products of f32 that may be rounded to tf32, and
+products of i8 into i32, exactly. Where the strategy asks for stages, parts of operands that come
+from outside are copied to shared memory (`nvgpu.device_async_copy`) while others are multiplied.
+But for matrix instructions each element of the output is summed in the order of the loops, so
+`fp=strict` keeps its bits. Rows and columns past the end are fetched as the last ones and not
+stored. The fill before and the elementwise op after are done in registers
+(`codegen/common/_surroundings.py`). An op whose elements have no vectors, or with rows only, is
+left for `irees-gpu-distribute-to-threads`.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a C
 together while there are workgroups for the whole GPU, or little for each to move. A group with a
 contraction takes the blocking that reads the least and still makes enough workgroups; what was
 not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
-the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact;
-where the GPU copies to shared memory while it multiplies, with several stages. In any other group
-a workgroup has THREADS threads, so a tile has a few points for each: 16 bytes where they are
-elementwise, one where each is a reduction of its own, a row or a few where reductions are along
-rows, which warps share, and so many columns as make a line of memory where they are along columns.
-Long rows have more threads.
+the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact,
+and of f32 where it may be rounded to tf32; where the GPU copies to shared memory while it
+multiplies, with several stages. In any other group a workgroup has THREADS threads, so a tile has a
+few points for each: 16 bytes where they are elementwise, one where each is a reduction of its own,
+a row or a few where reductions are along rows, which warps share, and so many columns as make a
+line of memory where they are along columns. Long rows have more threads.
 A group without a tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
