@@ -105,7 +105,7 @@ class Interpreter:
     def call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         """The results of a function for numpy arguments."""
         op = self.machine.symbol(function)
-        parameters = op.regions[0].block.args
+        parameters = op.regions[0].blocks[0].args
         if len(arguments) != len(parameters):
             raise ArgumentError(
                 f"@{function} takes {len(parameters)} arguments, not {len(arguments)}"

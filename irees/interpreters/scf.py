@@ -177,7 +177,7 @@ def _switch_branch(op: Operation, values: list[Any]) -> tuple[Block, list[Any]]:
     cases = op.case_values  # pyright: ignore
     start = default
     for k, number in enumerate(cases.get_values() if cases is not None else ()):
-        count = len(op.case_operands[k])  # pyright: ignore
+        count = len(op.case_operand[k])  # pyright: ignore
         if int(flag) == number:
             return op.successors[1 + k], rest[start : start + count]
         start += count

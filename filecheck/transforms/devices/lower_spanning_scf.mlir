@@ -74,21 +74,3 @@ func.func @no_span(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   }
   return %r : tensor<4xf32>
 }
-
-// -----
-
-// A branch of many ways runs whole, wherever that is.
-// CHECK-LABEL: func.func @no_switch
-func.func @no_switch(%i: index, %x: tensor<4xf32>) -> tensor<4xf32> {
-  // CHECK: scf.index_switch
-  %r = scf.index_switch %i -> tensor<4xf32>
-  case 1 {
-    %0 = math.exp %x {stream.affinity = #hal.device.promise<@a>} : tensor<4xf32>
-    scf.yield %0 : tensor<4xf32>
-  }
-  default {
-    %0 = math.absf %x {stream.affinity = #hal.device.promise<@b>} : tensor<4xf32>
-    scf.yield %0 : tensor<4xf32>
-  }
-  return %r : tensor<4xf32>
-}

@@ -395,13 +395,46 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     return op
 
 
+def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
+    start, values = parser.pos, []
+    if parser.parse_optional_punctuation("("):
+        values = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        parser.parse_punctuation(")")
+        values = parser.resolve_operands(values, types, start)
+    regions: list[Region] = []
+    if (first := parser.parse_optional_region()) is not None:
+        regions.append(first)
+        while parser.parse_optional_punctuation(","):
+            regions.append(parser.parse_region())
+    op = cls(values, regions)
+    op.attributes |= parser.parse_optional_attr_dict()
+    return op
+
+
+def _print_reduce(op: scf.ReduceOp, printer: Printer) -> None:
+    if op.args:
+        with printer.in_parens():
+            printer.print_list(op.args, printer.print_ssa_value)
+            printer.print_string(" : ")
+            printer.print_list(op.args.types, printer.print_attribute)
+    printer.print_string(" " if op.reductions else "")
+    printer.print_list(op.reductions, printer.print_region)
+    printer.print_op_attributes(op.attributes)
+
+
 @cache
 def patch() -> None:
-    """Give `scf.parallel` its syntax, `scf.if` and `scf.for` the rest of theirs, once."""
+    """Give `scf.parallel` its syntax, `scf.if`, `for` and `reduce` the rest of theirs, once."""
     scf.IfOp.parse = classmethod(_parse_if)
     scf.ForOp.parse = classmethod(_parse_for)
     scf.ParallelOp.parse = classmethod(_parse_parallel)
     scf.ParallelOp.print = _print_parallel
+    scf.ReduceOp.parse = classmethod(_parse_reduce)
+    scf.ReduceOp.print = _print_reduce
 
 
 OPS = (ForallOp, InParallelOp)

@@ -14,6 +14,8 @@ from .globals import GlobalLoadOp, GlobalOp, GlobalStoreOp, InitializerOp
 from .hints import (
     AlignOp,
     AssumeIntOp,
+    InlineAlwaysAttr,
+    InlineNeverAttr,
     IntAssumptionAttr,
     OptimizationBarrierOp,
     UnfoldableConstantOp,
@@ -34,5 +36,5 @@ Util = Dialect(
         InitializerOp,
         CallOp,
     ],
-    [IntAssumptionAttr],
+    [IntAssumptionAttr, InlineNeverAttr, InlineAlwaysAttr],
 )

@@ -77,6 +77,20 @@ class IntAssumptionAttr(ParametrizedAttribute):
         printer.print_string("<" + ", ".join(known) + ">")
 
 
+@irdl_attr_definition
+class InlineNeverAttr(ParametrizedAttribute):
+    """`#util.inline.never`: calls of the function stay calls (IREE: UtilAttrs.td)."""
+
+    name = "util.inline.never"
+
+
+@irdl_attr_definition
+class InlineAlwaysAttr(ParametrizedAttribute):
+    """`#util.inline.always`: calls of the function are inlined where they can be."""
+
+    name = "util.inline.always"
+
+
 @irdl_op_definition
 class AssumeIntOp(IRDLOperation):
     """

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region
-from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
+from irees.analysis.dominance import Dominance
 from irees.errors import VerifyError
 
 _MALFORMED = (
@@ -81,7 +81,8 @@ def _verify_dominance(region: Region) -> None:
     Every operand in `region` is defined above its use, in a block that dominates it or around
     it.
     """
-    dominance = DominanceInfo(region) if region.first_block is not region.last_block else None
+    entry = region.first_block
+    dominance = Dominance(entry) if entry is not None and entry is not region.last_block else None
     for block in region.blocks:
         seen: set[Operation] = set()
         for op in block.ops:
@@ -104,7 +105,7 @@ def _verify_dominance(region: Region) -> None:
             seen.add(op)
 
 
-def _visible(owner: Block | None, block: Block, dominance: DominanceInfo | None) -> bool:
+def _visible(owner: Block | None, block: Block, dominance: Dominance | None) -> bool:
     if owner is None:
         return False
     if owner.parent is block.parent:
@@ -115,6 +116,7 @@ def _visible(owner: Block | None, block: Block, dominance: DominanceInfo | None)
         if owner is outer:
             return True
         if owner.parent is outer.parent:
-            return DominanceInfo(owner.parent).dominates(owner, outer)  # type: ignore[arg-type]
+            entry = outer.parent.first_block if outer.parent is not None else None
+            return entry is not None and Dominance(entry).dominates(owner, outer)
         ancestor = outer.parent_op()
     return False

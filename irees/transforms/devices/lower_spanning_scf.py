@@ -12,9 +12,6 @@ with ops that say different devices, cannot: its control flow is that of the who
     ^body:  ... cf.br ^test(%i + %s, %y)
     ^end:   // %r is %x
 
-A schedule has branches of two ways only: an `scf.index_switch` that spans devices runs whole on one
-of them, with a remark.
-
 Here, before transfers are placed, since a value that a branch passes may have to be sent before.
 MLIR: `convert-scf-to-cf`, for all control flow.
 """
@@ -35,7 +32,6 @@ from xdsl.transforms.convert_scf_to_cf import ForLowering, IfLowering
 
 from irees.analysis.affinity import devices_of, explicit_affinity
 from irees.dialects.flow import TensorTransferOp
-from irees.remarks import remark
 
 _LOWERINGS = {
     scf.ForOp: ForLowering,
@@ -94,9 +90,6 @@ class LowerSpanningScfPass(ModulePass):
     name = "irees-lower-spanning-scf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for switch in [s for s in op.walk() if isinstance(s, scf.IndexSwitchOp) and spans(s)]:
-            text = "runs whole on one device: a schedule has branches of two ways"
-            remark("missed", self.name, switch, text)
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             while (found := next(_spanning(function), None)) is not None:
                 if isinstance(found, scf.WhileOp):

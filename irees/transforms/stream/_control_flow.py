@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -57,6 +57,15 @@ def root(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer, OpResult) and isinstance(buffer.op, memref.ReinterpretCastOp):
         buffer = buffer.op.source
     return buffer
+
+
+def refuse_call(op: func.CallOp) -> None:
+    """Raises UnsupportedError: what could be inlined has been (`irees-inline-calls`)."""
+    raise UnsupportedError(
+        f"@{op.callee.string_value()} calls itself, or is defined elsewhere",
+        op=op,
+        hint="write the recursion as a loop, or give the function a body",
+    )
 
 
 def check_that_it_ends(op: scf.ForOp) -> None:

@@ -41,7 +41,7 @@ from irees.dialects.flow import DispatchOp, TensorTraceOp
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
-from irees.transforms.stream._control_flow import ControlFlow, buffer_type, root
+from irees.transforms.stream._control_flow import ControlFlow, buffer_type, refuse_call, root
 from irees.transforms.stream._globals import convert_global
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
@@ -144,6 +144,8 @@ class HostConversion(ControlFlow):
                 self._from_elements(op, builder)
             case func.ReturnOp():
                 self._return(op, builder)
+            case func.CallOp():
+                refuse_call(op)
             case util.GlobalLoadOp():
                 self._load_global(op, builder)
             case util.GlobalStoreOp():
@@ -157,11 +159,7 @@ class HostConversion(ControlFlow):
             case scf.YieldOp() | scf.ConditionOp():
                 pass
             case _ if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-                raise UnsupportedError(
-                    "the host program cannot hold this op on tensors",
-                    op=op.name,
-                    location=str(op.location),
-                )
+                raise UnsupportedError("the host program cannot hold this op on tensors", op=op)
             case _:
                 pass
 

@@ -11,6 +11,7 @@ import pytest
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, f32, i1
 from xdsl.parser import Parser
 
+import irees
 from irees.dialects import get_context
 from irees.dialects.resources import Blob, blob_of, constant_array, resource_attr
 from irees.errors import IreesError, LimitExceededError, ParseError, VerifyError
@@ -248,3 +249,19 @@ def test_hostile_text_is_a_typed_error(text):
 def test_limits_are_named(name):
     with pytest.raises(LimitExceededError):
         import_mlir(HOSTILE[name])
+
+
+def test_blocks_that_nothing_comes_to_do_not_count():
+    """What they use is not asked, and what they go on to is dominated as without them (MLIR)."""
+    text = """
+func.func @main(%x: i32) -> i32 {
+  %c = arith.constant 1 : i32
+  cf.br ^a
+^nowhere:
+  %y = arith.addi %x, %c : i32
+  cf.br ^a
+^a:
+  %z = arith.addi %x, %c : i32
+  return %z : i32
+}"""
+    assert irees.compile(text)(np.int32(1)) == 2

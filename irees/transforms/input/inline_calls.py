@@ -1,0 +1,95 @@
+"""
+Puts the bodies of functions where they are called.
+
+What fuses, what is shared and where values lie is decided for a program as a whole, and a
+call may span devices as any other code does.
+
+    func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> { %0 = "f"(%x) ; return %0 }
+    %1 = func.call @g(%y)
+  =>
+    %1 = "f"(%y)
+
+A function is inlined at each of its calls and, unless callers of the program see it, erased. What
+calls itself, or is only declared, stays a call: whoever cannot run it says so. So does what has
+several blocks (`irees-lift-cf-to-scf` comes before). MLIR: `inline`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.signature import is_entry
+
+
+def _callees(function: func.FuncOp) -> set[str]:
+    return {op.callee.string_value() for op in function.walk() if isinstance(op, func.CallOp)}
+
+
+def bottom_up(functions: dict[str, func.FuncOp]) -> list[str]:
+    """Names so that each comes after what it calls; without those that call themselves."""
+    order: list[str] = []
+    state: dict[str, bool] = {}
+
+    def visit(name: str) -> bool:
+        """Whether everything below a function ends."""
+        if name not in functions:
+            return True
+        if name in state:
+            return state[name]
+        state[name] = False
+        state[name] = all([visit(each) for each in sorted(_callees(functions[name]))])
+        if state[name]:
+            order.append(name)
+        return state[name]
+
+    for name in functions:
+        visit(name)
+    return order
+
+
+def inline(call: func.CallOp, function: func.FuncOp) -> None:
+    """call @g(%y)  =>  the body of @g with %y for its arguments"""
+    block = function.body.clone().block
+    end = block.last_op
+    assert isinstance(end, func.ReturnOp)
+    mapping = dict(zip(block.args, call.arguments, strict=True))
+    results = [mapping.get(value, value) for value in end.operands]
+    Rewriter.erase_op(end)
+    Rewriter.inline_block(block, InsertPoint.before(call), list(call.arguments))
+    Rewriter.replace_op(call, [], results)
+
+
+def calls_of(op: ModuleOp) -> dict[str, list[func.CallOp]]:
+    """The calls of each function, by its name."""
+    found: dict[str, list[func.CallOp]] = {}
+    for call in op.walk():
+        if isinstance(call, func.CallOp):
+            found.setdefault(call.callee.string_value(), []).append(call)
+    return found
+
+
+@dataclass(frozen=True)
+class InlineCallsPass(ModulePass):
+    """Calls become the bodies of what they call."""
+
+    name = "irees-inline-calls"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {
+            f.sym_name.data: f
+            for f in op.body.block.ops
+            if isinstance(f, func.FuncOp) and len(f.body.blocks) == 1
+        }
+        order = bottom_up(functions)
+        for name in order:
+            for call in calls_of(op).get(name, ()):
+                inline(call, functions[name])
+        for name in order:
+            if not is_entry(functions[name]):
+                Rewriter.erase_op(functions[name])
