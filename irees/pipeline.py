@@ -207,7 +207,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict, tf32=options.allow_tf32)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu", "nvgpu", "irees", "x86vector"},
+            HOST | {"stream", "vector", "gpu", "nvgpu", "nvvm", "irees", "x86vector"},
             each_executable=True,
         ),
     )
@@ -238,34 +238,27 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
 def gpu_codegen(gpu: GpuFacts, strict: bool, *, tf32: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
     matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
+    room = {"shared_bytes": gpu.shared_bytes, "matrix_shared_bytes": matrices}
+    room["warpgroup_shared_bytes"] = gpu.shared_opt_in_bytes
     # An f32 product is one of f32, unless its operands may be rounded.
     kinds = tuple(kind for kind in gpu.matrix_kinds if kind != "tf32" or tf32)
+    matrix = {"matrix_kinds": kinds, "asynchronous": gpu.asynchronous_copies}
     return (
         a(
             "gpu-select-strategy",
             workgroups=gpu.multiprocessors,
-            shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
-            matrix_kinds=kinds,
-            asynchronous=gpu.asynchronous_copies,
-            matrix_shared_bytes=matrices,
+            warpgroup_kinds=gpu.warpgroup_kinds,
             small_tile=gpu.launch_bytes,
+            **matrix,
+            **room,
         ),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
-        a(
-            "gpu-lower-attention",
-            shared_bytes=matrices,
-            matrix_kinds=kinds,
-            asynchronous=gpu.asynchronous_copies,
-        ),
+        a("gpu-lower-attention", shared_bytes=matrices, **matrix),
         a("gpu-lower-linalg-ext"),
         a("lower-linalg-ext-to-loops"),
-        a(
-            "gpu-lower-contractions",
-            shared_bytes=gpu.shared_bytes,
-            matrix_shared_bytes=matrices,
-        ),
+        a("gpu-lower-contractions", **room),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
         a("gpu-distribute-to-threads"),

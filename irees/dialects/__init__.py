@@ -33,6 +33,7 @@ OWN: dict[str, str] = {
     "iree_tensor_ext": "iree_tensor_ext:IreeTensorExt",
     "irees": "irees:Irees",
     "nvgpu": "nvgpu:Nvgpu",
+    "nvvm": "nvvm:Nvvm",
     "stream": "stream:Stream",
     "tm_tensor": "tm_tensor:TMTensor",
     "util": "util:Util",

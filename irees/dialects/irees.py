@@ -35,6 +35,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.nvgpu import WarpgroupAccumulatorType
 from irees.dialects.x86vector import verify_dot
 
 
@@ -115,6 +116,34 @@ class MmaSyncOp(IRDLOperation):
 
 
 @irdl_op_definition
+class WarpgroupSumsOp(IRDLOperation):
+    """
+    What one lane has of the sums of a warpgroup, which have been waited for: for each 8 columns the
+    four that `irees.mma_sync` would give it, warps having 16 rows each. MLIR only stores them all
+    (`nvgpu.warpgroup.mma.store`); an epilogue wants them in registers.
+    """
+
+    name = "irees.warpgroup_sums"
+
+    accumulator = operand_def(WarpgroupAccumulatorType)
+    sums = var_result_def(VectorType.constr(base(Float32Type)))
+
+    assembly_format = "$accumulator attr-dict `:` type($accumulator) `->` type($sums)"
+
+    def __init__(self, accumulator: SSAValue):
+        assert isinstance(accumulator.type, WarpgroupAccumulatorType)
+        _, columns = accumulator.type.fragmented.get_shape()
+        types = [VectorType(f32, [4])] * (columns // 8)
+        super().__init__(operands=[accumulator], result_types=[types])
+
+    def verify_(self) -> None:
+        assert isinstance(self.accumulator.type, WarpgroupAccumulatorType)
+        rows, columns = self.accumulator.type.fragmented.get_shape()
+        if rows != 64 or [r.type for r in self.sums] != [VectorType(f32, [4])] * (columns // 8):
+            raise VerifyException(f"a lane has {columns // 8} vectors of 4 sums")
+
+
+@irdl_op_definition
 class DotOp(IRDLOperation):
     """
     acc[i] + sum over j < 4 of extui(a[4i + j]) * extsi(b[4i + j]) in i32, which wraps.
@@ -183,4 +212,4 @@ class InvokeOp(IRDLOperation):
             raise VerifyException("expected a device and a function of it")
 
 
-Irees = Dialect("irees", [LdexpOp, MmaSyncOp, DotOp, InvokeOp])
+Irees = Dialect("irees", [LdexpOp, MmaSyncOp, WarpgroupSumsOp, DotOp, InvokeOp])

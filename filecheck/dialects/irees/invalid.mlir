@@ -24,6 +24,14 @@ func.func @wide(%a: vector<2xf32>, %c: vector<4xf32>) {
 
 // -----
 
+func.func @few(%a: !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>) {
+  %0 = irees.warpgroup_sums %a : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> vector<4xf32>
+  return
+}
+// CHECK: a lane has 8 vectors of 4 sums
+
+// -----
+
 func.func @invoke() {
   irees.invoke @main_0() : () -> ()
   return

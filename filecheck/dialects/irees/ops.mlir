@@ -21,6 +21,14 @@ func.func @mma_sync(%a: vector<2xbf16>, %b: vector<2xbf16>, %c: vector<4xf32>, %
   return %r : vector<4xf32>
 }
 
+// Of 64 columns a lane has eight times four sums.
+// CHECK-LABEL: func.func @warpgroup_sums
+// CHECK-NEXT:    %{{.*}} = irees.warpgroup_sums %a : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> vector<4xf32>, vector<4xf32>
+func.func @warpgroup_sums(%a: !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>) {
+  %0:8 = irees.warpgroup_sums %a : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>
+  return
+}
+
 // Four unsigned times four signed i8 into each i32.
 // CHECK-LABEL: func.func @dot
 // CHECK-NEXT:    %{{.*}} = irees.dot %acc, %a, %b : vector<64xi8> -> vector<16xi32>

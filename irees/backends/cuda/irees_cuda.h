@@ -34,8 +34,8 @@ typedef unsigned long long uint64_t;
 #define IREES_UNROLL _Pragma("unroll")
 #define IREES_PREFETCH(p, write, locality) ((void)(p))
 /* Shared memory of a block: what is known to be little is static, so that ptxas reports it. */
-#define IREES_SHARED_STATIC(name, bytes) __shared__ __align__(128) unsigned char name[bytes]
-#define IREES_SHARED_DYNAMIC(name) extern __shared__ __align__(128) unsigned char name[]
+#define IREES_SHARED_STATIC(name, bytes, alignment) __shared__ __align__(alignment) unsigned char name[bytes]
+#define IREES_SHARED_DYNAMIC(name, alignment) extern __shared__ __align__(alignment) unsigned char name[]
 #define IREES_POPCOUNT(x) __popcll((long long)(x))
 #define IREES_LEADING_ZEROS(x) __clzll((long long)(x))
 #define IREES_TRAILING_ZEROS(x) (__ffsll((long long)(x)) - 1)

@@ -342,3 +342,46 @@ func.func @main(%a: {a}, %b: {b}) -> {half} {{
   }} -> {half}
   return %r : {half}
 }}"""
+
+
+def activated_matmul(m: int, n: int, k: int, element: str = "f16", init: float | None = 0.0) -> str:
+    """max(a * b + bias, 0) * 0.5 in batches of 2, narrowed; `init` of None adds to an argument."""
+    a, b = f"tensor<2x{m}x{k}x{element}>", f"tensor<2x{n}x{k}x{element}>"
+    wide, narrow, bias = (
+        f"tensor<2x{m}x{n}xf32>",
+        f"tensor<2x{m}x{n}x{element}>",
+        f"tensor<{n}xf32>",
+    )
+    maps = ", ".join(
+        f"affine_map<(b, m, n, k) -> ({x})>" for x in ("b, m, k", "b, n, k", "b, m, n")
+    )
+    id3 = "affine_map<(b, m, n) -> (b, m, n)>"
+    fill = f"""
+  %z = arith.constant {init} : f32
+  %start = linalg.fill ins(%z : f32) outs(%e : {wide}) -> {wide}"""
+    return f"""
+func.func @main(%a: {a}, %b: {b}, %bias: {bias}{f", %start: {wide}" if init is None else ""}) -> {narrow} {{
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %e = tensor.empty() : {wide}{"" if init is None else fill}
+  %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {b}) outs(%start : {wide}) {{
+  ^bb0(%x: {element}, %y: {element}, %o: f32):
+    %v = arith.extf %x : {element} to f32
+    %w = arith.extf %y : {element} to f32
+    %q = arith.mulf %v, %w : f32
+    %s = arith.addf %o, %q : f32
+    linalg.yield %s : f32
+  }} -> {wide}
+  %f = tensor.empty() : {narrow}
+  %r = linalg.generic {{indexing_maps = [{id3}, affine_map<(b, m, n) -> (n)>, {id3}], iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%p, %bias : {wide}, {bias}) outs(%f : {narrow}) {{
+  ^bb0(%x: f32, %y: f32, %o: {element}):
+    %s = arith.addf %x, %y : f32
+    %t = arith.maximumf %s, %zero : f32
+    %u = arith.mulf %t, %half : f32
+    %v = arith.truncf %u : f32 to {element}
+    linalg.yield %v : {element}
+  }} -> {narrow}
+  return %r : {narrow}
+}}"""

@@ -87,6 +87,36 @@ def test_resources_of_tf32(order):
         assert "= irees_mma_f32(" in checked(text, arch, allow_tf32=True)
 
 
+WARPGROUPS = {
+    "large": (kernels.widening_matmul(4096, 4096, 4096, "bf16", "m, k; n, k"), "uint16_t, 256"),
+    "turned": (kernels.widening_matmul(4096, 4096, 4096, "f16", "k, m; k, n"), "irees_f16, 256"),
+    "cut rows": (kernels.widening_matmul(4000, 4096, 72, "f16", "m, k; n, k"), "irees_f16, 256"),
+    "cut": (kernels.widening_matmul(4000, 4100, 4104, "bf16", "m, k; n, k"), "uint16_t, 128"),
+    "middling": (kernels.widening_matmul(1024, 1536, 768, "f16", "m, k; k, n"), "irees_f16, 128"),
+    "small": (kernels.widening_matmul(768, 768, 64, "bf16", "m, k; n, k"), "uint16_t, 64"),
+    "epilogue": (kernels.activated_matmul(2048, 4096, 1024), "irees_f16, 256"),
+    "cut epilogue": (kernels.activated_matmul(2000, 4040, 1000, "bf16"), "uint16_t, 128"),
+    "sums": (kernels.activated_matmul(2048, 4096, 1024, "f16", None), "irees_f16, 256"),
+}
+
+
+@pytest.mark.parametrize("name", WARPGROUPS)
+def test_resources_of_warpgroups(name):
+    """For `sm_90a`, which nobody has to name; and ptxas keeps several products at work."""
+    text, wanted = WARPGROUPS[name]
+    found = checked(text, "sm_90")
+    assert f"    irees_warpgroup_mma<{wanted}, 4, " in found
+    assert toolchain.arch_of(found, "sm_90") == "sm_90a"
+    options = ("-arch=sm_90a", *toolchain._OPTIONS)
+    _, log = toolchain._run_nvrtc(found, options)
+    assert "serialized" not in log
+
+
+def test_other_texts_are_for_the_architecture_itself():
+    found = checked(kernels.softmax(64, 512), "sm_90")
+    assert toolchain.arch_of(found, "sm_90") == "sm_90"
+
+
 def test_a_program_has_its_machine_code():
     program = irees.compile(kernels.softmax(64, 512), target="cuda:sm_90")
     assert program.cubins
