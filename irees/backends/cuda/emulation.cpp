@@ -87,6 +87,7 @@ extern "C" void irees_emulated_copy(void *to, const void *from, int32_t size, in
   copies *mine = copies_here();
   if ((uint64_t)(uintptr_t)to % (uint32_t)size || (count && (uint64_t)(uintptr_t)from % (uint32_t)size)) irees_emulated_misaligned();
   if (mine->count == MAX_COPIES) abort();
+  memset(to, 0xff, (size_t)size); /* nobody may count on what was there, from now on */
   mine->each[mine->count++] = {(char *)to, (const char *)from, size, count, mine->groups};
 }
 

@@ -13,7 +13,7 @@ import pytest
 
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
-    *("rows", "matmul", "matrices", "accumulation", "sorting"),
+    *("rows", "matmul", "matrices", "warpgroups", "accumulation", "sorting"),
     # Matrix instructions of so many threads of the system take a minute.
     *("attention", pytest.param("attention_in_registers", marks=pytest.mark.slow)),
 )
@@ -64,7 +64,11 @@ def test_no_report(sanitizer, program, tmp_path):
 
 @pytest.mark.parametrize(
     ("sanitizer", "program", "words"),
-    [("thread", "race", "data race"), ("address", "overflow", "heap-buffer-overflow")],
+    [
+        ("thread", "race", "data race"),
+        ("thread", "early_part", "data race"),
+        ("address", "overflow", "heap-buffer-overflow"),
+    ],
 )
 def test_a_fault_is_reported(sanitizer, program, words, tmp_path):
     answer = run(sanitizer, program, tmp_path)

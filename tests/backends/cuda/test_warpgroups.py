@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 import irees
 from irees.backends.cuda import print_matrices, print_warpgroups
+from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.testing.profiles import load
-from irees.transforms.codegen.gpu import gpu_select_strategy
+from irees.transforms.codegen.gpu import _warpgroup_contraction, gpu_select_strategy
 from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
-from irees.transforms.codegen.gpu._staged_contraction import StagedContraction
-from irees.transforms.codegen.gpu._warpgroup_contraction import WarpgroupContraction
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
@@ -166,10 +165,8 @@ def test_the_error_is_that_of_a_sum_in_another_order(forced):
     assert (np.abs(compiled(text)(a, b).astype("f8") - expected) <= bound).all()
 
 
-def product_with(monkeypatch, table, **handlers) -> tuple[np.ndarray, np.ndarray]:
-    """A product of several parts, where some ops are printed otherwise; and what it should be."""
-    for name, handler in handlers.items():
-        monkeypatch.setitem(table, name.replace("__", "."), handler)
+def product_of_parts() -> tuple[np.ndarray, np.ndarray]:
+    """A product of eight parts, and what it should be."""
     program = compiled(kernels.widening_matmul(64, 64, 512, "f16", "m, k; n, k"))
     assert has_warpgroups(program)
     a, b = whole(64, 512), whole(512, 64)
@@ -180,90 +177,46 @@ def nothing(p, op) -> None:
     """Instead of what prints an op."""
 
 
-MISUSES = {
-    "sums that nobody waits for": {"nvvm.wgmma.wait.group.sync.aligned": nothing},
-    "copies that are not fenced": {"nvvm.fence.proxy": nothing},
-}
+MISUSES = ["nvvm.wgmma.wait.group.sync.aligned", "nvvm.fence.proxy", "nvgpu.device_async_wait"]
 
 
 @pytest.mark.parametrize("name", MISUSES)
 def test_misuse_is_told(name, forced, monkeypatch):
-    """What a device leaves undefined is NaN here."""
+    """What a device leaves undefined is NaN: sums, and copies that are not fenced or waited for."""
     forced(64, 64, 64, 4)
-    for op, handler in MISUSES[name].items():
-        monkeypatch.setitem(print_warpgroups.WARPGROUPS, op, handler)
-    found, _ = product_with(monkeypatch, print_warpgroups.WARPGROUPS)
-    assert np.isnan(found).all()
-
-
-def test_copies_that_nobody_waits_for(forced, monkeypatch):
-    forced(64, 64, 64, 4)
-    monkeypatch.setitem(print_matrices.MATRICES, "nvgpu.device_async_wait", nothing)
-    found, _ = product_with(monkeypatch, print_matrices.MATRICES)
-    assert np.isnan(found).any()
+    np.testing.assert_array_equal(*product_of_parts())
+    for table in (print_warpgroups.WARPGROUPS, print_matrices.MATRICES):
+        if name in table:
+            monkeypatch.setitem(table, name, nothing)
+    assert np.isnan(product_of_parts()[0]).all()
 
 
 def test_a_part_that_is_overwritten_too_early(forced, monkeypatch):
-    """One stage less than there are: a product is still at work when its operands change."""
+    """The product before the last may be at work when its operands change."""
     forced(64, 64, 64, 4)
-    copy = StagedContraction._copy
+    made = WarpgroupMmaOp.__init__
 
-    def early(self, accesses, first, slot, at):
-        if isinstance(first, int):
-            return copy(self, accesses, first, slot, at)
-        return copy(self, accesses, first, self.slot, at)
+    def later(self, *operands, wait, turned):
+        made(self, *operands, wait=wait + 1, turned=turned)
 
-    monkeypatch.setattr(WarpgroupContraction, "_copy", early)
-    found, expected = product_with(monkeypatch, print_warpgroups.WARPGROUPS)
-    assert not np.array_equal(found, expected)
+    monkeypatch.setattr(WarpgroupMmaOp, "__init__", later)
+    assert np.isnan(product_of_parts()[0]).any()
+
+
+FAULTS = {
+    "swizzle": (print_warpgroups, "MODES", {128: 2}),
+    "stride": (print_warpgroups, "ROWS", 16),
+    "layout": (_warpgroup_contraction, "PIECE", 32),
+}
 
 
 @pytest.mark.parametrize("order", ["m, k; n, k", "k, m; k, n"])
-@pytest.mark.parametrize("fault", ["swizzle", "stride", "layout", "alignment"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_layout_gives_a_wrong_answer(fault, order, forced, monkeypatch):
     forced(64, 128, 64, 4)
-    if fault == "swizzle":
-        monkeypatch.setattr(print_warpgroups, "MODES", {128: 2})
-    elif fault == "stride":
-        monkeypatch.setattr(print_warpgroups, "ROWS", 16)
-    elif fault == "alignment":
-        from irees.transforms.codegen.gpu import _warpgroup_contraction
-
-        monkeypatch.setattr(_warpgroup_contraction, "ALIGNMENT", 16)
-        tile = WarpgroupContraction._tile
-
-        def shifted(self, side, at):
-            """Behind a buffer that is no whole pattern."""
-            from xdsl.dialects import memref
-
-            buffer = memref.AllocOp.get(
-                self.narrow, 16, [8], memory_space=tile(self, side, at).type.memory_space
-            )
-            at.insert(buffer)
-            at.insert(memref.StoreOp.get(self._zero(at), buffer.memref, [at.value(0)]))
-            return tile(self, side, at)
-
-        def zero(self, at):
-            from xdsl.dialects import arith
-            from xdsl.dialects.builtin import FloatAttr
-
-            return at.insert(arith.ConstantOp(FloatAttr(0.0, self.narrow))).results[0]
-
-        monkeypatch.setattr(WarpgroupContraction, "_zero", zero, raising=False)
-        monkeypatch.setattr(WarpgroupContraction, "_tile", shifted)
-    else:
-        from irees.transforms.codegen.gpu import _warpgroup_contraction
-
-        monkeypatch.setattr(_warpgroup_contraction, "PIECE", 32)
-    program = compiled(kernels.widening_matmul(64, 128, 64, "f16", order))
-    assert has_warpgroups(program)
-    a, b = whole(64, 64), whole(64, 128)
-    left, right = order.split("; ")
-    found = program(
-        (a if left == "m, k" else a.T).astype("f2", order="C"),
-        (b if right == "k, n" else b.T).astype("f2", order="C"),
-    )
-    assert not np.array_equal(found, a @ b)
+    monkeypatch.setattr(*FAULTS[fault])
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        check(64, 128, 64, "f16", order)
 
 
 @settings(max_examples=12 * FACTOR)
