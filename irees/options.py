@@ -113,7 +113,7 @@ class Options:
             raise ArgumentError(f"opt_level is {self.opt_level!r}, but must be 0, 1, 2 or 3")
         if self.fp not in get_args(FloatMode):
             raise ArgumentError(f"fp is {self.fp!r}, but must be default or strict")
-        if not isinstance(self.allow_tf32, bool):
+        if type(self.allow_tf32) is not bool:
             raise ArgumentError(f"allow_tf32 is {self.allow_tf32!r}, but must be a bool")
         if self.allow_tf32 and self.fp == "strict":
             raise ArgumentError(

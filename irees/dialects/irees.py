@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -107,10 +107,9 @@ class MmaSyncOp(IRDLOperation):
     def verify_(self) -> None:
         assert isinstance(self.a0.type, VectorType)
         assert isinstance(self.sums.type, VectorType)
-        whole = self.a0.type.element_type == i8
-        sums = VectorType(i32 if whole else f32, [4])
-        size = 1 if self.a0.type.element_type == f32 else 4 if whole else 2
-        words = VectorType(self.a0.type.element_type, [size])
+        element = cast("VectorType[Attribute]", self.a0.type).element_type
+        sums = VectorType(i32 if element == i8 else f32, [4])
+        words = VectorType(element, [1 if element == f32 else 4 if element == i8 else 2])
         if self.a0.type != words or self.sums.type != sums:
             raise VerifyException(f"no product of {self.a0.type} into {self.sums.type}")
 

@@ -9,7 +9,7 @@ instructions, and products of four warps that read shared memory themselves. MLI
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     BoolAttr,
@@ -257,7 +257,7 @@ class WarpgroupMatrixDescriptorType(_NamedType):
 
     name = "nvgpu.warpgroup.descriptor"
     PARAMETER = "tensor"
-    tensor: MemRefType
+    tensor: MemRefType[Attribute]
 
 
 @irdl_attr_definition
@@ -266,14 +266,14 @@ class WarpgroupAccumulatorType(_NamedType):
 
     name = "nvgpu.warpgroup.accumulator"
     PARAMETER = "fragmented"
-    fragmented: VectorType
+    fragmented: VectorType[Attribute]
 
 
 SWIZZLES = (32, 64, 128)
 """Bytes of a row in shared memory, whose pieces of 16 bytes change places."""
 
 
-def swizzled_bytes(kind: MemRefType) -> int:
+def swizzled_bytes(kind: MemRefType[Attribute]) -> int:
     """Bytes of a row of a matrix that a descriptor tells of."""
     return kind.get_shape()[-1] * getattr(kind.element_type, "bitwidth", 0) // 8
 
@@ -297,15 +297,12 @@ class WarpgroupGenerateDescriptorOp(IRDLOperation):
     assembly_format = "$tensor attr-dict `:` type($tensor) `->` type($descriptor)"
 
     def __init__(self, tensor: SSAValue):
-        assert isinstance(tensor.type, MemRefType)
-        kind = MemRefType(
-            tensor.type.element_type, tensor.type.shape, memory_space=tensor.type.memory_space
-        )
+        part = cast("MemRefType[Attribute]", tensor.type)
+        kind = MemRefType(part.element_type, part.shape, memory_space=part.memory_space)
         super().__init__(operands=[tensor], result_types=[WarpgroupMatrixDescriptorType(kind)])
 
     def verify_(self) -> None:
-        assert isinstance(self.tensor.type, MemRefType)
-        kind = self.tensor.type
+        kind = cast("MemRefType[Attribute]", self.tensor.type)
         if str(kind.element_type) not in ("f16", "bf16"):
             raise VerifyException(f"no matrices of {kind.element_type}")
         if kind.get_num_dims() not in (2, 3) or swizzled_bytes(kind) not in SWIZZLES:

@@ -88,7 +88,7 @@ def subview(
 
 def share_views(block: Block) -> None:
     """Of equal views of one buffer, one after the other in a block, all become the first."""
-    found: dict[tuple, SSAValue] = {}
+    found: dict[tuple[object, ...], SSAValue] = {}
     for op in [o for o in block.ops if isinstance(o, memref.SubviewOp)]:
         key = (*op.operands, *op.properties.values(), op.result.type)
         first = found.setdefault(key, op.result)

@@ -130,6 +130,10 @@ def test_only_where_the_gpu_and_the_mode_allow_it(forced):
             assert not has_warpgroups(compiled(text, **options))
     forced(64, 64, 64, 4)
     assert has_warpgroups(compiled(text))
+    without = compiled(text, disable_pass=("irees-gpu-lower-contractions",))
+    assert not has_warpgroups(without)
+    a, b = whole(64, 64), whole(64, 64)
+    np.testing.assert_array_equal(without(a.astype("f2"), b.T.astype("f2", order="C")), a @ b)
 
 
 @pytest.mark.parametrize("init", [0.0, 2.0, -0.0, None])

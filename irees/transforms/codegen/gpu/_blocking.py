@@ -189,7 +189,10 @@ def blocking_of(op: linalg.GenericOp) -> AnyBlocking:
     block = config.ints("block")
     if block is None:
         return CANDIDATES[1]
-    by_length = {4: WarpgroupBlocking, 6: MatrixBlocking}
+    by_length: dict[int, type[MatrixBlocking | WarpgroupBlocking]] = {
+        4: WarpgroupBlocking,
+        6: MatrixBlocking,
+    }
     if (kind := by_length.get(len(block))) is not None:
         return kind(*block)
     return Blocking(*block, config.int("stages") or 1)

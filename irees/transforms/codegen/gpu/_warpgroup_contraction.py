@@ -155,8 +155,7 @@ class WarpgroupContraction(MatrixContraction):
         ahead, depth = self.stages - 2, self.blocking.depth
         rows, columns = self._my_points(row, column, at)
         accesses = self._all_accesses(ivs, row, column, at)
-        for number in range(ahead):
-            begun = self._copy(accesses, number * depth, number, at)
+        *_, begun = [self._copy(accesses, i * depth, i, at) for i in range(ahead)]
         zeros = at.insert(WarpgroupMmaInitAccumulatorOp(WARPGROUP_ROWS, self.blocking.columns))
         body, first, b = for_loop(at, 0, self.total, depth, zeros.results)
         part = b.floordiv(first, depth)
@@ -170,7 +169,7 @@ class WarpgroupContraction(MatrixContraction):
         at.insert(WgmmaWaitGroupOp(0))
         at.insert(DeviceAsyncWaitOp(begun, 0))
         at.insert(BarrierOp())
-        sums = list(at.insert(WarpgroupSumsOp(product)).results)
+        sums: list[SSAValue] = [*at.insert(WarpgroupSumsOp(product)).results]
         if not self._starts_at_zero():
             start = self._start(ivs, rows, columns, at)
             sums = [at.insert(arith.AddfOp(a, b)).results[0] for a, b in zip(start, sums)]

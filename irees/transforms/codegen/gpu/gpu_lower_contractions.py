@@ -49,6 +49,7 @@ from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._blocking import (
     AnyBlocking,
+    Blocking,
     MatrixBlocking,
     WarpgroupBlocking,
     blocking_of,
@@ -103,8 +104,10 @@ class GpuLowerContractionsPass(ModulePass):
                     continue
                 if not may_rewrite(self.name, inner, "in blocks"):
                     return
-                # What follows a product is found by the view that both have of its tile.
-                share_views(inner.parent)
+                # What follows a product is found by the view that both have of its tile. Where a
+                # tile is cut, views differ: threads that add up alone have no registers for it.
+                if not isinstance(blocking, Blocking):
+                    share_views(inner.parent)
                 count = blocking.threads
                 set_threads(loop, count)
                 taken += lower(inner, blocking)
