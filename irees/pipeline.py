@@ -128,6 +128,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("inline-custom-ops"),
                 a("convert-elementwise-to-linalg"),
+                a("expand-arith"),
                 a("erase-unused-results"),
                 a("raise-special-ops"),
                 a("decompose-selections"),

@@ -5,7 +5,8 @@ A mutant puts one of them back: the only place where `old` stands in `file` beco
 its tests must fail then. `old` that is not there any more is an error, so the table follows the
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
 a memory limit, 3 views, bounds and padding, 4 devices,
-5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products, 9 threads of a GPU.
+5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products, 9 threads of a GPU,
+10 paddings, 11 groups of loops, 12 control flow and arithmetic.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
 THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
 EMULATED = "tests/backends/cuda/test_emulated.py"
 WARPGROUPS = "tests/backends/cuda/test_warpgroups.py"
+CONTROL_FLOW_TESTS = ("tests/properties/test_control_flow.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
 MUTANTS = (
@@ -668,5 +670,29 @@ MUTANTS = (
         "            self._needed(source) & both\n",
         "            self._needed(source) & both & 0\n",
         ("tests/transforms/dispatch_creation/test_form_dispatch_regions.py",),
+    ),
+    Mutant(
+        "S12a",
+        "what a loop leaves behind besides its arguments is lost",
+        "irees/transforms/input/lift_cf_to_scf.py",
+        "[v if here in exists[v] else poison(v.type, at, branch) for v in escaping]",
+        "[poison(v.type, at, branch) for v in escaping]",
+        CONTROL_FLOW_TESTS,
+    ),
+    Mutant(
+        "S12b",
+        "ways that nothing comes along count for what dominates",
+        "irees/analysis/dominance.py",
+        "todo = [start] if start is not avoiding else []",
+        "todo = [start]",
+        CONTROL_FLOW_TESTS,
+    ),
+    Mutant(
+        "S12c",
+        "an upper half is corrected for one sign only",
+        "irees/transforms/global_opt/expand_arith.py",
+        "for x, y in ((a, b), (b, a)):",
+        "for x, y in ((a, b),):",
+        ("tests/properties/test_expanded_arith.py",),
     ),
 )

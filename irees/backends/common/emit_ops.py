@@ -436,6 +436,9 @@ class Expressions:
         return self._float(lane, 0, lambda *a: f"{function}({', '.join(a)})", names)
 
 
+_SIGNED_CASTS = ("arith.sitofp", "arith.extsi", "arith.index_cast")
+
+
 def _convert(e: Expressions, op: Operation, names: Names) -> str:
     """A cast between number types whose C conversion means the same."""
     source, target = op.operands[0].type, op.results[0].type
@@ -446,7 +449,7 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
         return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
     if isinstance(target, VectorType):
         sign = "i"
-        if is_bool(lane) and op.name != "arith.sitofp" and op.name != "arith.extsi":
+        if is_bool(lane) and op.name not in _SIGNED_CASTS:
             a = f"(-{a})"
         elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui"):
             sign = "u"
@@ -459,7 +462,7 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
         return f"IREES_CONVERT({e.type(target)}, {a})"
     if isinstance(lane, BFloat16Type):
         a = f"irees_from_bf16({a})"
-    if is_bool(lane) and op.name in ("arith.sitofp", "arith.extsi", "arith.index_cast"):
+    if is_bool(lane) and op.name in _SIGNED_CASTS:
         a = f"-(int){a}"
     elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui") and not is_bool(lane):
         a = f"(u{scalar(lane)}){a}"

@@ -37,7 +37,7 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.resources import constant_array
 from irees.dialects.signature import is_entry, unsigned_results
 from irees.dialects.stream import CmdDispatchOp
-from irees.errors import OutOfMemoryError, describe_location
+from irees.errors import OutOfMemoryError, UnsupportedError, describe_location
 from irees.transforms.utils.shapes import constant_value
 
 HERE = Path(__file__).parent
@@ -93,6 +93,9 @@ class ProgramText:
         self.texts: dict[str, str] = {}
         self.launchers: list[str] = []
         self.host = Expressions()
+        for op in module.body.block.ops:
+            if not isinstance(op, ExecutableOp | func.FuncOp | memref.GlobalOp):
+                raise UnsupportedError("a program has no place for this op", op=op)
         self.globals = [op for op in module.body.block.ops if isinstance(op, memref.GlobalOp)]
         for number, op in enumerate(self.globals):
             self.unit.constants[op.sym_name.data] = number

@@ -10,8 +10,8 @@ Writes arithmetic on whole tensors as `linalg.generic`.
       linalg.yield %1 : f32
     }
 
-Any op of `arith`, `math` and `complex` whose results are tensors and that is not a constant says
-the same of each element. An operand that is no tensor, such as the condition of an `arith.select`,
+Any op of `arith` and `math` whose results are tensors and that is not a constant says the same of
+each element. An operand that is no tensor, such as the condition of an `arith.select`,
 is the same for all. MLIR: `convert-elementwise-to-linalg`.
 """
 
@@ -32,7 +32,7 @@ from irees.transforms.utils.shapes import IndexBuilder, dims
 from irees.transforms.utils.structured import generic
 from irees.transforms.utils.tensors import empty
 
-DIALECTS = ("arith", "math", "complex")
+DIALECTS = ("arith", "math")
 
 
 def is_elementwise(op: Operation) -> bool:

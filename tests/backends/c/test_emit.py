@@ -13,6 +13,7 @@ import irees
 from irees.backends.c.backend import emit_program
 from irees.backends.common.program_text import host_support
 from irees.dialects import get_context
+from irees.errors import UnsupportedError
 from irees.frontends.mlir import import_mlir
 from irees.options import Options
 from irees.pipeline import run_phases
@@ -437,3 +438,10 @@ def test_the_text_is_the_same_every_time():
         )
     )
     assert again == plain()
+
+
+def test_what_has_no_place_in_a_program_is_refused():
+    """It would be dropped without a word, and the program would do something else."""
+    text = "func.func @main() { return }\nutil.initializer { util.return }"
+    with pytest.raises(UnsupportedError, match=r"2:1: .*util.initializer: a program has no place"):
+        emit_program(import_mlir(text))

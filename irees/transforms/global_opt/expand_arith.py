@@ -1,0 +1,241 @@
+"""
+Writes rare ops on numbers with common ones, so that code generation knows only those.
+
+| op | becomes |
+|---|---|
+| `arith.addui_extended` | the sum, and whether it is less than an operand |
+| `arith.mulsi_extended`, `mului_extended` | the halves of a product in 64 bits, or of four halves |
+| `arith.maximumnumf`, `minimumnumf` | `maximumf`, `minimumf` of two numbers, else the one that is |
+| `math.isnormal` | two comparisons of the absolute value |
+| `math.sincos` | `math.sin` and `math.cos` |
+| `math.ctlz`, `cttz` of an i1 | its negation |
+| `complex.rsqrt`, `sign` | `1 / sqrt(z)`, `z / abs(z)` |
+| `complex.tan` | `-i tanh(i z)` |
+| `complex.expm1`, `log1p` | functions of both parts, exact near zero |
+
+    %s, %c = arith.addui_extended %a, %b : i32, i1
+  =>
+    %s = arith.addi %a, %b : i32
+    %c = arith.cmpi ult, %s, %a : i32
+
+Bits are those of the op, for every operand. MLIR: `arith-expand`, `math-expand-ops`; the product of
+four halves is Knuth's algorithm M (4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import ml_dtypes
+from xdsl.context import Context
+from xdsl.dialects import arith, complex, math
+from xdsl.dialects.builtin import (
+    ComplexType,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+    VectorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.interpreters.values import dtype_of
+from irees.transforms.utils.tensors import ScalarBuilder
+
+HALF = 32
+"""Bits of half an i64."""
+
+
+def add_with_carry(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """addui_extended(a, b)  =>  a + b, a + b < a"""
+    a, b = op.operands
+    total = at.op(arith.AddiOp, a, b)
+    return total, at.insert(arith.CmpiOp(total, a, "ult")).results[0]
+
+
+def _high_of_halves(a: SSAValue, b: SSAValue, at: ScalarBuilder) -> SSAValue:
+    """The upper 64 bits of the product of two unsigned i64."""
+    shift, mask = at.number(HALF, i64), at.number((1 << HALF) - 1, i64)
+    a0, b0 = (at.op(arith.AndIOp, x, mask) for x in (a, b))
+    a1, b1 = (at.op(arith.ShRUIOp, x, shift) for x in (a, b))
+    low = at.op(arith.ShRUIOp, at.op(arith.MuliOp, a0, b0), shift)
+    middle = at.op(arith.AddiOp, at.op(arith.MuliOp, a1, b0), low)
+    rest, carry = at.op(arith.AndIOp, middle, mask), at.op(arith.ShRUIOp, middle, shift)
+    other = at.op(arith.AddiOp, at.op(arith.MuliOp, a0, b1), rest)
+    high = at.op(arith.AddiOp, at.op(arith.MuliOp, a1, b1), carry)
+    return at.op(arith.AddiOp, high, at.op(arith.ShRUIOp, other, shift))
+
+
+def _signed(high: SSAValue, a: SSAValue, b: SSAValue, at: ScalarBuilder) -> SSAValue:
+    """high - (a < 0 ? b : 0) - (b < 0 ? a : 0)"""
+    zero = at.number(0, i64)
+    for x, y in ((a, b), (b, a)):
+        negative = at.insert(arith.CmpiOp(x, zero, "slt")).results[0]
+        high = at.op(arith.SubiOp, high, at.select(negative, y, zero))
+    return high
+
+
+def long_product(op: Operation, at: ScalarBuilder, signed: bool) -> Sequence[SSAValue] | None:
+    """mul_extended(a, b)  =>  a * b, (a * b) >> width"""
+    a, b = op.operands
+    kind = a.type
+    width = kind.width.data if isinstance(kind, IntegerType) else 64
+    if HALF < width < 64:
+        return None
+    low = at.op(arith.MuliOp, a, b)
+    if width <= HALF:
+        widen = arith.ExtSIOp if signed else arith.ExtUIOp
+        product = at.op(arith.MuliOp, at.op(widen, a, i64), at.op(widen, b, i64))
+        high = at.op(arith.ShRUIOp, product, at.number(width, i64))
+        return low, at.op(arith.TruncIOp, high, kind)
+    a, b = at.cast(a, i64), at.cast(b, i64)
+    high = _high_of_halves(a, b, at)
+    return low, at.cast(_signed(high, a, b, at) if signed else high, kind)
+
+
+def number_or_nan(op: Operation, at: ScalarBuilder, pick: type[Operation]) -> Sequence[SSAValue]:
+    """maximumnumf(a, b)  =>  b is NaN ? a : a is NaN ? b : maximumf(a, b)"""
+    a, b = op.operands
+    a_is_nan, b_is_nan = (at.op(arith.CmpfOp, x, x, "uno") for x in (a, b))
+    return (at.select(b_is_nan, a, at.select(a_is_nan, b, at.op(pick, a, b))),)
+
+
+def is_normal(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """isnormal(a)  =>  smallest <= |a| and |a| < infinity"""
+    (a,) = op.operands
+    size = at.op(math.AbsFOp, a)
+    smallest = float(ml_dtypes.finfo(dtype_of(a.type)).smallest_normal)
+    enough = at.op(arith.CmpfOp, size, at.number(smallest, a.type), "oge")
+    finite = at.op(arith.CmpfOp, size, at.number(float("inf"), a.type), "olt")
+    return (at.op(arith.AndIOp, enough, finite),)
+
+
+def sine_and_cosine(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """sincos(a)  =>  sin(a), cos(a)"""
+    (a,) = op.operands
+    return at.op(math.SinOp, a), at.op(math.CosOp, a)
+
+
+def zeros_of_a_bit(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue] | None:
+    """ctlz(a : i1)  =>  not a"""
+    (a,) = op.operands
+    if a.type != i1:
+        return None
+    return (at.op(arith.XOrIOp, a, at.number(1, i1)),)
+
+
+def _parts(op: Operation, at: ScalarBuilder) -> tuple[SSAValue, SSAValue]:
+    (z,) = op.operands
+    return at.op(complex.ReOp, z), at.op(complex.ImOp, z)
+
+
+def _complex(re: SSAValue, im: SSAValue, op: Operation, at: ScalarBuilder) -> SSAValue:
+    return at.op(complex.CreateOp, re, im, op.results[0].type)
+
+
+def _real(value: float, op: Operation, at: ScalarBuilder) -> SSAValue:
+    """A number of a complex op's type."""
+    kind = op.results[0].type
+    assert isinstance(kind, ComplexType)
+    re, im = (at.number(x, kind.element_type) for x in (value, 0.0))
+    return _complex(re, im, op, at)
+
+
+def complex_log1p(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """log1p(x + iy)  =>  log1p(m - 1) + log1p((n/m)^2) / 2 + i atan2(y, x + 1)
+
+    m and n are the larger and the smaller of |x + 1| and |y|; m - 1 is exact where m is near one.
+    """
+    x, y = _parts(op, at)
+    zero, half, one, two = (at.number(v, x.type) for v in (0.0, 0.5, 1.0, 2.0))
+    moved = at.op(arith.AddfOp, x, one)
+    u, w = at.op(math.AbsFOp, moved), at.op(math.AbsFOp, y)
+    wider = at.op(arith.CmpfOp, u, w, "oge")
+    right = at.op(arith.CmpfOp, moved, zero, "oge")
+    left = at.op(arith.NegfOp, at.op(arith.AddfOp, x, two))
+    rest = at.select(wider, at.select(right, x, left), at.op(arith.SubfOp, w, one))
+    m, n = at.select(wider, u, w), at.select(wider, w, u)
+    nothing = at.op(arith.CmpfOp, m, zero, "oeq")
+    ratio = at.select(nothing, zero, at.op(arith.DivfOp, n, m))
+    square = at.op(math.Log1pOp, at.op(arith.MulfOp, ratio, ratio))
+    re = at.op(arith.AddfOp, at.op(math.Log1pOp, rest), at.op(arith.MulfOp, square, half))
+    return (_complex(re, at.op(math.Atan2Op, y, moved), op, at),)
+
+
+def complex_rsqrt(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """rsqrt(z)  =>  1 / sqrt(z)"""
+    (z,) = op.operands
+    return (at.op(complex.DivOp, _real(1.0, op, at), at.op(complex.SqrtOp, z)),)
+
+
+def complex_sign(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """sign(z)  =>  abs(z) == 0 ? z : z / abs(z)"""
+    (z,) = op.operands
+    (re, im), size = _parts(op, at), at.op(complex.AbsOp, z)
+    is_zero = at.op(arith.CmpfOp, size, at.number(0.0, size.type), "oeq")
+    unit = _complex(*(at.op(arith.DivfOp, x, size) for x in (re, im)), op, at)
+    return (at.select(is_zero, z, unit),)
+
+
+def complex_tan(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """tan(z)  =>  -i tanh(i z)"""
+    re, im = _parts(op, at)
+    turned = at.op(complex.TanhOp, _complex(at.op(arith.NegfOp, im), re, op, at))
+    re, im = at.op(complex.ReOp, turned), at.op(complex.ImOp, turned)
+    return (_complex(im, at.op(arith.NegfOp, re), op, at),)
+
+
+def complex_expm1(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """expm1(x + iy)  =>  expm1(x) cos(y) - 2 sin(y/2)^2 + i exp(x) sin(y)"""
+    x, y = _parts(op, at)
+    half = at.op(math.SinOp, at.op(arith.MulfOp, y, at.number(0.5, y.type)))
+    square = at.op(arith.MulfOp, at.op(arith.MulfOp, half, half), at.number(2.0, y.type))
+    grown = at.op(arith.MulfOp, at.op(math.ExpM1Op, x), at.op(math.CosOp, y))
+    im = at.op(arith.MulfOp, at.op(math.ExpOp, x), at.op(math.SinOp, y))
+    return (_complex(at.op(arith.SubfOp, grown, square), im, op, at),)
+
+
+Expansion = Callable[[Operation, ScalarBuilder], Sequence[SSAValue] | None]
+EXPANSIONS: dict[str, Expansion] = {
+    "arith.addui_extended": add_with_carry,
+    "arith.mulsi_extended": partial(long_product, signed=True),
+    "arith.mului_extended": partial(long_product, signed=False),
+    "arith.maximumnumf": partial(number_or_nan, pick=arith.MaximumfOp),
+    "arith.minimumnumf": partial(number_or_nan, pick=arith.MinimumfOp),
+    "math.isnormal": is_normal,
+    "math.sincos": sine_and_cosine,
+    "math.ctlz": zeros_of_a_bit,
+    "math.cttz": zeros_of_a_bit,
+    "complex.log1p": complex_log1p,
+    "complex.rsqrt": complex_rsqrt,
+    "complex.sign": complex_sign,
+    "complex.tan": complex_tan,
+    "complex.expm1": complex_expm1,
+}
+
+
+def is_scalar(op: Operation) -> bool:
+    """Whether an op is not on tensors or vectors."""
+    return not any(isinstance(value.type, TensorType | VectorType) for value in op.operands)
+
+
+@dataclass(frozen=True)
+class ExpandArithPass(ModulePass):
+    """Rare ops on numbers become common ones."""
+
+    name = "irees-expand-arith"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            expand, block = EXPANSIONS.get(inner.name), inner.parent
+            if expand is None or block is None or not is_scalar(inner):
+                continue
+            at = ScalarBuilder(block)
+            at.point = InsertPoint.before(inner)
+            if (values := expand(inner, at)) is not None:
+                Rewriter.replace_op(inner, [], values)
