@@ -117,6 +117,20 @@ def test_other_texts_are_for_the_architecture_itself():
     assert toolchain.arch_of(found, "sm_90") == "sm_90"
 
 
+ACCELERATED = 0x800
+"""Of the flags of an ELF file: machine code of `sm_90a`."""
+
+
+def test_a_saved_program_has_the_machine_code_of_warpgroups(tmp_path):
+    for text, wanted in ((WARPGROUPS["small"][0], True), (kernels.softmax(64, 512), False)):
+        program = irees.compile(text, target="cuda:sm_90")
+        (image,) = program.cubins.values()
+        assert bool(int.from_bytes(image[48:52], "little") & ACCELERATED) is wanted
+        program.save(tmp_path / "program.irees")
+        loaded = irees.load(tmp_path / "program.irees")
+        assert loaded.cubins == program.cubins
+
+
 def test_a_program_has_its_machine_code():
     program = irees.compile(kernels.softmax(64, 512), target="cuda:sm_90")
     assert program.cubins
