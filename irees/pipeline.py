@@ -39,6 +39,19 @@ def a(name: str, **options: object) -> ModulePass:
     return load_pass(f"irees-{name}")(**options)
 
 
+def from_importers() -> tuple[ModulePass, ...]:
+    """Functions of one block that call no other, on ops of linalg, tensor, scf and the like."""
+    return (
+        a("convert-tm-tensor-to-linalg-ext"),
+        a("convert-ml-program-to-util"),
+        a("evaluate-initializers"),
+        a("convert-util-to-func"),
+        a("lift-cf-to-scf"),
+        a("simplify-scf"),
+        a("inline-calls"),
+    )
+
+
 def device_phases(options: Options) -> tuple[Phase, ...]:
     """The phases that cut a program for several devices into one program for each."""
     names = tuple(options.device_specs())
@@ -48,15 +61,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
         Phase(
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
-            (
-                a("convert-tm-tensor-to-linalg-ext"),
-                a("convert-ml-program-to-util"),
-                a("evaluate-initializers"),
-                a("convert-util-to-func"),
-                a("lift-cf-to-scf"),
-                a("simplify-scf"),
-                a("inline-calls"),
-            ),
+            from_importers(),
             TENSORS | {"flow"},
             fault=UnsupportedError,
         ),
@@ -90,7 +95,6 @@ def phases(options: Options) -> tuple[Phase, ...]:
     strict = options.fp == "strict"
     # Larger ones are never written by a GPU, which sums up in another order for that.
     largest_scores = 0 if target.gpu is None or strict else target.gpu.l2_bytes
-    # What a CPU reads best, no GPU does.
     for_cpu = target.gpu is None
     vectors = {"vector_bytes": target.vector_bytes}
     blocked_layouts = a("propagate-blocked-layouts", **vectors)
@@ -108,13 +112,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
             (
-                a("convert-tm-tensor-to-linalg-ext"),
-                a("convert-ml-program-to-util"),
-                a("evaluate-initializers"),
-                a("convert-util-to-func"),
-                a("lift-cf-to-scf"),
-                a("simplify-scf"),
-                a("inline-calls"),
+                *from_importers(),
                 a("drop-transfers"),
                 *([a("annotate-affinities")] if options.annotate_input_affinities else []),
                 LowerAffinePass(),
@@ -153,6 +151,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 CountedCommonSubexpressionElimination(),
                 # Sizes are arithmetic by now: what is known of them must not hide in casts.
                 a("optimize-int-arithmetic"),
+                *([] if strict else [a("widen-accumulators")]),
                 a("fold-unit-extent-dims"),
                 a("fold-constants"),
                 a("fold-constant-gathers"),
@@ -165,6 +164,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *([panels] if for_cpu else []),
                 *([] if for_cpu or strict else [slices]),
                 *([] if for_cpu else [a("split-sorts")]),
+                *([a("widen-half-arith", elide=not strict)] if for_cpu else []),
                 CountedCanonicalizePass(),
                 # Ops that read the same view of a tensor have to be seen to do so.
                 CountedCommonSubexpressionElimination(),
@@ -276,7 +276,8 @@ OPTIONAL = frozenset(
     canonicalize cse
     irees-fold-unit-extent-dims irees-fold-constants irees-fold-constant-gathers
     irees-sink-reshapes irees-fuse-elementwise-ops
-    irees-fold-affine-epilogues irees-propagate-blocked-layouts
+    irees-widen-accumulators irees-widen-half-arith irees-fold-affine-epilogues
+    irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores irees-prefetch-next-tiles

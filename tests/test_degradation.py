@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from io import StringIO
 
+import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.dialects import func
@@ -362,7 +363,34 @@ def channels_are_right(program) -> bool:
     return np.array_equal(program(x, s.reshape(2, 3)), x * -s[:, None])
 
 
+HALVES = """
+#point = affine_map<(d0, d1) -> (d0, d1)>
+func.func @main(%x: tensor<6x4xbf16>, %y: tensor<4x5xbf16>) -> tensor<6x5xbf16> {
+  %zero = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<6x5xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<6x5xbf16>) -> tensor<6x5xbf16>
+  %m = linalg.matmul ins(%x, %y : tensor<6x4xbf16>, tensor<4x5xbf16>) outs(%f : tensor<6x5xbf16>) -> tensor<6x5xbf16>
+  %r = linalg.generic {indexing_maps = [#point, #point], iterator_types = ["parallel", "parallel"]} ins(%m : tensor<6x5xbf16>) outs(%e : tensor<6x5xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %b = arith.subf %a, %zero : bf16
+    %c = arith.maximumf %b, %zero : bf16
+    linalg.yield %c : bf16
+  } -> tensor<6x5xbf16>
+  return %r : tensor<6x5xbf16>
+}
+"""
+
+
+def halves_are_right(program) -> bool:
+    """Sums of less than 256 are exact in bf16."""
+    x = (np.arange(24, dtype=np.float32).reshape(6, 4) % 7 - 3).astype(ml_dtypes.bfloat16)
+    y = (np.arange(20, dtype=np.float32).reshape(4, 5) % 5).astype(ml_dtypes.bfloat16)
+    wanted = np.maximum(x.astype(np.float32) @ y.astype(np.float32), 0)
+    return np.array_equal(program(x, y).astype(np.float32), wanted)
+
+
 PROGRAMS = {
+    "halves": (HALVES, halves_are_right),
     "several kernels": (TEXT, is_right),
     "integers": (INTEGERS, integers_are_right),
     "topk": (TOPK, topk_is_right),

@@ -27,8 +27,8 @@ from irees.backends.common.program_text import (
 
 
 @cache
-def _dots() -> str:
-    return (Path(__file__).parent / "irees_dots.h").read_text()
+def _header(name: str) -> str:
+    return (Path(__file__).parent / name).read_text()
 
 
 def _kernel(
@@ -37,7 +37,9 @@ def _kernel(
     """Each kernel is a text of its own, so that C compilers run side by side."""
     text, expressions = emit.kernel(function, name, unit)
     if expressions.dots:
-        text = f"{_dots()}\n{text}"
+        text = f"{_header('irees_dots.h')}\n{text}"
+    if expressions.halves:
+        text = f"{_header('irees_halves.h')}\n{text}"
     return {name: unit_text(text, expressions)}, "", Expressions()
 
 

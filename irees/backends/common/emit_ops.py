@@ -236,6 +236,7 @@ class Expressions:
     def __init__(self) -> None:
         self.vectors: dict[str, None] = {}
         self.dots = False
+        self.halves = False
 
     def vector(self, name: str) -> str:
         """The name, noted as used."""
@@ -444,9 +445,18 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
     source, target = op.operands[0].type, op.results[0].type
     a = names[0]
     lane = element(source)
-    if isinstance(target, VectorType) and isinstance(lane, BFloat16Type):
+    ends = {type(lane), type(element(target))}
+    if isinstance(target, VectorType) and BFloat16Type in ends:
         wide = e.vector(vector_name("u32", lanes(target)))
-        return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
+        if lanes(target) == 16:
+            e.halves = True
+            return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
+        if isinstance(lane, BFloat16Type):
+            return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
+        return f"IREES_CONVERT({e.type(target)}, IREES_TO_BF16({wide}, {a}))"
+    if isinstance(target, VectorType) and Float16Type in ends and lanes(target) in (8, 16):
+        e.halves = True
+        return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
     if isinstance(target, VectorType):
         sign = "i"
         if is_bool(lane) and op.name not in _SIGNED_CASTS:

@@ -164,4 +164,7 @@ typedef float irees_16 __attribute__((vector_size(16)));
   for (int w_ = N / 2; w_ > 0; w_ /= 2) for (int i_ = 0; i_ < w_; i_++) t_[i_] = f(t_[i_], t_[i_ + w_]); t_[0]; })
 
 #define IREES_CONVERT(V, x) __builtin_convertvector(x, V)
+/* As irees_to_bf16, of every lane; U is the vector of integers as wide as those of x. */
+#define IREES_TO_BF16(U, x) __extension__({ __auto_type x_ = (x); U u_ = (U)x_, n_ = (U)(x_ != x_); \
+  (((u_ + 0x7fff + ((u_ >> 16) & 1)) & ~n_) | ((u_ | 0x400000) & n_)) >> 16; })
 #define IREES_LITERAL(V, ...) ((V){__VA_ARGS__})

@@ -16,8 +16,10 @@ from enum import Enum
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    Float16Type,
     Float32Type,
     Float64Type,
     IndexType,
@@ -53,6 +55,9 @@ ELEMENTWISE = frozenset(
     """.split()
 )
 """Ops that mean the same on `vector<NxT>` as on T, lane by lane."""
+
+
+HALVES = BFloat16Type | Float16Type
 
 
 class NotVectorizableError(Exception):
@@ -205,7 +210,7 @@ def _branch(
     index_of: Callable[[int], Lane],
 ) -> list[Lane]:
     """scf.if of a condition that all lanes share  =>  scf.if with vectors for results"""
-    if any(not _has_lanes(r.type) for r in op.results) or not op.results:
+    if any(not moves_in_lanes(r.type) for r in op.results) or not op.results:
         raise NotVectorizableError("a branch has a result that has no vectors")
     regions: list[Region] = []
     for region in op.regions:
@@ -246,9 +251,10 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         return _load(op, operands, lanes, insert)
     if op.name not in ELEMENTWISE:
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
-    for value in (*op.operands, *op.results):
-        if not _has_lanes(value.type):
-            raise NotVectorizableError(f"no vectors of {value.type}")
+    kinds_of_values = [value.type for value in (*op.operands, *op.results)]
+    for kind in kinds_of_values:
+        if not has_lanes(kind) and not (moves_in_lanes(kind) and _moves(op, kinds_of_values)):
+            raise NotVectorizableError(f"no vectors of {kind}")
     copy = type(op).create(
         operands=[materialize(o, lanes, insert) for o in operands],
         result_types=[vector_of(op.results[0].type, lanes)],
@@ -258,11 +264,17 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
     return Lane(insert(copy).results[0], Kind.VECTOR)
 
 
+def _moves(op: Operation, kinds: Sequence[Attribute]) -> bool:
+    """Whether an op does with halves what vectors of them can do."""
+    casts = isinstance(op, arith.ExtFOp | arith.TruncFOp)
+    return casts and any(isinstance(kind, Float32Type) for kind in kinds)
+
+
 def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
     *outer, last = operands[1:]
     if any(o.kind is not Kind.UNIFORM for o in outer):
         raise NotVectorizableError("a load whose outer indices differ per lane has no vector form")
-    if last.kind is Kind.VECTOR and _has_lanes(op.res.type):
+    if last.kind is Kind.VECTOR and has_lanes(op.res.type):
         if op.parent is None or not any(o.name.startswith("math.") for o in op.parent.ops):
             # Lane by lane costs twice what the C compiler makes of a scalar loop (measured), so
             # it must pay for itself with something that only vectors make cheap.
@@ -270,7 +282,7 @@ def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -
         return _gather(op, operands, lanes, insert)
     if last.kind is not Kind.IOTA:
         raise NotVectorizableError("a load of the same element in every lane is not varying")
-    if not unit_stride(op.memref.type) or not _has_lanes(op.res.type):
+    if not unit_stride(op.memref.type) or not moves_in_lanes(op.res.type):
         raise NotVectorizableError("a strided load has no vector form")
     indices = [o.value for o in operands[1:]]
     load = vector.LoadOp(op.memref, indices, vector_of(op.res.type, lanes))
@@ -292,13 +304,16 @@ def _gather(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert)
     return Lane(insert(gather).results[0], Kind.VECTOR)
 
 
-def _has_lanes(kind: Attribute) -> bool:
+def has_lanes(kind: Attribute) -> bool:
+    """Whether vectors of a type can be computed with."""
     if isinstance(kind, IntegerType):
         return kind.width.data in (1, 8, 16, 32, 64)
     return isinstance(kind, Float32Type | Float64Type | IndexType)
 
 
-has_lanes = _has_lanes
+def moves_in_lanes(kind: Attribute) -> bool:
+    """Whether values of a type lie in vectors: halves too, which are moved, widened and rounded."""
+    return has_lanes(kind) or isinstance(kind, HALVES)
 
 
 def lane_bytes(kind: Attribute) -> int:
@@ -307,4 +322,4 @@ def lane_bytes(kind: Attribute) -> int:
         return 8
     if isinstance(kind, IntegerType):
         return 4 if kind.width.data == 1 else max(1, kind.width.data // 8)
-    return 4
+    return 2 if isinstance(kind, HALVES) else 4

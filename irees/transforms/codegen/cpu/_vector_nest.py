@@ -32,10 +32,10 @@ from irees.transforms.utils.lanes import (
     Lane,
     NotVectorizableError,
     evaluate,
-    has_lanes,
     lane_bytes,
     load_steps,
     materialize,
+    moves_in_lanes,
     unit_stride,
 )
 from irees.transforms.utils.loops import for_loop
@@ -118,8 +118,8 @@ class Nest:
         elements = [a.type for a in self.block.args] + [
             r.type for o in self.block.ops for r in o.results
         ]
-        stored = [e for e in elements if has_lanes(e)]
-        if not all(has_lanes(a.type) for a in self.block.args) or not stored:
+        stored = [e for e in elements if moves_in_lanes(e)]
+        if not all(moves_in_lanes(a.type) for a in self.block.args) or not stored:
             raise NotVectorizableError("an element type has no vectors")
 
     def choose(self) -> None:
@@ -157,7 +157,7 @@ class Nest:
             if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
             for r in o.results
         ]
-        widths = [lane_bytes(v.type) for v in used if v not in same and has_lanes(v.type)]
+        widths = [lane_bytes(v.type) for v in used if v not in same and moves_in_lanes(v.type)]
         self.lanes = max(2, self.vector_bytes // max(widths, default=8))
 
     def _moving(self) -> set[int]:

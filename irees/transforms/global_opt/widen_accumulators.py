@@ -1,0 +1,150 @@
+"""
+Sums halves in f32, and rounds once.
+
+A sum whose accumulator is f16 or bf16, as JAX and StableHLO write their products, loses a digit at
+each step, and no processor adds so: those that multiply halves add them up in f32.
+
+    %r = linalg.generic ins(%a, %b : bf16) outs(%c : bf16) {
+      %p = arith.mulf %x, %y : bf16
+      %s = arith.addf %acc, %p : bf16
+    }
+  =>
+    %w = "extf"(%c)
+    %t = linalg.generic ins(%a, %b : bf16) outs(%w : f32) {
+      %p = arith.mulf (extf %x), (extf %y) : f32
+      %s = arith.addf %acc, %p : f32
+    }
+    %r = "truncf"(%t)
+
+A product of two halves is exact in f32. What is added is widened only: where it is no product,
+it has been rounded to half before, as the program says. A maximum loses nothing, and is found in
+f32 too, of which there are vectors. With `fp=strict` none of this is done. IREE computes halves
+in f32 on CPUs and rounds what leaves registers (`ConvertBf16ArithToF32`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType, FloatAttr, ModuleOp, TensorType, f32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.combiners import combiners
+from irees.transforms.utils.shapes import IndexBuilder, dims
+from irees.transforms.utils.structured import (
+    element_type,
+    generic,
+    is_parallel,
+    iterators,
+    maps,
+)
+from irees.transforms.utils.tensors import ScalarBuilder, empty
+
+NAME = "irees-widen-accumulators"
+
+
+def is_narrow(kind: Attribute) -> bool:
+    """Whether a type is a float of less bits than f32."""
+    return isa(kind, AnyFloat) and isinstance(kind, FixedBitwidthType) and kind.bitwidth < 32
+
+
+def fold_of_halves(op: linalg.GenericOp) -> Operation | None:
+    """What folds a value into the one output of a reduction, if that is of halves."""
+    if is_parallel(op) or len(op.outputs) != 1 or not is_narrow(element_type(op.outputs[0])):
+        return None
+    folds = combiners(op)
+    return folds[0] if folds else None
+
+
+def fill_of(value: SSAValue) -> float | None:
+    """The number that a tensor is filled with, if it is filled with a constant."""
+    op = value.owner
+    if not isinstance(op, linalg.GenericOp) or not is_parallel(op):
+        return None
+    if len(op.outputs) != 1 or any(isinstance(each.type, TensorType) for each in op.inputs):
+        return None
+    inside = dict(zip(op.body.block.args, op.inputs))
+    (yielded,) = op.body.block.last_op.operands  # pyright: ignore
+    source = inside.get(yielded, yielded).owner
+    if not isinstance(source, arith.ConstantOp) or not isinstance(source.value, FloatAttr):
+        return None
+    return source.value.value.data
+
+
+def cast(value: SSAValue, element: Attribute, at: IndexBuilder) -> SSAValue:
+    """%x : tensor<..xbf16>  =>  tensor<..xf32>, or back; a fill becomes a fill"""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    rank = len(kind.get_shape())
+    sizes = dims(value, at)
+    target = empty(TensorType(element, kind.get_shape()), sizes, at)
+    filled = fill_of(value)
+    inputs = [value] if filled is None else []
+    block = Block(arg_types=[*(element_type(each) for each in inputs), element])
+    body = ScalarBuilder(block)
+    if filled is None:
+        result = body.cast(block.args[0], element)
+    else:
+        result = body.number(filled, element)
+    body.insert(linalg.YieldOp(result))
+    identity = [AffineMap.identity(rank)] * (len(inputs) + 1)
+    new = generic(inputs, [target], identity, ["parallel"] * rank, Region(block))
+    return at.insert(new).results[0]
+
+
+def widen_fold(fold: Operation, narrow: SSAValue, wide: SSAValue) -> None:
+    """acc + x * y : bf16  =>  acc + ext(x) * ext(y) : f32"""
+    at = ScalarBuilder(fold.parent)  # pyright: ignore
+    at.point = InsertPoint.before(fold)
+    (term,) = (value for value in fold.operands if value is not narrow)
+    product = term.owner
+    if isinstance(product, arith.MulfOp) and isinstance(fold, arith.AddfOp) and term.has_one_use():
+        widened = at.op(arith.MulfOp, *(at.cast(v, f32) for v in product.operands))
+    else:
+        product, widened = None, at.cast(term, f32)
+    new = type(fold).create(
+        operands=[wide if value is narrow else widened for value in fold.operands],
+        result_types=[f32],
+        properties=dict(fold.properties),
+    )
+    Rewriter.replace_op(fold, new)
+    if product is not None:
+        Rewriter.erase_op(product)
+
+
+def widen(op: linalg.GenericOp) -> bool:
+    """reduce(%c : bf16)  =>  truncf(reduce(extf %c))"""
+    fold = fold_of_halves(op)
+    if fold is None or not may_rewrite(NAME, op, "an accumulator of halves"):
+        return False
+    at = IndexBuilder(InsertPoint.before(op))
+    wide = cast(op.outputs[0], f32, at)
+    block = op.body.block
+    old = block.args[-1]
+    widen_fold(fold, old, block.insert_arg(f32, len(block.args)))
+    block.erase_arg(old)
+    new = generic(op.inputs, [wide], maps(op), iterators(op), op.detach_region(op.body))
+    new.attributes |= op.attributes
+    new.location = op.location
+    at.insert(new)
+    Rewriter.replace_op(op, [], [cast(new.results[0], element_type(op.outputs[0]), at)])
+    return True
+
+
+@dataclass(frozen=True)
+class WidenAccumulatorsPass(ModulePass):
+    """Sums of halves are computed in f32."""
+
+    name = "irees-widen-accumulators"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+            widen(inner)

@@ -1,0 +1,117 @@
+"""
+Computes in f32 what is written as arithmetic on halves, and rounds it.
+
+Few processors add f16, none but GPUs bf16: they widen, compute, and round. Said in the IR, this has
+vectors as any other arithmetic has, and roundings that follow each other can go.
+
+    linalg.generic ins(%x, %y : bf16) outs(%e : bf16) {
+      %0 = arith.addf %a, %b : bf16
+      %1 = math.exp %0 : bf16
+    }
+  =>
+      %0 = arith.addf (extf %a), (extf %b) : f32
+      %1 = math.exp (extf (truncf %0)) : f32
+      linalg.yield (truncf %1) : bf16
+
+With `elide` a value that was rounded to a half only to be widened again is not rounded, as
+compilers for PyTorch do it; the pipeline asks for that unless `fp` is strict. Without it results
+are the same bits: sums, products, quotients and roots of halves in f32 round to what they are in
+half (Figueroa, 1995), and functions of halves are defined so.
+
+Reductions into halves are left alone: their order of roundings is what they say
+(`irees-widen-accumulators` changes that). MLIR: `arith-emulate-unsupported-floats`; IREE:
+`ConvertBf16ArithToF32`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, ModuleOp, f32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.structured import element_type, is_parallel
+
+NAME = "irees-widen-half-arith"
+HALVES = BFloat16Type | Float16Type
+MOVES = (arith.ConstantOp, arith.ExtFOp, arith.TruncFOp, arith.BitcastOp)
+"""What does with halves nothing that needs more digits."""
+
+
+def computes_halves(op: Operation) -> bool:
+    """Whether an op of a body is arithmetic on halves."""
+    if op.name.split(".")[0] not in ("arith", "math") or isinstance(op, MOVES) or op.regions:
+        return False
+    return any(isinstance(v.type, HALVES) for v in (*op.operands, *op.results))
+
+
+def widen(op: Operation) -> None:
+    """op(a, b) : bf16  =>  truncf(op(extf a, extf b) : f32)"""
+    operands: list[SSAValue] = []
+    for value in op.operands:
+        if isinstance(value.type, HALVES):
+            widened = arith.ExtFOp(value, f32)
+            Rewriter.insert_op(widened, InsertPoint.before(op))
+            value = widened.result
+        operands.append(value)
+    new = type(op).create(
+        operands=operands,
+        result_types=[f32 if isinstance(r.type, HALVES) else r.type for r in op.results],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    new.location = op.location
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    results: list[SSAValue] = []
+    for old, wide in zip(op.results, new.results, strict=True):
+        if old.type != wide.type:
+            rounded = arith.TruncFOp(wide, old.type)
+            Rewriter.insert_op(rounded, InsertPoint.before(op))
+            wide = rounded.result
+        results.append(wide)
+    Rewriter.replace_op(op, [], results)
+
+
+def elide_roundings(op: linalg.GenericOp) -> None:
+    """extf(truncf(%x : f32))  =>  %x"""
+    for inner in list(op.body.block.ops):
+        if not isinstance(inner, arith.ExtFOp):
+            continue
+        rounded = inner.input.owner
+        if isinstance(rounded, arith.TruncFOp) and rounded.input.type == inner.result.type:
+            inner.result.replace_all_uses_with(rounded.input)
+            Rewriter.erase_op(inner)
+            if not rounded.result.uses:
+                Rewriter.erase_op(rounded)
+
+
+def reduces_halves(op: linalg.GenericOp) -> bool:
+    """Whether an op folds values into halves."""
+    return not is_parallel(op) and any(isinstance(element_type(o), HALVES) for o in op.outputs)
+
+
+@dataclass(frozen=True)
+class WidenHalfArithPass(ModulePass):
+    """Arithmetic on halves in the bodies of structured ops is done in f32."""
+
+    name = "irees-widen-half-arith"
+
+    elide: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for generic in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+            found = [inner for inner in generic.body.block.ops if computes_halves(inner)]
+            if reduces_halves(generic) or not found:
+                continue
+            if not may_rewrite(NAME, generic, "arithmetic on halves"):
+                continue
+            for inner in found:
+                widen(inner)
+            if self.elide:
+                elide_roundings(generic)
