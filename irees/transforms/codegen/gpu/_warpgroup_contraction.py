@@ -24,10 +24,10 @@ product i - 1 is still at work. Sums begin at 0, and what they shall begin with 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import copysign, prod
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import FloatAttr, MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
@@ -176,5 +176,8 @@ class WarpgroupContraction(MatrixContraction):
         self._finish(sums, ivs, rows, columns, at)
 
     def _starts_at_zero(self) -> bool:
-        value = getattr(getattr(self.start, "value", None), "value", None)
-        return str(getattr(value, "data", None)) == "0.0"
+        """Not at -0.0, which 0.0 plus nothing is not."""
+        value = None if self.start is None else self.start.value
+        return (
+            isinstance(value, FloatAttr) and copysign(1, value.value.data) > 0 == value.value.data
+        )
