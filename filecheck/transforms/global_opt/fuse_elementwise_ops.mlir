@@ -137,3 +137,40 @@ func.func @no_reduction_producer(%x: tensor<4x8xf32>, %s: tensor<4xf32>) -> tens
   } -> tensor<4xf32>
   return %2 : tensor<4xf32>
 }
+
+// A cast goes to the product that reads it, not to what is in front of it.
+// CHECK-LABEL: func.func @widened
+// CHECK:         %[[N:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<4x8xbf16>)
+// CHECK:         linalg.generic {{.*}} ins(%[[N]], %y : tensor<4x8xbf16>, tensor<8x4xbf16>)
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: bf16, %[[B:.*]]: bf16, %{{.*}}: f32):
+// CHECK-DAG:       arith.extf %[[A]] : bf16 to f32
+// CHECK-DAG:       arith.extf %[[B]] : bf16 to f32
+// CHECK:           arith.mulf
+func.func @widened(%x: tensor<4x8xf32>, %y: tensor<8x4xbf16>, %z: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %e = tensor.empty() : tensor<4x8xbf16>
+  %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %s = math.exp %a : f32
+    %t = arith.truncf %s : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<4x8xbf16>
+  %f = tensor.empty() : tensor<4x8xf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%n : tensor<4x8xbf16>) outs(%f : tensor<4x8xf32>) {
+  ^bb0(%a: bf16, %o: f32):
+    %s = arith.extf %a : bf16 to f32
+    linalg.yield %s : f32
+  } -> tensor<4x8xf32>
+  %g = tensor.empty() : tensor<8x4xf32>
+  %v = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<8x4xbf16>) outs(%g : tensor<8x4xf32>) {
+  ^bb0(%a: bf16, %o: f32):
+    %s = arith.extf %a : bf16 to f32
+    linalg.yield %s : f32
+  } -> tensor<8x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %v : tensor<4x8xf32>, tensor<8x4xf32>) outs(%z : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}

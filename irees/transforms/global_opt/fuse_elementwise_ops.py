@@ -10,6 +10,9 @@ before kernels are formed, and a reduction takes its whole input expression alon
   =>
     %2 = linalg.generic ins(%x, %y) { addf(exp(x), y) }
 
+Casts to wider types in front of contractions move first, before they become a part of what is in
+front of them: operands are read many times, and processors multiply narrow ones.
+
 Left alone: producers with other readers (unless they only move or convert data that is
 as cheap to fetch again), producers whose loops the consumer's maps cannot reach, and
 arithmetic in front of a contraction, whose operands are read many times. A body that
@@ -19,6 +22,7 @@ captures a tensor (`tensor.extract`) is not duplicated, it may move. MLIR's
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -30,7 +34,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.contractions import is_contraction
+from irees.analysis.contractions import WIDENING, is_contraction
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.elementwise_fusion import fuse
@@ -49,6 +53,10 @@ MOVEMENT = frozenset(
 """Ops of a body that only moves or widens data."""
 
 MAX_OPERANDS = 32
+
+
+Chosen = Callable[[linalg.GenericOp, linalg.GenericOp, int], bool]
+"""Whether a producer moves into its consumer, which reads it at this operand."""
 
 
 def only_moves(op: linalg.GenericOp) -> bool:
@@ -110,15 +118,24 @@ def inline_scalars(op: linalg.GenericOp) -> bool:
     return False
 
 
-def fuse_into(op: linalg.GenericOp) -> linalg.GenericOp:
-    """Pulls producers into one op until none fits."""
+def widens(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
+    """Whether a producer that can move into its consumer only makes wider types of narrow ones."""
+    return (
+        only_moves(producer)
+        and any(o.name in WIDENING for o in producer.body.block.ops)
+        and fusable(producer, consumer, position)
+    )
+
+
+def fuse_into(op: linalg.GenericOp, chosen: Chosen = fusable) -> linalg.GenericOp:
+    """Pulls the chosen producers into one op until none fits."""
     while True:
         while inline_scalars(op):
             pass
         op = _with_needed_inputs(op)
         for position, value in enumerate(op.inputs):
             producer = value.owner
-            if not isinstance(producer, linalg.GenericOp) or not fusable(producer, op, position):
+            if not isinstance(producer, linalg.GenericOp) or not chosen(producer, op, position):
                 continue
             new = fuse(producer, op, position)
             if new is None or not may_rewrite(NAME, op, "fuse of linalg.generics"):
@@ -174,6 +191,9 @@ class FuseElementwiseOpsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in {o.parent_block(): None for o in op.walk() if isinstance(o, linalg.GenericOp)}:
             assert block is not None
+            for inner in list(block.ops):
+                if isinstance(inner, linalg.GenericOp) and is_contraction(inner):
+                    fuse_into(inner, widens)
             for inner in list(block.ops):
                 if isinstance(inner, linalg.GenericOp) and inner.parent is not None:
                     forget_inits(inner)
