@@ -73,7 +73,11 @@ class Options:
     What may be chosen about a compilation.
 
     `fp="strict"` forbids contraction and reassociation of float arithmetic: results are then
-    bit-identical to the interpreter's. `disable_pass` names passes that are left out; only what
+    bit-identical to the interpreter's. `allow_tf32` lets a GPU round the operands of f32 products
+    to tf32, 10 bits of fraction, where its matrix instructions take that and only that; it is a
+    permission, off unless it is given, as PyTorch's `allow_tf32` for matmuls and JAX's
+    `jax_default_matmul_precision=tensorfloat32` are, and targets without tf32 keep f32.
+    `disable_pass` names passes that are left out; only what
     `irees.pipeline.OPTIONAL` lists can be. `rewrite_limit` is how many rewrites those passes apply
     at most, all together: a bisection over it finds the one that breaks a program.
     `trace_dispatch_tensors` shows what goes into each dispatch and comes out of it, on standard
@@ -91,6 +95,7 @@ class Options:
     target: str | Target = "cpu"
     opt_level: int = 2
     fp: FloatMode = "default"
+    allow_tf32: bool = False
     disable_pass: tuple[str, ...] = ()
     rewrite_limit: int | None = None
     trace_dispatch_tensors: bool | str = False
@@ -108,6 +113,13 @@ class Options:
             raise ArgumentError(f"opt_level is {self.opt_level!r}, but must be 0, 1, 2 or 3")
         if self.fp not in get_args(FloatMode):
             raise ArgumentError(f"fp is {self.fp!r}, but must be default or strict")
+        if type(self.allow_tf32) is not bool:
+            raise ArgumentError(f"allow_tf32 is {self.allow_tf32!r}, but must be a bool")
+        if self.allow_tf32 and self.fp == "strict":
+            raise ArgumentError(
+                "allow_tf32 and fp=strict exclude each other",
+                hint="fp=strict promises the bits of f32",
+            )
         names = self.disable_pass
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise ArgumentError(f"disable_pass is {names!r}, but must be a sequence of names")

@@ -203,7 +203,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *(
                     cpu_codegen(target, strict)
                     if target.gpu is None
-                    else gpu_codegen(target.gpu, strict)
+                    else gpu_codegen(target.gpu, strict, tf32=options.allow_tf32)
                 ),
             ),
             HOST | {"stream", "vector", "gpu", "nvgpu", "nvvm", "irees", "x86vector"},
@@ -234,36 +234,31 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     )
 
 
-def gpu_codegen(gpu: GpuFacts, strict: bool) -> tuple[ModulePass, ...]:
+def gpu_codegen(gpu: GpuFacts, strict: bool, *, tf32: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
     matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
     machine = {"workgroups": gpu.multiprocessors, "small_tile": gpu.launch_bytes}
+    room = {"shared_bytes": gpu.shared_bytes, "matrix_shared_bytes": matrices}
+    room["warpgroup_shared_bytes"] = gpu.shared_opt_in_bytes
+    # An f32 product is one of f32, unless its operands may be rounded.
+    kinds = tuple(kind for kind in gpu.matrix_kinds if kind != "tf32" or tf32)
+    matrix = {"matrix_kinds": kinds, "asynchronous": gpu.asynchronous_copies}
     return (
         a(
             "gpu-select-strategy",
-            **machine,
-            shared_bytes=gpu.shared_bytes,
             reassociate=not strict,
-            matrix_kinds=gpu.matrix_kinds,
-            asynchronous=gpu.asynchronous_copies,
-            matrix_shared_bytes=matrices,
+            warpgroup_kinds=gpu.warpgroup_kinds,
+            **machine,
+            **matrix,
+            **room,
         ),
         a("gpu-split-last-wave", reassociate=not strict, **machine),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
-        a(
-            "gpu-lower-attention",
-            shared_bytes=matrices,
-            matrix_kinds=gpu.matrix_kinds,
-            asynchronous=gpu.asynchronous_copies,
-        ),
+        a("gpu-lower-attention", shared_bytes=matrices, **matrix),
         a("gpu-lower-linalg-ext", shared_bytes=matrices, workgroups=gpu.multiprocessors),
         a("lower-linalg-ext-to-loops"),
-        a(
-            "gpu-lower-contractions",
-            shared_bytes=gpu.shared_bytes,
-            matrix_shared_bytes=matrices,
-        ),
+        a("gpu-lower-contractions", **room),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
         a("gpu-distribute-to-threads"),
@@ -377,6 +372,7 @@ class IreesPipelinePass(ModulePass):
 
     target: str = "cpu"
     fp: str = "default"
+    allow_tf32: bool = False
     opt_level: int = 2
     rewrite_limit: int | None = None
     to: str | None = None
@@ -386,6 +382,7 @@ class IreesPipelinePass(ModulePass):
         options = Options(
             target=self.target,
             fp=self.fp,
+            allow_tf32=self.allow_tf32,
             opt_level=self.opt_level,
             rewrite_limit=self.rewrite_limit,
         )

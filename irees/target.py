@@ -42,7 +42,8 @@ class GpuFacts:
     What one architecture of GPU can do. Sizes are in bytes.
 
     A block has `shared_bytes` of shared memory, or up to `shared_opt_in_bytes` where it is asked
-    for. `matrix_kinds` are the element types that its matrix instructions multiply. With
+    for. `matrix_kinds` are the element types that its matrix instructions multiply,
+    `warpgroup_kinds` those of the instructions that four warps take together. With
     `asynchronous_copies` a thread need not wait for what it copies to shared memory. Source: CUDA
     C++ Programming Guide, "Compute Capabilities"; multiprocessors and the L2 cache are those of a
     typical card. `launch_bytes` is about what a workgroup moves while another kernel is launched:
@@ -55,6 +56,7 @@ class GpuFacts:
     matrix_kinds: tuple[str, ...]
     asynchronous_copies: bool
     l2_bytes: int
+    warpgroup_kinds: tuple[str, ...] = ()
     shared_bytes: int = 48 << 10
     registers: int = 65536
     registers_per_thread: int = 255
@@ -69,7 +71,7 @@ GPUS: dict[str, GpuFacts] = {
     "sm_80": GpuFacts(163 << 10, 108, 2048, _KINDS_80, True, 40 << 20),
     "sm_86": GpuFacts(99 << 10, 84, 1536, _KINDS_80, True, 6 << 20),
     "sm_89": GpuFacts(99 << 10, 128, 1536, _KINDS_80, True, 48 << 20),
-    "sm_90": GpuFacts(227 << 10, 132, 2048, _KINDS_80, True, 50 << 20),
+    "sm_90": GpuFacts(227 << 10, 132, 2048, _KINDS_80, True, 50 << 20, ("f16", "bf16")),
 }
 DEFAULT_GPU = "sm_80"
 """What the emulation is of when nobody says it."""

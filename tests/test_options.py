@@ -21,11 +21,18 @@ def test_defaults_and_names():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"opt_level": 4}, {"opt_level": "2"}, {"fp": "fast"}, {"target": 3}]
+    "wrong",
+    [{"opt_level": 4}, {"opt_level": "2"}, {"fp": "fast"}, {"target": 3}, {"allow_tf32": "no"}],
 )
 def test_values(wrong):
     with pytest.raises(ArgumentError, match=f"{next(iter(wrong))} is "):
         Options.make(**wrong)
+
+
+def test_strict_programs_have_no_tf32():
+    with pytest.raises(ArgumentError, match="allow_tf32 and fp=strict exclude each other"):
+        Options.make(allow_tf32=True, fp="strict")
+    assert not Options.make().allow_tf32
 
 
 def test_targets():

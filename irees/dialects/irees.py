@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -35,6 +35,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.nvgpu import WarpgroupAccumulatorType
 from irees.dialects.x86vector import verify_dot
 
 
@@ -63,7 +64,9 @@ class LdexpOp(IRDLOperation):
         super().__init__(operands=[x, exponent], result_types=[x.type])
 
 
-_WORD = VectorType.constr(base(Float16Type) | base(BFloat16Type) | EqAttrConstraint(i8))
+_WORD = VectorType.constr(
+    base(Float16Type) | base(BFloat16Type) | base(Float32Type) | EqAttrConstraint(i8)
+)
 _SUMS = VectorType.constr(base(Float32Type) | EqAttrConstraint(i32))
 
 
@@ -71,11 +74,12 @@ _SUMS = VectorType.constr(base(Float32Type) | EqAttrConstraint(i32))
 class MmaSyncOp(IRDLOperation):
     """
     The sums of a warp plus a 16 x 16 times a 16 x 8 matrix: `mma.sync.m16n8k16` of PTX, by one
-    lane; of i8, which are signed, a 16 x 32 times a 32 x 8 matrix into i32, which wraps.
+    lane; of i8, which are signed, a 16 x 32 times a 32 x 8 matrix into i32, which wraps; of f32,
+    rounded to tf32 (10 bits of fraction, ties away from zero), a 16 x 8 times an 8 x 8 matrix.
 
     Each of `a0` to `a3`, `b0` and `b1` is the word that the lane holds of A and of B: two
-    neighbours along the reduction, or four. `sums` are two neighbours of a row, and two of the row
-    that is 8 further. MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
+    neighbours along the reduction, or four, or one. `sums` are two neighbours of a row, and two of
+    the row that is 8 further. MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
     """
 
     name = "irees.mma_sync"
@@ -103,11 +107,39 @@ class MmaSyncOp(IRDLOperation):
     def verify_(self) -> None:
         assert isinstance(self.a0.type, VectorType)
         assert isinstance(self.sums.type, VectorType)
-        whole = self.a0.type.element_type == i8
-        sums = VectorType(i32 if whole else f32, [4])
-        words = VectorType(self.a0.type.element_type, [4 if whole else 2])
+        element = cast("VectorType[Attribute]", self.a0.type).element_type
+        sums = VectorType(i32 if element == i8 else f32, [4])
+        words = VectorType(element, [1 if element == f32 else 4 if element == i8 else 2])
         if self.a0.type != words or self.sums.type != sums:
             raise VerifyException(f"no product of {self.a0.type} into {self.sums.type}")
+
+
+@irdl_op_definition
+class WarpgroupSumsOp(IRDLOperation):
+    """
+    What one lane has of the sums of a warpgroup, which have been waited for: for each 8 columns the
+    four that `irees.mma_sync` would give it, warps having 16 rows each. MLIR only stores them all
+    (`nvgpu.warpgroup.mma.store`); an epilogue wants them in registers.
+    """
+
+    name = "irees.warpgroup_sums"
+
+    accumulator = operand_def(WarpgroupAccumulatorType)
+    sums = var_result_def(VectorType.constr(base(Float32Type)))
+
+    assembly_format = "$accumulator attr-dict `:` type($accumulator) `->` type($sums)"
+
+    def __init__(self, accumulator: SSAValue):
+        assert isinstance(accumulator.type, WarpgroupAccumulatorType)
+        _, columns = accumulator.type.fragmented.get_shape()
+        types = [VectorType(f32, [4])] * (columns // 8)
+        super().__init__(operands=[accumulator], result_types=[types])
+
+    def verify_(self) -> None:
+        assert isinstance(self.accumulator.type, WarpgroupAccumulatorType)
+        rows, columns = self.accumulator.type.fragmented.get_shape()
+        if rows != 64 or [r.type for r in self.sums] != [VectorType(f32, [4])] * (columns // 8):
+            raise VerifyException(f"a lane has {columns // 8} vectors of 4 sums")
 
 
 @irdl_op_definition
@@ -179,4 +211,4 @@ class InvokeOp(IRDLOperation):
             raise VerifyException("expected a device and a function of it")
 
 
-Irees = Dialect("irees", [LdexpOp, MmaSyncOp, DotOp, InvokeOp])
+Irees = Dialect("irees", [LdexpOp, MmaSyncOp, WarpgroupSumsOp, DotOp, InvokeOp])

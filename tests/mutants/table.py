@@ -52,6 +52,7 @@ THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
 THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
 EMULATED = "tests/backends/cuda/test_emulated.py"
 SELECTION = "tests/backends/cuda/test_selection.py"
+WARPGROUPS = "tests/backends/cuda/test_warpgroups.py"
 CONTROL_FLOW_TESTS = ("tests/properties/test_control_flow.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
@@ -654,6 +655,30 @@ MUTANTS = (
         "tallies.scan(b, give, counts, self._parts)",
         "tallies.scan(b, give, counts, self._parts - 1)",
         (f"{SELECTION}::test_one_row_for_all_workgroups",),
+    ),
+    Mutant(
+        "S9i",
+        "products of warpgroups read copies that are not fenced",
+        "irees/transforms/codegen/gpu/_warpgroup_contraction.py",
+        "        b.insert(FenceProxyOp())\n",
+        "",
+        (f"{WARPGROUPS}::test_every_block_is_right",),
+    ),
+    Mutant(
+        "S9j",
+        "a part is copied to where a product is at work",
+        "irees/transforms/codegen/gpu/_warpgroup_contraction.py",
+        "ahead, depth = self.stages - 2, self.blocking.depth",
+        "ahead, depth = self.stages - 1, self.blocking.depth",
+        (f"{WARPGROUPS}::test_every_block_is_right",),
+    ),
+    Mutant(
+        "S9k",
+        "operands of tf32 are cut off, not rounded",
+        "irees/backends/cuda/irees_cuda.h",
+        "irees_bitcast<float>((bits + 0x1000) & 0xffffe000)",
+        "irees_bitcast<float>(bits & 0xffffe000)",
+        ("tests/backends/cuda/test_tf32.py::test_operands_are_rounded_and_not_cut_off",),
     ),
     Mutant(
         "S9y",

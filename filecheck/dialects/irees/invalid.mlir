@@ -16,6 +16,22 @@ func.func @sums(%a: vector<4xi8>, %c: vector<4xf32>) {
 
 // -----
 
+func.func @wide(%a: vector<2xf32>, %c: vector<4xf32>) {
+  %0 = irees.mma_sync %a, %a, %a, %a, %a, %a, %c : vector<2xf32> -> vector<4xf32>
+  return
+}
+// CHECK: no product of vector<2xf32> into vector<4xf32>
+
+// -----
+
+func.func @few(%a: !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>) {
+  %0 = irees.warpgroup_sums %a : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> vector<4xf32>
+  return
+}
+// CHECK: a lane has 8 vectors of 4 sums
+
+// -----
+
 func.func @invoke() {
   irees.invoke @main_0() : () -> ()
   return

@@ -13,10 +13,20 @@ func.func @ldexp(%x: f32, %n: f32, %v: vector<8xf32>, %w: vector<8xf32>) {
 // CHECK-LABEL: func.func @mma_sync
 // CHECK:         irees.mma_sync %a, %a, %a, %a, %b, %b, %c : vector<2xbf16> -> vector<4xf32>
 // CHECK:         irees.mma_sync %d, %d, %d, %d, %d, %d, %e : vector<4xi8> -> vector<4xi32>
-func.func @mma_sync(%a: vector<2xbf16>, %b: vector<2xbf16>, %c: vector<4xf32>, %d: vector<4xi8>, %e: vector<4xi32>) -> vector<4xf32> {
+// CHECK:         irees.mma_sync %f, %f, %f, %f, %f, %f, %c : vector<1xf32> -> vector<4xf32>
+func.func @mma_sync(%a: vector<2xbf16>, %b: vector<2xbf16>, %c: vector<4xf32>, %d: vector<4xi8>, %e: vector<4xi32>, %f: vector<1xf32>) -> vector<4xf32> {
   %r = irees.mma_sync %a, %a, %a, %a, %b, %b, %c : vector<2xbf16> -> vector<4xf32>
   %s = irees.mma_sync %d, %d, %d, %d, %d, %d, %e : vector<4xi8> -> vector<4xi32>
+  %t = irees.mma_sync %f, %f, %f, %f, %f, %f, %c : vector<1xf32> -> vector<4xf32>
   return %r : vector<4xf32>
+}
+
+// Of 64 columns a lane has eight times four sums.
+// CHECK-LABEL: func.func @warpgroup_sums
+// CHECK-NEXT:    %{{.*}} = irees.warpgroup_sums %a : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> vector<4xf32>, vector<4xf32>
+func.func @warpgroup_sums(%a: !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>) {
+  %0:8 = irees.warpgroup_sums %a : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>
+  return
 }
 
 // Four unsigned times four signed i8 into each i32.

@@ -9,7 +9,7 @@ func.func @odd(%x: memref<8xf16>, %s: memref<8xf16, #gpu.address_space<workgroup
 // -----
 
 func.func @wide(%s: memref<8x8xf32, #gpu.address_space<workgroup>>, %i: index) {
-  %0 = nvgpu.ldmatrix %s[%i, %i] {transpose = false, numTiles = 4 : i32} : memref<8x8xf32, #gpu.address_space<workgroup>> -> vector<4x1xf32>
+  %0 = nvgpu.ldmatrix %s[%i, %i] {transpose = true, numTiles = 4 : i32} : memref<8x8xf32, #gpu.address_space<workgroup>> -> vector<4x1xf32>
   return
 }
 // CHECK: no matrices of f32
@@ -21,3 +21,60 @@ func.func @few(%s: memref<8x8xf16, #gpu.address_space<workgroup>>, %i: index) {
   return
 }
 // CHECK: four matrices give four words of 32 bits
+
+// -----
+
+func.func @long_rows(%a: memref<64x128xf16>) {
+  %0 = nvgpu.warpgroup.generate.descriptor %a : memref<64x128xf16> -> !nvgpu.warpgroup.descriptor<tensor = memref<64x128xf16>>
+  return
+}
+// CHECK: rows of a matrix have 32, 64 or 128 bytes
+
+// -----
+
+func.func @short_steps(%a: memref<1x64x32xf16>) {
+  %0 = nvgpu.warpgroup.generate.descriptor %a : memref<1x64x32xf16> -> !nvgpu.warpgroup.descriptor<tensor = memref<1x64x32xf16>>
+  return
+}
+// CHECK: rows of steps have 128 bytes
+
+// -----
+
+func.func @floats(%a: memref<64x32xf32>) {
+  %0 = nvgpu.warpgroup.generate.descriptor %a : memref<64x32xf32> -> !nvgpu.warpgroup.descriptor<tensor = memref<64x32xf32>>
+  return
+}
+// CHECK: no matrices of f32
+
+// -----
+
+func.func @turned(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, %c: !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>) {
+  %0 = nvgpu.warpgroup.mma %a, %a, %c {transposeB} : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+  return
+}
+// CHECK: no product of memref<64x64xf16> and memref<64x64xf16>
+
+// -----
+
+func.func @rows(%a: !nvgpu.warpgroup.descriptor<tensor = memref<128x64xf16>>, %c: !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>) {
+  %0 = nvgpu.warpgroup.mma %a, %a, %c : !nvgpu.warpgroup.descriptor<tensor = memref<128x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<128x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
+  return
+}
+// CHECK: no product of memref<128x64xf16> and memref<128x64xf16>
+
+// -----
+
+func.func @sums(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, %c: !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>) {
+  %0 = nvgpu.warpgroup.mma %a, %a, %c : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
+  return
+}
+// CHECK: no sums of 64 x 64 in vector<64x128xf32>
+
+// -----
+
+func.func @twice(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, %c: !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>) {
+  %0 = nvgpu.warpgroup.mma %a, %a, %c : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+  %1 = nvgpu.warpgroup.mma %a, %a, %c : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+  return
+}
+// CHECK: an accumulator that is added to has no other user

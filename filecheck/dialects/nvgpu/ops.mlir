@@ -23,3 +23,17 @@ func.func @ldmatrix(%s: memref<64x40xf16, #shared>, %i: index) -> vector<4x2xf16
   %0 = nvgpu.ldmatrix %s[%i, %i] {transpose = true, numTiles = 4 : i32} : memref<64x40xf16, #shared> -> vector<4x2xf16>
   return %0 : vector<4x2xf16>
 }
+
+// Half floats in rows of 128 bytes; of the second matrix rows are steps of the reduction.
+// CHECK-LABEL: func.func @warpgroup
+// CHECK-NEXT:    %0 = nvgpu.warpgroup.generate.descriptor %a : memref<64x64xf16, #gpu.address_space<workgroup>> -> !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #gpu.address_space<workgroup>>>
+// CHECK-NEXT:    %1 = nvgpu.warpgroup.generate.descriptor %b
+// CHECK-NEXT:    %2 = nvgpu.warpgroup.mma.init.accumulator -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
+// CHECK-NEXT:    %3 = nvgpu.warpgroup.mma %0, %1, %2 {waitGroup = 1 : i32, transposeB} : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #gpu.address_space<workgroup>>>, !nvgpu.warpgroup.descriptor<tensor = memref<2x64x64xf16, #gpu.address_space<workgroup>>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
+func.func @warpgroup(%a: memref<64x64xf16, #shared>, %b: memref<2x64x64xf16, #shared>) {
+  %0 = nvgpu.warpgroup.generate.descriptor %a : memref<64x64xf16, #shared> -> !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #shared>>
+  %1 = nvgpu.warpgroup.generate.descriptor %b : memref<2x64x64xf16, #shared> -> !nvgpu.warpgroup.descriptor<tensor = memref<2x64x64xf16, #shared>>
+  %2 = nvgpu.warpgroup.mma.init.accumulator -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
+  %3 = nvgpu.warpgroup.mma %0, %1, %2 {waitGroup = 1 : i32, transposeB} : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #shared>>, !nvgpu.warpgroup.descriptor<tensor = memref<2x64x64xf16, #shared>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
+  return
+}

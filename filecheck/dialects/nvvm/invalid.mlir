@@ -13,3 +13,11 @@ func.func @narrow(%m: i32, %x: i8) {
   return
 }
 // CHECK: operand 'val' at position 1 does not verify
+
+// -----
+
+func.func @fence() {
+  nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+  return
+}
+// CHECK: only what a workgroup shares has a fence: async.shared, cta

@@ -44,6 +44,12 @@ def kernel_support() -> str:
     )
 
 
+@cache
+def warpgroup_support() -> str:
+    """The CUDA C++ that only some texts need, after that which all have."""
+    return (HERE / "irees_warpgroup.h").read_text()
+
+
 def emulation_engine() -> str:
     """The C++ that runs blocks of threads on the CPU."""
     return (HERE / "emulation.cpp").read_text()
@@ -55,6 +61,7 @@ def kernel_text(kernels: list[Kernel]) -> str:
     return "\n".join(
         (
             kernel_support(),
+            *([warpgroup_support()] if any(kernel.warpgroups for kernel in kernels) else []),
             *(vector_typedef(name) for name in vectors),
             "",
             *(kernel.text for kernel in kernels),
@@ -108,5 +115,6 @@ class IreesCudaTarget(XdslTarget):
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         for name, text in emit_program(module).texts.items():
             suffix = ".c" if name == "host" else ".cu"
-            text = text.removeprefix(kernel_support()).removeprefix(host_support())
+            for support in (kernel_support(), host_support(), "\n" + warpgroup_support()):
+                text = text.removeprefix(support)
             output.write(f"/* ---- {name}{suffix} ---- */\n{text}\n")

@@ -35,6 +35,7 @@ struct irees_place {
 struct irees_emulated_state {
   irees_place thread, block, block_dim, grid_dim;
   unsigned char *shared;
+  int64_t shared_bytes;
   int32_t *fault;
 };
 
@@ -79,11 +80,14 @@ struct copies {
   } each[MAX_COPIES];
 };
 static copies *copies_here(void);
+/* Set while something has been copied that readers by the async proxy may not see. */
+static uint8_t *unfenced_here(void);
 
 extern "C" void irees_emulated_copy(void *to, const void *from, int32_t size, int32_t count) {
   copies *mine = copies_here();
   if ((uint64_t)(uintptr_t)to % (uint32_t)size || (count && (uint64_t)(uintptr_t)from % (uint32_t)size)) irees_emulated_misaligned();
   if (mine->count == MAX_COPIES) abort();
+  memset(to, 0xff, (size_t)size); /* nobody may count on what was there, from now on */
   mine->each[mine->count++] = {(char *)to, (const char *)from, size, count, mine->groups};
 }
 
@@ -97,10 +101,39 @@ extern "C" void irees_emulated_copies_wait(int32_t groups) {
       mine->each[kept++] = mine->each[i];
       continue;
     }
+    *unfenced_here() = 1;
     memcpy(mine->each[i].to, mine->each[i].from, (size_t)mine->each[i].count);
     memset(mine->each[i].to + mine->each[i].count, 0, (size_t)(mine->each[i].size - mine->each[i].count));
   }
   mine->count = kept;
+}
+
+extern "C" void irees_emulated_fence(void) { *unfenced_here() = 0; }
+
+/* The products of warpgroups that one thread has begun, in order. */
+#define MAX_PRODUCTS 8
+struct products {
+  int32_t count;
+  struct {
+    void *sums;
+    void (*arrive)(void *);
+  } each[MAX_PRODUCTS];
+};
+static products *products_here(void);
+
+extern "C" void irees_emulated_product(void *sums, void (*arrive)(void *)) {
+  products *mine = products_here();
+  if (mine->count == MAX_PRODUCTS) abort();
+  mine->each[mine->count++] = {sums, arrive};
+}
+
+extern "C" void irees_emulated_products_wait(int32_t left) {
+  products *mine = products_here();
+  while (mine->count > left) {
+    mine->each[0].arrive(mine->each[0].sums);
+    mine->count--;
+    for (int32_t i = 0; i < mine->count; i++) mine->each[i] = mine->each[i + 1];
+  }
 }
 
 #ifndef IREES_SYSTEM_THREADS
@@ -112,6 +145,8 @@ struct fibre {
   waits wait;
   int alive; /* has a stack with `fibre_main` on it */
   copies begun;
+  products multiplied;
+  uint8_t unfenced;
 };
 
 struct block_state {
@@ -121,10 +156,14 @@ struct block_state {
   jmp_buf scheduler;
   const task *work;
   uint32_t current, count;
+  int unfenced; /* whether some thread was when all met at the last barrier */
 };
 static __thread block_state *running;
 
 static copies *copies_here(void) { return &running->fibres[running->current].begun; }
+static products *products_here(void) { return &running->fibres[running->current].multiplied; }
+static uint8_t *unfenced_here(void) { return &running->fibres[running->current].unfenced; }
+extern "C" int irees_emulated_unfenced(void) { return running->unfenced; }
 
 static void yield_to_scheduler(waits why) {
   fibre *me = &running->fibres[running->current];
@@ -187,7 +226,11 @@ static int release(void) {
   if (released || done == count) return 1;
   for (uint32_t t = 0; t < count; t++)
     if (running->fibres[t].wait != AT_BARRIER || running->fibres[t].line != running->fibres[0].line) return 0;
-  for (uint32_t t = 0; t < count; t++) running->fibres[t].wait = READY;
+  running->unfenced = 0;
+  for (uint32_t t = 0; t < count; t++) {
+    running->fibres[t].wait = READY;
+    running->unfenced |= running->fibres[t].unfenced;
+  }
   return 1;
 }
 
@@ -207,7 +250,9 @@ static int run_waiting_block(const task *work) {
   for (uint32_t t = 0; t < mine->count; t++) {
     mine->fibres[t].wait = READY;
     mine->fibres[t].begun.count = mine->fibres[t].begun.groups = 0;
+    mine->fibres[t].multiplied.count = mine->fibres[t].unfenced = 0;
   }
+  mine->unfenced = 0;
   for (;;) {
     uint32_t done = 0;
     for (uint32_t i = 0; i < mine->count; i++) {
@@ -247,7 +292,12 @@ extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
 }
 
 static __thread copies begun;
+static __thread products multiplied;
+static __thread uint8_t unfenced;
 static copies *copies_here(void) { return &begun; }
+static products *products_here(void) { return &multiplied; }
+static uint8_t *unfenced_here(void) { return &unfenced; }
+extern "C" int irees_emulated_unfenced(void) { return 0; }
 
 static void *system_thread_main(void *argument) {
   system_thread *me = (system_thread *)argument;
@@ -281,13 +331,14 @@ static int32_t run_block(task *work, int64_t block) {
   const irees_launch *launch = work->launch;
   void *shared = NULL;
   if (launch->shared_bytes) {
-    if (posix_memalign(&shared, 128, (size_t)launch->shared_bytes)) return IREES_OUT_OF_MEMORY;
+    if (posix_memalign(&shared, 1024, (size_t)launch->shared_bytes)) return IREES_OUT_OF_MEMORY;
     memset(shared, 0xff, (size_t)launch->shared_bytes);
   }
   here.block.x = (uint32_t)block;
   here.block_dim.x = (uint32_t)launch->threads;
   here.grid_dim.x = (uint32_t)launch->blocks;
   here.shared = (unsigned char *)shared;
+  here.shared_bytes = launch->shared_bytes;
   here.fault = &work->fault;
   int fine = 1;
   if (launch->waits) {

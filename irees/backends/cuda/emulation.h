@@ -20,6 +20,7 @@ struct irees_place {
 struct irees_emulated_state {
   irees_place thread, block, block_dim, grid_dim;
   unsigned char *shared;
+  int64_t shared_bytes;
   int32_t *fault;
 };
 extern "C" irees_emulated_state *irees_emulated_here(void);
@@ -32,6 +33,14 @@ extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all);
 extern "C" void irees_emulated_copy(void *to, const void *from, int32_t size, int32_t count);
 extern "C" void irees_emulated_copies_end(void);
 extern "C" void irees_emulated_copies_wait(int32_t groups);
+/* Begins a product of a warpgroup, and waits for all but the last ones of this thread: `arrive` is
+   called for each that is done. */
+extern "C" void irees_emulated_product(void *sums, void (*arrive)(void *));
+extern "C" void irees_emulated_products_wait(int32_t left);
+/* What this thread copied to shared memory is there for those products; and whether some thread had
+   copied and not said so when they all last met. */
+extern "C" void irees_emulated_fence(void);
+extern "C" int irees_emulated_unfenced(void);
 /* Notes that an access is not aligned to its size, which a device reports as an error. */
 extern "C" void irees_emulated_misaligned(void);
 IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {
@@ -44,8 +53,8 @@ IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {
 #define gridDim (irees_emulated_here()->grid_dim)
 #define __syncthreads() irees_emulated_barrier(__LINE__)
 
-#define IREES_SHARED_STATIC(name, bytes) unsigned char *const name = irees_emulated_here()->shared
-#define IREES_SHARED_DYNAMIC(name) unsigned char *const name = irees_emulated_here()->shared
+#define IREES_SHARED_STATIC(name, bytes, alignment) unsigned char *const name = irees_emulated_here()->shared
+#define IREES_SHARED_DYNAMIC(name, alignment) unsigned char *const name = irees_emulated_here()->shared
 #define IREES_POPCOUNT(x) __builtin_popcountll(x)
 #define IREES_LEADING_ZEROS(x) __builtin_clzll(x)
 #define IREES_TRAILING_ZEROS(x) __builtin_ctzll(x)

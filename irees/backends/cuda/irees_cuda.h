@@ -34,8 +34,8 @@ typedef unsigned long long uint64_t;
 #define IREES_UNROLL _Pragma("unroll")
 #define IREES_PREFETCH(p, write, locality) ((void)(p))
 /* Shared memory of a block: what is known to be little is static, so that ptxas reports it. */
-#define IREES_SHARED_STATIC(name, bytes) __shared__ __align__(128) unsigned char name[bytes]
-#define IREES_SHARED_DYNAMIC(name) extern __shared__ __align__(128) unsigned char name[]
+#define IREES_SHARED_STATIC(name, bytes, alignment) __shared__ __align__(alignment) unsigned char name[bytes]
+#define IREES_SHARED_DYNAMIC(name, alignment) extern __shared__ __align__(alignment) unsigned char name[]
 #define IREES_POPCOUNT(x) __popcll((long long)(x))
 #define IREES_LEADING_ZEROS(x) __clzll((long long)(x))
 #define IREES_TRAILING_ZEROS(x) (__ffsll((long long)(x)) - 1)
@@ -294,12 +294,13 @@ template <typename V, bool turned> IREES_INLINE irees_vector<V, 4> irees_ldmatri
 }
 #endif
 
-/* --- matrices: 16 x 16 times 16 x 8, or 16 x 32 times 32 x 8, one product for a warp ----------- */
+/* --- matrices: 16 rows of 32 bytes times 8 columns, one product for a warp ---------------------- */
 
-/* A word is two halves or four bytes. Lane l holds of A, by the words a0 to a3, rows l / 4 and
+/* A word is two halves, four bytes or one f32. Lane l holds of A, by the words a0 to a3, rows l / 4 and
    l / 4 + 8 of word l % 4, then of the word 4 further; of B, by b0 and b1, those words of column
    l / 4; of the sums rows l / 4 and l / 4 + 8 of columns 2 * (l % 4) and the next (PTX ISA,
-   "mma.m16n8k16" and "mma.m16n8k32"). */
+   "mma.m16n8k16", "mma.m16n8k32" and "mma.m16n8k8"). An f32 is rounded to tf32, 10 bits of fraction,
+   ties away from zero: what is not rounded first the instruction cuts off. */
 #ifdef IREES_EMULATED
 IREES_INLINE float irees_wide(irees_f16 x) { return (float)x; }
 IREES_INLINE float irees_wide(uint16_t x) {
@@ -307,6 +308,10 @@ IREES_INLINE float irees_wide(uint16_t x) {
   return irees_bitcast<float>(bits);
 }
 IREES_INLINE uint32_t irees_wide(int8_t x) { return (uint32_t)(int32_t)x; }
+IREES_INLINE float irees_wide(float x) {
+  const uint32_t bits = irees_bitcast<uint32_t>(x);
+  return (bits & 0x7fffffff) < 0x7f800000 ? irees_bitcast<float>((bits + 0x1000) & 0xffffe000) : x;
+}
 template <typename V, typename T> IREES_INLINE irees_vector<T, 4> irees_mma(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<T, 4> c) {
   const V mine[6] = {a0, a1, a2, a3, b0, b1};
   const uint32_t word = 4 / sizeof(mine[0].v[0]);
@@ -327,6 +332,7 @@ template <typename V, typename T> IREES_INLINE irees_vector<T, 4> irees_mma(V a0
 #define irees_mma_f16 irees_mma
 #define irees_mma_bf16 irees_mma
 #define irees_mma_i8 irees_mma
+#define irees_mma_f32 irees_mma
 #else
 template <typename V> IREES_INLINE uint32_t irees_word(V x) {
   uint32_t u;
@@ -350,6 +356,17 @@ template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_f16(V a0, V 
 template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_bf16(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<float, 4> c) {
   IREES_MMA_ASM("m16n8k16", "bf16.bf16", "{%4,%5,%6,%7}", "{%8,%9}")
       : "r"(irees_word(a0)), "r"(irees_word(a1)), "r"(irees_word(a2)), "r"(irees_word(a3)), "r"(irees_word(b0)), "r"(irees_word(b1)));
+  return c;
+}
+/* Not volatile: a word that several products take is rounded once. */
+template <typename V> IREES_INLINE uint32_t irees_tf32(V x) {
+  uint32_t u;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(x.v[0]));
+  return u;
+}
+template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_f32(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<float, 4> c) {
+  IREES_MMA_ASM("m16n8k8", "tf32.tf32", "{%4,%5,%6,%7}", "{%8,%9}")
+      : "r"(irees_tf32(a0)), "r"(irees_tf32(a1)), "r"(irees_tf32(a2)), "r"(irees_tf32(a3)), "r"(irees_tf32(b0)), "r"(irees_tf32(b1)));
   return c;
 }
 template <typename V> IREES_INLINE irees_vector<int32_t, 4> irees_mma_i8(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<int32_t, 4> c) {

@@ -24,6 +24,7 @@ from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, p
 from irees.backends.common.types import scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
 from irees.backends.cuda.print_matrices import MATRICES
+from irees.backends.cuda.print_warpgroups import WARPGROUPS
 from irees.backends.cuda.unit import CudaUnit, Kernel
 from irees.dialects.nvvm import FEWEST_WORKGROUPS, MatchSyncOp, SyncWarpOp
 from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
@@ -35,6 +36,9 @@ STATIC_SHARED_BYTES = 48 << 10
 
 SCRATCH_BLOCKS = 256
 """Workgroups that run at a time where each has scratch memory of its own."""
+
+SHARED_ALIGNMENT = 128
+"""Of all of the shared memory of a kernel."""
 
 DEFAULT_THREADS = 128
 
@@ -54,18 +58,21 @@ class HostPrinter(Printer):
 class KernelPrinter(Printer):
     """Prints one kernel."""
 
-    handlers = ChainMap(KERNEL, MATRICES, HANDLERS)
+    handlers = ChainMap(KERNEL, MATRICES, WARPGROUPS, HANDLERS)
 
     def __init__(self, unit: CudaUnit, outer: Printer, threads: int):
         super().__init__(unit, CudaExpressions(), outer)
         self.threads = threads
         self.shared_bytes = 0
+        self.shared_alignment = SHARED_ALIGNMENT
         self.waits = False
+        self.warpgroups = False
         self.traps = False
 
-    def share(self, size: int) -> int:
+    def share(self, size: int, alignment: int = 16) -> int:
         """The offset of that many bytes of shared memory."""
-        offset = (self.shared_bytes + 15) // 16 * 16
+        self.shared_alignment = max(self.shared_alignment, alignment)
+        offset = -(-self.shared_bytes // alignment) * alignment
         self.shared_bytes = offset + max(1, size)
         return offset
 
@@ -122,7 +129,14 @@ def _workgroups(p: Printer, op: Operation) -> None:
     text = _kernel_text(name, inner, reduce(times, counts, "1"), launch_bounds(op))
     vectors = tuple(inner.expressions.vectors)
     kernel = Kernel(
-        name, text, inner.threads, inner.shared_bytes, inner.waits, vectors, tuple(parameters)
+        name,
+        text,
+        inner.threads,
+        inner.shared_bytes,
+        inner.waits,
+        inner.warpgroups,
+        vectors,
+        tuple(parameters),
     )
     p.line(f"const int64_t arguments_[] = {{{', '.join(arguments) or '0'}}};")
     p.line(
@@ -184,10 +198,11 @@ def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> st
         prologue.append("  " + unpack_scalar(c_type, scalar_name, f"{scalar_name}_"))
     if inner.traps:
         parameters.append("int32_t *trap")
+    alignment = inner.shared_alignment
     if inner.shared_bytes > STATIC_SHARED_BYTES:
-        prologue.append("  IREES_SHARED_DYNAMIC(shared);")
+        prologue.append(f"  IREES_SHARED_DYNAMIC(shared, {alignment});")
     elif inner.shared_bytes:
-        prologue.append(f"  IREES_SHARED_STATIC(shared, {inner.shared_bytes});")
+        prologue.append(f"  IREES_SHARED_STATIC(shared, {inner.shared_bytes}, {alignment});")
     if loops:
         prologue.append("  char *const scratch = all_scratch + blockIdx.x * scratch_bytes;")
         head = f"for (int64_t workgroup = blockIdx.x; workgroup < {count}; workgroup += gridDim.x)"
@@ -280,7 +295,8 @@ def _alloc(p: Printer, op: Operation) -> None:
         scratch_buffer(p, op)
         return
     sizes = [str(s) for s in kind.get_shape()]
-    offset = p.share(prod(kind.get_shape()) * size_of(kind.element_type))
+    alignment = 16 if op.alignment is None else op.alignment.value.data
+    offset = p.share(prod(kind.get_shape()) * size_of(kind.element_type), alignment)
     pointer = p.fresh("p")
     element_type = scalar(kind.element_type)
     p.line(f"{element_type} *const {pointer} = ({element_type} *)(shared + {offset});")

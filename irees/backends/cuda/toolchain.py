@@ -151,6 +151,11 @@ def parse_resources(log: str) -> dict[str, Resources]:
     return found
 
 
+def arch_of(text: str, arch: str) -> str:
+    """The architecture that NVRTC is told: with an `a` where a text has what is only there."""
+    return f"{arch}a" if arch == "sm_90" and "#define IREES_WARPGROUPS\n" in text else arch
+
+
 def compile_cubins(
     texts: Mapping[str, str], target: Target, fp: str, store: Cache | None = None
 ) -> dict[str, Cubin]:
@@ -158,7 +163,7 @@ def compile_cubins(
     find_nvrtc()
     with ThreadPoolExecutor(max(1, min(default_threads(), len(texts)))) as pool:
         jobs = {
-            name: pool.submit(compile_cubin, text, target.arch, fp=fp, store=store)
+            name: pool.submit(compile_cubin, text, arch_of(text, target.arch), fp=fp, store=store)
             for name, text in texts.items()
         }
         return {name: job.result() for name, job in jobs.items()}

@@ -18,6 +18,8 @@ class Kernel:
     shared_bytes: int
     waits: bool
     """Whether its threads wait for each other, at a barrier or for their warp."""
+    warpgroups: bool
+    """Whether four warps multiply together."""
     vectors: tuple[str, ...]
     parameters: tuple[str, ...]
 

@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import Rewriter
 
 from irees.transforms.utils.shapes import Size, split
 
@@ -83,3 +84,13 @@ def subview(
         DenseArrayBase.from_list(i64, static_strides),
         result,
     )
+
+
+def share_views(block: Block) -> None:
+    """Of equal views of one buffer, one after the other in a block, all become the first."""
+    found: dict[tuple[object, ...], SSAValue] = {}
+    for op in [o for o in block.ops if isinstance(o, memref.SubviewOp)]:
+        key = (*op.operands, *op.properties.values(), op.result.type)
+        first = found.setdefault(key, op.result)
+        if first is not op.result:
+            Rewriter.replace_op(op, [], [first])

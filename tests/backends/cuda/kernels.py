@@ -80,7 +80,7 @@ func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {r} {{
 def widening_matmul(
     m: int | str, n: int | str, k: int | str, element: str, order: str = "m, k; k, n"
 ) -> str:
-    """a * b of narrow numbers, into f32 or i32; each has its dims in that order."""
+    """a * b of narrow numbers or f32, into f32 or i32; each has its dims in that order."""
     sizes, wide = {"m": m, "n": n, "k": k}, "i32" if element.startswith("i") else "f32"
     sides = [[d.strip() for d in side.split(",")] for side in order.split(";")]
     a, b, r = (
@@ -91,6 +91,14 @@ def widening_matmul(
     dynamic = ", ".join(v for v, s in (("%m", m), ("%n", n)) if s == "?")
     widen = f"arith.{'extsi' if wide == 'i32' else 'extf'}"
     multiply, add, zero = ("muli", "addi", "0") if wide == "i32" else ("mulf", "addf", "0.0")
+    widened = (
+        ""
+        if element == wide
+        else f"""
+    %v = {widen} %x : {element} to {wide}
+    %w = {widen} %y : {element} to {wide}"""
+    )
+    v, w = ("%v", "%w") if widened else ("%x", "%y")
     return f"""
 func.func @main(%a: {a}, %b: {b}) -> {r} {{
   %z = arith.constant {zero} : {wide}
@@ -102,10 +110,8 @@ func.func @main(%a: {a}, %b: {b}) -> {r} {{
   %f = linalg.fill ins(%z : {wide}) outs(%e : {r}) -> {r}
   %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"]}}
       ins(%a, %b : {a}, {b}) outs(%f : {r}) {{
-  ^bb0(%x: {element}, %y: {element}, %o: {wide}):
-    %v = {widen} %x : {element} to {wide}
-    %w = {widen} %y : {element} to {wide}
-    %p = arith.{multiply} %v, %w : {wide}
+  ^bb0(%x: {element}, %y: {element}, %o: {wide}):{widened}
+    %p = arith.{multiply} {v}, {w} : {wide}
     %s = arith.{add} %o, %p : {wide}
     linalg.yield %s : {wide}
   }} -> {r}
@@ -367,4 +373,47 @@ func.func @main(%a: {a}, %b: {b}) -> {half} {{
     linalg.yield %s : f16
   }} -> {half}
   return %r : {half}
+}}"""
+
+
+def activated_matmul(m: int, n: int, k: int, element: str = "f16", init: float | None = 0.0) -> str:
+    """max(a * b + bias, 0) * 0.5 in batches of 2, narrowed; `init` of None adds to an argument."""
+    a, b = f"tensor<2x{m}x{k}x{element}>", f"tensor<2x{n}x{k}x{element}>"
+    wide, narrow, bias = (
+        f"tensor<2x{m}x{n}xf32>",
+        f"tensor<2x{m}x{n}x{element}>",
+        f"tensor<{n}xf32>",
+    )
+    maps = ", ".join(
+        f"affine_map<(b, m, n, k) -> ({x})>" for x in ("b, m, k", "b, n, k", "b, m, n")
+    )
+    id3 = "affine_map<(b, m, n) -> (b, m, n)>"
+    fill = f"""
+  %z = arith.constant {init} : f32
+  %start = linalg.fill ins(%z : f32) outs(%e : {wide}) -> {wide}"""
+    return f"""
+func.func @main(%a: {a}, %b: {b}, %bias: {bias}{f", %start: {wide}" if init is None else ""}) -> {narrow} {{
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %e = tensor.empty() : {wide}{"" if init is None else fill}
+  %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {b}) outs(%start : {wide}) {{
+  ^bb0(%x: {element}, %y: {element}, %o: f32):
+    %v = arith.extf %x : {element} to f32
+    %w = arith.extf %y : {element} to f32
+    %q = arith.mulf %v, %w : f32
+    %s = arith.addf %o, %q : f32
+    linalg.yield %s : f32
+  }} -> {wide}
+  %f = tensor.empty() : {narrow}
+  %r = linalg.generic {{indexing_maps = [{id3}, affine_map<(b, m, n) -> (n)>, {id3}], iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%p, %bias : {wide}, {bias}) outs(%f : {narrow}) {{
+  ^bb0(%x: f32, %y: f32, %o: {element}):
+    %s = arith.addf %x, %y : f32
+    %t = arith.maximumf %s, %zero : f32
+    %u = arith.mulf %t, %half : f32
+    %v = arith.truncf %u : f32 to {element}
+    linalg.yield %v : {element}
+  }} -> {narrow}
+  return %r : {narrow}
 }}"""

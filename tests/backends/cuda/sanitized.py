@@ -1,7 +1,7 @@
 """
 Kernels that `test_sanitizers.py` runs under a sanitizer, each CUDA thread a thread of the system.
 
-`python sanitized.py <program>`; `race` and `overflow` are wrong on purpose.
+`python sanitized.py <program>`; `race`, `early_part` and `overflow` are wrong on purpose.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 
 import irees
 from irees.backends.cuda import print_forall
+from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
-from irees.transforms.codegen.gpu import _contraction, _wide_sort
+from irees.transforms.codegen.gpu import _blocking, _contraction, _wide_sort, gpu_select_strategy
 from irees.transforms.global_opt import split_sorts
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,8 +29,8 @@ def whole(*shape: int) -> np.ndarray:
     return random.integers(-3, 4, shape).astype(np.float32)
 
 
-def compiled(text: str):
-    return irees.compile(irees.import_mlir(text), target="cuda-emulated", opt_level=1)
+def compiled(text: str, target: str = "cuda-emulated"):
+    return irees.compile(irees.import_mlir(text), target=target, opt_level=1)
 
 
 def rows() -> None:
@@ -66,6 +67,29 @@ def matrices() -> None:
     expected = a.astype(np.float32) @ b.astype(np.float32)
     found = compiled(kernels.widening_matmul(40, 48, 136, "f16"))(a, b)
     np.testing.assert_array_equal(found, expected)
+
+
+def warpgroups() -> None:
+    """Products that are at work while parts of their operands arrive beside them."""
+    block = (_blocking.WarpgroupBlocking(64, 64, 16, 3),)
+    gpu_select_strategy.WARPGROUP_CANDIDATES = block
+    gpu_select_strategy.matrix_candidates = lambda *_, **__: ()
+    a, b = (whole(*shape).astype(np.float16) for shape in ((40, 72), (72, 64)))
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    program = compiled(kernels.widening_matmul(40, 64, 72, "f16"), "cuda-emulated:sm_90")
+    assert "irees_warpgroup_mma<" in "".join(program.sources.values())
+    np.testing.assert_array_equal(program(a, b), expected)
+
+
+def early_part() -> None:
+    """A part is overwritten while its product may be at work."""
+    made = WarpgroupMmaOp.__init__
+
+    def later(self, *operands, wait, turned):
+        made(self, *operands, wait=wait + 1, turned=turned)
+
+    WarpgroupMmaOp.__init__ = later
+    warpgroups()
 
 
 def attention() -> None:

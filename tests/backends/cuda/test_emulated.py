@@ -188,6 +188,12 @@ def test_a_product_that_is_narrowed(element):
         kernels.narrowed_matmul(100, 72, 40, element), target=TARGET, opt_level=1
     )
     assert "all_scratch" not in "".join(program.sources.values())
+    if element == "f16":
+        kernel = irees.compile(
+            kernels.narrowed_matmul(100, 72, 40, element), target=TARGET, to="codegen"
+        )
+        # Nor in shared memory, where the last tile is cut.
+        assert "xf32, #gpu.address_space<workgroup>" not in str(kernel)
     dtype = np.float16 if element == "f16" else np.float32
     a, b = whole(100, 40).astype(dtype), whole(40, 72).astype(dtype)
     expected = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)

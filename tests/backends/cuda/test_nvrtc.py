@@ -66,22 +66,79 @@ def nvrtc() -> None:
         pytest.skip(f"{error}; extra `test` has it")
 
 
+def checked(text: str, arch: str, **options) -> str:
+    """Compiles all kernels of a program, holds them to what was predicted, and gives the texts."""
+    module = irees.compile(text, target=f"cuda:{arch}", to="codegen", **options)
+    sources = emit_program(module)
+    _, texts = toolchain.host_and_kernels(sources.texts)
+    assert texts
+    cubins = toolchain.compile_cubins(texts, Target("cuda", arch=arch), "default")
+    for launch in sources.manifest["launches"]:
+        taken = cubins[launch["source"]].resources[launch["name"]]
+        predicted = launch["shared_bytes"]
+        assert taken.shared_bytes == (predicted if predicted <= STATIC_SHARED_BYTES else 0)
+        assert predicted <= GPUS[arch].shared_opt_in_bytes
+        assert taken.registers * launch["threads"] <= GPUS[arch].registers
+        assert taken.spilled_bytes == 0
+        assert taken.stack_bytes == 0
+    return "".join(texts.values())
+
+
 @pytest.mark.parametrize("name", SAMPLE)
 def test_resources(name):
     for arch in ARCHS:
-        module = irees.compile(SAMPLE[name], target=f"cuda:{arch}", to="codegen")
-        sources = emit_program(module)
-        _, texts = toolchain.host_and_kernels(sources.texts)
-        assert texts
-        cubins = toolchain.compile_cubins(texts, Target("cuda", arch=arch), "default")
-        for launch in sources.manifest["launches"]:
-            taken = cubins[launch["source"]].resources[launch["name"]]
-            predicted = launch["shared_bytes"]
-            assert taken.shared_bytes == (predicted if predicted <= STATIC_SHARED_BYTES else 0)
-            assert predicted <= GPUS[arch].shared_opt_in_bytes
-            assert taken.registers * launch["threads"] <= GPUS[arch].registers
-            assert taken.spilled_bytes == 0
-            assert taken.stack_bytes == 0
+        checked(SAMPLE[name], arch)
+
+
+@pytest.mark.parametrize("order", ["m, k; k, n", "k, m; n, k"])
+def test_resources_of_tf32(order):
+    text = kernels.widening_matmul(2048, 2048, 512, "f32", order)
+    for arch in ("sm_80", "sm_90"):
+        assert "= irees_mma_f32(" in checked(text, arch, allow_tf32=True)
+
+
+WARPGROUPS = {
+    "large": (kernels.widening_matmul(4096, 4096, 4096, "bf16", "m, k; n, k"), "uint16_t, 256"),
+    "turned": (kernels.widening_matmul(4096, 4096, 4096, "f16", "k, m; k, n"), "irees_f16, 256"),
+    "cut rows": (kernels.widening_matmul(4000, 4096, 72, "f16", "m, k; n, k"), "irees_f16, 256"),
+    "cut": (kernels.widening_matmul(4000, 4100, 4104, "bf16", "m, k; n, k"), "uint16_t, 128"),
+    "middling": (kernels.widening_matmul(1024, 1536, 768, "f16", "m, k; k, n"), "irees_f16, 128"),
+    "small": (kernels.widening_matmul(768, 768, 64, "bf16", "m, k; n, k"), "uint16_t, 64"),
+    "epilogue": (kernels.activated_matmul(2048, 4096, 1024), "irees_f16, 256"),
+    "cut epilogue": (kernels.activated_matmul(2000, 4040, 1000, "bf16"), "uint16_t, 128"),
+    "sums": (kernels.activated_matmul(2048, 4096, 1024, "f16", None), "irees_f16, 256"),
+}
+
+
+@pytest.mark.parametrize("name", WARPGROUPS)
+def test_resources_of_warpgroups(name):
+    """For `sm_90a`, which nobody has to name; and ptxas keeps several products at work."""
+    text, wanted = WARPGROUPS[name]
+    found = checked(text, "sm_90")
+    assert f"    irees_warpgroup_mma<{wanted}, 4, " in found
+    assert toolchain.arch_of(found, "sm_90") == "sm_90a"
+    options = ("-arch=sm_90a", *toolchain._OPTIONS)
+    _, log = toolchain._run_nvrtc(found, options)
+    assert "serialized" not in log
+
+
+def test_other_texts_are_for_the_architecture_itself():
+    found = checked(kernels.softmax(64, 512), "sm_90")
+    assert toolchain.arch_of(found, "sm_90") == "sm_90"
+
+
+ACCELERATED = 0x800
+"""Of the flags of an ELF file: machine code of `sm_90a`."""
+
+
+def test_a_saved_program_has_the_machine_code_of_warpgroups(tmp_path):
+    for text, wanted in ((WARPGROUPS["small"][0], True), (kernels.softmax(64, 512), False)):
+        program = irees.compile(text, target="cuda:sm_90")
+        (image,) = program.cubins.values()
+        assert bool(int.from_bytes(image[48:52], "little") & ACCELERATED) is wanted
+        program.save(tmp_path / "program.irees")
+        loaded = irees.load(tmp_path / "program.irees")
+        assert loaded.cubins == program.cubins
 
 
 def test_a_program_has_its_machine_code():

@@ -96,6 +96,61 @@ class MatrixBlocking:
         return {"block": astuple(self)}
 
 
+WARPGROUP_ROWS = 64
+"""Of which four warps multiply all, 16 rows each."""
+
+
+@dataclass(frozen=True)
+class WarpgroupBlocking:
+    """
+    `rows` x `columns` of the output for a workgroup, 64 rows for four warps, `depth` of the
+    reduction at a time. Of `stages` parts of the operands two are multiplied, one after the other,
+    while the others are on their way.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    stages: int
+
+    warp_rows = 16
+
+    @property
+    def warp_columns(self) -> int:
+        """Columns of a warp."""
+        return self.columns
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return 128 * (self.rows // WARPGROUP_ROWS)
+
+    def shared_bytes(self, element_bytes: int) -> int:
+        """What the tiles of both operands take, and what may be lost before the first."""
+        return self.stages * (self.rows + self.columns) * self.depth * element_bytes + 1024
+
+    def registers(self, element_bytes: int, cut: int = 0) -> int:
+        """
+        About what a thread needs: its sums, and addresses of what it copies. Of `cut` points, since
+        the last may be copied instead of them, each has an address of its own.
+        """
+        copy = 16 * self.threads // (self.depth * element_bytes)
+        return self.columns // 2 + 3 * ((self.rows + self.columns) // copy) + 5 * cut // copy + 40
+
+    def by_warps(self) -> MatrixBlocking:
+        """The same block and threads for the instructions of single warps."""
+        columns = self.columns // (self.threads // 64)
+        stages = 3 if self.threads > 128 else 4
+        return MatrixBlocking(self.rows, self.columns, self.rows // 2, columns, 32, stages)
+
+    def as_entries(self) -> dict[str, int | Sequence[int]]:
+        """What a lowering config says of it."""
+        return {"block": astuple(self)}
+
+
+AnyBlocking = Blocking | MatrixBlocking | WarpgroupBlocking
+
+
 def _staged(*stages: int) -> tuple[MatrixBlocking, ...]:
     sizes = ((256, 128, 64, 64), (128, 128, 64, 32), (64, 64, 32, 32), (32, 32, 16, 16))
     return tuple(
@@ -119,15 +174,28 @@ def matrix_candidates(element_bytes: int, *, asynchronous: bool) -> tuple[Matrix
     return tuple(replace(each, depth=64 // element_bytes) for each in found)
 
 
-def blocking_of(op: linalg.GenericOp) -> Blocking | MatrixBlocking:
+WARPGROUP_CANDIDATES = (
+    WarpgroupBlocking(128, 256, 64, 4),
+    WarpgroupBlocking(128, 128, 64, 3),
+    WarpgroupBlocking(64, 128, 64, 4),
+    WarpgroupBlocking(64, 64, 64, 4),
+)
+"""For products of warpgroups, from the one that reads the least on."""
+
+
+def blocking_of(op: linalg.GenericOp) -> AnyBlocking:
     """The blocking that an op's lowering config has, or a middling one."""
     config = LoweringConfigAttr.on(op)
     block = config.ints("block")
     if block is None:
         return CANDIDATES[1]
-    return (
-        MatrixBlocking(*block) if len(block) == 6 else Blocking(*block, config.int("stages") or 1)
-    )
+    by_length: dict[int, type[MatrixBlocking | WarpgroupBlocking]] = {
+        4: WarpgroupBlocking,
+        6: MatrixBlocking,
+    }
+    if (kind := by_length.get(len(block))) is not None:
+        return kind(*block)
+    return Blocking(*block, config.int("stages") or 1)
 
 
 def has_matrix_form(
@@ -135,12 +203,14 @@ def has_matrix_form(
 ) -> bool:
     """
     Whether matrix instructions for those element types multiply what the op reads: halves into
-    f32, in an order of their own, or signed bytes into i32.
+    f32, in an order of their own, f32 that is rounded to tf32, or signed bytes into i32.
     """
     parts = multiply_add(op)
     assert parts is not None
     lhs, rhs, output = element_kinds(op, parts)
     widened = (*parts.widen_lhs, *parts.widen_rhs)
+    if "tf32" in kinds and {str(kind) for kind in (lhs, rhs, output)} == {"f32"}:
+        return reassociate
     if not parts.widen_lhs or not parts.widen_rhs or lhs != rhs or str(lhs) not in kinds:
         return False
     if str(lhs) == "i8":
@@ -217,20 +287,18 @@ def workgroups(sizes: Sequence[int], tiles: dict[int, int], guess: int) -> int:
     return prod(-(-(guess if sizes[x] < 0 else max(1, sizes[x])) // t) for x, t in tiles.items())
 
 
-def fits(
-    blocking: Blocking | MatrixBlocking, op: linalg.GenericOp, shared_bytes: int
-) -> str | None:
+def fits(blocking: AnyBlocking, op: linalg.GenericOp, shared_bytes: int) -> str | None:
     """Why a blocking is too large for a workgroup, or None."""
     parts = multiply_add(op)
     assert parts is not None
     lhs, _, output = element_kinds(op, parts)
-    matrix = isinstance(blocking, MatrixBlocking)
+    matrix = isinstance(blocking, MatrixBlocking | WarpgroupBlocking)
     size = max(1, getattr(lhs, "bitwidth", 64) // 8) if matrix else lane_bytes(output)
     if (needed := blocking.shared_bytes(size)) > shared_bytes:
         return f"{needed} bytes of shared memory, and {shared_bytes} at most"
     if (needed := blocking.registers(size)) > 255:
         return f"{needed} registers, and 255 at most"
-    if isinstance(blocking, MatrixBlocking):
+    if isinstance(blocking, MatrixBlocking | WarpgroupBlocking):
         return None
     if blocking.thread_columns * size % PADDING_BYTES and PADDING_BYTES % size:
         return "columns of a thread are no whole accesses"

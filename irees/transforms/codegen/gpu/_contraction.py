@@ -74,10 +74,13 @@ class Contraction:
         fill = fill_of(op)
         self.fill = None if fill is None else fill[0]
         self.start = None if fill is None else fill[1]
-        self.consumer = find_consumer(op, converts=True) if len(op.outputs) == 1 else None
+        self.consumer: Neighbour | None = None
 
     def lower(self) -> int:
         """Replaces the op by its loops; returns the bytes of shared memory that they take."""
+        # Not before it is decided to lower the op: what prepares its consumer is moved in front.
+        if len(self.op.outputs) == 1:
+            self.consumer = find_consumer(self.op, converts=True)
         at, blocking = IndexBuilder(InsertPoint.before(self.op)), self.blocking
         self.sizes = self.points.sizes(at)
         (rows, row_loops), (columns, column_loops) = sides(self.op)

@@ -3,8 +3,9 @@ One contraction by matrix instructions. Part of `irees-gpu-lower-contractions`.
 
 Tiles hold what the operands hold, not widened, in the order in which it lies in memory: the loads
 of fragments turn what has to be turned. Only bytes are turned when they are stored, since fragments
-are turned by halves. Rows of tiles are 16 bytes longer than what they hold, so that the eight rows
-of a matrix are in different banks. What is past the end of the reduction is 0.
+are turned by halves, and words of f32 are loaded one by one. Rows of tiles are 16 bytes longer than
+what they hold, so that the eight rows of a matrix are in different banks; 32 where they are loaded
+by words, four steps of eight neighbours. What is past the end of the reduction is 0.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class MatrixContraction(StagedContraction):
 
     def _is_turned(self, side: Side) -> bool:
         """Whether rows of a tile are steps of the reduction."""
-        return not side.along_depth and self.bytes == 2
+        return not side.along_depth and self.bytes > 1
 
     def _choose_stages(self) -> int:
         copied = all(
@@ -74,10 +75,11 @@ class MatrixContraction(StagedContraction):
 
     def _tile(self, side: Side, at: IndexBuilder) -> SSAValue:
         space = AddressSpaceAttr(AddressSpace.WORKGROUP)
-        lines, line = side.extent, self.blocking.depth
+        lines, line, padding = side.extent, self.blocking.depth, PADDING_BYTES
         if self._is_turned(side):
             lines, line = line, lines
-        shape = [self.stages, lines, line + PADDING_BYTES // self.bytes]
+            padding *= self.bytes // 2
+        shape = [self.stages, lines, line + padding // self.bytes]
         kind = MemRefType(self.narrow, shape, memory_space=space)
         return at.insert(memref.AllocOp([], [], kind)).results[0]
 
@@ -90,7 +92,8 @@ class MatrixContraction(StagedContraction):
         warps = blocking.columns // blocking.warp_columns
         self.warp_row = at.mul(at.floordiv(warp, warps), blocking.warp_rows)
         self.warp_column = at.mul(at.rem(warp, warps), blocking.warp_columns)
-        self.group, self.pair = at.floordiv(lane, 4), at.mul(at.rem(lane, 4), 2)
+        self.group, self.step_of_lane = at.floordiv(lane, 4), at.rem(lane, 4)
+        self.pair = at.mul(self.step_of_lane, 2)
         # The row of a matrix that this lane names, and which of the four it is of.
         self.line, number = at.rem(lane, MATRIX), at.floordiv(lane, MATRIX)
         self.low, self.high = at.rem(number, 2), at.floordiv(number, 2)
@@ -202,7 +205,9 @@ class MatrixContraction(StagedContraction):
         What a lane has of 16 points of a side in one step: of its four matrices this one is by
         `along` 8 points further, and by `deep` 16 bytes further along the reduction.
         """
-        further = at.mul(along, MATRIX)
+        further, kind = at.mul(along, MATRIX), vector_of(self.narrow, 4 // self.bytes)
+        if self._is_turned(side) and self.bytes == 4:
+            return self._turned_words(side, first, step, along is self.low, at)
         if self._is_turned(side):
             line, column = at.add(step, at.mul(deep, MATRIX)), at.add(first, further)
         else:
@@ -211,8 +216,20 @@ class MatrixContraction(StagedContraction):
         where = [at.value(i) for i in (self.slot, at.add(line, self.line), column)]
         turned = self._is_turned(side)
         words = at.insert(LdMatrixOp(side.tile, where, transpose=turned)).results[0]
-        kind = vector_of(self.narrow, 4 // self.bytes)
         return [at.insert(vector.ExtractOp(words, [i], kind)).results[0] for i in range(4)]
+
+    def _turned_words(
+        self, side: Side, first: Size, step: Size, along_first: bool, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """The same words, one by one: of the numbers 0 to 3 one bit is `along`, one is `deep`."""
+        kind, found = vector_of(self.narrow, 1), list[SSAValue]()
+        for number in range(4):
+            along, deep = (number % 2, number // 2) if along_first else (number // 2, number % 2)
+            line = at.add(at.add(step, 4 * deep), self.step_of_lane)
+            column = at.add(at.add(first, MATRIX * along), self.group)
+            where = [at.value(i) for i in (self.slot, line, column)]
+            found.append(at.insert(vector.LoadOp(side.tile, where, kind)).results[0])
+        return found
 
 
 def _zero(kind: Attribute) -> Attribute:

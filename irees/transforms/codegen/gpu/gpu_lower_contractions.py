@@ -23,13 +23,16 @@ loops, so that a convolution is the same nest (implicit GEMM).
     } {mapping = [#gpu.thread<linear_dim_0>]}
 
 Products of f16 or bf16 into f32 go by matrix instructions (`irees.mma_sync`) where the strategy
-says so; those sum in an order of their own. Products of i8 into i32 do so too, exactly. Where the
-strategy asks for stages, parts of operands that come from outside are copied to shared memory
-(`nvgpu.device_async_copy`) while others are multiplied. But for matrix instructions each element of
-the output is summed in the order of the loops, so `fp=strict` keeps its bits. Rows and columns past
-the end are fetched as the last ones and not stored. The fill before and the elementwise op after
-are done in registers (`codegen/common/_surroundings.py`). An op whose elements have no vectors, or
-with rows only, is left for `irees-gpu-distribute-to-threads`.
+says so; those sum in an order of their own. So do products of f32 that may be rounded to tf32, and
+products of i8 into i32, exactly. Where the strategy asks for stages, parts of operands that come
+from outside are copied to shared memory (`nvgpu.device_async_copy`) while others are multiplied.
+Where it asks for warpgroups, four warps multiply what is in shared memory while later parts arrive
+(`nvgpu.warpgroup.mma`); where their operands cannot be copied so, the block goes by single warps.
+But for matrix instructions each element of the output is summed in the order of the loops, so
+`fp=strict` keeps its bits. Rows and columns past the end are fetched as the last ones and not
+stored. The fill before and the elementwise op after are done in registers
+(`codegen/common/_surroundings.py`). An op whose elements have no vectors, or with rows only, is
+left for `irees-gpu-distribute-to-threads`.
 """
 
 from __future__ import annotations
@@ -45,8 +48,10 @@ from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._blocking import (
+    AnyBlocking,
     Blocking,
     MatrixBlocking,
+    WarpgroupBlocking,
     blocking_of,
     fits,
     why_no_blocks,
@@ -55,10 +60,15 @@ from irees.transforms.codegen.gpu._contraction import Contraction
 from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
 from irees.transforms.codegen.gpu._segments import is_mapped, set_threads, structured_ops
 from irees.transforms.codegen.gpu._staged_contraction import StagedContraction
+from irees.transforms.codegen.gpu._warpgroup_contraction import WarpgroupContraction
+from irees.transforms.utils.structured import static_ranges
+from irees.transforms.utils.views import share_views
 
 
-def lower(op: linalg.GenericOp, blocking: Blocking | MatrixBlocking) -> int:
+def lower(op: linalg.GenericOp, blocking: AnyBlocking) -> int:
     """Replaces the op by its loops; returns the bytes of shared memory that they take."""
+    if isinstance(blocking, WarpgroupBlocking):
+        return WarpgroupContraction(op, blocking).lower()
     if isinstance(blocking, MatrixBlocking):
         return MatrixContraction(op, blocking).lower()
     kind = StagedContraction if blocking.stages > 1 else Contraction
@@ -73,10 +83,11 @@ class GpuLowerContractionsPass(ModulePass):
 
     shared_bytes: int = 48 << 10
     matrix_shared_bytes: int = 48 << 10
+    warpgroup_shared_bytes: int = 48 << 10
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
-            left, left_matrix = self.shared_bytes, self.matrix_shared_bytes
+            taken = 0
             count: int | None = None
             for inner in structured_ops(loop):
                 if inner.parent is None:
@@ -84,9 +95,8 @@ class GpuLowerContractionsPass(ModulePass):
                 reason = why_no_blocks(inner)
                 if reason == "no contraction":
                     continue
-                blocking = blocking_of(inner)
-                room = left_matrix if isinstance(blocking, MatrixBlocking) else left
-                reason = reason or fits(blocking, inner, room)
+                blocking = self._blocking(inner, taken)
+                reason = reason or fits(blocking, inner, self._room(blocking) - taken)
                 if reason is None and count not in (None, blocking.threads):
                     reason = f"{blocking.threads} threads, and the workgroup has {count}"
                 if reason is not None:
@@ -94,7 +104,29 @@ class GpuLowerContractionsPass(ModulePass):
                     continue
                 if not may_rewrite(self.name, inner, "in blocks"):
                     return
+                # What follows a product is found by the view that both have of its tile. Where a
+                # tile is cut, views differ: threads that add up alone have no registers for it.
+                if not isinstance(blocking, Blocking):
+                    share_views(inner.parent)
                 count = blocking.threads
                 set_threads(loop, count)
-                taken = lower(inner, blocking)
-                left, left_matrix = left - taken, left_matrix - taken
+                taken += lower(inner, blocking)
+
+    def _room(self, blocking: AnyBlocking) -> int:
+        """What a workgroup may have of shared memory."""
+        if isinstance(blocking, WarpgroupBlocking):
+            return self.warpgroup_shared_bytes
+        matrix = isinstance(blocking, MatrixBlocking)
+        return self.matrix_shared_bytes if matrix else self.shared_bytes
+
+    def _blocking(self, op: linalg.GenericOp, taken: int) -> AnyBlocking:
+        """The blocking of an op; by single warps where warpgroups cannot."""
+        blocking = blocking_of(op)
+        if not isinstance(blocking, WarpgroupBlocking) or why_no_blocks(op) is not None:
+            return blocking
+        reason = fits(blocking, op, self._room(blocking) - taken)
+        reason = reason or WarpgroupContraction(op, blocking).why_not(static_ranges(op))
+        if reason is None:
+            return blocking
+        remark("missed", self.name, op, f"by single warps: {reason}")
+        return blocking.by_warps()

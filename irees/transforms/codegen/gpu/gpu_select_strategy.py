@@ -5,12 +5,13 @@ The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a C
 together while there are workgroups for the whole GPU, or little for each to move. A group with a
 contraction takes the blocking that reads the least and still makes enough workgroups; what was
 not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
-the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact;
-where the GPU copies to shared memory while it multiplies, with several stages. In any other group
-a workgroup has THREADS threads, so a tile has a few points for each: 16 bytes where they are
-elementwise, one where each is a reduction of its own, a row or a few where reductions are along
-rows, which warps share, and so many columns as make a line of memory where they are along columns.
-Long rows have more threads.
+the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact,
+and of f32 where it may be rounded to tf32; where the GPU copies to shared memory while it
+multiplies, with several stages. Halves that can be copied by 4 bytes or more go by warpgroups where
+the GPU has instructions for those. In any other group a workgroup has THREADS threads, so a tile
+has a few points for each: 16 bytes where they are elementwise, one where each is a reduction of its
+own, a row or a few where reductions are along rows, which warps share, and so many columns as make
+a line of memory where they are along columns. Long rows have more threads.
 A group without a tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
@@ -39,8 +40,9 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
 from irees.transforms.codegen.gpu._blocking import (
-    Blocking,
-    MatrixBlocking,
+    WARPGROUP_CANDIDATES,
+    AnyBlocking,
+    WarpgroupBlocking,
     candidates_for,
     fits,
     has_matrix_form,
@@ -58,6 +60,7 @@ from irees.transforms.codegen.gpu._tiles import (
     square_tiles,
     threads_wanted,
 )
+from irees.transforms.codegen.gpu._warpgroup_contraction import WarpgroupContraction
 from irees.transforms.utils.shapes import element_bytes
 
 
@@ -71,6 +74,8 @@ class Machine:
     matrix_kinds: tuple[str, ...]
     asynchronous: bool
     matrix_shared_bytes: int
+    warpgroup_kinds: tuple[str, ...]
+    warpgroup_shared_bytes: int
     small_tile: int
 
 
@@ -113,9 +118,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
     return [chosen[op] for op in ops]
 
 
-def contraction_tiles(
-    group: Group, heavy: int, machine: Machine
-) -> tuple[list[int], Blocking | MatrixBlocking]:
+def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[int], AnyBlocking]:
     """A tile for each class of a group with a contraction, and its blocking."""
     member = group.members[heavy]
     op = member.op
@@ -128,6 +131,8 @@ def contraction_tiles(
         size = element_bytes(op.inputs[0].type)
         candidates = matrix_candidates(size, asynchronous=machine.asynchronous)
         shared = machine.matrix_shared_bytes
+    if has_matrix_form(op, machine.warpgroup_kinds, reassociate=machine.reassociate):
+        candidates = (*WARPGROUP_CANDIDATES, *candidates)
     for blocking in candidates:
         taken = blocking
         tiles = {loop: 1 for loop in loops}
@@ -135,7 +140,13 @@ def contraction_tiles(
         tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
         best = [tiles[loop] for loop in loops]
         count = workgroups(member.sizes, tiles, DYNAMIC_GUESS)
-        reason = fits(blocking, op, shared)
+        whole = isinstance(blocking, WarpgroupBlocking)
+        reason = fits(blocking, op, machine.warpgroup_shared_bytes if whole else shared)
+        if reason is None and isinstance(blocking, WarpgroupBlocking):
+            # A tile is as long as it says only where it divides its loop.
+            left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
+            sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
+            reason = WarpgroupContraction(op, blocking).why_not(sizes)
         if reason is None and count < machine.workgroups:
             reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
         if reason is None or blocking is candidates[-1]:
@@ -150,7 +161,7 @@ def write_config(
     group: Group,
     number: int,
     tiles: Sequence[int],
-    block: tuple[int, Blocking | MatrixBlocking] | int,
+    block: tuple[int, AnyBlocking] | int,
     chosen: dict[Operation, LoweringConfigAttr],
 ) -> None:
     """
@@ -189,6 +200,10 @@ class GpuSelectStrategyPass(ModulePass):
     """Whether copies to shared memory need not be waited for at once."""
     matrix_shared_bytes: int = 48 << 10
     """What tiles for matrix instructions may take: so much that two workgroups run at a time."""
+    warpgroup_kinds: tuple[str, ...] = ()
+    """Element types that warpgroups multiply together."""
+    warpgroup_shared_bytes: int = 48 << 10
+    """What tiles for those may take."""
     small_tile: int = 32 << 10
     """Bytes of a workgroup that it moves while another kernel would be launched."""
 
@@ -200,6 +215,8 @@ class GpuSelectStrategyPass(ModulePass):
             self.matrix_kinds,
             self.asynchronous,
             self.matrix_shared_bytes,
+            self.warpgroup_kinds,
+            self.warpgroup_shared_bytes,
             self.small_tile,
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:

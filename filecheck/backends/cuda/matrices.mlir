@@ -1,0 +1,97 @@
+// RUN: irees opt %s -p 'irees-gpu-lower-contractions{matrix_shared_bytes=116224 warpgroup_shared_bytes=232448}' | filecheck %s
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// f32 by matrix instructions, which round it to tf32: a part is 16 steps, an instruction takes eight.
+// What lies along the reduction is loaded by matrices. Of what does not, each word is loaded alone,
+// from rows that are 32 bytes longer.
+// CHECK-LABEL: func.func @tf32
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<4x32x20xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<4x16x40xf32, #gpu.address_space<workgroup>>
+// CHECK:           nvgpu.device_async_copy %a{{.*}}, %[[A]]{{.*}}, 4
+// CHECK:           nvgpu.device_async_copy %b{{.*}}, %[[B]]{{.*}}, 4
+// CHECK-COUNT-4:       vector.load %[[B]]{{.*}} : memref<4x16x40xf32, #gpu.address_space<workgroup>>, vector<1xf32>
+// CHECK:               nvgpu.ldmatrix %[[A]]{{.*}} {transpose = false, numTiles = 4 : i32} : {{.*}} -> vector<4x1xf32>
+// CHECK-COUNT-2:       irees.mma_sync {{.*}} : vector<1xf32> -> vector<4xf32>
+// CHECK-NOT:           irees.mma_sync
+func.func @tf32(%a: memref<32x64xf32>, %b: memref<64x32xf32>, %c: memref<32x32xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [32, 32, 16, 16, 16, 4]}>}
+        ins(%a, %b : memref<32x64xf32>, memref<64x32xf32>) outs(%c : memref<32x32xf32>) {
+    ^bb0(%x: f32, %y: f32, %o: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Two times four warps have 64 rows each. A lies along the reduction, in rows of 64 steps; B does not, so it
+// is in two blocks of 64 columns, whose rows are steps. Of a row the pieces of 16 bytes are where the number
+// of the row says. Of three parts one is multiplied, one is about to be, and one is on its way.
+// CHECK-LABEL: func.func @warpgroups
+// CHECK:         %[[A:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x128x64xf16, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x2x64x64xf16, #gpu.address_space<workgroup>>
+// CHECK:         scf.forall (%{{.*}}) in (256) {
+// CHECK:           %[[PLACE:.*]] = arith.xori
+// CHECK-NEXT:      arith.constant
+// CHECK-NEXT:      nvgpu.device_async_copy %a[{{.*}}], %[[A]][{{.*}}, %[[PLACE]]], 8
+// CHECK:           nvgpu.device_async_create_group
+// CHECK:           %[[ZERO:.*]] = nvgpu.warpgroup.mma.init.accumulator
+// CHECK:           %[[DONE:.*]] = scf.for {{.*}} iter_args(%[[SUMS:.*]] = %[[ZERO]])
+// CHECK:             nvgpu.device_async_wait {{.*}} {numGroups = 0 : i32}
+// CHECK-NEXT:        nvvm.fence.proxy
+// CHECK-NEXT:        gpu.barrier
+// CHECK:             nvgpu.device_async_copy
+// CHECK:             nvgpu.device_async_create_group
+// CHECK-NEXT:        %[[PART:.*]] = memref.subview %[[A]][%{{.*}}, %{{.*}}, 0] [1, 64, 64]
+// CHECK-NEXT:        %[[LEFT:.*]] = nvgpu.warpgroup.generate.descriptor %[[PART]]
+// CHECK-NEXT:        %[[PART2:.*]] = memref.subview %[[B]][%{{.*}}, 0, 0, 0] [1, 2, 64, 64]
+// CHECK-NEXT:        %[[RIGHT:.*]] = nvgpu.warpgroup.generate.descriptor %[[PART2]]
+// CHECK-NEXT:        %[[NEXT:.*]] = nvgpu.warpgroup.mma %[[LEFT]], %[[RIGHT]], %[[SUMS]] {waitGroup = 1 : i32, transposeB}
+// CHECK-NEXT:        scf.yield %[[NEXT]]
+// CHECK:           nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK:           gpu.barrier
+// CHECK-NEXT:      irees.warpgroup_sums %[[DONE]]
+// CHECK-NOT:       gpu.barrier
+// CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
+func.func @warpgroups(%a: memref<128x512xf16>, %b: memref<512x128xf16>, %c: memref<128x128xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [128, 128, 64, 3]}>}
+        ins(%a, %b : memref<128x512xf16>, memref<512x128xf16>) outs(%c : memref<128x128xf32>) {
+    ^bb0(%x: f16, %y: f16, %o: f32):
+      %v = arith.extf %x : f16 to f32
+      %u = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %u : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// 511 steps are no copies of 4 bytes: the same block goes by single warps.
+// CHECK-LABEL: func.func @no_warpgroups
+// CHECK-NOT:     nvgpu.warpgroup
+// CHECK:         scf.forall (%{{.*}}) in (256) {
+// CHECK:           irees.mma_sync
+func.func @no_warpgroups(%a: memref<128x511xf16>, %b: memref<511x128xf16>, %c: memref<128x128xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [128, 128, 64, 3]}>}
+        ins(%a, %b : memref<128x511xf16>, memref<511x128xf16>) outs(%c : memref<128x128xf32>) {
+    ^bb0(%x: f16, %y: f16, %o: f32):
+      %v = arith.extf %x : f16 to f32
+      %u = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %u : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

@@ -1,0 +1,92 @@
+// RUN: irees opt %s -p 'irees-gpu-select-strategy{workgroups=4 matrix_kinds="f16" warpgroup_kinds="f16" asynchronous=true matrix_shared_bytes=116224 warpgroup_shared_bytes=232448}' | filecheck %s
+// RUN: irees opt %s -p 'irees-gpu-select-strategy{workgroups=4 matrix_kinds="f16" warpgroup_kinds="f16" asynchronous=true matrix_shared_bytes=116224 warpgroup_shared_bytes=232448}' --remarks 2>&1 >%t.out | filecheck %s --check-prefix WHY
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#bt = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// Halves go by products of warpgroups, in the block that reads the least: 128 x 256, 64 steps, four stages.
+// CHECK-LABEL: func.func @large
+// CHECK:         workgroup = [128 : i64, 256 : i64, 0 : i64], block = [128 : i64, 256 : i64, 64 : i64, 4 : i64]
+flow.executable @large {
+  builtin.module {
+    func.func @large(%a: memref<512x512xf16>, %b: memref<512x1024xf16>, %c: memref<512x1024xf32>) {
+      linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<512x512xf16>, memref<512x1024xf16>) outs(%c : memref<512x1024xf32>) {
+      ^bb0(%x: f16, %y: f16, %o: f32):
+        %v = arith.extf %x : f16 to f32
+        %u = arith.extf %y : f16 to f32
+        %p = arith.mulf %v, %u : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}
+
+// Smaller ones where there would be too few workgroups.
+// WHY:         blocks of 128 x 256 x 64: 1 workgroups, and 4 keep the GPU busy
+// WHY-NEXT:    blocks of 128 x 128 x 64: 2 workgroups, and 4 keep the GPU busy
+// CHECK-LABEL: func.func @few_workgroups
+// CHECK:         block = [64 : i64, 128 : i64, 64 : i64, 4 : i64]
+flow.executable @few_workgroups {
+  builtin.module {
+    func.func @few_workgroups(%a: memref<128x512xf16>, %b: memref<512x256xf16>, %c: memref<128x256xf32>) {
+      linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<128x512xf16>, memref<512x256xf16>) outs(%c : memref<128x256xf32>) {
+      ^bb0(%x: f16, %y: f16, %o: f32):
+        %v = arith.extf %x : f16 to f32
+        %u = arith.extf %y : f16 to f32
+        %p = arith.mulf %v, %u : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}
+
+// Where the last rows and columns are cut, each copy has an address of its own.
+// WHY-NEXT:    blocks of 128 x 256 x 64: 304 registers where the last tile is cut, and 255 at most
+// CHECK-LABEL: func.func @cut
+// CHECK:         block = [128 : i64, 128 : i64, 64 : i64, 3 : i64]
+flow.executable @cut {
+  builtin.module {
+    func.func @cut(%a: memref<520x512xf16>, %b: memref<1032x512xf16>, %c: memref<520x1032xf32>) {
+      linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<520x512xf16>, memref<1032x512xf16>) outs(%c : memref<520x1032xf32>) {
+      ^bb0(%x: f16, %y: f16, %o: f32):
+        %v = arith.extf %x : f16 to f32
+        %u = arith.extf %y : f16 to f32
+        %p = arith.mulf %v, %u : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}
+
+// What is not copied by 4 bytes or more goes by single warps.
+// WHY-COUNT-4: the operand of the rows is not copied by 4 bytes or more
+// WHY-NOT:     blocks of
+// CHECK-LABEL: func.func @odd
+// CHECK:         block = [256 : i64, 128 : i64, 64 : i64, 64 : i64, 32 : i64, 3 : i64]
+flow.executable @odd {
+  builtin.module {
+    func.func @odd(%a: memref<512x511xf16>, %b: memref<511x512xf16>, %c: memref<512x512xf32>) {
+      linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<512x511xf16>, memref<511x512xf16>) outs(%c : memref<512x512xf32>) {
+      ^bb0(%x: f16, %y: f16, %o: f32):
+        %v = arith.extf %x : f16 to f32
+        %u = arith.extf %y : f16 to f32
+        %p = arith.mulf %v, %u : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

@@ -1,0 +1,95 @@
+"""CUDA C++ of what four warps do together: products of matrices in shared memory."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from irees.backends.common.printer import Handler, Printer, handles
+from irees.backends.common.types import scalar
+from irees.dialects.irees import WarpgroupSumsOp
+from irees.dialects.nvgpu import (
+    WarpgroupAccumulatorType,
+    WarpgroupGenerateDescriptorOp,
+    WarpgroupMmaInitAccumulatorOp,
+    WarpgroupMmaOp,
+    swizzled_bytes,
+)
+from irees.dialects.nvvm import WgmmaWaitGroupOp
+
+WARPGROUPS: dict[str, Handler] = {}
+
+MODES = {128: 1, 64: 2, 32: 3}
+"""What a descriptor calls the swizzle of rows of so many bytes."""
+
+PIECE = 16
+"""Bytes that a descriptor counts in."""
+
+ROWS = 8
+"""Rows after which a swizzle begins again."""
+
+
+def columns_of(kind: WarpgroupAccumulatorType) -> int:
+    """How many columns of sums there are."""
+    return kind.fragmented.get_shape()[1]
+
+
+@handles("nvgpu.warpgroup.generate.descriptor", table=WARPGROUPS)
+def _descriptor(p: Printer, op: Operation) -> None:
+    assert isinstance(op, WarpgroupGenerateDescriptorOp)
+    p.warpgroups = True  # type: ignore[attr-defined]
+    kind = op.descriptor.type.tensor  # type: ignore[attr-defined]
+    row = swizzled_bytes(kind)
+    # From one block of 64 points to the next, where rows are steps; else it is not read.
+    leading = row * kind.get_shape()[1] if kind.get_num_dims() == 3 else PIECE
+    buffer = p.buffer(op.tensor)
+    text = f"irees_descriptor({buffer.pointer}, {leading}, {ROWS * row}, {MODES[row]})"
+    name = p.fresh("d")
+    p.line(f"const uint64_t {name} = {text};")
+    p.names[op.descriptor] = name
+
+
+@handles("nvgpu.warpgroup.mma.init.accumulator", table=WARPGROUPS)
+def _init(p: Printer, op: Operation) -> None:
+    """A variable: what is added to an accumulator stays in it."""
+    assert isinstance(op, WarpgroupMmaInitAccumulatorOp)
+    name = p.fresh()
+    p.line(f"{p.expressions.type(op.matrix_c.type)} {name} = {{}};")
+    p.names[op.matrix_c] = name
+
+
+@handles("nvgpu.warpgroup.mma", table=WARPGROUPS)
+def _mma(p: Printer, op: Operation) -> None:
+    assert isinstance(op, WarpgroupMmaOp)
+    p.waits = True  # type: ignore[attr-defined]
+    _, columns, steps = op.shape
+    turned = op.transpose_a is not None, op.transpose_b is not None
+    # 16 steps further are 32 bytes in a row, or 16 rows of 128 bytes.
+    moves = [16 * 128 // PIECE if each else 32 // PIECE for each in turned]
+    element = scalar(op.descriptor_a.type.tensor.element_type)  # type: ignore[attr-defined]
+    left = 0 if op.wait_group is None else op.wait_group.value.data
+    flags = ", ".join(str(each).lower() for each in turned)
+    arguments = f"{element}, {columns}, {steps // 16}, {moves[0]}, {moves[1]}, {flags}, {left}"
+    sums = p.name(op.matrix_c)
+    operands = f"{sums}, {p.name(op.descriptor_a)}, {p.name(op.descriptor_b)}"
+    p.line(f"irees_warpgroup_mma<{arguments}>({operands});")
+    p.names[op.matrix_d] = sums
+
+
+@handles("nvvm.wgmma.wait.group.sync.aligned", table=WARPGROUPS)
+def _wait(p: Printer, op: Operation) -> None:
+    assert isinstance(op, WgmmaWaitGroupOp)
+    p.line(f"irees_warpgroup_wait<{op.group.value.data}>();")
+
+
+@handles("nvvm.fence.proxy", table=WARPGROUPS)
+def _fence(p: Printer, op: Operation) -> None:
+    p.line("irees_fence_async();")
+
+
+@handles("irees.warpgroup_sums", table=WARPGROUPS)
+def _sums(p: Printer, op: Operation) -> None:
+    assert isinstance(op, WarpgroupSumsOp)
+    sums = p.name(op.accumulator)
+    p.line(f"irees_settle({sums});")
+    for number, result in enumerate(op.sums):
+        p.define(result, f"irees_warpgroup_sums<{number}>({sums})")
