@@ -121,12 +121,20 @@ def test_strict_sums_keep_their_order_and_exact_ones_have_none():
     np.testing.assert_array_equal(program(a, b), a.astype(np.int32) @ b.astype(np.int32).T)
 
 
-def test_tiles_for_a_real_gpu():
-    """What 144 tiles of 132 multiprocessors become, and 132 do not."""
-    for size, slices in ((1536, 1), (1408, 0)):
-        text = kernels.narrowed_matmul(size, 1536, 4096, "f16")
-        with collect() as remarks:
-            irees.compile(irees.import_mlir(text), target="cuda:sm_90", to="codegen")
-        done = [r.text for r in remarks if r.pass_name == PASS and r.kind == "passed"]
-        assert len(done) == slices
-        assert all("1408 points whole, the others in 4 slices" in text for text in done)
+@pytest.mark.parametrize(
+    ("arch", "shape", "says"),
+    [
+        ("sm_80", (1408, 1280, 4096), "1280 points whole, the others in 4 slices"),
+        ("sm_80", (1152, 1536, 4096), None),
+        ("sm_90", (3072, 1536, 16384), "2816 points whole, the others in"),
+        ("sm_90", (2816, 1536, 16384), None),
+    ],
+)
+def test_tiles_for_a_real_gpu(arch, shape, says):
+    """110 tiles of 108 multiprocessors are cut, and 108 are not; 144 of 132, and not 132."""
+    text = kernels.narrowed_matmul(*shape, "f16")
+    with collect() as remarks:
+        irees.compile(irees.import_mlir(text), target=f"cuda:{arch}", to="codegen")
+    done = [r.text for r in remarks if r.pass_name == PASS and r.kind == "passed"]
+    assert len(done) == (says is not None)
+    assert all(says in text for text in done)

@@ -11,3 +11,15 @@
     %b = memref.alloc() : memref<65536xf32, #gpu.address_space<private>>
     return
   }
+
+  // Two launches, one after the other, of 512 and 256 bytes.
+  // CHECK-LABEL: func.func @launches
+  func.func @launches() {
+    scf.forall (%i) in (4) {
+      %a = memref.alloc() : memref<512xi8, #gpu.address_space<workgroup>>
+    } {mapping = [#gpu.block<x>]}
+    scf.forall (%i) in (4) {
+      %a = memref.alloc() : memref<256xi8, #gpu.address_space<workgroup>>
+    } {mapping = [#gpu.block<x>]}
+    return
+  }

@@ -5,8 +5,9 @@ Refuses a kernel that needs more shared memory than a workgroup has.
   =>
     error: func.func: uses 274432 bytes of shared memory; exceeded the limit of 65536 bytes
 
-The sum is over all allocations of the workgroup, in Python's integers; an index takes eight
-bytes. An allocation whose size is known only at run time cannot be promised to fit and is
+The sum is over all allocations of a workgroup, in Python's integers; an index takes eight bytes.
+Workgroups of a function that are launched one after another do not share theirs: each is counted
+by itself, with what is outside of them all. An allocation whose size is known only at run time cannot be promised to fit and is
 refused by name. It is the last check: what decides on tiles asks for footprints before. IREE:
 `iree-codegen-gpu-check-resource-usage`.
 """
@@ -20,7 +21,9 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.errors import LimitExceededError
+from irees.transforms.codegen.gpu._segments import is_mapped
 from irees.transforms.utils.footprint import footprint
 
 
@@ -34,17 +37,19 @@ class GpuCheckResourceUsagePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            used = footprint(function, memref.AllocOp, "workgroup")
-            for allocation in used.dynamic:
+            whole = footprint(function, memref.AllocOp, "workgroup")
+            for allocation in whole.dynamic:
                 raise LimitExceededError(
                     "a shared memory allocation whose size is not known when it is compiled",
                     op=allocation,
                     hint="give it a static shape, or a bound to allocate",
                 )
-            if used.known > self.limit:
+            launches = [o for o in function.walk() if is_mapped(o, BlockMappingAttr)]
+            each = [footprint(o, memref.AllocOp, "workgroup").known for o in launches]
+            used = whole.known - sum(each) + max(each, default=0)
+            if used > self.limit:
                 raise LimitExceededError(
-                    f"uses {used.known} bytes of shared memory; "
-                    f"exceeded the limit of {self.limit} bytes",
+                    f"uses {used} bytes of shared memory; exceeded the limit of {self.limit} bytes",
                     op=function,
                     hint="smaller tiles, or fewer ops in one kernel",
                 )
