@@ -28,6 +28,7 @@ from irees.device_programs import alone, device_program, options_for, parts_of, 
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
 from irees.errors import ArgumentError
+from irees.frontends.jax import import_jax, is_jax
 from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
 from irees.options import Options
@@ -52,7 +53,7 @@ from irees.runtime.tracing import Tracer
 from irees.target import Target
 
 Source = Any
-"""A path, MLIR text, an xDSL ModuleOp, a torch ExportedProgram or nn.Module."""
+"""A path, MLIR text, an xDSL ModuleOp, a torch ExportedProgram or nn.Module, a jitted function."""
 
 
 YOUNG_OBJECTS = 50_000
@@ -95,6 +96,8 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None) -> Module
         return source.clone()
     if isinstance(source, str | Path):
         return import_mlir(source)
+    if is_jax(source):
+        return import_jax(source, inputs or ())
     from irees.frontends.torch import import_torch
 
     return import_torch(source, inputs)
