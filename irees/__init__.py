@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irees import errors
     from irees.compiler import compile
+    from irees.frontends.jax import import_jax
     from irees.frontends.mlir import import_mlir
+    from irees.frontends.onnx import import_onnx
+    from irees.frontends.torch import import_torch
     from irees.runtime.artifact import load
     from irees.runtime.program import Program
     from irees.runtime.services import set_num_threads

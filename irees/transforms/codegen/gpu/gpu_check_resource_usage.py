@@ -7,9 +7,9 @@ Refuses a kernel that needs more shared memory than a workgroup has.
 
 The sum is over all allocations of a workgroup, in Python's integers; an index takes eight bytes.
 Workgroups of a function that are launched one after another do not share theirs: each is counted
-by itself, with what is outside of them all. An allocation whose size is known only at run time cannot be promised to fit and is
-refused by name. It is the last check: what decides on tiles asks for footprints before. IREE:
-`iree-codegen-gpu-check-resource-usage`.
+by itself, with what is outside of them all. An allocation whose size is known only at run time
+cannot be promised to fit and is refused by name. It is the last check: what decides on tiles asks
+for footprints before. IREE: `iree-codegen-gpu-check-resource-usage`.
 """
 
 from __future__ import annotations
