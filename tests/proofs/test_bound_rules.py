@@ -175,7 +175,9 @@ def test_every_rule_has_an_obligation():
 
 
 @pytest.mark.parametrize(
-    "obligation", {*OBLIGATIONS.values(), *LIMITS.values()}, ids=lambda each: each.__name__
+    "obligation",
+    dict.fromkeys((*OBLIGATIONS.values(), *LIMITS.values())),
+    ids=lambda each: each.__name__,
 )
 def test_rule(obligation):
     obligation()

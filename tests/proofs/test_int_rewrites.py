@@ -143,6 +143,8 @@ def test_every_rewrite_has_an_obligation():
     assert found == OBLIGATIONS.keys()
 
 
-@pytest.mark.parametrize("obligation", set(OBLIGATIONS.values()), ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "obligation", dict.fromkeys(OBLIGATIONS.values()), ids=lambda each: each.__name__
+)
 def test_rewrite(obligation):
     obligation()
