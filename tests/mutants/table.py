@@ -221,8 +221,8 @@ MUTANTS = (
         "S2e",
         "what fits exactly does not fit",
         "irees/transforms/codegen/gpu/gpu_check_resource_usage.py",
-        "if used.known > self.limit:",
-        "if used.known >= self.limit:",
+        "if used > self.limit:",
+        "if used >= self.limit:",
         ("filecheck/transforms/codegen/gpu/gpu_check_resource_usage.mlir",),
     ),
     Mutant(
