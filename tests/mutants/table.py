@@ -710,7 +710,7 @@ MUTANTS = (
         "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",
         "    _spread(op.updates, list(range(batch, rank)), at, point)\n",
         "    _spread(op.updates, list(range(rank)), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
-        ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
+        ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext_issue_5.mlir",),
     ),
     Mutant(
         "S10a",
