@@ -4,7 +4,7 @@ Times GPT-2 in stages on a local Ray cluster, beside what the model of its sched
     python benchmarks/scale.py MODEL.mlir MODEL.npz [--rounds N] [--in-flight 16] [--write FILE]
 
 Nodes are processes of this machine with one core each. The same program runs whole on one node and
-in two stages on two, in turn, a stream of 32 requests each; medians of the rounds are reported.
+in two stages on two, in turn, a stream of 128 requests each; medians of the rounds are reported.
 Rounds in which other processes used more than a tenth of a core are not counted. Then the model,
 with the seconds of each stage that were measured on one core and the throughput of one link, is
 asked for both, and for hosts that there are not.
@@ -31,7 +31,7 @@ from irees.runtime.schedule_model import Forecast, Link, forecast, pipeline
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "runtime"))
 from ray_cluster import cluster
 
-REQUESTS = 32
+REQUESTS = 128
 OTHERS = 0.1
 """Cores that others may use in a round that counts."""
 HOSTS = (2, 8, 16, 64)
