@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import ConstantLike
 
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, dims
 from irees.transforms.utils.structured import generic
 from irees.transforms.utils.tensors import empty
@@ -51,13 +52,7 @@ def convert(op: Operation) -> None:
     results = [kind.get_element_type() for kind in kinds]
     block = Block(arg_types=[*elements, *results])
     values: dict[SSAValue, SSAValue] = dict(zip(tensors, block.args))
-    inner = type(op).create(
-        operands=[values.get(value, value) for value in op.operands],
-        result_types=results,
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
-    inner.location = op.location
+    inner = same_op(op, [values.get(value, value) for value in op.operands], results)
     block.add_ops([inner, linalg.YieldOp(*inner.results)])
     at = IndexBuilder(InsertPoint.before(op))
     sizes = dims(tensors[0], at)

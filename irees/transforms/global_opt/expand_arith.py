@@ -42,7 +42,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from irees.interpreters.values import dtype_of
 from irees.transforms.utils.tensors import ScalarBuilder
@@ -232,10 +232,8 @@ class ExpandArithPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
-            expand, block = EXPANSIONS.get(inner.name), inner.parent
-            if expand is None or block is None or not is_scalar(inner):
+            expand = EXPANSIONS.get(inner.name)
+            if expand is None or not is_scalar(inner):
                 continue
-            at = ScalarBuilder(block)
-            at.point = InsertPoint.before(inner)
-            if (values := expand(inner, at)) is not None:
+            if (values := expand(inner, ScalarBuilder.before(inner))) is not None:
                 Rewriter.replace_op(inner, [], values)

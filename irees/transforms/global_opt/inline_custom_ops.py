@@ -29,15 +29,10 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.utils.inlining import splice
 from irees.transforms.utils.shapes import IndexBuilder
 
 
@@ -48,26 +43,17 @@ def cast(value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
     return b.insert(tensor.CastOp(value, kind)).results[0]
 
 
-class InlineCustomOp(RewritePattern):
+def inline(op: ext.CustomOp) -> None:
     """custom_op(x) {body}  =>  body(x)"""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ext.CustomOp, rewriter: PatternRewriter) -> None:
-        if not all(isinstance(v.type, TensorType) for v in op.outputs):
-            return
-        if any(isinstance(o, ext.IndexOp) for o in op.body.block.ops):
-            return
-        block, b = op.body.block, IndexBuilder(InsertPoint.before(op))
-        arguments = [cast(v, a.type, b) for v, a in zip(op.operands, block.args, strict=True)]
-        last = block.last_op
-        assert last is not None
-        yielded = list(last.operands)
-        rewriter.erase(last)
-        mapping = dict(zip(block.args, arguments, strict=True))
-        rewriter.inline_block(block, InsertPoint.before(op), arguments)
-        values = [mapping.get(v, v) for v in yielded]
-        results = [cast(v, r.type, b) for v, r in zip(values, op.results, strict=True)]
-        rewriter.replace(op, [], results)
+    if not all(isinstance(v.type, TensorType) for v in op.outputs):
+        return
+    if any(isinstance(o, ext.IndexOp) for o in op.body.block.ops):
+        return
+    block, b = op.body.block, IndexBuilder(InsertPoint.before(op))
+    arguments = [cast(v, a.type, b) for v, a in zip(op.operands, block.args, strict=True)]
+    values = splice(block, InsertPoint.before(op), arguments)
+    results = [cast(v, r.type, b) for v, r in zip(values, op.results, strict=True)]
+    Rewriter.replace_op(op, [], results)
 
 
 @dataclass(frozen=True)
@@ -77,4 +63,6 @@ class InlineCustomOpsPass(ModulePass):
     name = "irees-inline-custom-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        PatternRewriteWalker(InlineCustomOp()).rewrite_module(op)
+        for inner in list(op.walk()):
+            if isinstance(inner, ext.CustomOp):
+                inline(inner)

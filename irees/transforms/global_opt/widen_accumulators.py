@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType, FloatAttr, ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType, ModuleOp, TensorType, f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -38,9 +38,11 @@ from xdsl.utils.hints import isa
 
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.combiners import combiners
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, dims
 from irees.transforms.utils.structured import (
     element_type,
+    filled_value,
     generic,
     is_parallel,
     iterators,
@@ -64,21 +66,6 @@ def fold_of_halves(op: linalg.GenericOp) -> Operation | None:
     return folds[0] if folds else None
 
 
-def fill_of(value: SSAValue) -> float | None:
-    """The number that a tensor is filled with, if it is filled with a constant."""
-    op = value.owner
-    if not isinstance(op, linalg.GenericOp) or not is_parallel(op):
-        return None
-    if len(op.outputs) != 1 or any(isinstance(each.type, TensorType) for each in op.inputs):
-        return None
-    inside = dict(zip(op.body.block.args, op.inputs))
-    (yielded,) = op.body.block.last_op.operands  # pyright: ignore
-    source = inside.get(yielded, yielded).owner
-    if not isinstance(source, arith.ConstantOp) or not isinstance(source.value, FloatAttr):
-        return None
-    return source.value.value.data
-
-
 def cast(value: SSAValue, element: Attribute, at: IndexBuilder) -> SSAValue:
     """%x : tensor<..xbf16>  =>  tensor<..xf32>, or back; a fill becomes a fill"""
     kind = value.type
@@ -86,14 +73,14 @@ def cast(value: SSAValue, element: Attribute, at: IndexBuilder) -> SSAValue:
     rank = len(kind.get_shape())
     sizes = dims(value, at)
     target = empty(TensorType(element, kind.get_shape()), sizes, at)
-    filled = fill_of(value)
+    filled = filled_value(value.owner) if isinstance(value.owner, linalg.GenericOp) else None
     inputs = [value] if filled is None else []
     block = Block(arg_types=[*(element_type(each) for each in inputs), element])
     body = ScalarBuilder(block)
     if filled is None:
         result = body.cast(block.args[0], element)
     else:
-        result = body.number(filled, element)
+        result = body.number(filled.value.value.data, element)  # pyright: ignore
     body.insert(linalg.YieldOp(result))
     identity = [AffineMap.identity(rank)] * (len(inputs) + 1)
     new = generic(inputs, [target], identity, ["parallel"] * rank, Region(block))
@@ -102,20 +89,15 @@ def cast(value: SSAValue, element: Attribute, at: IndexBuilder) -> SSAValue:
 
 def widen_fold(fold: Operation, narrow: SSAValue, wide: SSAValue) -> None:
     """acc + x * y : bf16  =>  acc + ext(x) * ext(y) : f32"""
-    at = ScalarBuilder(fold.parent)  # pyright: ignore
-    at.point = InsertPoint.before(fold)
+    at = ScalarBuilder.before(fold)
     (term,) = (value for value in fold.operands if value is not narrow)
     product = term.owner
     if isinstance(product, arith.MulfOp) and isinstance(fold, arith.AddfOp) and term.has_one_use():
         widened = at.op(arith.MulfOp, *(at.cast(v, f32) for v in product.operands))
     else:
         product, widened = None, at.cast(term, f32)
-    new = type(fold).create(
-        operands=[wide if value is narrow else widened for value in fold.operands],
-        result_types=[f32],
-        properties=dict(fold.properties),
-    )
-    Rewriter.replace_op(fold, new)
+    operands = [wide if value is narrow else widened for value in fold.operands]
+    Rewriter.replace_op(fold, same_op(fold, operands, [f32]))
     if product is not None:
         Rewriter.erase_op(product)
 

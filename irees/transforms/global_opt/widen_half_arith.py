@@ -36,6 +36,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.rewrites import may_rewrite
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.structured import element_type, is_parallel
 
 NAME = "irees-widen-half-arith"
@@ -60,13 +61,8 @@ def widen(op: Operation) -> None:
             Rewriter.insert_op(widened, InsertPoint.before(op))
             value = widened.result
         operands.append(value)
-    new = type(op).create(
-        operands=operands,
-        result_types=[f32 if isinstance(r.type, HALVES) else r.type for r in op.results],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
-    new.location = op.location
+    kinds = [f32 if isinstance(r.type, HALVES) else r.type for r in op.results]
+    new = same_op(op, operands, kinds)
     Rewriter.insert_op(new, InsertPoint.before(op))
     results: list[SSAValue] = []
     for old, wide in zip(op.results, new.results, strict=True):

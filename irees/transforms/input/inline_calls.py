@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.signature import is_entry
+from irees.transforms.utils.inlining import splice
 
 
 def _callees(function: func.FuncOp) -> set[str]:
@@ -55,23 +56,9 @@ def bottom_up(functions: dict[str, func.FuncOp]) -> list[str]:
 
 def inline(call: func.CallOp, function: func.FuncOp) -> None:
     """call @g(%y)  =>  the body of @g with %y for its arguments"""
-    block = function.body.clone().block
-    end = block.last_op
-    assert isinstance(end, func.ReturnOp)
-    mapping = dict(zip(block.args, call.arguments, strict=True))
-    results = [mapping.get(value, value) for value in end.operands]
-    Rewriter.erase_op(end)
-    Rewriter.inline_block(block, InsertPoint.before(call), list(call.arguments))
+    body = function.body.clone().block
+    results = splice(body, InsertPoint.before(call), list(call.arguments))
     Rewriter.replace_op(call, [], results)
-
-
-def calls_of(op: ModuleOp) -> dict[str, list[func.CallOp]]:
-    """The calls of each function, by its name."""
-    found: dict[str, list[func.CallOp]] = {}
-    for call in op.walk():
-        if isinstance(call, func.CallOp):
-            found.setdefault(call.callee.string_value(), []).append(call)
-    return found
 
 
 @dataclass(frozen=True)
@@ -81,15 +68,14 @@ class InlineCallsPass(ModulePass):
     name = "irees-inline-calls"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = {
-            f.sym_name.data: f
-            for f in op.body.block.ops
-            if isinstance(f, func.FuncOp) and len(f.body.blocks) == 1
-        }
-        order = bottom_up(functions)
-        for name in order:
-            for call in calls_of(op).get(name, ()):
-                inline(call, functions[name])
-        for name in order:
-            if not is_entry(functions[name]):
-                Rewriter.erase_op(functions[name])
+        functions = {f.sym_name.data: f for f in op.body.block.ops if isinstance(f, func.FuncOp)}
+        order = bottom_up({n: f for n, f in functions.items() if len(f.body.blocks) == 1})
+        flat = {name: functions[name] for name in order}
+        # What is called comes first, so that what is put into a caller calls nothing more.
+        for caller in (*flat.values(), *(f for n, f in functions.items() if n not in flat)):
+            for call in [c for c in caller.walk() if isinstance(c, func.CallOp)]:
+                if (callee := flat.get(call.callee.string_value())) is not None:
+                    inline(call, callee)
+        for function in flat.values():
+            if not is_entry(function):
+                Rewriter.erase_op(function)

@@ -36,20 +36,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.upstream.scf import ForallOp, InParallelOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
+from irees.transforms.utils.inlining import splice
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 STATIC = ("static_offsets", "static_sizes", "static_strides")
-
-
-def splice(block: Block, point: InsertPoint, values: Sequence[SSAValue] = ()) -> list[SSAValue]:
-    """{ .. yield %x }  =>  .. ; the values that it ended with."""
-    end = block.last_op
-    assert end is not None
-    mapping = dict(zip(block.args, values, strict=True))
-    results = [mapping.get(value, value) for value in end.operands]
-    Rewriter.erase_op(end)
-    Rewriter.inline_block(block, point, values)
-    return results
 
 
 def inline_region(op: scf.ExecuteRegionOp) -> None:

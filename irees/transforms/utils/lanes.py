@@ -36,6 +36,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from irees.dialects.upstream.vector.shapes import GatherOp
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder
 
 Insert = Callable[[Operation], Operation]
@@ -255,12 +256,8 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
     for kind in kinds_of_values:
         if not has_lanes(kind) and not (moves_in_lanes(kind) and _moves(op, kinds_of_values)):
             raise NotVectorizableError(f"no vectors of {kind}")
-    copy = type(op).create(
-        operands=[materialize(o, lanes, insert) for o in operands],
-        result_types=[vector_of(op.results[0].type, lanes)],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
+    values = [materialize(o, lanes, insert) for o in operands]
+    copy = same_op(op, values, [vector_of(op.results[0].type, lanes)])
     return Lane(insert(copy).results[0], Kind.VECTOR)
 
 

@@ -112,13 +112,19 @@ def copy_region(element_types: Sequence[Attribute], source: int, target_type: At
 
 
 def filled_value(op: linalg.GenericOp) -> arith.ConstantOp | None:
-    """The constant that an op only writes to every element of its one output, or None."""
-    if op.inputs or len(op.outputs) != 1 or not is_parallel(op):
+    """
+    The scalar constant that an op only writes to every element of its one output, or None. It may
+    be in the body, or an input.
+    """
+    if len(op.outputs) != 1 or not is_parallel(op):
         return None
-    value = op.body.block.last_op.operands[0].owner
-    if maps(op) != [AffineMap.identity(len(op.iterator_types))]:
+    if maps(op)[-1] != AffineMap.identity(len(op.iterator_types)):
         return None
-    return value if isinstance(value, arith.ConstantOp) else None
+    inside = dict(zip(op.body.block.args, op.inputs))
+    (yielded,) = op.body.block.last_op.operands
+    value = inside.get(yielded, yielded)
+    is_scalar = not isinstance(value.type, ShapedType)
+    return value.owner if is_scalar and isinstance(value.owner, arith.ConstantOp) else None
 
 
 def is_zero(constant: arith.ConstantOp) -> bool:

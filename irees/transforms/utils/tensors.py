@@ -41,6 +41,14 @@ class ScalarBuilder(IndexBuilder):
     def __init__(self, block: Block):
         super().__init__(InsertPoint.at_end(block))
 
+    @classmethod
+    def before(cls, op: Operation) -> ScalarBuilder:
+        """Builds in front of an op of the body."""
+        assert op.parent is not None
+        builder = cls(op.parent)
+        builder.point = InsertPoint.before(op)
+        return builder
+
     def op(self, kind: type[Operation], *operands: SSAValue, **options: Any) -> SSAValue:
         """The result of an op."""
         return self.insert(kind(*operands, **options)).results[0]

@@ -28,6 +28,7 @@ from irees.errors import UnsupportedError
 from irees.transforms.codegen.common._frames import fill_around
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.constants import splat_scalar
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, kept_dims, mixed
 from irees.transforms.utils.structured import copy_region, generic, is_parallel, maps
 from irees.transforms.utils.views import subview
@@ -309,15 +310,7 @@ class Bufferization:
                 target = builder.insert(fresh).results[0]
             taken.append(target)
         operands = [self._read(o, builder) for o in list(op.operands)[:count]] + taken
-        copy = type(op).create(
-            operands=operands,
-            result_types=[],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-            regions=[r.clone() for r in op.regions],
-        )
-        copy.location = op.location
-        builder.insert(copy)
+        copy = builder.insert(same_op(op, operands, ()))
         self._convert_body(copy)
         for result, buffer in zip(op.results, taken, strict=True):
             self.buffers[result] = buffer

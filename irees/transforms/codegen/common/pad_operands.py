@@ -53,6 +53,7 @@ from irees.analysis.contractions import multiply_add
 from irees.analysis.value_bounds import ValueBounds
 from irees.remarks import remark
 from irees.transforms.utils.combiners import COMBINERS, neutral_element
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims
 from irees.transforms.utils.structured import (
     Structured,
@@ -241,14 +242,7 @@ def pad_operands(op: Structured, padding: Padding) -> Structured:
         number = (values or {}).get(position, zero)
         operands.append(pad(value, padding.shape(value, each), number, b))
     outputs = operands[len(op.inputs) :]
-    new = type(op).create(
-        operands=operands,
-        result_types=[o.type for o in outputs],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-        regions=[op.body.clone()],
-    )
-    b.insert(new)
+    new = b.insert(same_op(op, operands, [o.type for o in outputs]))
     if values is None:
         assert isinstance(new, linalg.GenericOp)
         keep_accumulators(new, sizes)

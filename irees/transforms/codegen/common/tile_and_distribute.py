@@ -34,6 +34,7 @@ from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.constants import take_in_constants
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, element_bytes
 from irees.transforms.utils.structured import affine_value
 from irees.transforms.utils.views import subview
@@ -182,13 +183,7 @@ class Distribution:
                 operands.append(self._slice(remaining.pop(0), ranges, inside))
             else:
                 operands.append(operand)
-        copy = type(member.op).create(
-            operands=operands,
-            properties=dict(member.op.properties),
-            attributes=dict(member.op.attributes),
-            regions=[r.clone() for r in member.op.regions],
-        )
-        copy.location = member.op.location
+        copy = same_op(member.op, operands, ())
         config = LoweringConfigAttr.on(copy).as_data()
         del copy.attributes["lowering_config"]
         if inner := {key: config[key] for key in INNER_LEVELS if key in config}:

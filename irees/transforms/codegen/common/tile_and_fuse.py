@@ -45,6 +45,7 @@ from irees.dialects.upstream.scf import ForallOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
 from irees.remarks import remark
 from irees.transforms.codegen.common.tile_and_distribute import config_of, shift_indices
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims
 from irees.transforms.utils.structured import (
     Structured,
@@ -108,14 +109,8 @@ class TileOfOps:
         inputs = [
             self.part(value, each, ranges) for value, each in zip(op.inputs, indexing, strict=False)
         ]
-        new = type(op).create(
-            operands=[*inputs, *into],
-            result_types=[o.type for o in into],
-            properties=dict(op.properties),
-            attributes={k: v for k, v in op.attributes.items() if k != "lowering_config"},
-            regions=[r.clone() for r in op.regions],
-        )
-        new.location = op.location
+        new = same_op(op, [*inputs, *into], [o.type for o in into])
+        new.attributes.pop("lowering_config", None)
         self.inside.insert(new)
         shift_indices(new, {loop: start for loop, (start, _) in enumerate(ranges)})
         return list(new.results)

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from irees.transforms.codegen.cpu._contraction_dots import flipping, multiply_group, wide_broadcast
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue
 from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widened
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -123,9 +124,11 @@ class Kernel:
                 scalar = widened(scalar, plan.widen_a, plan.lanes, b)
             splat = b.insert(vector.BroadcastOp(scalar, self.kind)).results[0]
             for v in range(vectors):
-                product = b.insert(same(plan.parts.multiply, splat, columns[v])).results[0]
+                product = b.insert(
+                    same_op(plan.parts.multiply, [splat, columns[v]], [splat.type])
+                ).results[0]
                 acc = accs[r * vectors + v]
-                out.append(b.insert(same(plan.parts.add, acc, product)).results[0])
+                out.append(b.insert(same_op(plan.parts.add, [acc, product], [acc.type])).results[0])
         return out
 
     def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
@@ -215,10 +218,3 @@ class Kernel:
             part = b.insert(memref.LoadOp.get(source[0], [source[1]])).results[0]
             b.insert(memref.StoreOp.get(part, target[0], [target[1]]))
         close()
-
-
-def same(op: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
-    """The op on other operands, scalars or vectors."""
-    return type(op).create(
-        operands=[lhs, rhs], result_types=[lhs.type], properties=dict(op.properties)
-    )

@@ -26,6 +26,7 @@ from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, Blocking, side
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import threads
 from irees.transforms.codegen.gpu._threads import delinearize
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import Kind, Lane, has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -363,8 +364,12 @@ class Contraction:
         for i, scalar in enumerate(scalars):
             row = at.insert(vector.BroadcastOp(scalar, kind)).results[0]
             for j, column in enumerate(columns):
-                product = _like(self.parts.multiply, row, column, at)
-                found.append(_like(self.parts.add, sums[i * len(columns) + j], product, at))
+                product = at.insert(
+                    same_op(self.parts.multiply, [row, column], [row.type])
+                ).results[0]
+                total = sums[i * len(columns) + j]
+                new = same_op(self.parts.add, [total, product], [total.type])
+                found.append(at.insert(new).results[0])
         return found
 
     # --- the output -------------------------------------------------------------------------
@@ -536,14 +541,3 @@ class Contraction:
         ]
         results = consumer.values(arguments, lanes, at)
         return [*found, *((after, n, result, theirs) for n, result in enumerate(results))]
-
-
-def _like(op: Operation, lhs: SSAValue, rhs: SSAValue, at: IndexBuilder) -> SSAValue:
-    """The same op on other operands."""
-    copy = type(op).create(
-        operands=[lhs, rhs],
-        result_types=[lhs.type],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
-    return at.insert(copy).results[0]

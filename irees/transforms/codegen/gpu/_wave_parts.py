@@ -20,6 +20,7 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.codegen.common.tile_and_distribute import shift_indices
 from irees.transforms.codegen.gpu._tiles import row_tiles, threads_wanted
 from irees.transforms.utils.combiners import combine, combiners, neutral_element
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import generic, maps
 from irees.transforms.utils.views import subview
@@ -150,14 +151,7 @@ class Parts:
                 operands.append(self._part(remaining.pop(0), number, points, at))
             else:
                 operands.append(operand)
-        copy = type(member.op).create(
-            operands=operands,
-            properties=dict(member.op.properties),
-            attributes=dict(member.op.attributes),
-            regions=[r.clone() for r in member.op.regions],
-        )
-        copy.location = member.op.location
-        at.insert(copy)
+        copy = at.insert(same_op(member.op, operands, ()))
         shift_indices(copy, {self._loop(number): points.offset})
         return copy
 
