@@ -20,13 +20,13 @@ test: $(VENV)/.ready ## all tests but the models
 	$(PYTEST) -n auto --ignore tests/models --durations 15
 
 mutants: $(VENV)/.ready ## put known faults back one by one; the tests must notice each
-	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs
 
 test-models: $(VENV)/.models ## real PyTorch models, exported and compared with PyTorch
-	$(PYTEST) tests/models -m "not slow" --durations 15
+	$(PYTEST) tests/models -m "not slow" -n auto --dist loadgroup --durations 15
 
 test-models-all: $(VENV)/.models ## those too that emulate the largest, or compile them for more GPUs
 	$(PYTEST) tests/models

@@ -117,6 +117,7 @@ def test_agrees_with_pytorch(name, target, folder):
             check(np.asarray(got), want)
 
 
+@pytest.mark.xdist_group("gpt2")
 def test_gpt2_in_two_stages_equals_one_device(folder):
     """Bit for bit, with one tensor sent."""
     path = exported("gpt2", folder)

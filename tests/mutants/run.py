@@ -1,16 +1,20 @@
 """
 Puts every fault of the table back, one at a time, and runs the tests that must notice it.
 
-    python tests/mutants/run.py [NAME ...]
+    python tests/mutants/run.py [--tests-pass] [NAME ...]
 
-A mutant lives when all of its tests pass. Exit status: 0 when all were killed.
+A mutant lives when all of its tests pass. Exit status: 0 when all were killed. The tests are run
+without a mutant first, unless `--tests-pass` says that they just were. Each run is a process of its
+own, forked from one that has loaded the libraries, but nothing of irees.
 """
 
 from __future__ import annotations
 
+import argparse
+import multiprocessing
 import os
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -23,7 +27,10 @@ from table import MUTANTS, Mutant
 ROOT = Path(__file__).parents[2]
 PARTS = ("irees", "tests", "filecheck", "docs", "pyproject.toml", "README.md")
 TIMEOUT = 300
-LIT = "from lit.main import main; main()"
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["hypothesis", "lit.main", "numpy", "pytest", "xdsl.dialects.builtin", "xdsl.parser"]
+)
 
 
 def copy(to: Path) -> None:
@@ -31,43 +38,58 @@ def copy(to: Path) -> None:
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
-            ignore = shutil.ignore_patterns("__pycache__", "Output")
-            shutil.copytree(source, to / part, ignore=ignore)
+            shutil.copytree(source, to / part, ignore=shutil.ignore_patterns("Output"))
         else:
             shutil.copy(source, to / part)
 
 
+def run_test(root: str, test: str, environment: dict[str, str], report: str) -> None:
+    """Runs a test of the project below `root`, in this process, and ends it with its status."""
+    os.setsid()
+    os.environ.update(environment)
+    os.chdir(root)
+    sys.path.insert(0, root)
+    with open(report, "wb") as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    if test.endswith(".mlir"):
+        from lit.main import main as lit
+
+        sys.argv = ["lit", "-v", str(Path(root, test))]
+        sys.exit(lit())
+    import pytest
+
+    sys.exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", test])))
+
+
 def fails(root: Path, test: str, cache: str) -> str | None:
     """
-    The last line that a test says when it fails, or None. A hang is a failure.
+    Which test fails and what it says first, or None. A hang is a failure.
 
     All mutants share a cache: its keys are contents, and a program's is made of irees' sources too.
+    Who sets IREES_TEST_CACHE_DIR shares it with the tests: what a mutant does not touch is there.
     """
-    lit = [sys.executable, "-c", LIT, "-v", str(root / test)]
-    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
     environment = {
-        **os.environ,
         "PYTHONPATH": str(root),
         "IREES_HYPOTHESIS_PROFILE": "mutants",
         "IREES_CACHE_DIR": cache,
+        "IREES_TEST_CACHE_DIR": cache,
     }
-    try:
-        done = subprocess.run(
-            lit if test.endswith(".mlir") else pytest,
-            cwd=root,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no end after {TIMEOUT} s"
-    if done.returncode == 0:
+    with tempfile.NamedTemporaryFile("r", errors="replace") as report:
+        child = FORKS.Process(target=run_test, args=(str(root), test, environment, report.name))
+        child.start()
+        child.join(TIMEOUT)
+        if child.exitcode is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            return f"no end after {TIMEOUT} s"
+        said = report.read()
+    if child.exitcode == 0:
         return None
-    if done.returncode != 1:
-        raise SystemExit(f"{test} could not be run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    lines = [x for x in done.stdout.splitlines() if x.startswith(("E  ", "FAIL", "# |"))]
-    return lines[0].strip()[:90] if lines else "failed"
+    if child.exitcode != 1:
+        raise SystemExit(f"{test} could not be run (status {child.exitcode}):\n{said[-2000:]}")
+    lines = [x.strip() for x in said.splitlines() if x.startswith(("E  ", "FAIL", "# |"))]
+    failed = [x.partition(" - ")[0] for x in lines if x.startswith("FAIL")]
+    return ": ".join(x for x in (*failed[:1], *lines[:1])) or "failed"
 
 
 def kill(mutant: Mutant, cache: str) -> tuple[str | None, float]:
@@ -81,32 +103,37 @@ def kill(mutant: Mutant, cache: str) -> tuple[str | None, float]:
         if text.count(mutant.old) != 1:
             raise SystemExit(f"{mutant.name}: {mutant.file} has not exactly one\n{mutant.old}")
         file.write_text(text.replace(mutant.old, mutant.new))
-        found = next((f"{t}: {f}" for t in mutant.tests if (f := fails(root, t, cache))), None)
+        found = next((f for t in mutant.tests if (f := fails(root, t, cache))), None)
     return found, time.monotonic() - start
 
 
-def main(names: list[str]) -> int:
+def main(names: list[str], *, tests_pass: bool) -> int:
     """Kills the mutants of these names, or all."""
     chosen = [m for m in MUTANTS if not names or m.name in names]
     alive = 0
     with (
-        tempfile.TemporaryDirectory() as cache,
+        tempfile.TemporaryDirectory() as own,
         tempfile.TemporaryDirectory() as folder,
         ThreadPoolExecutor(os.cpu_count()) as pool,
     ):
+        cache = os.environ.get("IREES_TEST_CACHE_DIR", own)
         copy(Path(folder))
-        tests = list(dict.fromkeys(t for m in chosen for t in m.tests))
+        tests = [] if tests_pass else list(dict.fromkeys(t for m in chosen for t in m.tests))
         for test, found in zip(tests, pool.map(lambda t: fails(Path(folder), t, cache), tests)):
             if found is not None:
                 print(f"{test} fails without a mutant: {found}")
                 return 2
         for mutant, (found, seconds) in zip(chosen, pool.map(lambda m: kill(m, cache), chosen)):
             alive += found is None
-            verdict = f"killed by {found}" if found else "LIVES"
+            verdict = f"killed: {found[:150]}" if found else "LIVES"
             print(f"{mutant.name}  {seconds:4.0f} s  {mutant.fault}\n      {verdict}", flush=True)
     print(f"{len(chosen) - alive} of {len(chosen)} killed")
     return 1 if alive else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tests-pass", action="store_true", help="they were just run")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.names, tests_pass=arguments.tests_pass))

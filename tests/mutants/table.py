@@ -29,7 +29,9 @@ class Mutant:
 UNUSED = "irees/transforms/utils/unused_results.py"
 UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
 SLICES = "irees/transforms/codegen/common/_interface_slices.py"
-SLICES_TESTS = ("tests/transforms/codegen/common/test_interface_reshapes.py",)
+SLICES_TEST = "tests/transforms/codegen/common/test_interface_reshapes.py"
+SLICES_TESTS = (SLICES_TEST,)
+FOLDING = f"{SLICES_TEST}::test_folding_changes_nothing"
 ACCESSES = "irees/transforms/codegen/common/_memory_accesses.py"
 ACCESSES_TESTS = ("tests/transforms/codegen/common/test_memory_views.py",)
 GATHER = "irees/transforms/codegen/common/lower_gather.py"
@@ -143,7 +145,7 @@ MUTANTS = (
         SLICES,
         "offset = Sum.of(s.offsets[dim]).floordiv(inner).build(self.inside)",
         "offset = Sum.of(s.offsets[dim]).build(self.inside)",
-        SLICES_TESTS,
+        (f"{FOLDING}[False-True-propagate-reshapes-by-expansion]",),
     ),
     Mutant(
         "S1d",
@@ -159,7 +161,7 @@ MUTANTS = (
             list(range(len(kept))),
         )
 """,
-        SLICES_TESTS,
+        (f"{FOLDING}[True-False-fold-reshape-into-interface-tensor]",),
     ),
     Mutant(
         "S1e",
@@ -167,7 +169,7 @@ MUTANTS = (
         SLICES,
         "if kept is None or any(s != 1 for s in op.static_strides.get_values()):",
         "if kept is None:",
-        SLICES_TESTS,
+        (f"{FOLDING}[True-False-fold-reshape-into-interface-tensor]",),
     ),
     Mutant(
         "S2a",
@@ -395,7 +397,7 @@ MUTANTS = (
         "irees/transforms/global_opt/fold_constants.py",
         'if new is not None and may_rewrite(self.name, inner, f"fold of {inner.name}"):',
         "if new is not None:",
-        ("tests/test_degradation.py",),
+        ("tests/test_degradation.py::test_every_optional_pass_counts",),
     ),
     Mutant(
         "S5b",
@@ -526,7 +528,7 @@ MUTANTS = (
         DOTS,
         "padding(plan.dot, -0.0)",
         "padding(plan.dot, 0.0)",
-        DOTS_TESTS,
+        (f"{DOTS_TESTS[0]}::test_kernels_for_other_processors[avx512_bf16]",),
     ),
     Mutant(
         "S8c",

@@ -33,6 +33,20 @@ func.func @dynamic(%x: tensor<?x4xf32>, %e: tensor<?x4xf32>) -> tensor<?x4xf32> 
 
 // -----
 
+// What is handed to the caller goes into memory of its own, which is as much work as a product.
+// CHECK-LABEL: func.func @handed
+func.func @handed(%x: tensor<4x64xf32>, %w: tensor<64x64xf32>, %e: tensor<4x64xf32>) -> tensor<4x64xf32> {
+  // CHECK: linalg.matmul {stream.affinity = #hal.device.promise<@dev_0>}
+  // CHECK: linalg.matmul {stream.affinity = #hal.device.promise<@dev_0>}
+  // CHECK: linalg.sub {stream.affinity = #hal.device.promise<@dev_1>}
+  %a = linalg.matmul ins(%x, %w : tensor<4x64xf32>, tensor<64x64xf32>) outs(%e : tensor<4x64xf32>) -> tensor<4x64xf32>
+  %b = linalg.matmul ins(%a, %w : tensor<4x64xf32>, tensor<64x64xf32>) outs(%e : tensor<4x64xf32>) -> tensor<4x64xf32>
+  %c = linalg.sub ins(%b, %b : tensor<4x64xf32>, tensor<4x64xf32>) outs(%e : tensor<4x64xf32>) -> tensor<4x64xf32>
+  return %c : tensor<4x64xf32>
+}
+
+// -----
+
 // By memory the large weight is a stage of its own, whatever it computes.
 // MEMORY-LABEL: func.func @weights
 func.func @weights(%x: tensor<4x4xf32>, %e: tensor<4x4xf32>) -> tensor<4x4xf32> {

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from irees.analysis.work import bytes_of
+from irees.dialects.hal import TensorExportOp
 from irees.dialects.resources import is_splat
 from irees.transforms.utils.structured import Structured, captured_values, static_ranges
 
@@ -44,6 +46,15 @@ def flops(op: Operation) -> int:
         return prod(max(1, size) for size in static_ranges(op)) * max(1, each)
     inner = sum(flops(o) for r in op.regions for b in r.blocks for o in b.ops)
     return inner + sum(known_bytes(result) for result in op.results)
+
+
+def handed_bytes(op: Operation) -> int:
+    """Bytes of what an op makes for the caller of its function."""
+    return sum(
+        known_bytes(result)
+        for result in op.results
+        if any(isinstance(use.operation, func.ReturnOp | TensorExportOp) for use in result.uses)
+    )
 
 
 def weights_of(op: Operation) -> set[SSAValue]:
@@ -115,7 +126,11 @@ def heaviest(loads: np.ndarray, stages: int) -> float:
 
 
 def cut_stages(loads: Sequence[float], crossing: Sequence[int], stages: int) -> list[int]:
-    """The places before which stages but the first begin, `stages - 1` of them."""
+    """
+    The places before which stages but the first begin, `stages - 1` of them.
+
+    No stage is without work where there are as many ops with some.
+    """
     weights = np.asarray(loads, dtype=float)
     before = np.concatenate([[0.0], np.cumsum(weights)])
     limit = heaviest(weights, stages) * SLACK
@@ -124,11 +139,12 @@ def cut_stages(loads: Sequence[float], crossing: Sequence[int], stages: int) -> 
     came = np.zeros((stages + 1, count + 1), dtype=int)
     cost[0, 0] = 0.0
     passed = np.asarray(crossing, dtype=float)
+    least = weights[weights > 0].min() if np.count_nonzero(weights) >= stages else 0.0
     for stage in range(1, stages + 1):
         for end in range(count + 1):
-            light = before[end] - before[: end + 1] <= limit
+            load = before[end] - before[: end + 1]
             total = cost[stage - 1, : end + 1] + (passed[: end + 1] if stage > 1 else 0.0)
-            total = np.where(light, total, np.inf)
+            total = np.where((load <= limit) & (load >= least / 2), total, np.inf)
             came[stage, end] = int(total.argmin())
             cost[stage, end] = total[came[stage, end]]
     places: list[int] = []
