@@ -2,8 +2,9 @@
 Splits a program that names no device into stages, and writes the annotations.
 
 A stage is a run of ops in the order of the program, on a device of its own; what a later stage
-reads is sent to it. Stages are balanced by arithmetic (`balance=flops`: a stream of requests keeps
-all devices busy; results for the caller count too) or by weights (`balance=memory`: each device holds its share). `_stages.py` cuts.
+reads is sent to it. Stages are balanced by arithmetic, where results for the caller count too
+(`balance=flops`: a stream of requests keeps all devices busy), or by weights (`balance=memory`:
+each device holds its share). `_stages.py` cuts.
 
     irees-partition-pipeline{stages=2}
 
