@@ -156,6 +156,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("sink-reshapes"),
                 a("fuse-elementwise-ops"),
                 a("fold-constants"),
+                *([] if strict or not for_cpu else [a("merge-variance-passes")]),
                 # Rounds otherwise: a product in a weight, and a sum in another order.
                 a("fold-affine-epilogues", scale=not strict),
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
@@ -166,6 +167,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 CountedCanonicalizePass(),
                 # Ops that read the same view of a tensor have to be seen to do so.
                 CountedCommonSubexpressionElimination(),
+                *([a("fuse-sibling-reductions")] if for_cpu else []),
             ),
             TENSORS,
         ),
@@ -275,6 +277,7 @@ OPTIONAL = frozenset(
     canonicalize cse
     irees-fold-unit-extent-dims irees-fold-constants irees-fold-constant-gathers
     irees-sink-reshapes irees-fuse-elementwise-ops
+    irees-merge-variance-passes irees-fuse-sibling-reductions
     irees-widen-accumulators irees-widen-half-arith irees-fold-affine-epilogues
     irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands

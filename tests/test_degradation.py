@@ -389,6 +389,50 @@ def halves_are_right(program) -> bool:
     return np.array_equal(program(x, y).astype(np.float32), wanted)
 
 
+VARIANCES = """
+#rows = affine_map<(d0, d1) -> (d0, d1)>
+#sums = affine_map<(d0, d1) -> (d0)>
+func.func @main(%x: tensor<6x8xf32>) -> (tensor<6xf64>, tensor<6xf32>) {
+  %n = arith.constant 8.0 : f64
+  %zero = arith.constant 0.0 : f64
+  %zero32 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6xf64>
+  %f = linalg.fill ins(%zero : f64) outs(%e : tensor<6xf64>) -> tensor<6xf64>
+  %e32 = tensor.empty() : tensor<6xf32>
+  %f32 = linalg.fill ins(%zero32 : f32) outs(%e32 : tensor<6xf32>) -> tensor<6xf32>
+  %s = linalg.generic {indexing_maps = [#rows, #sums], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<6x8xf32>) outs(%f : tensor<6xf64>) {
+  ^bb0(%a: f32, %o: f64):
+    %w = arith.extf %a : f32 to f64
+    %t = arith.addf %w, %o : f64
+    linalg.yield %t : f64
+  } -> tensor<6xf64>
+  %q = linalg.generic {indexing_maps = [#rows, #sums, #sums], iterator_types = ["parallel", "reduction"]} ins(%x, %s : tensor<6x8xf32>, tensor<6xf64>) outs(%f : tensor<6xf64>) {
+  ^bb0(%a: f32, %m: f64, %o: f64):
+    %mean = arith.divf %m, %n : f64
+    %w = arith.extf %a : f32 to f64
+    %d = arith.subf %w, %mean : f64
+    %d2 = arith.mulf %d, %d : f64
+    %t = arith.addf %d2, %o : f64
+    linalg.yield %t : f64
+  } -> tensor<6xf64>
+  %s32 = linalg.generic {indexing_maps = [#rows, #sums], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<6x8xf32>) outs(%f32 : tensor<6xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<6xf32>
+  return %q, %s32 : tensor<6xf64>, tensor<6xf32>
+}
+"""
+
+
+def variances_are_right(program) -> bool:
+    """Eighths of whole numbers are exact."""
+    x = (np.arange(48, dtype=np.float32).reshape(6, 8) * 5 % 11).astype(np.float32)
+    squares, sums = program(x)
+    wanted = ((x - x.mean(1, keepdims=True, dtype=np.float64)) ** 2).sum(1)
+    return np.array_equal(squares, wanted) and np.array_equal(sums, x.sum(1))
+
+
 PROGRAMS = {
     "halves": (HALVES, halves_are_right),
     "several kernels": (TEXT, is_right),
@@ -400,6 +444,7 @@ PROGRAMS = {
     "streams": (STREAMS, streams_are_right),
     "means": (MEANS, means_are_right),
     "channels": (CHANNELS, channels_are_right),
+    "variances": (VARIANCES, variances_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

@@ -49,6 +49,7 @@ ROUNDED = {
     "convert_conv2d_to_winograd": Tolerance("R", 64),
     "decompose_fft": Tolerance("R", 16),
     "widen_accumulators": Tolerance("R", 32),
+    "merge_variance_passes": Tolerance("R", 32),
 }
 """Passes that change the last bits."""
 ELSEWHERE = dict.fromkeys(

@@ -56,6 +56,7 @@ EMULATED = "tests/backends/cuda/test_emulated.py"
 SELECTION = "tests/backends/cuda/test_selection.py"
 WARPGROUPS = "tests/backends/cuda/test_warpgroups.py"
 CONTROL_FLOW_TESTS = ("tests/properties/test_control_flow.py",)
+MERGED_TESTS = ("tests/properties/test_merged_sums.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
 
 MUTANTS = (
@@ -753,6 +754,30 @@ MUTANTS = (
         "            self._needed(source) & both\n",
         "            self._needed(source) & both & 0\n",
         ("tests/transforms/dispatch_creation/test_form_dispatch_regions.py",),
+    ),
+    Mutant(
+        "S11d",
+        "a sum around the number 0 is taken for one around a point",
+        "irees/transforms/global_opt/merge_variance_passes.py",
+        "off = s.op(arith.SubfOp, s.cast(v[0], f64), s.cast(v[1], f64))",
+        "off = s.cast(v[0], f64)",
+        MERGED_TESTS,
+    ),
+    Mutant(
+        "S11e",
+        "any number is taken for how many points there are",
+        "irees/transforms/global_opt/merge_variance_passes.py",
+        "prod(reduced) == found.points <= MOST_POINTS",
+        "prod(reduced) <= MOST_POINTS",
+        ("filecheck/transforms/global_opt/merge_variance_passes.mlir",),
+    ),
+    Mutant(
+        "S11f",
+        "reductions are joined though one reads what the other makes, by way of a third op",
+        "irees/transforms/global_opt/fuse_sibling_reductions.py",
+        "            needed.append(between)\n",
+        "",
+        MERGED_TESTS,
     ),
     Mutant(
         "S12a",

@@ -83,3 +83,20 @@ func.func @no_large_constant() -> tensor<2xf32> {
   }
   return %r : tensor<2xf32>
 }
+
+// A region that gives nothing is not run.
+// CHECK-NOT:   flow.executable
+// CHECK-LABEL: func.func @nothing
+// CHECK-NEXT:    func.return
+func.func @nothing(%t: tensor<4xf32>) {
+  flow.dispatch.region -> () {
+    %e = tensor.empty() : tensor<4xf32>
+    %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%t : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    } -> tensor<4xf32>
+    flow.return
+  }
+  return
+}

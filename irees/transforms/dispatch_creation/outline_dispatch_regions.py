@@ -4,7 +4,8 @@ Moves the body of each dispatch region into an executable of its own.
 The function of an executable sees host tensors as `!iree_tensor_ext.dispatch.tensor`,
 scalars as they are, and writes its results through writable dispatch tensors; it can
 then be compiled without looking at the host again. Dynamic dims travel as index
-arguments. Constants are copied in, so that a kernel knows them.
+arguments. Constants are copied in, so that a kernel knows them. A region that gives nothing is
+erased: its ops have no effects.
 
     %r = flow.dispatch.region -> (tensor<4xf32>) { %x = "use"(%t) ; flow.return %x }
   =>
@@ -152,7 +153,9 @@ class OutlineDispatchRegionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             regions = [r for r in function.walk() if isinstance(r, DispatchRegionOp)]
-            for number, region in enumerate(regions):
+            for region in [r for r in regions if not r.results]:
+                Rewriter.erase_op(region)
+            for number, region in enumerate(r for r in regions if r.results):
                 name = f"{function.sym_name.data}_dispatch_{number}"
                 text = summary(region)
                 executable = outline(region, name)
