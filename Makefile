@@ -6,6 +6,8 @@ PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 # A machine without a C compiler gets one from a wheel.
 COMPILER := $(shell command -v "$${IREES_CC:-$${CC:-clang}}" || command -v clang || command -v gcc || command -v cc)
 comma    := ,
+# Those that need more than `make test` installs.
+FRONTENDS := $(addprefix tests/frontends/test_,torch.py jax.py onnx.py)
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
 .PHONY: help demo test mutants prove test-models test-models-all bench bench-gpu lint clean
@@ -25,8 +27,8 @@ mutants: $(VENV)/.ready ## put known faults back one by one; the tests must noti
 prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs
 
-test-models: $(VENV)/.models ## real PyTorch models, exported and compared with PyTorch
-	$(PYTEST) tests/models -m "not slow" -n auto --dist loadgroup --durations 15
+test-models: $(VENV)/.models ## real models of PyTorch, JAX and ONNX, compared with what they came from
+	$(PYTEST) $(FRONTENDS) tests/models -m "not slow" -n auto --dist loadgroup --durations 15
 
 test-models-all: $(VENV)/.models ## those too that emulate the largest, or compile them for more GPUs
 	$(PYTEST) tests/models

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from irees.dialects.resources import blob_of, constant_array
 from irees.errors import ArgumentError, UnsupportedError
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("torch_mlir")
+WAY = "needs torch and torch-mlir: pip install 'irees[torch]'"
+torch = pytest.importorskip("torch", reason=WAY)
+pytest.importorskip("torch_mlir", reason=WAY)
 
 import irees  # noqa: E402
 from irees.frontends.torch import import_torch  # noqa: E402
