@@ -258,6 +258,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool, *, tf32: bool) -> tuple[ModulePass,
         a("gpu-lower-attention", shared_bytes=matrices, **matrix),
         a("gpu-lower-linalg-ext", shared_bytes=matrices, workgroups=gpu.multiprocessors),
         a("lower-linalg-ext-to-loops"),
+        a("gpu-use-bulk-copies"),
         a("gpu-lower-contractions", **room),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
@@ -280,8 +281,9 @@ OPTIONAL = frozenset(
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores irees-prefetch-next-tiles
-    irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
-    irees-gpu-lower-transposes irees-gpu-split-last-wave irees-split-reductions irees-split-sorts
+    irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies irees-gpu-lower-contractions
+    irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-split-last-wave
+    irees-split-reductions irees-split-sorts
     """.split()
 )
 """
