@@ -673,6 +673,14 @@ MUTANTS = (
         (f"{WARPGROUPS}::test_every_block_is_right",),
     ),
     Mutant(
+        "S9f",
+        "boxes are swizzled as rows of 128 bytes are, whatever they have",
+        "irees/backends/cuda/print_boxes.py",
+        'f"{swizzled_bytes(kind)}, {lists}}};"',
+        'f"128, {lists}}};"',
+        (f"{WARPGROUPS}::test_every_block_is_right",),
+    ),
+    Mutant(
         "S9l",
         "of an operand that is copied in several boxes a barrier counts one",
         "irees/transforms/codegen/gpu/_bulk_contraction.py",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import irees
-from irees.backends.cuda import toolchain
+from irees.backends.cuda import backend, toolchain
 from irees.backends.cuda.backend import emit_program
 from irees.backends.cuda.print_forall import STATIC_SHARED_BYTES
 from irees.errors import ToolchainError
@@ -152,6 +152,23 @@ def test_one_thread_copies_for_all():
         assert ptx.count("mbarrier.init") == 4
         assert "cp.async.c" not in ptx
         assert ".param .align 64 .b8 irees_k0_w0_param_0[128]" in ptx
+
+
+def test_boxes_of_every_rank():
+    """The assembler knows the instruction for each."""
+    copies = "".join(
+        f"  irees_copy_box(shared, &m, b, {', '.join('0' * rank)});\n" for rank in range(1, 6)
+    )
+    kernel = f"""
+extern "C" __global__ void f(const __grid_constant__ irees_tensor_map m) {{
+  IREES_SHARED_DYNAMIC(shared, 1024);
+  uint64_t *const b = (uint64_t *)shared;
+{copies}}}
+"""
+    text = backend.kernel_support() + backend.warpgroup_support() + backend.box_support() + kernel
+    ptx = ptx_of(text)
+    assert [ptx.count(f"cp.async.bulk.tensor.{rank}d.") for rank in range(1, 6)] == [1] * 5
+    toolchain._run_nvrtc(text, ("-arch=sm_90a", *toolchain._OPTIONS))
 
 
 def test_other_texts_are_for_the_architecture_itself():

@@ -386,3 +386,26 @@ def test_random_products(data):
             (b if right == "k, n" else b.T).astype(DTYPES[element], order="C"),
         )
         np.testing.assert_array_equal(found, a @ b)
+
+
+@settings(max_examples=8 * FACTOR)
+@given(data=st.data())
+def test_random_batches(data):
+    """Tensors of three dims, of which a tile has one matrix, several or a part of one."""
+    batch, rows, columns = (data.draw(st.integers(1, most)) for most in (5, 140, 70))
+    depth = 8 * data.draw(st.integers(1, 20))
+    block = data.draw(st.sampled_from(BLOCKS))
+    with pytest.MonkeyPatch.context() as patch:
+        only = (WarpgroupBlocking(*block),)
+        patch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
+        if data.draw(st.booleans()):
+            program = compiled(kernels.linear(batch, rows, columns, depth))
+            a, b = whole(batch, rows, depth), whole(columns, depth)
+            found = program(a.astype("f2"), b.astype("f2"))
+            np.testing.assert_array_equal(found, a @ b.T)
+            return
+        program = compiled(kernels.activated_matmul(rows, columns, depth))
+        a, b, bias = whole(2, rows, depth), whole(2, columns, depth), whole(columns)
+        expected = np.maximum(a @ b.swapaxes(1, 2) + bias, 0) / 2
+        found = program(a.astype("f2"), b.astype("f2"), bias)
+        np.testing.assert_array_equal(found, expected.astype("f2"))
