@@ -308,6 +308,16 @@ def test_what_a_device_refuses_is_told(fault, forced, monkeypatch):
     refused()
 
 
+def test_without_boxes_blocks_are_those_of_threads():
+    """Where the last columns are cut, registers hold no addresses of 256: another block is taken."""
+    text = kernels.widening_matmul(4000, 4104, 4096, "f16", "m, k; n, k")
+    for copies, wanted in (("boxes", 256), ("threads", 128)):
+        module = irees.import_mlir(text)
+        program = irees.compile(module, target="cuda:sm_90", to="codegen", **COPIES[copies])
+        sums = [op.shape for op in program.walk() if isinstance(op, WarpgroupMmaOp)]
+        assert sums == [(64, wanted, 64)]
+
+
 REASONS = [
     ((64, 64, 500), "m, k; n, k", "operand of the rows has rows that are no multiples of 16 bytes"),
     ((64, 60, 64), "m, k; k, n", "operand of the columns has rows that are no multiples of 16"),

@@ -78,6 +78,7 @@ class Machine:
     warpgroup_kinds: tuple[str, ...]
     warpgroup_shared_bytes: int
     small_tile: int
+    boxes: bool
 
 
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
@@ -147,7 +148,7 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
             # A tile is as long as it says only where it divides its loop.
             left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
             sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
-            if isinstance(boxes_of(op, blocking, sizes), str):
+            if not machine.boxes or isinstance(boxes_of(op, blocking, sizes), str):
                 reason = WarpgroupContraction(op, blocking).why_not(sizes)
         if reason is None and count < machine.workgroups:
             reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
@@ -208,6 +209,8 @@ class GpuSelectStrategyPass(ModulePass):
     """What tiles for those may take."""
     small_tile: int = 32 << 10
     """Bytes of a workgroup that it moves while another kernel would be launched."""
+    boxes: bool = True
+    """Whether `irees-gpu-use-bulk-copies` will run."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = Machine(
@@ -220,6 +223,7 @@ class GpuSelectStrategyPass(ModulePass):
             self.warpgroup_kinds,
             self.warpgroup_shared_bytes,
             self.small_tile,
+            self.boxes,
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
