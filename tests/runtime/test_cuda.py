@@ -476,6 +476,18 @@ def test_tensor_maps_are_given_by_value(monkeypatch, tmp_path):
     np.testing.assert_array_equal(loaded(c, d), c.astype(np.float32) @ d.astype(np.float32))
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("left_out", [(), ("irees-gpu-use-bulk-copies",)])
+def test_products_of_warpgroups_on_a_device(left_out):
+    cupy = pytest.importorskip("cupy", reason="extra `cuda12`")
+    if cupy.cuda.Device().compute_capability != "90":
+        pytest.skip("the GPU has no warpgroups")
+    program = irees.compile(HALVES, target="cuda", disable_pass=left_out)
+    a, b = halves(1)
+    for _ in range(3):
+        np.testing.assert_array_equal(program(a, b), a.astype(np.float32) @ b.astype(np.float32))
+
+
 def test_a_driver_that_makes_no_maps(monkeypatch):
     program = program_for(monkeypatch, HALVES, arch="sm_90", status=1)
     with pytest.raises(DeviceError, match="refuses a tensor map of 768 x 136: error 1"):

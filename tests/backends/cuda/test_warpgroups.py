@@ -375,20 +375,30 @@ def test_any_order_of_threads_gives_the_same_boxes(forced):
         order(0)
 
 
-@settings(max_examples=12 * FACTOR)
-@given(data=st.data())
-def test_random_products(data):
+def way_of(program) -> str:
+    """By what a product was done."""
+    if not has_warpgroups(program):
+        return "single warps"
+    return "boxes" if has_boxes(program) else "threads"
+
+
+def test_random_products(forced):
     """Any sizes, orders and blocks: exact, by warpgroups or by whatever steps in for them."""
-    m, n = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 150))
-    k = data.draw(st.integers(1, 12)) * data.draw(st.sampled_from([1, 2, 8, 16]))
-    order = data.draw(st.sampled_from(ORDERS))
-    block = data.draw(st.sampled_from(BLOCKS))
-    element = data.draw(st.sampled_from(sorted(DTYPES)))
-    with pytest.MonkeyPatch.context() as patch:
-        only = (WarpgroupBlocking(*block),)
-        patch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
+    seen: set[str] = set()
+
+    @settings(max_examples=16 * FACTOR)
+    @given(data=st.data())
+    def run(data) -> None:
+        forced(*data.draw(st.sampled_from(BLOCKS)))
+        m, n = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 150))
+        k = data.draw(st.integers(1, 12)) * data.draw(st.sampled_from([1, 2, 8, 16]))
+        if data.draw(st.booleans()):
+            m, n = -(-m // 8) * 8, -(-n // 8) * 8
+        order = data.draw(st.sampled_from(ORDERS))
+        element = data.draw(st.sampled_from(sorted(DTYPES)))
         text = kernels.widening_matmul(m, n, k, element, order)
         program = compiled(text, **COPIES[data.draw(st.sampled_from(sorted(COPIES)))])
+        seen.add(way_of(program))
         left, right = order.split("; ")
         a, b = whole(m, k), whole(k, n)
         found = program(
@@ -397,25 +407,31 @@ def test_random_products(data):
         )
         np.testing.assert_array_equal(found, a @ b)
 
+    run()
+    assert seen == {"boxes", "threads", "single warps"}
 
-@settings(max_examples=8 * FACTOR)
-@given(data=st.data())
-def test_random_batches(data):
+
+def test_random_batches(forced):
     """Tensors of three dims, of which a tile has one matrix, several or a part of one."""
-    batch, rows, columns = (data.draw(st.integers(1, most)) for most in (5, 140, 70))
-    depth = 8 * data.draw(st.integers(1, 20))
-    block = data.draw(st.sampled_from(BLOCKS))
-    with pytest.MonkeyPatch.context() as patch:
-        only = (WarpgroupBlocking(*block),)
-        patch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
+    seen: set[str] = set()
+
+    @settings(max_examples=12 * FACTOR)
+    @given(data=st.data())
+    def run(data) -> None:
+        batch, rows, columns = (data.draw(st.integers(1, most)) for most in (5, 140, 70))
+        depth = 8 * data.draw(st.integers(1, 20))
+        forced(*data.draw(st.sampled_from(BLOCKS)))
         if data.draw(st.booleans()):
             program = compiled(kernels.linear(batch, rows, columns, depth))
             a, b = whole(batch, rows, depth), whole(columns, depth)
-            found = program(a.astype("f2"), b.astype("f2"))
-            np.testing.assert_array_equal(found, a @ b.T)
-            return
-        program = compiled(kernels.activated_matmul(rows, columns, depth))
-        a, b, bias = whole(2, rows, depth), whole(2, columns, depth), whole(columns)
-        expected = np.maximum(a @ b.swapaxes(1, 2) + bias, 0) / 2
-        found = program(a.astype("f2"), b.astype("f2"), bias)
-        np.testing.assert_array_equal(found, expected.astype("f2"))
+            arguments, expected = [a.astype("f2"), b.astype("f2")], a @ b.T
+        else:
+            program = compiled(kernels.activated_matmul(rows, columns, depth))
+            a, b, bias = whole(2, rows, depth), whole(2, columns, depth), whole(columns)
+            arguments = [a.astype("f2"), b.astype("f2"), bias]
+            expected = (np.maximum(a @ b.swapaxes(1, 2) + bias, 0) / 2).astype("f2")
+        seen.add(way_of(program))
+        np.testing.assert_array_equal(program(*arguments), expected)
+
+    run()
+    assert "boxes" in seen
