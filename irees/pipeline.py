@@ -205,7 +205,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *(
                     cpu_codegen(target, strict)
                     if target.gpu is None
-                    else gpu_codegen(target.gpu, strict, tf32=options.allow_tf32)
+                    else gpu_codegen(target.gpu, strict, options)
                 ),
             ),
             HOST | {"stream", "vector", "gpu", "nvgpu", "nvvm", "irees", "x86vector"},
@@ -236,20 +236,22 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     )
 
 
-def gpu_codegen(gpu: GpuFacts, strict: bool, *, tf32: bool) -> tuple[ModulePass, ...]:
+def gpu_codegen(gpu: GpuFacts, strict: bool, options: Options) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over workgroups, and those loops over threads."""
     matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
     machine = {"workgroups": gpu.multiprocessors, "small_tile": gpu.launch_bytes}
     room = {"shared_bytes": gpu.shared_bytes, "matrix_shared_bytes": matrices}
     room["warpgroup_shared_bytes"] = gpu.shared_opt_in_bytes
     # An f32 product is one of f32, unless its operands may be rounded.
-    kinds = tuple(kind for kind in gpu.matrix_kinds if kind != "tf32" or tf32)
+    kinds = tuple(kind for kind in gpu.matrix_kinds if kind != "tf32" or options.allow_tf32)
     matrix = {"matrix_kinds": kinds, "asynchronous": gpu.asynchronous_copies}
     return (
         a(
             "gpu-select-strategy",
             reassociate=not strict,
             warpgroup_kinds=gpu.warpgroup_kinds,
+            # Some blocks are only for those.
+            boxes="irees-gpu-use-bulk-copies" not in options.disable_pass,
             **machine,
             **matrix,
             **room,
@@ -260,6 +262,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool, *, tf32: bool) -> tuple[ModulePass,
         a("gpu-lower-attention", shared_bytes=matrices, **matrix),
         a("gpu-lower-linalg-ext", shared_bytes=matrices, workgroups=gpu.multiprocessors),
         a("lower-linalg-ext-to-loops"),
+        a("gpu-use-bulk-copies"),
         a("gpu-lower-contractions", **room),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
@@ -283,8 +286,9 @@ OPTIONAL = frozenset(
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores irees-prefetch-next-tiles
-    irees-gpu-lower-linalg-ext irees-gpu-lower-contractions irees-gpu-lower-reductions
-    irees-gpu-lower-transposes irees-gpu-split-last-wave irees-split-reductions irees-split-sorts
+    irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies irees-gpu-lower-contractions
+    irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-split-last-wave
+    irees-split-reductions irees-split-sorts
     """.split()
 )
 """

@@ -177,6 +177,17 @@ class FenceProxyOp(IRDLOperation):
 
 
 @irdl_op_definition
+class FenceMbarrierInitOp(IRDLOperation):
+    """
+    The barriers that the thread has initialised are there for copies that the async proxy makes:
+    `fence.mbarrier_init.release.cluster` of PTX.
+    """
+
+    name = "nvvm.fence.mbarrier.init"
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
 class WgmmaWaitGroupOp(IRDLOperation):
     """Waits until all but the last `group` groups of the warpgroup's products are done."""
 
@@ -197,6 +208,6 @@ class WgmmaWaitGroupOp(IRDLOperation):
 
 Nvvm = Dialect(
     "nvvm",
-    [MatchSyncOp, SyncWarpOp, FenceProxyOp, WgmmaWaitGroupOp],
+    [MatchSyncOp, SyncWarpOp, FenceProxyOp, FenceMbarrierInitOp, WgmmaWaitGroupOp],
     [MatchSyncKindAttr, ProxyKindAttr, SharedSpaceAttr],
 )

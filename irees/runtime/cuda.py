@@ -21,6 +21,7 @@ import numpy as np
 from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryError
 from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.dtypes import torch_dtype, torch_dtypes
+from irees.runtime.tensor_maps import TensorStruct, by_value, encode
 from irees.target import Target
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -35,6 +36,7 @@ _Alloc = ctypes.CFUNCTYPE(_pointer, ctypes.c_int64)
 _Free = ctypes.CFUNCTYPE(None, _pointer)
 _Launch = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer)
 _Copy = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer, _pointer, ctypes.c_int64)
+_Encode = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer, _pointer)
 
 
 class _Services(ctypes.Structure):
@@ -43,6 +45,7 @@ class _Services(ctypes.Structure):
     _fields_ = [
         ("pool", _pointer), ("parallel", _Parallel), ("alloc", _Alloc), ("free", _Free),
         ("launch", _Launch), ("read", _Copy), ("write", _Copy), ("copy", _Copy),
+        ("encode_tensor_map", _Encode),
     ]  # fmt: skip
 
 
@@ -100,7 +103,7 @@ class CudaDevice:
         self._cupy: Any = None
         self._services = _Services(
             None, _Parallel(0), _Alloc(self._alloc), _Free(self.free), _Launch(self._launch),
-            _Copy(self._read), _Copy(self._write), _Copy(self._copy),
+            _Copy(self._read), _Copy(self._write), _Copy(self._copy), _Encode(self._encode),
         )  # fmt: skip
         self.table = ctypes.addressof(self._services)
 
@@ -186,7 +189,9 @@ class CudaDevice:
 
         def work() -> None:
             shared = launch.shared_bytes if launch.shared_bytes > STATIC_SHARED_BYTES else 0
-            arguments = tuple(np.int64(launch.arguments[i]) for i in range(launch.count))
+            maps = self.launches[launch.kernel]["maps"]
+            words = launch.arguments[: launch.count]
+            arguments = (*map(by_value, words[:maps]), *map(np.int64, words[maps:]))
             kernel = self.kernels[launch.kernel]
             kernel((launch.blocks,), (launch.threads,), arguments, shared_mem=shared)
 
@@ -211,6 +216,9 @@ class CudaDevice:
 
     def _copy(self, pool: int, device: int, source: int, size: int) -> int:
         return self.guarded(lambda: self._move(device, source, size, _ON_DEVICE))
+
+    def _encode(self, pool: int, address: int, tensor: int) -> int:
+        return self.guarded(lambda: encode(address, TensorStruct.from_address(tensor)))
 
     # --- arrays ------------------------------------------------------------------------------
 

@@ -148,6 +148,7 @@ def _launch(item: Any) -> Mapping[str, Any]:
     if not isinstance(item, dict):
         raise _bad("launches", "a list of objects")
     record: dict[str, Any] = {name: _get(item, name, str) for name in ("name", "source")}
+    record["maps"] = _natural(_get(item, "maps", int, 0), "maps")
     return record | {n: _natural(_get(item, n, int), n) for n in ("threads", "shared_bytes")}
 
 

@@ -38,7 +38,7 @@ from irees.runtime.services import Services, load_services
 from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
 
-_OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT, _MISALIGNED = -1, -2, -3, -4
+_OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT, _MISALIGNED, _BAD_BOX = -1, -2, -3, -4, -5
 
 
 class _CallStruct(ctypes.Structure):
@@ -187,6 +187,10 @@ class Function:
             return DeviceError(f"{self.name}: threads of a block wait at different barriers")
         if status == _MISALIGNED:
             return DeviceError(f"{self.name}: a kernel makes an access that is not aligned")
+        if status == _BAD_BOX:
+            return DeviceError(
+                f"{self.name}: a kernel copies a box, or waits for one, in a wrong way"
+            )
         if status == _OUT_OF_MEMORY:
             return OutOfMemoryError(f"{self.name} ran out of memory")
         if status == _SIZE_OVERFLOW:

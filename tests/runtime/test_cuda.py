@@ -19,8 +19,10 @@ import irees
 from irees.backends.common.toolchain import runtime_library
 from irees.backends.cuda.toolchain import find_nvrtc
 from irees.errors import ArgumentError, DeviceError, OutOfMemoryError, ToolchainError
+from irees.runtime import tensor_maps
 from irees.runtime.cuda import _LaunchStruct
 from irees.runtime.services import load_services
+from irees.runtime.tensor_maps import TensorStruct
 
 ROWS = """
 func.func @main(%x: tensor<?x40xf32>, %k: f32) -> (tensor<?xf32>, f32) {
@@ -159,11 +161,15 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
                 if fail:
                     raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
                 assert shared_mem in (0, records[name]["shared_bytes"])
-                values = (ctypes.c_int64 * max(1, len(arguments)))(*map(int, arguments))
+                # As a device does, of an array with one element the value when it is launched.
+                kept = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
+                assert all(x.size == 1 for x in kept)
+                words = [x.ctypes.data if isinstance(x, np.ndarray) else int(x) for x in kept]
+                values = (ctypes.c_int64 * max(1, len(words)))(*words)
                 struct = _LaunchStruct(
-                    0, block[0], 1, len(arguments), grid[0], records[name]["shared_bytes"], values
+                    0, block[0], 1, len(words), grid[0], records[name]["shared_bytes"], values
                 )
-                do(lambda: launch(table, ctypes.addressof(struct), address))
+                do(lambda kept=kept: launch(table, ctypes.addressof(struct), address))
 
             kernel_object = SimpleNamespace(ptr=1)
             return type(
@@ -197,11 +203,34 @@ def nvrtc() -> None:
         pytest.skip(f"{error}; extra `test` has it")
 
 
-def program_for(monkeypatch, text: str, options=None, **of_cupy):
+class Driver:
+    """A CUDA driver whose tensor maps are those of the emulation of a program."""
+
+    def __init__(self, emulated, status=0):
+        self.encode = emulated.library.cdll.irees_emulated_tensor_map
+        self.encode.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+        self.status, self.made = status, 0
+
+    def cuTensorMapEncodeTiled(
+        self, to, kind, rank, address, sizes, strides, box, steps, layout, swizzle, promotion, fill
+    ):
+        assert [kind.value, layout.value, promotion.value, fill.value] == [1, 0, 0, 0]
+        assert list(steps) == [1] * rank.value
+        self.made += 1
+        tensor = TensorStruct(address.value, rank.value, 2, 16 << swizzle.value)
+        tensor.sizes[: rank.value], tensor.box[: rank.value] = list(sizes), list(box)
+        tensor.strides[: rank.value] = [2, *strides]
+        return self.status or self.encode(to.value, ctypes.addressof(tensor))
+
+
+def program_for(monkeypatch, text: str, options=None, arch="sm_80", status=0, **of_cupy):
     options = options or {}
-    emulated = irees.compile(text, target="cuda-emulated", **options)
-    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(emulated, **of_cupy))
-    return irees.compile(text, target="cuda:sm_80", **options)
+    emulated = irees.compile(text, target=f"cuda-emulated:{arch}", **options)
+    cupy = fake_cupy(emulated, **{"capability": arch.removeprefix("sm_")} | of_cupy)
+    cupy.driver = Driver(emulated, status)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(tensor_maps, "find_driver", lambda: cupy.driver)
+    return irees.compile(text, target=f"cuda:{arch}", **options)
 
 
 def test_arrays_go_in_and_out(monkeypatch):
@@ -407,3 +436,101 @@ def test_dispatches_of_a_device_are_traced(monkeypatch, tmp_path):
     saved = {path.name: np.load(path) for path in tmp_path.iterdir()}
     assert len(saved) == 3
     np.testing.assert_array_equal(saved["000_main_dispatch_0_outputs_0.npy"], [1, 2, 3, 4])
+
+
+HALVES = """
+func.func @main(%a: tensor<768x136xf16>, %b: tensor<136x768xf16>) -> tensor<768x768xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<768x768xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<768x768xf32>) -> tensor<768x768xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<768x136xf16>, tensor<136x768xf16>) outs(%f : tensor<768x768xf32>) -> tensor<768x768xf32>
+  return %r : tensor<768x768xf32>
+}
+"""
+
+
+def halves(count: int) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    shapes = [(768, 136), (136, 768)] * count
+    return [random.integers(-2, 3, shape).astype(np.float16) for shape in shapes]
+
+
+def test_tensor_maps_are_given_by_value(monkeypatch, tmp_path):
+    """Of arrays where they are, and of those that a graph was recorded with; saved programs too."""
+    program = program_for(monkeypatch, HALVES, arch="sm_90")
+    assert [launch["maps"] for launch in program.manifest["launches"]] == [2]
+    cupy = sys.modules["cupy"]
+    a, b, c, d = halves(2)
+    arrays = [[Array.of(x) for x in pair] for pair in ((a, b), (c, d))]
+    for there in arrays:
+        expected = there[0].get().astype(np.float32) @ there[1].get().astype(np.float32)
+        for _ in range(4):
+            np.testing.assert_array_equal(program(*there).get(), expected)
+    # Twice each, when it was called and when it was recorded.
+    assert cupy.driver.made == 2 * 2 * 2
+    assert cupy.graphs == 6
+    np.testing.assert_array_equal(program(a, b), a.astype(np.float32) @ b.astype(np.float32))
+    program.save(tmp_path / "p.irees")
+    loaded = irees.load(tmp_path / "p.irees")
+    np.testing.assert_array_equal(loaded(c, d), c.astype(np.float32) @ d.astype(np.float32))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("left_out", [(), ("irees-gpu-use-bulk-copies",)])
+def test_products_of_warpgroups_on_a_device(left_out):
+    cupy = pytest.importorskip("cupy", reason="extra `cuda12`")
+    if cupy.cuda.Device().compute_capability != "90":
+        pytest.skip("the GPU has no warpgroups")
+    program = irees.compile(HALVES, target="cuda", disable_pass=left_out)
+    a, b = halves(1)
+    for _ in range(3):
+        np.testing.assert_array_equal(program(a, b), a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_a_driver_that_makes_no_maps(monkeypatch):
+    program = program_for(monkeypatch, HALVES, arch="sm_90", status=1)
+    with pytest.raises(DeviceError, match="refuses a tensor map of 768 x 136: error 1"):
+        program(*halves(1))
+    sys.modules["cupy"].driver = object()
+    with pytest.raises(DeviceError, match=r"makes no tensor maps.*CUDA 12 or later"):
+        program(*halves(1))
+    monkeypatch.undo()
+    monkeypatch.setattr(tensor_maps, "_LIBRARIES", ("libnothing.so.1",))
+    tensor_maps.find_driver.cache_clear()
+    with pytest.raises(DeviceError, match="driver cannot be loaded: no libnothing"):
+        tensor_maps.find_driver()
+    options = {"disable_pass": ("irees-gpu-use-bulk-copies",)}
+    program = program_for(monkeypatch, HALVES, options, arch="sm_90", status=1)
+    a, b = halves(1)
+    np.testing.assert_array_equal(program(a, b), a.astype(np.float32) @ b.astype(np.float32))
+
+
+def limits(**changed) -> TensorStruct:
+    """A tensor of 40 x 64 halves and boxes of 8 x 64, but for what is said."""
+    values = {"address": 1 << 12, "rank": 2, "element_bytes": 2, "swizzle_bytes": 128} | changed
+    tensor = TensorStruct(**{k: v for k, v in values.items() if not isinstance(v, list)})
+    for name, default in (("sizes", [64, 40]), ("strides", [2, 128]), ("box", [64, 8])):
+        for number, value in enumerate(values.get(name, default)):
+            getattr(tensor, name)[number] = value
+    return tensor
+
+
+LIMITS = [
+    {"address": 8}, {"rank": 0}, {"rank": 6}, {"swizzle_bytes": 16}, {"swizzle_bytes": 64},
+    {"sizes": [64, 1 << 32]}, {"strides": [4, 128]}, {"strides": [2, 120]},
+    {"strides": [2, 1 << 40]}, {"box": [128, 8]}, {"box": [4, 8]}, {"box": [64, 257]},
+    {"box": [64, 0]},
+]  # fmt: skip
+
+
+def test_the_emulation_has_the_limits_of_a_driver():
+    emulated = irees.compile(HALVES, target="cuda-emulated:sm_90")
+    encode = emulated.library.cdll.irees_emulated_tensor_map
+    room = (ctypes.c_char * 192)()
+    place = ctypes.addressof(room) + -ctypes.addressof(room) % 64
+    call = lambda tensor, to=place: encode(ctypes.c_void_p(to), ctypes.byref(tensor))  # noqa: E731
+    assert call(limits()) == 0
+    assert call(limits(sizes=[64, 0])) == 0
+    assert call(limits(), place + 32) == -5
+    for changed in LIMITS:
+        assert call(limits(**changed)) == -5, changed

@@ -95,3 +95,49 @@ func.func @no_warpgroups(%a: memref<128x511xf16>, %b: memref<511x128xf16>, %c: m
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// The same product, whose parts one thread copies: a box of 128 x 64 of A, and of B one for each 64 columns.
+// Nobody else computes an address. A barrier for each of three slots counts what arrives.
+// CHECK-LABEL: func.func @boxes
+// CHECK:         %[[MAP_A:.*]] = nvgpu.tma.create.descriptor %a box[%{{.*}}, %{{.*}}] : memref<128x512xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<128x64xf16, #gpu.address_space<workgroup>>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+// CHECK:         %[[MAP_B:.*]] = nvgpu.tma.create.descriptor %b box[%{{.*}}, %{{.*}}] : memref<512x128xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, {{.*}}
+// CHECK-NEXT:    scf.forall
+// CHECK:           %[[A:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x128x64xf16, #gpu.address_space<workgroup>>
+// CHECK-NEXT:      %[[B:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x2x64x64xf16, #gpu.address_space<workgroup>>
+// CHECK:           %[[BARS:.*]] = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 3>
+// CHECK:           scf.forall (%[[T:.*]]) in (256) {
+// CHECK:             %[[FIRST:.*]] = arith.cmpi eq, %[[T]]
+// CHECK-NEXT:        scf.if %[[FIRST]] {
+// CHECK-COUNT-3:       nvgpu.mbarrier.init %[[BARS]]
+// CHECK-NEXT:          nvvm.fence.mbarrier.init
+// CHECK-NEXT:        }
+// CHECK-NEXT:        gpu.barrier
+// CHECK:             %[[DONE:.*]] = scf.for {{.*}} iter_args(%[[SUMS:.*]] = %{{.*}})
+// CHECK:               nvgpu.mbarrier.try_wait.parity %[[BARS]]
+// CHECK-NEXT:          gpu.barrier
+// CHECK:               %[[BEGIN:.*]] = arith.andi %[[FIRST]], %{{.*}} : i1
+// CHECK:               scf.if %[[BEGIN]] {
+// CHECK:                 %[[BYTES:.*]] = arith.constant 32768 : index
+// CHECK-NEXT:            nvgpu.mbarrier.arrive.expect_tx %[[BARS]][%{{.*}}], %[[BYTES]]
+// CHECK:                 %[[TO:.*]] = memref.subview %[[A]][%{{.*}}, 0, 0] [1, 128, 64]
+// CHECK:                 nvgpu.tma.async.load %[[MAP_A]][%{{.*}}, %{{.*}}], %[[BARS]][%{{.*}}] to %[[TO]]
+// CHECK-COUNT-2:         nvgpu.tma.async.load %[[MAP_B]]
+// CHECK-NOT:             nvgpu.tma.async.load
+// CHECK:                 nvgpu.warpgroup.mma %{{.*}}, %{{.*}}, %[[SUMS]] {waitGroup = 1 : i32, transposeB}
+// CHECK-NOT:       nvvm.fence.proxy
+// CHECK:           } {mapping = [#gpu.thread<linear_dim_0>]}
+func.func @boxes(%a: memref<128x512xf16>, %b: memref<512x128xf16>, %c: memref<128x128xf32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [128, 128, 64, 3], bulk_copies = 1}>}
+        ins(%a, %b : memref<128x512xf16>, memref<512x128xf16>) outs(%c : memref<128x128xf32>) {
+    ^bb0(%x: f16, %y: f16, %o: f32):
+      %v = arith.extf %x : f16 to f32
+      %u = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %u : f32
+      %s = arith.addf %o, %p : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

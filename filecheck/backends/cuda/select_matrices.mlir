@@ -48,13 +48,34 @@ flow.executable @few_workgroups {
   }
 }
 
-// Where the last rows and columns are cut, each copy has an address of its own.
+// Where the last rows and columns are cut, each copy of a thread has an address of its own; boxes have none,
+// but rows of 508 halves do not begin at multiples of 16 bytes.
 // WHY-NEXT:    blocks of 128 x 256 x 64: 304 registers where the last tile is cut, and 255 at most
 // CHECK-LABEL: func.func @cut
 // CHECK:         block = [128 : i64, 128 : i64, 64 : i64, 3 : i64]
 flow.executable @cut {
   builtin.module {
-    func.func @cut(%a: memref<520x512xf16>, %b: memref<1032x512xf16>, %c: memref<520x1032xf32>) {
+    func.func @cut(%a: memref<520x508xf16>, %b: memref<1032x508xf16>, %c: memref<520x1032xf32>) {
+      linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<520x508xf16>, memref<1032x508xf16>) outs(%c : memref<520x1032xf32>) {
+      ^bb0(%x: f16, %y: f16, %o: f32):
+        %v = arith.extf %x : f16 to f32
+        %u = arith.extf %y : f16 to f32
+        %p = arith.mulf %v, %u : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}
+
+// Where rows do, the block may be larger.
+// CHECK-LABEL: func.func @boxes
+// CHECK:         block = [128 : i64, 256 : i64, 64 : i64, 4 : i64]
+flow.executable @boxes {
+  builtin.module {
+    func.func @boxes(%a: memref<520x512xf16>, %b: memref<1032x512xf16>, %c: memref<520x1032xf32>) {
       linalg.generic {indexing_maps = [#a, #bt, #c], iterator_types = ["parallel", "parallel", "reduction"]}
           ins(%a, %b : memref<520x512xf16>, memref<1032x512xf16>) outs(%c : memref<520x1032xf32>) {
       ^bb0(%x: f16, %y: f16, %o: f32):

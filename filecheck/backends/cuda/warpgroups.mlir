@@ -1,7 +1,7 @@
 // RUN: xdsl-opt %s -p 'irees-pipeline{target="cuda:sm_90"}' -t irees-cuda | filecheck %s
 
 // A product of 64 x 64 for each workgroup, of which B is turned: 16 steps further are 32 bytes in a row of A,
-// and 16 rows of 128 bytes of B. Sums stay in one variable, which is settled before it is read.
+// and 16 rows of 128 bytes of B. Rows of A are no multiples of 16 bytes, so each thread copies. Sums stay in one variable, which is settled before it is read.
 // CHECK-NOT:   #define IREES_WARPGROUPS
 // CHECK:       irees_k0_w0(
 // CHECK-NEXT:    IREES_SHARED_DYNAMIC(shared, 1024);
@@ -19,10 +19,10 @@
 // CHECK-NEXT:    irees_warpgroup_wait<0>();
 // CHECK:         irees_settle([[SUMS]]);
 // CHECK-NEXT:    const v4f32 v{{[0-9]+}} = irees_warpgroup_sums<0>([[SUMS]]);
-func.func @main(%a: tensor<768x512xf16>, %b: tensor<512x768xf16>) -> tensor<768x768xf32> {
+func.func @main(%a: tensor<768x508xf16>, %b: tensor<508x768xf16>) -> tensor<768x768xf32> {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<768x768xf32>
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<768x768xf32>) -> tensor<768x768xf32>
-  %r = linalg.matmul ins(%a, %b : tensor<768x512xf16>, tensor<512x768xf16>) outs(%f : tensor<768x768xf32>) -> tensor<768x768xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<768x508xf16>, tensor<508x768xf16>) outs(%f : tensor<768x768xf32>) -> tensor<768x768xf32>
   return %r : tensor<768x768xf32>
 }

@@ -78,3 +78,49 @@ func.func @twice(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, %c
   return
 }
 // CHECK: an accumulator that is added to has no other user
+
+// -----
+
+func.func @barriers() {
+  %0 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<global>>
+  return
+}
+// CHECK: barriers are in shared memory, one or more
+
+// -----
+
+func.func @swizzle(%m: !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>) {
+  return
+}
+// CHECK: boxes are swizzled by the 32, 64 or 128 bytes of their rows
+
+// -----
+
+func.func @long_box(%m: !nvgpu.tensormap.descriptor<tensor = memref<257x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>) {
+  return
+}
+// CHECK: a box has 5 dims at most, of 1 to 256
+
+// -----
+
+func.func @ranks(%x: memref<4x64x64xf16>, %n: index) {
+  %0 = nvgpu.tma.create.descriptor %x box[%n, %n] : memref<4x64x64xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+  return
+}
+// CHECK: no boxes memref<64x64xf16> of memref<4x64x64xf16>
+
+// -----
+
+func.func @short_tile(%m: !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, %b: !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>, %s: memref<32x64xf16>, %i: index) {
+  nvgpu.tma.async.load %m[%i, %i], %b[%i] to %s : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>> -> memref<32x64xf16>
+  return
+}
+// CHECK: no copies of memref<64x64xf16> to memref<32x64xf16>
+
+// -----
+
+func.func @coordinates(%m: !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, %b: !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>, %s: memref<64x64xf16>, %i: index) {
+  nvgpu.tma.async.load %m[%i], %b[%i] to %s : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>> -> memref<64x64xf16>
+  return
+}
+// CHECK: a place of memref<64x64xf16> has 2 coordinates

@@ -37,3 +37,23 @@ func.func @warpgroup(%a: memref<64x64xf16, #shared>, %b: memref<2x64x64xf16, #sh
   %3 = nvgpu.warpgroup.mma %0, %1, %2 {waitGroup = 1 : i32, transposeB} : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16, #shared>>, !nvgpu.warpgroup.descriptor<tensor = memref<2x64x64xf16, #shared>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
   return
 }
+
+// A thread says how many bytes of a box a barrier is to count, all wait for the first phase of it.
+// CHECK-LABEL: func.func @boxes
+// CHECK-NEXT:    %0 = nvgpu.tma.create.descriptor %x box[%n, %n] : memref<?x64xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, #gpu.address_space<workgroup>>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+// CHECK-NEXT:    %1 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %2 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>
+// CHECK-NEXT:    nvgpu.mbarrier.init %2[%i], %n : !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>
+// CHECK-NEXT:    nvgpu.mbarrier.arrive.expect_tx %2[%i], %n : !nvgpu.mbarrier.group<
+// CHECK-NEXT:    nvgpu.tma.async.load %0[%i, %n], %2[%i] to %s : !nvgpu.tensormap.descriptor<{{.*}}>, !nvgpu.mbarrier.group<{{.*}}> -> memref<64x64xf16, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    nvgpu.mbarrier.try_wait.parity %2[%i], %odd, %n : !nvgpu.mbarrier.group<
+func.func @boxes(%x: memref<?x64xf16>, %s: memref<64x64xf16, #shared>, %i: index, %n: index, %odd: i1) {
+  %0 = nvgpu.tma.create.descriptor %x box[%n, %n] : memref<?x64xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, #shared>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+  %1 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #shared>
+  %2 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
+  nvgpu.mbarrier.init %2[%i], %n : !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
+  nvgpu.mbarrier.arrive.expect_tx %2[%i], %n : !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
+  nvgpu.tma.async.load %0[%i, %n], %2[%i] to %s : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, #shared>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4> -> memref<64x64xf16, #shared>
+  nvgpu.mbarrier.try_wait.parity %2[%i], %odd, %n : !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
+  return
+}

@@ -50,6 +50,12 @@ def warpgroup_support() -> str:
     return (HERE / "irees_warpgroup.h").read_text()
 
 
+@cache
+def box_support() -> str:
+    """That for texts which copy boxes."""
+    return (HERE / "irees_boxes.h").read_text()
+
+
 def emulation_engine() -> str:
     """The C++ that runs blocks of threads on the CPU."""
     return (HERE / "emulation.cpp").read_text()
@@ -62,6 +68,7 @@ def kernel_text(kernels: list[Kernel]) -> str:
         (
             kernel_support(),
             *([warpgroup_support()] if any(kernel.warpgroups for kernel in kernels) else []),
+            *([box_support()] if any(kernel.maps for kernel in kernels) else []),
             *(vector_typedef(name) for name in vectors),
             "",
             *(kernel.text for kernel in kernels),
@@ -115,6 +122,7 @@ class IreesCudaTarget(XdslTarget):
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         for name, text in emit_program(module).texts.items():
             suffix = ".c" if name == "host" else ".cu"
-            for support in (kernel_support(), host_support(), "\n" + warpgroup_support()):
+            optional = ("\n" + warpgroup_support(), "\n" + box_support())
+            for support in (kernel_support(), host_support(), *optional):
                 text = text.removeprefix(support)
             output.write(f"/* ---- {name}{suffix} ---- */\n{text}\n")

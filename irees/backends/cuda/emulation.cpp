@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -39,7 +40,7 @@ struct irees_emulated_state {
   int32_t *fault;
 };
 
-enum waits { READY, AT_BARRIER, IN_WARP, DONE };
+enum waits { READY, AT_BARRIER, AT_MBARRIER, IN_WARP, DONE };
 
 static __thread irees_emulated_state here;
 static uint64_t order_seed;
@@ -136,6 +137,179 @@ extern "C" void irees_emulated_products_wait(int32_t left) {
   }
 }
 
+/* Barriers that count bytes, and the boxes that have not arrived. What a device leaves undefined, and
+   what it refuses, is a fault here. */
+#define MAX_BARRIERS 64
+#define MAX_BOXES 64
+#define MOST_BYTES ((1 << 20) - 1)
+#define MAP_MARK 0x1ee5b0c5u
+
+/* What a tensor map is here. */
+struct encoded_map {
+  const char *address;
+  uint64_t strides[IREES_MOST_DIMS];
+  uint32_t sizes[IREES_MOST_DIMS], mark;
+  uint16_t box[IREES_MOST_DIMS], swizzle_bytes;
+  uint8_t rank, element_bytes;
+};
+static_assert(sizeof(encoded_map) <= sizeof(irees_tensor_map), "a tensor map has 128 bytes");
+
+struct mbarrier {
+  uint64_t *where;
+  uint32_t count, pending; /* threads */
+  int32_t bytes;
+  uint32_t thread, met; /* who initialised it, and how many barriers of the block it had passed then */
+  uint8_t phase, fenced;
+};
+struct box {
+  unsigned char *to;
+  uint64_t *barrier;
+  encoded_map map;
+  int32_t at[IREES_MOST_DIMS];
+};
+struct arrivals {
+  uint32_t barrier_count, box_count;
+  mbarrier barriers[MAX_BARRIERS];
+  box boxes[MAX_BOXES];
+};
+static arrivals *arrivals_here(void); /* of the block */
+static uint32_t *met_here(void);      /* barriers of the block that the thread has passed */
+static void bad_box(void) { __atomic_store_n(here.fault, IREES_BAD_BOX, __ATOMIC_RELAXED); }
+
+/* By the limits of cuTensorMapEncodeTiled. */
+extern "C" EXPORT int32_t irees_emulated_tensor_map(irees_tensor_map *map, const irees_tensor *tensor) {
+  encoded_map made = {};
+  const int32_t rank = tensor->rank, swizzle = tensor->swizzle_bytes, size = tensor->element_bytes;
+  int fine = !((uint64_t)(uintptr_t)map % 64) && !((uint64_t)(uintptr_t)tensor->address % 16) && rank >= 1 && rank <= IREES_MOST_DIMS;
+  fine &= (swizzle == 32 || swizzle == 64 || swizzle == 128) && tensor->strides[0] == size;
+  for (int32_t d = 0; fine && d < rank; d++) {
+    const int64_t points = tensor->sizes[d] ? tensor->sizes[d] : 1, stride = tensor->strides[d];
+    fine &= points > 0 && points <= UINT32_MAX && tensor->box[d] >= 1 && tensor->box[d] <= 256;
+    if (d) fine &= !(stride % 16) && stride >= 0 && stride < (int64_t)1 << 40;
+    made.sizes[d] = (uint32_t)points;
+    made.strides[d] = (uint64_t)stride;
+    made.box[d] = (uint16_t)tensor->box[d];
+  }
+  if (!fine || tensor->box[0] * size % 16 || tensor->box[0] * size > swizzle) return IREES_BAD_BOX;
+  made.address = (const char *)tensor->address;
+  made.mark = MAP_MARK;
+  made.rank = (uint8_t)rank;
+  made.element_bytes = (uint8_t)size;
+  made.swizzle_bytes = (uint16_t)swizzle;
+  memset(map, 0, sizeof *map);
+  memcpy(map, &made, sizeof made);
+  return 0;
+}
+
+static uint64_t mbarrier_mark(const uint64_t *where) { return (uint64_t)(uintptr_t)where ^ 0x6d62617272696572u; }
+/* The barrier at a place: its bits are what it left there, and the thread has met the one that did. */
+static mbarrier *mbarrier_at(uint64_t *where) {
+  arrivals *all = arrivals_here();
+  for (uint32_t i = 0; i < all->barrier_count; i++) {
+    mbarrier *b = &all->barriers[i];
+    if (b->where == where && *where == mbarrier_mark(where) && (b->thread == here.thread.x || *met_here() > b->met)) return b;
+  }
+  bad_box();
+  return NULL;
+}
+
+static uint32_t box_bytes(const encoded_map *map) {
+  uint32_t bytes = map->element_bytes;
+  for (uint32_t d = 0; d < map->rank; d++) bytes *= map->box[d];
+  return bytes;
+}
+static void box_arrives(const box *copy) {
+  const encoded_map *map = &copy->map;
+  const uint32_t size = map->element_bytes, row = map->box[0] * size, lines = box_bytes(map) / row;
+  for (uint32_t line = 0; line < lines; line++) {
+    uint32_t rest = line;
+    int64_t offset = 0;
+    int inside = 1;
+    for (uint32_t d = 1; d < map->rank; d++) {
+      const int64_t x = (int64_t)copy->at[d] + rest % map->box[d];
+      rest /= map->box[d];
+      inside &= x >= 0 && x < map->sizes[d];
+      offset += x * (int64_t)map->strides[d];
+    }
+    for (uint32_t i = 0; i < map->box[0]; i++) {
+      const int64_t x = (int64_t)copy->at[0] + i;
+      uint32_t place = (uint32_t)(copy->to - here.shared) + line * row + i * size;
+      place ^= (place >> 7 & (map->swizzle_bytes / 16u - 1)) << 4;
+      if (inside && x >= 0 && x < map->sizes[0]) memcpy(here.shared + place, map->address + offset + x * size, size);
+      else memset(here.shared + place, 0, size);
+    }
+  }
+}
+
+static void mbarrier_ends(mbarrier *b) {
+  if (b->pending || b->bytes) return;
+  b->phase ^= 1;
+  b->pending = b->count;
+}
+/* Whether a phase is over, or is now that its boxes arrive: they do so when somebody waits. */
+static int mbarrier_over(mbarrier *b, uint32_t parity) {
+  arrivals *all = arrivals_here();
+  uint32_t kept = 0;
+  if (b->phase != parity) return 1;
+  for (uint32_t i = 0; i < all->box_count; i++) {
+    if (all->boxes[i].barrier != b->where) {
+      all->boxes[kept++] = all->boxes[i];
+      continue;
+    }
+    box_arrives(&all->boxes[i]);
+    b->bytes -= (int32_t)box_bytes(&all->boxes[i].map);
+  }
+  all->box_count = kept;
+  mbarrier_ends(b);
+  return b->phase != parity;
+}
+
+static void mbarrier_init(uint64_t *where, uint32_t count) {
+  arrivals *all = arrivals_here();
+  const int64_t offset = (unsigned char *)where - here.shared;
+  int fine = offset >= 0 && offset + 8 <= here.shared_bytes && !(offset % 8) && count && count <= MOST_BYTES;
+  for (uint32_t i = 0; i < all->barrier_count; i++) fine &= all->barriers[i].where != where;
+  if (!fine || all->barrier_count == MAX_BARRIERS) {
+    bad_box();
+    return;
+  }
+  *where = mbarrier_mark(where);
+  all->barriers[all->barrier_count++] = {where, count, count, 0, here.thread.x, *met_here(), 0, 0};
+}
+static void mbarrier_fence(void) {
+  arrivals *all = arrivals_here();
+  for (uint32_t i = 0; i < all->barrier_count; i++) all->barriers[i].fenced |= all->barriers[i].thread == here.thread.x;
+}
+static void mbarrier_expect(uint64_t *where, uint32_t bytes) {
+  mbarrier *b = mbarrier_at(where);
+  if (!b) return;
+  if (!b->pending || bytes > MOST_BYTES || b->bytes + (int32_t)bytes > MOST_BYTES) {
+    bad_box();
+    return;
+  }
+  b->bytes += (int32_t)bytes;
+  b->pending--;
+  mbarrier_ends(b);
+}
+static void copy_box(void *to, const void *map, uint64_t *where, int32_t rank, const int32_t *at) {
+  arrivals *all = arrivals_here();
+  mbarrier *b = mbarrier_at(where);
+  box copy = {(unsigned char *)to, where, {}, {}};
+  memcpy(&copy.map, map, sizeof copy.map);
+  if (!b || !b->fenced || copy.map.mark != MAP_MARK || rank != copy.map.rank || all->box_count == MAX_BOXES) {
+    bad_box();
+    return;
+  }
+  const int64_t offset = copy.to - here.shared, bytes = box_bytes(&copy.map);
+  if (offset < 0 || offset + bytes > here.shared_bytes || offset % 128 || offset % (8 * copy.map.swizzle_bytes)) {
+    bad_box();
+    return;
+  }
+  memcpy(copy.at, at, (size_t)rank * sizeof *at);
+  memset(to, 0xff, (size_t)bytes); /* nobody may count on what was there, from now on */
+  all->boxes[all->box_count++] = copy;
+}
+
 #ifndef IREES_SYSTEM_THREADS
 
 struct fibre {
@@ -147,6 +321,8 @@ struct fibre {
   copies begun;
   products multiplied;
   uint8_t unfenced;
+  uint32_t met, parity;
+  mbarrier *awaited;
 };
 
 struct block_state {
@@ -157,6 +333,7 @@ struct block_state {
   const task *work;
   uint32_t current, count;
   int unfenced; /* whether some thread was when all met at the last barrier */
+  arrivals arriving;
 };
 static __thread block_state *running;
 
@@ -164,6 +341,8 @@ static copies *copies_here(void) { return &running->fibres[running->current].beg
 static products *products_here(void) { return &running->fibres[running->current].multiplied; }
 static uint8_t *unfenced_here(void) { return &running->fibres[running->current].unfenced; }
 extern "C" int irees_emulated_unfenced(void) { return running->unfenced; }
+static arrivals *arrivals_here(void) { return &running->arriving; }
+static uint32_t *met_here(void) { return &running->fibres[running->current].met; }
 
 static void yield_to_scheduler(waits why) {
   fibre *me = &running->fibres[running->current];
@@ -174,6 +353,20 @@ static void yield_to_scheduler(waits why) {
 extern "C" void irees_emulated_barrier(int32_t line) {
   running->fibres[running->current].line = line;
   yield_to_scheduler(AT_BARRIER);
+  ++*met_here();
+}
+
+extern "C" void irees_emulated_mbarrier_init(uint64_t *where, uint32_t count) { mbarrier_init(where, count); }
+extern "C" void irees_emulated_mbarrier_fence(void) { mbarrier_fence(); }
+extern "C" void irees_emulated_mbarrier_expect(uint64_t *where, uint32_t bytes) { mbarrier_expect(where, bytes); }
+extern "C" void irees_emulated_copy_box(void *to, const void *map, uint64_t *where, int32_t rank, const int32_t *at) {
+  copy_box(to, map, where, rank, at);
+}
+extern "C" void irees_emulated_mbarrier_wait(uint64_t *where, uint32_t parity) {
+  fibre *me = &running->fibres[running->current];
+  me->awaited = mbarrier_at(where);
+  me->parity = parity;
+  if (me->awaited && !mbarrier_over(me->awaited, parity)) yield_to_scheduler(AT_MBARRIER);
 }
 
 extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
@@ -221,9 +414,18 @@ static int release(void) {
       running->together[t] = running->fibres[t].given;
       running->fibres[t].wait = READY;
     }
-    for (uint32_t t = first; t < end; t++) done += running->fibres[t].wait == DONE;
+    for (uint32_t t = first; t < end; t++) {
+      fibre *each = &running->fibres[t];
+      if (each->wait == AT_MBARRIER && mbarrier_over(each->awaited, each->parity)) {
+        each->wait = READY;
+        released++;
+      }
+      done += each->wait == DONE;
+    }
   }
   if (released || done == count) return 1;
+  for (uint32_t t = 0; t < count; t++)
+    if (running->fibres[t].wait == AT_MBARRIER) bad_box();
   for (uint32_t t = 0; t < count; t++)
     if (running->fibres[t].wait != AT_BARRIER || running->fibres[t].line != running->fibres[0].line) return 0;
   running->unfenced = 0;
@@ -251,15 +453,20 @@ static int run_waiting_block(const task *work) {
     mine->fibres[t].wait = READY;
     mine->fibres[t].begun.count = mine->fibres[t].begun.groups = 0;
     mine->fibres[t].multiplied.count = mine->fibres[t].unfenced = 0;
+    mine->fibres[t].met = 0;
   }
   mine->unfenced = 0;
+  mine->arriving.barrier_count = mine->arriving.box_count = 0;
   for (;;) {
     uint32_t done = 0;
     for (uint32_t i = 0; i < mine->count; i++) {
       if (mine->fibres[order[i]].wait == READY) run_thread(order[i]);
       done += mine->fibres[order[i]].wait == DONE;
     }
-    if (done == mine->count) return 1;
+    if (done == mine->count) {
+      if (mine->arriving.box_count) bad_box(); /* to memory that is another block's by then */
+      return 1;
+    }
     if (release()) continue;
     for (uint32_t t = 0; t < mine->count; t++) mine->fibres[t].alive = 0;
     return 0;
@@ -278,9 +485,47 @@ struct system_thread {
   irees_emulated_state place;
 };
 
+static __thread uint32_t met;
 extern "C" void irees_emulated_barrier(int32_t line) {
   (void)line;
   pthread_barrier_wait(&meeting.block);
+  met++;
+}
+
+/* What a thread does with them happens before what the next one does. */
+static arrivals arriving;
+static pthread_mutex_t arriving_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t something_arrived = PTHREAD_COND_INITIALIZER;
+#define MOST_SECONDS 60
+static arrivals *arrivals_here(void) { return &arriving; }
+static uint32_t *met_here(void) { return &met; }
+template <typename F> static void alone(F work) {
+  pthread_mutex_lock(&arriving_lock);
+  work();
+  pthread_cond_broadcast(&something_arrived);
+  pthread_mutex_unlock(&arriving_lock);
+}
+extern "C" void irees_emulated_mbarrier_init(uint64_t *where, uint32_t count) {
+  alone([=] { mbarrier_init(where, count); });
+}
+extern "C" void irees_emulated_mbarrier_fence(void) { alone(mbarrier_fence); }
+extern "C" void irees_emulated_mbarrier_expect(uint64_t *where, uint32_t bytes) {
+  alone([=] { mbarrier_expect(where, bytes); });
+}
+extern "C" void irees_emulated_copy_box(void *to, const void *map, uint64_t *where, int32_t rank, const int32_t *at) {
+  alone([=] { copy_box(to, map, where, rank, at); });
+}
+extern "C" void irees_emulated_mbarrier_wait(uint64_t *where, uint32_t parity) {
+  timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += MOST_SECONDS;
+  alone([=] {
+    mbarrier *b = mbarrier_at(where);
+    while (b && !mbarrier_over(b, parity)) {
+      if (__atomic_load_n(here.fault, __ATOMIC_RELAXED)) return; /* one that waited for ever is enough */
+      if (pthread_cond_timedwait(&something_arrived, &arriving_lock, &until)) bad_box();
+    }
+  });
 }
 
 extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
@@ -310,6 +555,7 @@ static int run_waiting_block(const task *work) {
   static system_thread threads[MAX_THREADS];
   static pthread_t handles[MAX_THREADS];
   uint32_t count = (uint32_t)work->launch->threads;
+  arriving.barrier_count = arriving.box_count = 0;
   pthread_barrier_init(&meeting.block, NULL, count);
   for (uint32_t w = 0; w * WARP < count; w++)
     pthread_barrier_init(&meeting.warps[w], NULL, count - w * WARP < WARP ? count - w * WARP : WARP);
@@ -320,6 +566,7 @@ static int run_waiting_block(const task *work) {
     if (pthread_create(&handles[t], NULL, system_thread_main, &threads[t])) abort();
   }
   for (uint32_t t = 0; t < count; t++) pthread_join(handles[t], NULL);
+  if (arriving.box_count) bad_box();
   pthread_barrier_destroy(&meeting.block);
   for (uint32_t w = 0; w * WARP < count; w++) pthread_barrier_destroy(&meeting.warps[w]);
   return 1;
@@ -352,7 +599,7 @@ static int32_t run_block(task *work, int64_t block) {
     }
   }
   free(shared);
-  return fine ? 0 : IREES_DEVICE_FAULT;
+  return fine || work->fault ? 0 : IREES_DEVICE_FAULT;
 }
 
 static void run_part(const irees_dispatch *dispatch, int64_t block, void *scratch) {

@@ -8,6 +8,7 @@
 #define IREES_EXPORT __attribute__((visibility("default")))
 #define __global__
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define IREES_INLINE static inline __attribute__((always_inline, unused))
 #define IREES_METHOD inline
 #define IREES_UNROLL
@@ -41,6 +42,13 @@ extern "C" void irees_emulated_products_wait(int32_t left);
    copied and not said so when they all last met. */
 extern "C" void irees_emulated_fence(void);
 extern "C" int irees_emulated_unfenced(void);
+/* Barriers in shared memory that count threads and bytes, and copies of boxes, whose bytes they count:
+   a box is there when its barrier has been waited for, and not before. */
+extern "C" void irees_emulated_mbarrier_init(uint64_t *where, uint32_t count);
+extern "C" void irees_emulated_mbarrier_fence(void);
+extern "C" void irees_emulated_mbarrier_expect(uint64_t *where, uint32_t bytes);
+extern "C" void irees_emulated_mbarrier_wait(uint64_t *where, uint32_t parity);
+extern "C" void irees_emulated_copy_box(void *to, const void *map, uint64_t *where, int32_t rank, const int32_t *at);
 /* Notes that an access is not aligned to its size, which a device reports as an error. */
 extern "C" void irees_emulated_misaligned(void);
 IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {

@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from irees.backends.common.print_dispatch import BY_BITS, pack_scalar, unpack_scalar
 from irees.backends.common.print_memory import (
@@ -23,6 +23,7 @@ from irees.backends.common.print_memory import (
 from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, plus, times
 from irees.backends.common.types import scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
+from irees.backends.cuda.print_boxes import BOXES, MAPS
 from irees.backends.cuda.print_matrices import MATRICES
 from irees.backends.cuda.print_warpgroups import WARPGROUPS
 from irees.backends.cuda.unit import CudaUnit, Kernel
@@ -42,6 +43,8 @@ SHARED_ALIGNMENT = 128
 
 DEFAULT_THREADS = 128
 
+TENSOR_MAP = "irees_tensor_map"
+
 EVERY_LANE = -1
 """The mask of a whole warp."""
 
@@ -52,13 +55,13 @@ KERNEL: dict[str, Handler] = {}
 class HostPrinter(Printer):
     """Prints the host program: buffers are on the device, so elements are read through services."""
 
-    handlers = ChainMap(HOST, HANDLERS)
+    handlers = ChainMap(HOST, MAPS, HANDLERS)
 
 
 class KernelPrinter(Printer):
     """Prints one kernel."""
 
-    handlers = ChainMap(KERNEL, MATRICES, WARPGROUPS, HANDLERS)
+    handlers = ChainMap(KERNEL, MATRICES, WARPGROUPS, BOXES, HANDLERS)
 
     def __init__(self, unit: CudaUnit, outer: Printer, threads: int):
         super().__init__(unit, CudaExpressions(), outer)
@@ -68,6 +71,15 @@ class KernelPrinter(Printer):
         self.waits = False
         self.warpgroups = False
         self.traps = False
+        self.captured_maps: dict[SSAValue, tuple[str, str]] = {}
+        """The name of each outside and inside."""
+
+    def tensor_map(self, value: SSAValue) -> str:
+        """Passes a tensor map of the launcher to the kernel; returns its name there."""
+        assert self.outer is not None
+        if value not in self.captured_maps:
+            self.captured_maps[value] = self.outer.name(value), self.fresh("m")
+        return self.captured_maps[value][1]
 
     def share(self, size: int, alignment: int = 16) -> int:
         """The offset of that many bytes of shared memory."""
@@ -115,8 +127,11 @@ def _workgroups(p: Printer, op: Operation) -> None:
     temporaries = _print_scratch(p, inner, blocks)
     pointers, scalars = inner.captured_pointers, inner.captured_scalars
     words = [word for text, t, _ in scalars for word in _words(t, text)]
-    parameters = [*(f"{t} *" for _, t, _ in pointers), *("int64_t" for _ in words)]
-    arguments = [f"(int64_t)(intptr_t){o}" for o, _, _ in pointers]
+    maps = [outside for outside, _ in inner.captured_maps.values()]
+    parameters = [TENSOR_MAP for _ in maps]
+    parameters += [*(f"{t} *" for _, t, _ in pointers), *("int64_t" for _ in words)]
+    addresses = [*(f"&{name}" for name in maps), *(outside for outside, _, _ in pointers)]
+    arguments = [f"(int64_t)(intptr_t){address}" for address in addresses]
     arguments += [pack_scalar(t, text) for t, text in words]
     if inner.traps:
         temporaries.append("trap_")
@@ -135,6 +150,7 @@ def _workgroups(p: Printer, op: Operation) -> None:
         inner.shared_bytes,
         inner.waits,
         inner.warpgroups,
+        len(maps),
         vectors,
         tuple(parameters),
     )
@@ -178,7 +194,9 @@ def _words(c_type: str, text: str) -> list[tuple[str, str]]:
 
 def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> str:
     loops = bool(inner.scratch)
-    parameters = [f"{t} *{name}" for _, t, name in inner.captured_pointers]
+    names = [name for _, name in inner.captured_maps.values()]
+    parameters = [f"const __grid_constant__ {TENSOR_MAP} {name}" for name in names]
+    parameters += [f"{t} *{name}" for _, t, name in inner.captured_pointers]
     prologue: list[str] = []
     for _, c_type, scalar_name in inner.captured_scalars:
         if c_type == "int64_t":

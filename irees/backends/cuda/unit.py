@@ -20,6 +20,8 @@ class Kernel:
     """Whether its threads wait for each other, at a barrier or for their warp."""
     warpgroups: bool
     """Whether four warps multiply together."""
+    maps: int
+    """How many of its parameters, the first ones, are tensor maps: a launch has their addresses."""
     vectors: tuple[str, ...]
     parameters: tuple[str, ...]
 
@@ -30,12 +32,17 @@ class Kernel:
             "source": source,
             "threads": self.threads,
             "shared_bytes": self.shared_bytes,
+            **({"maps": self.maps} if self.maps else {}),
         }
 
     def emulated_call(self) -> str:
         """C++ that calls it with the arguments of a launch."""
         arguments = [
-            f"a[{i}]" if t == "int64_t" else f"({t})(intptr_t)a[{i}]"
+            f"a[{i}]"
+            if t == "int64_t"
+            else f"*(const {t} *)(intptr_t)a[{i}]"
+            if i < self.maps
+            else f"({t})(intptr_t)a[{i}]"
             for i, t in enumerate(self.parameters)
         ]
         return (

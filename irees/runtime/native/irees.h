@@ -21,8 +21,25 @@ typedef struct irees_launch {
   int32_t count;        /* of arguments */
   int64_t blocks;
   int64_t shared_bytes; /* of shared memory, what is static included */
-  const int64_t *arguments; /* device pointers, integers sign-extended, floats by bit pattern */
+  const int64_t *arguments; /* device pointers, integers sign-extended, floats by bit pattern; the
+                               first may be addresses of tensor maps, which the manifest counts */
 } irees_launch;
+
+/* A tensor on a device, dims from the dense one on, and the boxes of it that are copied at a time. */
+#define IREES_MOST_DIMS 5
+typedef struct irees_tensor {
+  const void *address;
+  int32_t rank;
+  int32_t element_bytes;
+  int32_t swizzle_bytes;            /* the rows whose pieces of 16 bytes change places in a box */
+  int64_t sizes[IREES_MOST_DIMS];   /* 0 is taken for 1: nothing of it is copied */
+  int64_t strides[IREES_MOST_DIMS]; /* in bytes */
+  int32_t box[IREES_MOST_DIMS];
+} irees_tensor;
+/* What a kernel is told of it, in a format that only the device's driver knows. */
+typedef struct irees_tensor_map {
+  uint64_t words[16];
+} __attribute__((aligned(64))) irees_tensor_map;
 
 /* Services of the runtime. `pool` is opaque to generated code. */
 typedef struct irees_runtime {
@@ -42,6 +59,7 @@ typedef struct irees_runtime {
   int32_t (*read)(void *pool, void *host, const void *device, int64_t bytes);
   int32_t (*write)(void *pool, void *device, const void *host, int64_t bytes);
   int32_t (*copy)(void *pool, void *device, const void *source, int64_t bytes);
+  int32_t (*encode_tensor_map)(void *pool, irees_tensor_map *map, const irees_tensor *tensor);
 } irees_runtime;
 
 /* One invocation of a public function. */
@@ -65,6 +83,7 @@ typedef struct irees_call {
 #define IREES_SIZE_OVERFLOW (-2)
 #define IREES_DEVICE_FAULT (-3)
 #define IREES_MISALIGNED (-4)
+#define IREES_BAD_BOX (-5)
 
 typedef int32_t (*irees_entry_fn)(const irees_call *call);
 #endif

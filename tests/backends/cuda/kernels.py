@@ -417,3 +417,26 @@ func.func @main(%a: {a}, %b: {b}, %bias: {bias}{f", %start: {wide}" if init is N
   }} -> {narrow}
   return %r : {narrow}
 }}"""
+
+
+def linear(batch: int, rows: int, columns: int, depth: int, element: str = "f16") -> str:
+    """Each of several matrices times one that is turned, into f32."""
+    a, b = f"tensor<{batch}x{rows}x{depth}x{element}>", f"tensor<{columns}x{depth}x{element}>"
+    r = f"tensor<{batch}x{rows}x{columns}xf32>"
+    maps = ", ".join(f"affine_map<(b, m, n, k) -> ({x})>" for x in ("b, m, k", "n, k", "b, m, n"))
+    return f"""
+func.func @main(%a: {a}, %b: {b}) -> {r} {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : {r}
+  %f = linalg.fill ins(%z : f32) outs(%e : {r}) -> {r}
+  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {b}) outs(%f : {r}) {{
+  ^bb0(%x: {element}, %y: {element}, %o: f32):
+    %v = arith.extf %x : {element} to f32
+    %w = arith.extf %y : {element} to f32
+    %p = arith.mulf %v, %w : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  }} -> {r}
+  return %r : {r}
+}}"""

@@ -1,7 +1,7 @@
 """
 Kernels that `test_sanitizers.py` runs under a sanitizer, each CUDA thread a thread of the system.
 
-`python sanitized.py <program>`; `race`, `early_part` and `overflow` are wrong on purpose.
+`python sanitized.py <program>`; `race`, `early_part`, `early_box` and `overflow` are wrong on purpose.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def whole(*shape: int) -> np.ndarray:
     return random.integers(-3, 4, shape).astype(np.float32)
 
 
-def compiled(text: str, target: str = "cuda-emulated"):
-    return irees.compile(irees.import_mlir(text), target=target, opt_level=1)
+def compiled(text: str, target: str = "cuda-emulated", **options):
+    return irees.compile(irees.import_mlir(text), target=target, opt_level=1, **options)
 
 
 def rows() -> None:
@@ -69,19 +69,28 @@ def matrices() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def warpgroups() -> None:
+def warpgroups(*, boxes: bool = False) -> None:
     """Products that are at work while parts of their operands arrive beside them."""
     block = (_blocking.WarpgroupBlocking(64, 64, 16, 3),)
     gpu_select_strategy.WARPGROUP_CANDIDATES = block
     gpu_select_strategy.matrix_candidates = lambda *_, **__: ()
     a, b = (whole(*shape).astype(np.float16) for shape in ((40, 72), (72, 64)))
     expected = a.astype(np.float32) @ b.astype(np.float32)
-    program = compiled(kernels.widening_matmul(40, 64, 72, "f16"), "cuda-emulated:sm_90")
-    assert "irees_warpgroup_mma<" in "".join(program.sources.values())
+    left_out = () if boxes else ("irees-gpu-use-bulk-copies",)
+    text = kernels.widening_matmul(40, 64, 72, "f16")
+    program = compiled(text, "cuda-emulated:sm_90", disable_pass=left_out)
+    sources = "".join(program.sources.values())
+    assert "irees_warpgroup_mma<" in sources
+    assert ("  irees_copy_box(" in sources) is boxes
     np.testing.assert_array_equal(program(a, b), expected)
 
 
-def early_part() -> None:
+def bulk_copies() -> None:
+    """The same, of boxes that one thread copies for all."""
+    warpgroups(boxes=True)
+
+
+def early_part(*, boxes: bool = False) -> None:
     """A part is overwritten while its product may be at work."""
     made = WarpgroupMmaOp.__init__
 
@@ -89,7 +98,12 @@ def early_part() -> None:
         made(self, *operands, wait=wait + 1, turned=turned)
 
     WarpgroupMmaOp.__init__ = later
-    warpgroups()
+    warpgroups(boxes=boxes)
+
+
+def early_box() -> None:
+    """So is a box."""
+    early_part(boxes=True)
 
 
 def attention() -> None:

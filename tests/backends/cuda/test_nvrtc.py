@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from pathlib import Path
 
 import pytest
 
 import irees
-from irees.backends.cuda import toolchain
+from irees.backends.cuda import backend, toolchain
 from irees.backends.cuda.backend import emit_program
 from irees.backends.cuda.print_forall import STATIC_SHARED_BYTES
 from irees.errors import ToolchainError
@@ -101,11 +102,17 @@ WARPGROUPS = {
     "large": (kernels.widening_matmul(4096, 4096, 4096, "bf16", "m, k; n, k"), "uint16_t, 256"),
     "turned": (kernels.widening_matmul(4096, 4096, 4096, "f16", "k, m; k, n"), "irees_f16, 256"),
     "cut rows": (kernels.widening_matmul(4000, 4096, 72, "f16", "m, k; n, k"), "irees_f16, 256"),
-    "cut": (kernels.widening_matmul(4000, 4100, 4104, "bf16", "m, k; n, k"), "uint16_t, 128"),
+    "cut": (kernels.widening_matmul(4000, 4100, 4104, "bf16", "m, k; n, k"), "uint16_t, 256"),
+    "cut threads": (
+        kernels.widening_matmul(4000, 4100, 4100, "bf16", "m, k; n, k"),
+        "uint16_t, 128",
+    ),
+    "cut turned": (kernels.widening_matmul(4008, 4104, 72, "f16", "k, m; k, n"), "irees_f16, 256"),
+    "linear": (kernels.linear(32, 200, 4104, 1024), "irees_f16, 256"),
     "middling": (kernels.widening_matmul(1024, 1536, 768, "f16", "m, k; k, n"), "irees_f16, 128"),
     "small": (kernels.widening_matmul(768, 768, 64, "bf16", "m, k; n, k"), "uint16_t, 64"),
     "epilogue": (kernels.activated_matmul(2048, 4096, 1024), "irees_f16, 256"),
-    "cut epilogue": (kernels.activated_matmul(2000, 4040, 1000, "bf16"), "uint16_t, 128"),
+    "cut epilogue": (kernels.activated_matmul(2000, 4040, 1000, "bf16"), "uint16_t, 256"),
     "sums": (kernels.activated_matmul(2048, 4096, 1024, "f16", None), "irees_f16, 256"),
 }
 
@@ -120,6 +127,48 @@ def test_resources_of_warpgroups(name):
     options = ("-arch=sm_90a", *toolchain._OPTIONS)
     _, log = toolchain._run_nvrtc(found, options)
     assert "serialized" not in log
+    assert ("  irees_copy_box(" in found) is (name != "cut threads")
+
+
+def ptx_of(text: str) -> str:
+    """What NVRTC makes of a text before the assembler."""
+    nvrtc, program = toolchain.find_nvrtc(), ctypes.c_void_p()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"irees.cu", 0, None, None)
+    options = (b"-arch=compute_90a", *(o.encode() for o in toolchain._OPTIONS if "ptxas" not in o))
+    arguments = (ctypes.c_char_p * len(options))(*options)
+    assert nvrtc.nvrtcCompileProgram(program, len(options), arguments) == 0
+    return toolchain._buffer(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode()
+
+
+def test_one_thread_copies_for_all():
+    """Two boxes where rows lie along the reduction, one for each 64 columns where they do not."""
+    for order, boxes in (("m, k; n, k", 2), ("k, m; k, n", 2 + 4)):
+        text = kernels.widening_matmul(4096, 4096, 4096, "f16", order)
+        ptx = ptx_of(checked(text, "sm_90"))
+        # Two parts before the loop, and one in it.
+        copies = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        assert ptx.count(copies) == 3 * boxes
+        assert ptx.count("mbarrier.arrive.expect_tx") == 3
+        assert ptx.count("mbarrier.init") == 4
+        assert "cp.async.c" not in ptx
+        assert ".param .align 64 .b8 irees_k0_w0_param_0[128]" in ptx
+
+
+def test_boxes_of_every_rank():
+    """The assembler knows the instruction for each."""
+    copies = "".join(
+        f"  irees_copy_box(shared, &m, b, {', '.join('0' * rank)});\n" for rank in range(1, 6)
+    )
+    kernel = f"""
+extern "C" __global__ void f(const __grid_constant__ irees_tensor_map m) {{
+  IREES_SHARED_DYNAMIC(shared, 1024);
+  uint64_t *const b = (uint64_t *)shared;
+{copies}}}
+"""
+    text = backend.kernel_support() + backend.warpgroup_support() + backend.box_support() + kernel
+    ptx = ptx_of(text)
+    assert [ptx.count(f"cp.async.bulk.tensor.{rank}d.") for rank in range(1, 6)] == [1] * 5
+    toolchain._run_nvrtc(text, ("-arch=sm_90a", *toolchain._OPTIONS))
 
 
 def test_other_texts_are_for_the_architecture_itself():

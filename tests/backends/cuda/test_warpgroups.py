@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.ir import Operation
 
 import irees
-from irees.backends.cuda import print_matrices, print_warpgroups
+from irees.backends.common.printer import Printer
+from irees.backends.cuda import print_boxes, print_matrices, print_warpgroups
 from irees.dialects.nvgpu import WarpgroupMmaOp
+from irees.errors import DeviceError
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu import _warpgroup_contraction, gpu_select_strategy
 from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
@@ -27,6 +30,7 @@ import kernels
 FACTOR = load()
 TARGET = "cuda-emulated:sm_90"
 DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+COPIES = {"boxes": {}, "threads": {"disable_pass": ("irees-gpu-use-bulk-copies",)}}
 ORDERS = [f"{left}; {right}" for left in ("m, k", "k, m") for right in ("n, k", "k, n")]
 random = np.random.default_rng(0)
 
@@ -58,9 +62,17 @@ def has_warpgroups(program) -> bool:
     return "irees_warpgroup_mma<" in "".join(program.sources.values())
 
 
-def check(m: int, n: int, k: int, element: str, order: str, *, warpgroups: bool = True) -> None:
+def has_boxes(program) -> bool:
+    text = "".join(program.sources.values())
+    assert not ("  irees_copy_box(" in text and "  irees_copy_async<" in text)
+    return "  irees_copy_box(" in text
+
+
+def check(
+    m: int, n: int, k: int, element: str, order: str, *, warpgroups: bool = True, **options
+) -> None:
     """A product is exact, with whole numbers."""
-    program = compiled(kernels.widening_matmul(m, n, k, element, order))
+    program = compiled(kernels.widening_matmul(m, n, k, element, order), **options)
     assert has_warpgroups(program) is warpgroups
     left, right = order.split("; ")
     a, b = whole(m, k), whole(k, n)
@@ -77,19 +89,24 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.parametrize("copies", COPIES)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_every_block_is_right(block, order, forced):
+def test_every_block_is_right(block, order, copies, forced):
     """Both operands in either order, with steps past the end of the last part."""
     blocking = forced(*block)
     element = "bf16" if block[0] == block[1] else "f16"
-    check(2 * blocking.rows, blocking.columns, 136, element, order)
+    m, n = 2 * blocking.rows, blocking.columns
+    check(m, n, 136, element, order, **COPIES[copies])
+    program = compiled(kernels.widening_matmul(m, n, 136, element, order), **COPIES[copies])
+    assert has_boxes(program) is (copies == "boxes")
 
 
+@pytest.mark.parametrize("copies", COPIES)
 @pytest.mark.parametrize(("m", "n", "k"), [(70, 130, 72), (2, 64, 40), (200, 3, 2), (64, 64, 8)])
-def test_rows_and_columns_past_the_end(m, n, k, forced):
+def test_rows_and_columns_past_the_end(m, n, k, copies, forced):
     forced(64, 64, 64, 4)
-    check(m, n, k, "f16", "m, k; n, k")
+    check(m, n, k, "f16", "m, k; n, k", **COPIES[copies])
 
 
 ASIDE = [
@@ -115,9 +132,11 @@ def test_what_cannot_be_copied_goes_by_single_warps(sizes, order, words, forced)
 def test_too_few_registers_are_a_reason(forced):
     """With the last rows and columns cut, 256 columns need more addresses than there is room for."""
     forced(128, 256, 64, 4)
-    check(130, 258, 64, "f16", "m, k; n, k", warpgroups=False)
-    program = compiled(kernels.widening_matmul(130, 258, 64, "f16", "m, k; n, k"))
+    threads = COPIES["threads"]
+    check(130, 258, 64, "f16", "m, k; n, k", warpgroups=False, **threads)
+    program = compiled(kernels.widening_matmul(130, 258, 64, "f16", "m, k; n, k"), **threads)
     assert "registers where the last tile is cut, and 255 at most" in program.explain()
+    check(130, 258, 64, "f16", "m, k; n, k")
 
 
 def test_only_where_the_gpu_and_the_mode_allow_it(forced):
@@ -169,10 +188,12 @@ def test_the_error_is_that_of_a_sum_in_another_order(forced):
     assert (np.abs(compiled(text)(a, b).astype("f8") - expected) <= bound).all()
 
 
-def product_of_parts() -> tuple[np.ndarray, np.ndarray]:
+def product_of_parts(copies: str) -> tuple[np.ndarray, np.ndarray]:
     """A product of eight parts, and what it should be."""
-    program = compiled(kernels.widening_matmul(64, 64, 512, "f16", "m, k; n, k"))
+    text = kernels.widening_matmul(64, 64, 512, "f16", "m, k; n, k")
+    program = compiled(text, **COPIES[copies])
     assert has_warpgroups(program)
+    assert has_boxes(program) is (copies == "boxes")
     a, b = whole(64, 512), whole(512, 64)
     return program(a.astype("f2"), b.T.astype("f2", order="C")), a @ b
 
@@ -188,14 +209,15 @@ MISUSES = ["nvvm.wgmma.wait.group.sync.aligned", "nvvm.fence.proxy", "nvgpu.devi
 def test_misuse_is_told(name, forced, monkeypatch):
     """What a device leaves undefined is NaN: sums, and copies that are not fenced or waited for."""
     forced(64, 64, 64, 4)
-    np.testing.assert_array_equal(*product_of_parts())
+    np.testing.assert_array_equal(*product_of_parts("threads"))
     for table in (print_warpgroups.WARPGROUPS, print_matrices.MATRICES):
         if name in table:
             monkeypatch.setitem(table, name, nothing)
-    assert np.isnan(product_of_parts()[0]).all()
+    assert np.isnan(product_of_parts("threads")[0]).all()
 
 
-def test_a_part_that_is_overwritten_too_early(forced, monkeypatch):
+@pytest.mark.parametrize("copies", COPIES)
+def test_a_part_that_is_overwritten_too_early(copies, forced, monkeypatch):
     """The product before the last may be at work when its operands change."""
     forced(64, 64, 64, 4)
     made = WarpgroupMmaOp.__init__
@@ -204,7 +226,7 @@ def test_a_part_that_is_overwritten_too_early(forced, monkeypatch):
         made(self, *operands, wait=wait + 1, turned=turned)
 
     monkeypatch.setattr(WarpgroupMmaOp, "__init__", later)
-    assert np.isnan(product_of_parts()[0]).any()
+    assert np.isnan(product_of_parts(copies)[0]).any()
 
 
 FAULTS = {
@@ -220,22 +242,163 @@ def test_a_wrong_layout_gives_a_wrong_answer(fault, order, forced, monkeypatch):
     forced(64, 128, 64, 4)
     monkeypatch.setattr(*FAULTS[fault])
     with pytest.raises(AssertionError, match="Arrays are not equal"):
-        check(64, 128, 64, "f16", order)
+        check(64, 128, 64, "f16", order, **COPIES["threads"])
 
 
-@settings(max_examples=12 * FACTOR)
-@given(data=st.data())
-def test_random_products(data):
+def is_last(op: Operation) -> bool:
+    """Whether no other of its kind follows in its block."""
+    return [o for o in op.parent.ops if o.name == op.name][-1] is op
+
+
+BOX_FAULTS = {
+    "begins twice": ("nvgpu.mbarrier.init", lambda p, op, do: (do(p, op), do(p, op))),
+    "never begins": ("nvgpu.mbarrier.init", nothing),
+    "not fenced": ("nvvm.fence.mbarrier.init", nothing),
+    "expects nothing": ("nvgpu.mbarrier.arrive.expect_tx", nothing),
+    "not waited for": ("nvgpu.mbarrier.try_wait.parity", nothing),
+    "copied by half": ("nvgpu.tma.async.load", lambda p, op, do: is_last(op) or do(p, op)),
+    "copied twice": ("nvgpu.tma.async.load", lambda p, op, do: (do(p, op), do(p, op))),
+}
+TEXT_FAULTS = {
+    "too many bytes": ("irees_mbarrier_expect(", ", 16384);", ", 16400);"),
+    "too few bytes": ("irees_mbarrier_expect(", ", 16384);", ", 8192);"),
+    "not at a swizzle": ("irees_copy_box(", "irees_copy_box(p", "irees_copy_box(64 + p"),
+    "outside": ("irees_copy_box(", "irees_copy_box(p", "irees_copy_box(65536 + p"),
+    "another map": ("irees_copy_box(", ", &m", ", 1 + &m"),
+    "another phase": ("irees_mbarrier_wait(", ", v", ", !v"),
+    "long rows": ("const irees_tensor tensor_", "{64, 64}};", "{128, 64}};"),
+    "long box": ("const irees_tensor tensor_", "{64, 64}};", "{64, 257}};"),
+    "narrow swizzle": ("const irees_tensor tensor_", ", 2, 128, ", ", 2, 64, "),
+    "odd address": ("const irees_tensor tensor_", "{a", "{4 + a"),
+    "odd stride": ("const irees_tensor tensor_", "{2, 1024}", "{2, 1020}"),
+}
+
+
+def refused(match: str = "copies a box, or waits for one, in a wrong way") -> None:
+    with pytest.raises(DeviceError, match=match):
+        product_of_parts("boxes")
+
+
+@pytest.mark.parametrize("fault", BOX_FAULTS)
+def test_what_a_device_leaves_undefined_is_told(fault, forced, monkeypatch):
+    """Barriers that are not initialised or fenced, and copies that nobody counts or waits for."""
+    forced(64, 64, 64, 4)
+    np.testing.assert_array_equal(*product_of_parts("boxes"))
+    name, wrong = BOX_FAULTS[fault]
+    do = print_boxes.BOXES[name]
+    spoilt = wrong if wrong is nothing else lambda p, op: wrong(p, op, do)
+    monkeypatch.setitem(print_boxes.BOXES, name, spoilt)
+    refused()
+
+
+@pytest.mark.parametrize("fault", TEXT_FAULTS)
+def test_what_a_device_refuses_is_told(fault, forced, monkeypatch):
+    """Wrong counts of bytes would wait for ever; boxes have limits, and places that are aligned."""
+    forced(64, 64, 64, 4)
+    begin, old, new = TEXT_FAULTS[fault]
+    line = Printer.line
+
+    def spoil(self, text: str) -> None:
+        if text.strip().startswith(begin):
+            assert old in text
+            text = text.replace(old, new)
+        line(self, text)
+
+    monkeypatch.setattr(Printer, "line", spoil)
+    refused()
+
+
+def test_without_boxes_blocks_are_those_of_threads():
+    """Where the last columns are cut, registers hold no addresses of 256: another block is taken."""
+    text = kernels.widening_matmul(4000, 4104, 4096, "f16", "m, k; n, k")
+    for copies, wanted in (("boxes", 256), ("threads", 128)):
+        module = irees.import_mlir(text)
+        program = irees.compile(module, target="cuda:sm_90", to="codegen", **COPIES[copies])
+        sums = [op.shape for op in program.walk() if isinstance(op, WarpgroupMmaOp)]
+        assert sums == [(64, wanted, 64)]
+
+
+REASONS = [
+    ((64, 64, 500), "m, k; n, k", "operand of the rows has rows that are no multiples of 16 bytes"),
+    ((64, 60, 64), "m, k; k, n", "operand of the columns has rows that are no multiples of 16"),
+]
+
+
+@pytest.mark.parametrize(("sizes", "order", "words"), REASONS, ids=str)
+def test_what_is_no_box_is_copied_by_threads(sizes, order, words, forced):
+    forced(64, 64, 64, 4)
+    program = compiled(kernels.widening_matmul(*sizes, "f16", order))
+    assert not has_boxes(program)
+    assert words in program.explain()
+    check(*sizes, "f16", order)
+
+
+@pytest.mark.parametrize("copies", COPIES)
+@pytest.mark.parametrize(("batch", "rows"), [(4, 48), (2, 64), (3, 100), (3, 48)])
+def test_rows_of_several_loops(batch, rows, copies, forced):
+    """A tile of 128 rows has two matrices of 48 or 64, or is a part of one; a cut one is no box."""
+    forced(128, 64, 64, 3)
+    program = compiled(kernels.linear(batch, rows, 72, 136), **COPIES[copies])
+    assert has_warpgroups(program)
+    assert has_boxes(program) is (copies == "boxes" and (batch, rows) != (3, 48))
+    a, b = whole(batch, rows, 136), whole(72, 136)
+    found = program(a.astype("f2"), b.astype("f2"))
+    np.testing.assert_array_equal(found, a @ b.T)
+
+
+@pytest.mark.parametrize("copies", COPIES)
+@pytest.mark.parametrize(("m", "n"), [(128, 128), (200, 136)])
+def test_a_workgroup_that_does_several_blocks(m, n, copies, forced, monkeypatch):
+    """Of three parts each, in four slots: a block begins at another slot than the one before."""
+    forced(64, 64, 64, 4)
+    tiles_of = gpu_select_strategy.tiles_of
+    twice = lambda loops, sizes, most: tiles_of(loops, sizes, 2 * most)  # noqa: E731
+    monkeypatch.setattr(gpu_select_strategy, "tiles_of", twice)
+    program = compiled(kernels.widening_matmul(m, n, 136, "f16", "m, k; k, n"), **COPIES[copies])
+    assert has_boxes(program) is (copies == "boxes")
+    a, b = whole(m, 136), whole(136, n)
+    np.testing.assert_array_equal(program(a.astype("f2"), b.astype("f2")), a @ b)
+
+
+def test_any_order_of_threads_gives_the_same_boxes(forced):
+    forced(128, 128, 64, 3)
+    program = compiled(kernels.widening_matmul(256, 128, 136, "f16", "k, m; n, k"))
+    assert has_boxes(program)
+    a, b = whole(256, 136), whole(136, 128)
+    order = program.library.cdll.irees_emulation_order
+    try:
+        for seed in (1, 2, 3):
+            order(seed)
+            found = program(a.T.astype("f2", order="C"), b.T.astype("f2", order="C"))
+            np.testing.assert_array_equal(found, a @ b)
+    finally:
+        order(0)
+
+
+def way_of(program) -> str:
+    """By what a product was done."""
+    if not has_warpgroups(program):
+        return "single warps"
+    return "boxes" if has_boxes(program) else "threads"
+
+
+def test_random_products(forced):
     """Any sizes, orders and blocks: exact, by warpgroups or by whatever steps in for them."""
-    m, n = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 150))
-    k = data.draw(st.integers(1, 12)) * data.draw(st.sampled_from([1, 2, 8, 16]))
-    order = data.draw(st.sampled_from(ORDERS))
-    block = data.draw(st.sampled_from(BLOCKS))
-    element = data.draw(st.sampled_from(sorted(DTYPES)))
-    with pytest.MonkeyPatch.context() as patch:
-        only = (WarpgroupBlocking(*block),)
-        patch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
-        program = compiled(kernels.widening_matmul(m, n, k, element, order))
+    seen: set[str] = set()
+
+    @settings(max_examples=16 * FACTOR)
+    @given(data=st.data())
+    def run(data) -> None:
+        forced(*data.draw(st.sampled_from(BLOCKS)))
+        m, n = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 150))
+        k = data.draw(st.integers(1, 12)) * data.draw(st.sampled_from([1, 2, 8, 16]))
+        if data.draw(st.booleans()):
+            m, n = -(-m // 8) * 8, -(-n // 8) * 8
+        order = data.draw(st.sampled_from(ORDERS))
+        element = data.draw(st.sampled_from(sorted(DTYPES)))
+        text = kernels.widening_matmul(m, n, k, element, order)
+        program = compiled(text, **COPIES[data.draw(st.sampled_from(sorted(COPIES)))])
+        seen.add(way_of(program))
         left, right = order.split("; ")
         a, b = whole(m, k), whole(k, n)
         found = program(
@@ -243,3 +406,32 @@ def test_random_products(data):
             (b if right == "k, n" else b.T).astype(DTYPES[element], order="C"),
         )
         np.testing.assert_array_equal(found, a @ b)
+
+    run()
+    assert seen == {"boxes", "threads", "single warps"}
+
+
+def test_random_batches(forced):
+    """Tensors of three dims, of which a tile has one matrix, several or a part of one."""
+    seen: set[str] = set()
+
+    @settings(max_examples=12 * FACTOR)
+    @given(data=st.data())
+    def run(data) -> None:
+        batch, rows, columns = (data.draw(st.integers(1, most)) for most in (5, 140, 70))
+        depth = 8 * data.draw(st.integers(1, 20))
+        forced(*data.draw(st.sampled_from(BLOCKS)))
+        if data.draw(st.booleans()):
+            program = compiled(kernels.linear(batch, rows, columns, depth))
+            a, b = whole(batch, rows, depth), whole(columns, depth)
+            arguments, expected = [a.astype("f2"), b.astype("f2")], a @ b.T
+        else:
+            program = compiled(kernels.activated_matmul(rows, columns, depth))
+            a, b, bias = whole(2, rows, depth), whole(2, columns, depth), whole(columns)
+            arguments = [a.astype("f2"), b.astype("f2"), bias]
+            expected = (np.maximum(a @ b.swapaxes(1, 2) + bias, 0) / 2).astype("f2")
+        seen.add(way_of(program))
+        np.testing.assert_array_equal(program(*arguments), expected)
+
+    run()
+    assert "boxes" in seen

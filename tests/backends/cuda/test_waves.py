@@ -13,6 +13,8 @@ import pytest
 import irees
 from irees.remarks import collect
 from irees.target import GPUS
+from irees.transforms.codegen.gpu import gpu_select_strategy, gpu_split_last_wave
+from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
@@ -36,7 +38,7 @@ def compiled(text: str, **options):
     """A program, compiled from a module since facts are not those of the target; what was done."""
     with collect() as remarks:
         program = irees.compile(
-            irees.import_mlir(text), target="cuda-emulated", opt_level=1, **options
+            irees.import_mlir(text), **{"target": "cuda-emulated", "opt_level": 1} | options
         )
     assert not [r for r in remarks if r.kind == "failed"]
     return program, [r for r in remarks if r.pass_name == PASS and r.kind == "passed"]
@@ -138,3 +140,19 @@ def test_tiles_for_a_real_gpu(arch, shape, says):
     done = [r.text for r in remarks if r.pass_name == PASS and r.kind == "passed"]
     assert len(done) == (says is not None)
     assert all(says in text for text in done)
+
+
+def test_slices_that_are_boxes(monkeypatch):
+    """Of what one wave leaves the host has maps of parts of its buffers, in slices."""
+    monkeypatch.setitem(GPUS, "sm_90", replace(GPUS["sm_90"], multiprocessors=4))
+    monkeypatch.setattr(gpu_split_last_wave, "LAUNCH", 0)
+    only = (WarpgroupBlocking(64, 64, 64, 4),)
+    monkeypatch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
+    monkeypatch.setattr(gpu_select_strategy, "matrix_candidates", lambda *_, **__: ())
+    text = kernels.widening_matmul(320, 64, 4160, "f16", "k, m; n, k")
+    program, done = compiled(text, target="cuda-emulated:sm_90")
+    assert len(done) == 1
+    assert [launch.get("maps") for launch in program.manifest["launches"]] == [2, 2, None]
+    a, b = whole(320, 4160), whole(4160, 64)
+    found = program(a.T.astype("f2", order="C"), b.T.astype("f2", order="C"))
+    np.testing.assert_array_equal(found, a @ b)

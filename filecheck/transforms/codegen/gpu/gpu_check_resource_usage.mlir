@@ -23,3 +23,11 @@
     } {mapping = [#gpu.block<x>]}
     return
   }
+
+  // So do barriers of eight bytes.
+  // CHECK-LABEL: func.func @barriers
+  func.func @barriers() {
+    %a = memref.alloc() : memref<480xi8, #gpu.address_space<workgroup>>
+    %b = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>
+    return
+  }

@@ -126,8 +126,9 @@ class WarpgroupBlocking:
         return 128 * (self.rows // WARPGROUP_ROWS)
 
     def shared_bytes(self, element_bytes: int) -> int:
-        """What the tiles of both operands take, and what may be lost before the first."""
-        return self.stages * (self.rows + self.columns) * self.depth * element_bytes + 1024
+        """What the tiles of both operands take, barriers, and what may be lost before the first."""
+        part = (self.rows + self.columns) * self.depth * element_bytes + 8
+        return self.stages * part + 1024
 
     def registers(self, element_bytes: int, cut: int = 0) -> int:
         """

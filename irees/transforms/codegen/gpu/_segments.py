@@ -27,7 +27,7 @@ FREE_OPS = frozenset(
     """
     memref.alloc memref.alloca memref.dealloc memref.dim memref.subview memref.cast
     memref.reinterpret_cast memref.view memref.collapse_shape memref.expand_shape
-    memref.extract_strided_metadata memref.get_global
+    memref.extract_strided_metadata memref.get_global nvgpu.mbarrier.create
     """.split()
 )
 

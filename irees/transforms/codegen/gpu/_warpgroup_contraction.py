@@ -24,7 +24,9 @@ product i - 1 is still at work. Sums begin at 0, and what they shall begin with 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import copysign, prod
+from typing import Protocol
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, MemRefType
@@ -41,6 +43,7 @@ from irees.dialects.nvgpu import (
 from irees.dialects.nvvm import FenceProxyOp, WgmmaWaitGroupOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
 from irees.transforms.codegen.gpu._blocking import WARPGROUP_ROWS, WarpgroupBlocking, sides
+from irees.transforms.codegen.gpu._boxes import POINTS
 from irees.transforms.codegen.gpu._contraction import Access, Indices, Side
 from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
 from irees.transforms.utils.loops import for_loop
@@ -53,8 +56,25 @@ ALIGNMENT = 1024
 PIECE = 16
 """Bytes that a swizzle moves as a whole."""
 
-POINTS = 64
-"""In a row that is a step of the reduction: 128 bytes."""
+
+class Ring(Protocol):
+    """Parts of both operands, each in a slot of shared memory; two are multiplied meanwhile."""
+
+    def slot(self, part: Size, at: IndexBuilder) -> Size:
+        """Where a part is."""
+        ...
+
+    def begin(self, part: Size, at: IndexBuilder) -> None:
+        """Begins to copy a part."""
+        ...
+
+    def wait(self, part: Size, at: IndexBuilder) -> None:
+        """The thread sees of a part what it waits for; all of them have, at the next barrier."""
+        ...
+
+    def end(self, at: IndexBuilder) -> None:
+        """Nothing is on its way any more."""
+        ...
 
 
 class WarpgroupContraction(MatrixContraction):
@@ -154,20 +174,19 @@ class WarpgroupContraction(MatrixContraction):
     def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
         ahead, depth = self.stages - 2, self.blocking.depth
         rows, columns = self._my_points(row, column, at)
-        accesses = self._all_accesses(ivs, row, column, at)
-        *_, begun = [self._copy(accesses, i * depth, i, at) for i in range(ahead)]
+        ring = self._ring(ivs, row, column, at)
+        for part in range(ahead):
+            ring.begin(part, at)
         zeros = at.insert(WarpgroupMmaInitAccumulatorOp(WARPGROUP_ROWS, self.blocking.columns))
         body, first, b = for_loop(at, 0, self.total, depth, zeros.results)
         part = b.floordiv(first, depth)
-        self.slot = b.rem(part, self.stages)
-        b.insert(DeviceAsyncWaitOp(begun, ahead - 1))
-        b.insert(FenceProxyOp())
+        self.slot = ring.slot(part, b)
+        ring.wait(part, b)
         b.insert(BarrierOp())
-        following = b.rem(b.add(part, ahead), self.stages)
-        self._copy(accesses, b.add(first, ahead * depth), following, b)
+        ring.begin(b.add(part, ahead), b)
         (product,) = body(self._multiplied(body.arguments, first, b))
         at.insert(WgmmaWaitGroupOp(0))
-        at.insert(DeviceAsyncWaitOp(begun, 0))
+        ring.end(at)
         at.insert(BarrierOp())
         sums: list[SSAValue] = [*at.insert(WarpgroupSumsOp(product)).results]
         if not self._starts_at_zero():
@@ -175,9 +194,45 @@ class WarpgroupContraction(MatrixContraction):
             sums = [at.insert(arith.AddfOp(a, b)).results[0] for a, b in zip(start, sums)]
         self._finish(sums, ivs, rows, columns, at)
 
+    def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
+        """What brings the parts of both operands of a block."""
+        return ThreadRing(self, self._all_accesses(ivs, row, column, at))
+
+    def copy_part(
+        self, accesses: list[list[Access]], part: Size, slot: Size, at: IndexBuilder
+    ) -> SSAValue:
+        """Begins the copies of this thread for a part, as a group."""
+        return self._copy(accesses, at.mul(part, self.blocking.depth), slot, at)
+
     def _starts_at_zero(self) -> bool:
         """Not at -0.0, which 0.0 plus nothing is not."""
         value = None if self.start is None else self.start.value
         return (
             isinstance(value, FloatAttr) and copysign(1, value.value.data) > 0 == value.value.data
         )
+
+
+@dataclass
+class ThreadRing:
+    """Each thread copies its own pieces (`cp.async`), past the end zeros."""
+
+    contraction: WarpgroupContraction
+    accesses: list[list[Access]]
+    begun: SSAValue = field(init=False)
+
+    def slot(self, part: Size, at: IndexBuilder) -> Size:
+        """Where a part is."""
+        return at.rem(part, self.contraction.stages)
+
+    def begin(self, part: Size, at: IndexBuilder) -> None:
+        """Begins to copy the pieces of this thread."""
+        self.begun = self.contraction.copy_part(self.accesses, part, self.slot(part, at), at)
+
+    def wait(self, part: Size, at: IndexBuilder) -> None:
+        """Its own pieces are there, for products too."""
+        at.insert(DeviceAsyncWaitOp(self.begun, self.contraction.stages - 3))
+        at.insert(FenceProxyOp())
+
+    def end(self, at: IndexBuilder) -> None:
+        """Waits for what nobody will read."""
+        at.insert(DeviceAsyncWaitOp(self.begun, 0))

@@ -19,12 +19,20 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.errors import LimitExceededError
 from irees.transforms.codegen.gpu._segments import is_mapped
 from irees.transforms.utils.footprint import footprint
+
+
+def shared_bytes(op: Operation) -> int:
+    """What the allocations in an op take together, and the barriers that copies have."""
+    barriers = sum(o.barriers.type.bytes for o in op.walk() if isinstance(o, MBarrierCreateOp))
+    return footprint(op, memref.AllocOp, "workgroup").known + barriers
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,8 @@ class GpuCheckResourceUsagePass(ModulePass):
                     hint="give it a static shape, or a bound to allocate",
                 )
             launches = [o for o in function.walk() if is_mapped(o, BlockMappingAttr)]
-            each = [footprint(o, memref.AllocOp, "workgroup").known for o in launches]
-            used = whole.known - sum(each) + max(each, default=0)
+            each = [shared_bytes(o) for o in launches]
+            used = shared_bytes(function) - sum(each) + max(each, default=0)
             if used > self.limit:
                 raise LimitExceededError(
                     f"uses {used} bytes of shared memory; exceeded the limit of {self.limit} bytes",

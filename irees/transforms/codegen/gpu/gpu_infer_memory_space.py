@@ -30,6 +30,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.distribution import VIEWS
+from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
@@ -78,6 +79,7 @@ def place_buffers(workgroup: ForallOp, limit: int) -> None:
     for op in [o for o in block.walk() if isinstance(o, memref.AllocOp)]:
         if op.parent is not block and is_in(op, AddressSpace.WORKGROUP):
             left -= shared_bytes(op.memref.type) or 0
+    left -= sum(o.barriers.type.bytes for o in block.walk() if isinstance(o, MBarrierCreateOp))
     wanting: list[tuple[int, int, Operation]] = []
     for number, op in enumerate(found):
         kind = op.results[0].type

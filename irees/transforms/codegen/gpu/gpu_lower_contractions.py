@@ -28,6 +28,8 @@ products of i8 into i32, exactly. Where the strategy asks for stages, parts of o
 from outside are copied to shared memory (`nvgpu.device_async_copy`) while others are multiplied.
 Where it asks for warpgroups, four warps multiply what is in shared memory while later parts arrive
 (`nvgpu.warpgroup.mma`); where their operands cannot be copied so, the block goes by single warps.
+Parts of those come by copies of all threads, or in boxes that one thread asks for, where
+`irees-gpu-use-bulk-copies` says so.
 But for matrix instructions each element of the output is summed in the order of the loops, so
 `fp=strict` keeps its bits. Rows and columns past the end are fetched as the last ones and not
 stored. The fill before and the elementwise op after are done in registers
@@ -44,6 +46,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
+from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -56,6 +59,8 @@ from irees.transforms.codegen.gpu._blocking import (
     fits,
     why_no_blocks,
 )
+from irees.transforms.codegen.gpu._boxes import BULK_COPIES
+from irees.transforms.codegen.gpu._bulk_contraction import BulkContraction
 from irees.transforms.codegen.gpu._contraction import Contraction
 from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
 from irees.transforms.codegen.gpu._segments import is_mapped, set_threads, structured_ops
@@ -65,10 +70,16 @@ from irees.transforms.utils.structured import static_ranges
 from irees.transforms.utils.views import share_views
 
 
+def takes_boxes(op: linalg.GenericOp) -> bool:
+    """Whether a product of warpgroups has its operands copied in boxes."""
+    return bool(LoweringConfigAttr.on(op).int(BULK_COPIES))
+
+
 def lower(op: linalg.GenericOp, blocking: AnyBlocking) -> int:
     """Replaces the op by its loops; returns the bytes of shared memory that they take."""
     if isinstance(blocking, WarpgroupBlocking):
-        return WarpgroupContraction(op, blocking).lower()
+        kind = BulkContraction if takes_boxes(op) else WarpgroupContraction
+        return kind(op, blocking).lower()
     if isinstance(blocking, MatrixBlocking):
         return MatrixContraction(op, blocking).lower()
     kind = StagedContraction if blocking.stages > 1 else Contraction
@@ -125,7 +136,8 @@ class GpuLowerContractionsPass(ModulePass):
         if not isinstance(blocking, WarpgroupBlocking) or why_no_blocks(op) is not None:
             return blocking
         reason = fits(blocking, op, self._room(blocking) - taken)
-        reason = reason or WarpgroupContraction(op, blocking).why_not(static_ranges(op))
+        if reason is None and not takes_boxes(op):
+            reason = WarpgroupContraction(op, blocking).why_not(static_ranges(op))
         if reason is None:
             return blocking
         remark("missed", self.name, op, f"by single warps: {reason}")

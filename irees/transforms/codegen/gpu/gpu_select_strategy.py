@@ -7,11 +7,11 @@ contraction takes the blocking that reads the least and still makes enough workg
 not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
 the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact,
 and of f32 where it may be rounded to tf32; where the GPU copies to shared memory while it
-multiplies, with several stages. Halves that can be copied by 4 bytes or more go by warpgroups where
-the GPU has instructions for those. In any other group a workgroup has THREADS threads, so a tile
-has a few points for each: 16 bytes where they are elementwise, one where each is a reduction of its
-own, a row or a few where reductions are along rows, which warps share, and so many columns as make
-a line of memory where they are along columns. Long rows have more threads.
+multiplies, with several stages. Halves that can be copied in boxes, or by 4 bytes or more, go by
+warpgroups where the GPU has instructions for those. In any other group a workgroup has THREADS
+threads, so a tile has a few points for each: 16 bytes where they are elementwise, one where each is
+a reduction of its own, a row or a few where reductions are along rows, which warps share, and so
+many columns as make a line of memory where they are along columns. Long rows have more threads.
 A group without a tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
@@ -52,6 +52,7 @@ from irees.transforms.codegen.gpu._blocking import (
     why_no_blocks,
     workgroups,
 )
+from irees.transforms.codegen.gpu._boxes import boxes_of
 from irees.transforms.codegen.gpu._tiles import (
     DYNAMIC_GUESS,
     THREADS,
@@ -77,6 +78,7 @@ class Machine:
     warpgroup_kinds: tuple[str, ...]
     warpgroup_shared_bytes: int
     small_tile: int
+    boxes: bool
 
 
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
@@ -146,7 +148,8 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
             # A tile is as long as it says only where it divides its loop.
             left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
             sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
-            reason = WarpgroupContraction(op, blocking).why_not(sizes)
+            if not machine.boxes or isinstance(boxes_of(op, blocking, sizes), str):
+                reason = WarpgroupContraction(op, blocking).why_not(sizes)
         if reason is None and count < machine.workgroups:
             reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
         if reason is None or blocking is candidates[-1]:
@@ -206,6 +209,8 @@ class GpuSelectStrategyPass(ModulePass):
     """What tiles for those may take."""
     small_tile: int = 32 << 10
     """Bytes of a workgroup that it moves while another kernel would be launched."""
+    boxes: bool = True
+    """Whether `irees-gpu-use-bulk-copies` will run."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = Machine(
@@ -218,6 +223,7 @@ class GpuSelectStrategyPass(ModulePass):
             self.warpgroup_kinds,
             self.warpgroup_shared_bytes,
             self.small_tile,
+            self.boxes,
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:

@@ -1,0 +1,183 @@
+"""Products of four warps, which read shared memory themselves."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, VectorType, f32, i32
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    result_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+
+class _NamedType(ParametrizedAttribute, TypeAttribute):
+    """A type of one parameter that has a name: `<tensor = memref<64x64xf16>>`."""
+
+    PARAMETER: ClassVar[str]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            parser.parse_characters(cls.PARAMETER)
+            parser.parse_punctuation("=")
+            return [parser.parse_type()]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.PARAMETER} = ")
+            printer.print_attribute(self.parameters[0])
+
+
+@irdl_attr_definition
+class WarpgroupMatrixDescriptorType(_NamedType):
+    """`!nvgpu.warpgroup.descriptor<tensor = ...>`: where and how a matrix lies in shared memory."""
+
+    name = "nvgpu.warpgroup.descriptor"
+    PARAMETER = "tensor"
+    tensor: MemRefType[Attribute]
+
+
+@irdl_attr_definition
+class WarpgroupAccumulatorType(_NamedType):
+    """`!nvgpu.warpgroup.accumulator<fragmented = ...>`: a matrix in the registers of four warps."""
+
+    name = "nvgpu.warpgroup.accumulator"
+    PARAMETER = "fragmented"
+    fragmented: VectorType[Attribute]
+
+
+SWIZZLES = (32, 64, 128)
+"""Bytes of a row in shared memory, whose pieces of 16 bytes change places."""
+
+
+def swizzled_bytes(kind: MemRefType[Attribute]) -> int:
+    """Bytes of a row of a matrix that a descriptor tells of."""
+    return kind.get_shape()[-1] * getattr(kind.element_type, "bitwidth", 0) // 8
+
+
+@irdl_op_definition
+class WarpgroupGenerateDescriptorOp(IRDLOperation):
+    """
+    Says where a matrix lies in shared memory, for `nvgpu.warpgroup.mma`.
+
+    Its rows have 128, 64 or 32 bytes, and 8 of them begin at a multiple of 8 rows. They are
+    swizzled by as much: of the n pieces of 16 bytes in a row, number p is at the place
+    p xor (row / (8 / n) mod n). Rows are points of the matrix, along the reduction, in two dims; or
+    they are steps of the reduction, then there are three dims, blocks x steps x 64. MLIR's reads
+    the swizzle off a tensor map, which is an operand more.
+    """
+
+    name = "nvgpu.warpgroup.generate.descriptor"
+
+    tensor = operand_def(MemRefType)
+    descriptor = result_def(WarpgroupMatrixDescriptorType)
+    assembly_format = "$tensor attr-dict `:` type($tensor) `->` type($descriptor)"
+
+    def __init__(self, tensor: SSAValue):
+        part = cast("MemRefType[Attribute]", tensor.type)
+        kind = MemRefType(part.element_type, part.shape, memory_space=part.memory_space)
+        super().__init__(operands=[tensor], result_types=[WarpgroupMatrixDescriptorType(kind)])
+
+    def verify_(self) -> None:
+        kind = cast("MemRefType[Attribute]", self.tensor.type)
+        if str(kind.element_type) not in ("f16", "bf16"):
+            raise VerifyException(f"no matrices of {kind.element_type}")
+        if kind.get_num_dims() not in (2, 3) or swizzled_bytes(kind) not in SWIZZLES:
+            raise VerifyException("rows of a matrix have 32, 64 or 128 bytes")
+        if kind.get_num_dims() == 3 and swizzled_bytes(kind) != 128:
+            raise VerifyException("rows of steps have 128 bytes")
+
+
+@irdl_op_definition
+class WarpgroupMmaInitAccumulatorOp(IRDLOperation):
+    """Zeros."""
+
+    name = "nvgpu.warpgroup.mma.init.accumulator"
+
+    matrix_c = result_def(WarpgroupAccumulatorType)
+    assembly_format = "attr-dict `->` type($matrix_c)"
+
+    def __init__(self, rows: int, columns: int):
+        kind = WarpgroupAccumulatorType(VectorType(f32, [rows, columns]))
+        super().__init__(result_types=[kind])
+
+
+@irdl_op_definition
+class WarpgroupMmaOp(IRDLOperation):
+    """
+    Begins sums of a warpgroup plus a 64 x K times a K x N matrix, all four warps together: a fence,
+    `wgmma.mma_async` for each 16 of K, a commit, and a wait for all but the last `waitGroup` such
+    groups. What is not waited for must be left alone, the operands in shared memory too.
+
+    A is 64 x K, or with `transposeA` 1 x K x 64; B is N x K, or with `transposeB` N / 64 x K x 64.
+    (MLIR calls B K x N in both cases, and has more rows of A.) The accumulator has no other user.
+    """
+
+    name = "nvgpu.warpgroup.mma"
+
+    descriptor_a = operand_def(WarpgroupMatrixDescriptorType)
+    descriptor_b = operand_def(WarpgroupMatrixDescriptorType)
+    matrix_c = operand_def(WarpgroupAccumulatorType)
+    wait_group = opt_prop_def(IntegerAttr, prop_name="waitGroup")
+    transpose_a = opt_prop_def(UnitAttr, prop_name="transposeA")
+    transpose_b = opt_prop_def(UnitAttr, prop_name="transposeB")
+    matrix_d = result_def(WarpgroupAccumulatorType)
+    assembly_format = (
+        "$descriptor_a `,` $descriptor_b `,` $matrix_c attr-dict `:` type($descriptor_a) `,`"
+        " type($descriptor_b) `,` type($matrix_c) `->` type($matrix_d)"
+    )
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(
+        self, a: SSAValue, b: SSAValue, c: SSAValue, *, wait: int, turned: tuple[bool, bool]
+    ):
+        super().__init__(
+            operands=[a, b, c],
+            result_types=[c.type],
+            properties={
+                "waitGroup": IntegerAttr(wait, i32),
+                "transposeA": UnitAttr() if turned[0] else None,
+                "transposeB": UnitAttr() if turned[1] else None,
+            },
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns and steps of the reduction."""
+        assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)
+        b = self.descriptor_b.type.tensor.get_shape()
+        if self.transpose_b is not None:
+            return 64, b[0] * b[2], b[1]
+        return 64, b[0], b[1]
+
+    def verify_(self) -> None:
+        assert isinstance(self.descriptor_a.type, WarpgroupMatrixDescriptorType)
+        assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)
+        assert isinstance(self.matrix_c.type, WarpgroupAccumulatorType)
+        a, b = self.descriptor_a.type.tensor, self.descriptor_b.type.tensor
+        dims = [2 if turned is None else 3 for turned in (self.transpose_a, self.transpose_b)]
+        if [a.get_num_dims(), b.get_num_dims()] != dims or a.element_type != b.element_type:
+            raise VerifyException(f"no product of {a} and {b}")
+        rows, columns, steps = self.shape
+        wanted = (1, steps, 64) if self.transpose_a is not None else (rows, steps)
+        if a.get_shape() != wanted or steps % 16:
+            raise VerifyException(f"no product of {a} and {b}")
+        sums = VectorType(f32, [rows, columns])
+        if columns not in (64, 128, 256) or self.matrix_c.type.fragmented != sums:
+            raise VerifyException(f"no sums of 64 x {columns} in {self.matrix_c.type.fragmented}")
+        if len(list(self.matrix_c.uses)) != 1:
+            raise VerifyException("an accumulator that is added to has no other user")
+
+
+OPS = (WarpgroupGenerateDescriptorOp, WarpgroupMmaInitAccumulatorOp, WarpgroupMmaOp)
