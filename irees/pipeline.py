@@ -135,12 +135,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-fft"),
                 a("decompose-attention", largest=largest_scores, reciprocal=not strict),
                 a("decompose-exp-reduction"),
-                a(
-                    "decompose-softmax",
-                    use_fusion=False,
-                    from_infinity=True,
-                    reciprocal=not strict,
-                ),
+                a("decompose-softmax", use_fusion=False, from_infinity=True, reciprocal=not strict),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
                 a("resolve-shaped-type-result-dims"),
