@@ -8,7 +8,7 @@ irees-pipeline` runs all of it, `irees-pipeline{to=stream}` up to and with a pha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -348,6 +348,8 @@ def run_phases(
             elif name in OPTIONAL and name not in without:
                 remark("failed", name, module, f"left out: {error}")
                 without.add(name)
+                # Other passes may count on it.
+                todo = phases(replace(options, disable_pass=tuple(without)))
             else:
                 raise
             restore(module, pristine)

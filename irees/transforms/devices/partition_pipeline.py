@@ -47,8 +47,8 @@ from irees.transforms.utils.shapes import IndexBuilder, sizes_of
 
 BORDER = (TensorImportOp, TensorExportOp)
 FLOPS_A_BYTE = 48
-"""What a byte for the caller costs: fresh memory is written at 2 to 3 GB/s, page by page, by cores
-that multiply at 75 to 180 GFLOP/s."""
+"""What a byte for the caller costs: fresh memory is written page by page, at 1 GB/s by a core that
+multiplies at 75 to 120 GFLOP/s (Cascade Lake); half of that, since others find pages faster."""
 
 
 def staged_ops(function: func.FuncOp) -> list[Operation]:

@@ -48,7 +48,9 @@ from irees.transforms.utils.structured import (
 )
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
 
+NAME = "irees-merge-variance-passes"
 MOST_POINTS = 1 << 18
+"""Of one sum: the bound above."""
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,6 @@ def shift(op: linalg.GenericOp) -> bool:
     identity = AffineMap.identity(rank_of(init))
     Rewriter.replace_op(op, [], at.compute(both, [out], [identity] * 3, around_mean))
     return True
-
-
-NAME = "irees-merge-variance-passes"
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ from irees.backends.common.printer import Printer
 from irees.backends.cuda import print_boxes, print_matrices, print_warpgroups
 from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.errors import DeviceError
+from irees.frontends.mlir import import_mlir
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu import _warpgroup_contraction, gpu_select_strategy
 from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
+from irees.transforms.codegen.gpu.gpu_use_bulk_copies import GpuUseBulkCopiesPass
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
@@ -153,6 +155,24 @@ def test_only_where_the_gpu_and_the_mode_allow_it(forced):
     assert not has_warpgroups(without)
     a, b = whole(64, 64), whole(64, 64)
     np.testing.assert_array_equal(without(a.astype("f2"), b.T.astype("f2", order="C")), a @ b)
+
+
+def test_bulk_copies_that_fail_are_as_good_as_none(monkeypatch):
+    """Blocks that only boxes fit are not chosen then; sizes are such that tiles are cut."""
+    text = kernels.widening_matmul(4000, 4008, 256, "f16", "m, k; n, k")
+
+    def lowered(**options) -> str:
+        return str(irees.compile(import_mlir(text), to="codegen", target=TARGET, **options))
+
+    boxes, threads = lowered(), lowered(**COPIES["threads"])
+    assert "block = [128 : i64, 256 " in boxes
+    assert "block = [128 : i64, 256 " not in threads
+
+    def fail(self, ctx, op):
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(GpuUseBulkCopiesPass, "apply", fail)
+    assert lowered() == threads
 
 
 @pytest.mark.parametrize("init", [0.0, 2.0, -0.0, None])
