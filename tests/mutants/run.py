@@ -85,11 +85,11 @@ def fails(root: Path, test: str, cache: str) -> str | None:
         said = report.read()
     if child.exitcode == 0:
         return None
-    if child.exitcode != 1:
-        raise SystemExit(f"{test} could not be run (status {child.exitcode}):\n{said[-2000:]}")
     lines = [x.strip() for x in said.splitlines() if x.startswith(("E  ", "FAIL", "# |"))]
     failed = [x.partition(" - ")[0] for x in lines if x.startswith("FAIL")]
-    return ": ".join(x for x in (*failed[:1], *lines[:1])) or "failed"
+    if child.exitcode != 1 or not failed:
+        raise SystemExit(f"{test} could not be run (status {child.exitcode}):\n{said[-2000:]}")
+    return ": ".join((failed[0], lines[0]))
 
 
 def kill(mutant: Mutant, cache: str) -> tuple[str | None, float]:
@@ -110,7 +110,7 @@ def kill(mutant: Mutant, cache: str) -> tuple[str | None, float]:
 def main(names: list[str], *, tests_pass: bool) -> int:
     """Kills the mutants of these names, or all."""
     chosen = [m for m in MUTANTS if not names or m.name in names]
-    alive = 0
+    alive: list[str] = []
     with (
         tempfile.TemporaryDirectory() as own,
         tempfile.TemporaryDirectory() as folder,
@@ -124,10 +124,10 @@ def main(names: list[str], *, tests_pass: bool) -> int:
                 print(f"{test} fails without a mutant: {found}")
                 return 2
         for mutant, (found, seconds) in zip(chosen, pool.map(lambda m: kill(m, cache), chosen)):
-            alive += found is None
+            alive += [] if found else [f"LIVES: {mutant.name}, {mutant.fault}"]
             verdict = f"killed: {found[:150]}" if found else "LIVES"
             print(f"{mutant.name}  {seconds:4.0f} s  {mutant.fault}\n      {verdict}", flush=True)
-    print(f"{len(chosen) - alive} of {len(chosen)} killed")
+    print(f"{len(chosen) - len(alive)} of {len(chosen)} killed", *alive, sep="\n")
     return 1 if alive else 0
 
 

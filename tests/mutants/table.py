@@ -30,8 +30,7 @@ UNUSED = "irees/transforms/utils/unused_results.py"
 UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
 SLICES = "irees/transforms/codegen/common/_interface_slices.py"
 SLICES_TEST = "tests/transforms/codegen/common/test_interface_reshapes.py"
-SLICES_TESTS = (SLICES_TEST,)
-FOLDING = f"{SLICES_TEST}::test_folding_changes_nothing"
+FOLDED = "filecheck/transforms/codegen/common/fold_reshape_into_interface_tensor.mlir"
 ACCESSES = "irees/transforms/codegen/common/_memory_accesses.py"
 ACCESSES_TESTS = ("tests/transforms/codegen/common/test_memory_views.py",)
 GATHER = "irees/transforms/codegen/common/lower_gather.py"
@@ -130,7 +129,7 @@ MUTANTS = (
         SLICES,
         "return size in (Sum.of(self.shape[dim]), Sum.of(said))",
         "return True",
-        SLICES_TESTS,
+        (FOLDED,),
     ),
     Mutant(
         "S1b",
@@ -138,7 +137,7 @@ MUTANTS = (
         SLICES,
         "return size in (Sum.of(self.shape[dim]), Sum.of(said))",
         "return size.constant() is None or size in (Sum.of(self.shape[dim]), Sum.of(said))",
-        SLICES_TESTS,
+        (FOLDED,),
     ),
     Mutant(
         "S1c",
@@ -146,7 +145,7 @@ MUTANTS = (
         SLICES,
         "offset = Sum.of(s.offsets[dim]).floordiv(inner).build(self.inside)",
         "offset = Sum.of(s.offsets[dim]).build(self.inside)",
-        (f"{FOLDING}[False-True-propagate-reshapes-by-expansion]",),
+        (FOLDED,),
     ),
     Mutant(
         "S1d",
@@ -162,7 +161,7 @@ MUTANTS = (
             list(range(len(kept))),
         )
 """,
-        (f"{FOLDING}[True-False-fold-reshape-into-interface-tensor]",),
+        (f"{SLICES_TEST}::test_dims_are_those_of_the_tensor",),
     ),
     Mutant(
         "S1e",
@@ -170,7 +169,7 @@ MUTANTS = (
         SLICES,
         "if kept is None or any(s != 1 for s in op.static_strides.get_values()):",
         "if kept is None:",
-        (f"{FOLDING}[True-False-fold-reshape-into-interface-tensor]",),
+        (FOLDED,),
     ),
     Mutant(
         "S2a",
@@ -234,7 +233,7 @@ MUTANTS = (
         ACCESSES,
         "self.scale *= stride",
         "pass",
-        ACCESSES_TESTS,
+        ("filecheck/transforms/codegen/common/fold_memref_alias_ops.mlir",),
     ),
     Mutant(
         "S3b",
@@ -256,7 +255,7 @@ MUTANTS = (
         place = self._place(pattern.start, self.at)
         if True:
             return self.at.insert(vector.LoadOp""",
-        GATHER_TESTS,
+        ("filecheck/transforms/codegen/common/lower_gather.mlir",),
     ),
     Mutant(
         "S3d",
@@ -390,7 +389,7 @@ MUTANTS = (
         "irees/transforms/devices/_placement.py",
         "                if least is None or cost < least:\n",
         "                if least is None:\n",
-        ("tests/properties/test_device_placement.py",),
+        ("filecheck/transforms/devices/place_transfers.mlir",),
     ),
     Mutant(
         "S5a",
@@ -422,7 +421,7 @@ MUTANTS = (
         FOLLOWERS,
         "if inside.block != block or stride != 1 or offset < 0 or offset % block or size % block:",
         "if inside.block != block or stride != 1 or offset < 0 or size % block:",
-        LAYOUT_TESTS,
+        ("filecheck/transforms/global_opt/propagate_blocked_layouts.mlir",),
     ),
     Mutant(
         "S6c",

@@ -118,6 +118,17 @@ func.func @no_odd_offset(%x: tensor<4x8x4x128xf32>) {
   return
 }
 
+// Every other row is no slice of the binding under another shape.
+// CHECK-LABEL: func.func @no_strided_rows
+// CHECK:         tensor.collapse_shape
+// CHECK-NEXT:    iree_tensor_ext.dispatch.tensor.store {{.*}}, offsets = [0, 0], sizes = [3, 8], strides = [2, 1]
+func.func @no_strided_rows(%x: tensor<3x2x4xf32>) {
+  %t = hal.interface.binding.subspan layout(#layout) binding(0) : !iree_tensor_ext.dispatch.tensor<writeonly:tensor<5x8xf32>>
+  %c = tensor.collapse_shape %x [[0], [1, 2]] : tensor<3x2x4xf32> into tensor<3x8xf32>
+  iree_tensor_ext.dispatch.tensor.store %c, %t, offsets = [0, 0], sizes = [3, 8], strides = [2, 1] : tensor<3x8xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<5x8xf32>>
+  return
+}
+
 // A load of rows, joined: the load stays in front of the store, which may be to the same rows.
 // CHECK-LABEL: func.func @load_of_rows
 // CHECK:         %[[N:.*]] = hal.interface.constant.load
