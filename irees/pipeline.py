@@ -218,15 +218,12 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("tile-and-distribute"),
         a("lower-linalg-ext-to-loops", together=16),
         a("lower-contractions", reassociate=not strict, dot_products=dots, **registers),
-        a(
-            "vectorize-structured-ops",
-            vector_bytes=target.vector_bytes,
-            reassociate=not strict,
-        ),
+        a("vectorize-structured-ops", reassociate=not strict, vector_bytes=target.vector_bytes),
         a("lower-gather"),
         a("expand-math"),
         a("use-nontemporal-stores", limit=target.l3_bytes // 2),
         a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
+        a("prefetch-outputs", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
         a("cpu-check-resource-usage"),
     )
 
@@ -280,7 +277,7 @@ OPTIONAL = frozenset(
     irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-use-nontemporal-stores irees-prefetch-next-tiles
+    irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
     irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies irees-gpu-lower-contractions
     irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-split-last-wave
     irees-split-reductions irees-split-sorts

@@ -1,4 +1,4 @@
-"""Prefetches of the next tile: where they stand in a program, and that they change no bit of it."""
+"""Prefetches: where they stand in a program, and that they change no bit of it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ def prefetches(program) -> int:
     )
 
 
-def test_the_rows_of_a_large_softmax_are_asked_for_and_the_result_is_the_same():
+def test_the_rows_of_a_large_softmax_are_asked_for_on_both_sides_and_the_result_is_the_same():
     # The facts of a machine decide otherwise; these have an L2 cache of half the input.
     target = "cpu:x86-64-v3"
     made = irees.compile(SOFTMAX, target=target)
-    plain = irees.compile(SOFTMAX, target=target, disable_pass=("irees-prefetch-next-tiles",))
+    off = ("irees-prefetch-next-tiles", "irees-prefetch-outputs")
+    plain = irees.compile(SOFTMAX, target=target, disable_pass=off)
     assert prefetches(made) > 0
     assert prefetches(plain) == 0
+    for one in off:
+        assert 0 < prefetches(irees.compile(SOFTMAX, target=target, disable_pass=(one,)))
     x = np.random.default_rng(1).standard_normal((ROWS, 1024), dtype=np.float32)
     assert np.array_equal(made(x), plain(x))
 

@@ -1,0 +1,111 @@
+"""
+Asks for the lines of a large output before they are written.
+
+A store to a line that no cache holds first reads it. The loop that writes a tile does little else
+(a softmax divides), so it waits for memory, which was idle while the loop before it computed (the
+powers). So that loop asks, beside each of its loads from a tile of the same shape, for the line of
+the output that will be written in its place.
+
+    scf.for %j { %x = vector.load %tile[%i, %j] : memref<2x1024xf32, ...>; math.exp ... }
+    scf.for %j { ... vector.store %q, %out[%i, %j] : memref<2x1024xf32, ...> }
+  =>
+    scf.for %j { %x = vector.load %tile[%i, %j]; ...
+                 memref.prefetch %out[%i, %j], write, locality<3>, data : memref<2x1024xf32, ...> }
+    scf.for %j { ... vector.store %q, %out[%i, %j] : memref<2x1024xf32, ...> }
+
+The bytes that move are the same; they move earlier. Left alone are outputs smaller than `limit`
+bytes, which a cache holds; tiles larger than `tile_bytes`, whose lines would be gone again; stores
+that pass by the caches and read no line; and what is read, too. MLIR: `memref.prefetch`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref, vector
+from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.upstream.memref import PrefetchOp
+from irees.dialects.upstream.scf import ForallOp
+from irees.rewrites import may_rewrite
+from irees.transforms.codegen.cpu.prefetch_next_tiles import bytes_of, place_in
+from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
+from irees.transforms.utils.shapes import element_bytes
+
+
+def loads_before(view: memref.SubviewOp, last: Operation) -> list[vector.LoadOp]:
+    """The loads from tiles of a view's shape in the last loop before `last` that has any."""
+    shape, width = view.result.type.get_shape(), element_bytes(view.result.type)
+    loop = last.prev_op
+    while loop is not None:
+        loads = [
+            load
+            for load in loop.walk()
+            if isinstance(load, vector.LoadOp)
+            and isinstance(kind := load.base.type, MemRefType)
+            and (kind.get_shape(), element_bytes(kind)) == (shape, width)
+        ]
+        if loads:
+            return loads
+        loop = loop.prev_op
+    return []
+
+
+def moved_before(view: memref.SubviewOp, loop: Operation) -> bool:
+    """Moves a view in front of a loop of its block, if all that it is made of is there."""
+    if view.is_before_in_block(loop):
+        return True
+    for operand in view.operands:
+        owner = operand.owner
+        if isinstance(owner, Operation) and owner.parent is view.parent:
+            if not owner.is_before_in_block(loop):
+                return False
+    view.detach()
+    Rewriter.insert_op(view, InsertPoint.before(loop))
+    return True
+
+
+@dataclass(frozen=True)
+class PrefetchOutputsPass(ModulePass):
+    """Lines of large outputs are asked for in the loop before the one that writes them."""
+
+    name = "irees-prefetch-outputs"
+
+    limit: int = 1 << 20
+    tile_bytes: int = 32 << 10
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            if function.is_declaration:
+                continue
+            for output in function.body.block.args:
+                if not isinstance(output.type, MemRefType) or bytes_of(output.type) < self.limit:
+                    continue
+                stores = written_only(output) or ()
+                for loop in [o for o in function.body.block.ops if isinstance(o, ForallOp)]:
+                    self.prefetch_tile(
+                        [s for s in stores if loop.is_ancestor(s)], loop.regions[0].block
+                    )
+
+    def prefetch_tile(self, stores: list[vector.StoreOp], body: Block) -> None:
+        """The tile that all stores of a parallel loop to one output are to."""
+        views = {store.base for store in stores}
+        if len(views) != 1 or BoolAttr.from_bool(True) in {s.nontemporal for s in stores}:
+            return
+        view = next(iter(views)).owner
+        if not isinstance(view, memref.SubviewOp) or view.parent is not body:
+            return
+        if not 0 < bytes_of(view.result.type) <= self.tile_bytes:
+            return
+        writers = {place_in(body, store) for store in stores}
+        loads = loads_before(view, next(o for o in body.ops if o in writers))
+        if not loads or not moved_before(view, place_in(body, loads[0])):
+            return
+        for load in loads:
+            if may_rewrite(self.name, load, "a prefetch of what will be written"):
+                hint = PrefetchOp(view.result, load.indices, is_write=True)
+                Rewriter.insert_op(hint, InsertPoint.after(load))
