@@ -25,6 +25,15 @@ LATENCY = 4.0
 OVERHEAD = 0.3
 """Cycles of a step of K that are neither loads nor multiply-adds."""
 
+LOAD = 0.2
+"""Cycles by which a load holds up multiply-adds beside it, where two of those start in a cycle."""
+
+OPERAND = 0.06
+"""The same where a multiply-add reads its broadcast itself, for want of a register for it."""
+
+STREAM = 0.25
+"""The same of a vector of B, which comes from the L2 cache: a panel is larger than the L1 cache."""
+
 
 @dataclass(frozen=True)
 class Blocking:
@@ -34,21 +43,28 @@ class Blocking:
     vectors: int
 
 
-def step_cycles(rows: int, vectors: int) -> float:
-    """Cycles of one step of K: its multiply-adds, its loads or its latency, whichever are more."""
-    latency = LATENCY * 2 if rows * vectors < 8 else 0.0
-    return max(rows * vectors, rows + vectors, latency) + OVERHEAD
+def step_cycles(rows: int, vectors: int, registers: int) -> float:
+    """
+    Cycles of one step of K: its multiply-adds, its loads or its latency, whichever are more, and
+    what of the others is not hidden behind them.
+    """
+    work = rows * vectors
+    latency = LATENCY * 2 if work < 8 else 0.0
+    loads = LOAD * (rows + vectors)
+    if work + vectors + 1 > registers:
+        loads = LOAD * vectors + OPERAND * work
+    return max(work, rows + vectors, latency) + OVERHEAD + loads + STREAM * vectors
 
 
-def block_cycles(rows: int, columns: int, lanes: int, block: Blocking) -> float:
+def block_cycles(rows: int, columns: int, lanes: int, registers: int, block: Blocking) -> float:
     """Cycles of one step of K over a whole M x N output; edge blocks are narrower, not cheaper."""
     full, rest = divmod(columns, block.vectors * lanes)
     edge = -(-rest // lanes)
     total = 0.0
     for height, count in ((block.rows, rows // block.rows), (rows % block.rows, 1)):
         if height and count:
-            total += count * full * step_cycles(height, block.vectors)
-            total += count * (step_cycles(height, edge) if edge else 0)
+            total += count * full * step_cycles(height, block.vectors, registers)
+            total += count * (step_cycles(height, edge, registers) if edge else 0)
     return total
 
 
@@ -67,10 +83,9 @@ def choose_blocking(
         if vectors is None and width > 1 and columns <= (width - 1) * lanes:
             continue
         for height in range(1, MAX_ROWS + 1):
-            # One register holds the broadcast, unless the multiply-add reads it from memory.
             if height * width + width > registers or height > rows:
                 continue
-            cycles = block_cycles(rows, columns, lanes, Blocking(height, width))
+            cycles = block_cycles(rows, columns, lanes, registers, Blocking(height, width))
             if cycles < best_cycles:
                 best, best_cycles = Blocking(height, width), cycles
     return best

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-
 import pytest
 
 from irees.backends.c.peaks import CHAINS, PeakMeter, measure_peaks
@@ -18,14 +16,17 @@ def test_every_chain_is_computed(chains):
 
 
 def test_the_rate_does_not_depend_on_the_number_of_chains():
-    """One chain in twelve that the compiler drops would be 9 %; a busy machine may be noisy."""
+    """
+    One chain in twelve that the compiler drops would be 9 %. A busy machine is slower, never faster
+    than it can be, so the best of many short samples is compared.
+    """
     meters = [PeakMeter(chains=chains) for chains in (10, 11, 12)]
-    for _ in range(4):
-        rates = [[m.gflops(1, 100_000) for m in meters] for _ in range(15)]
-        ten, eleven, twelve = (statistics.median(column) for column in zip(*rates, strict=True))
-        if max(ten, eleven, twelve) < 1.06 * min(ten, eleven, twelve):
+    best = [0.0, 0.0, 0.0]
+    for _ in range(600):
+        best = [max(b, m.gflops(1, 20_000)) for b, m in zip(best, meters, strict=True)]
+        if max(best) < 1.06 * min(best):
             return
-    pytest.fail(f"GFLOP/s of 10, 11 and 12 chains: {ten:.1f}, {eleven:.1f}, {twelve:.1f}")
+    pytest.fail("GFLOP/s of 10, 11 and 12 chains: {:.1f}, {:.1f}, {:.1f}".format(*best))
 
 
 def test_both_peaks_are_rates():

@@ -30,7 +30,7 @@ def whole(*shape: int) -> np.ndarray:
 
 
 def compiled(text: str, target: str = "cuda-emulated", **options):
-    return irees.compile(irees.import_mlir(text), target=target, opt_level=1, **options)
+    return irees.compile(irees.import_mlir(text), target=target, opt_level=0, **options)
 
 
 def rows() -> None:

@@ -43,9 +43,9 @@ flow.executable @dynamic {
 // register block.
 // One thread packs columns for four times the rows that a slice of A in L2 has: for all of these.
 // ONE-LABEL:   flow.executable @matmul
-// ONE:           workgroup = [0 : i64, 0 : i64, 0 : i64], block = [14 : i64, 32 : i64]
+// ONE:           workgroup = [0 : i64, 0 : i64, 0 : i64], block = [9 : i64, 48 : i64]
 // CHECK-LABEL: flow.executable @matmul
-// CHECK:         workgroup = [256 : i64, 0 : i64, 0 : i64], block = [14 : i64, 32 : i64]
+// CHECK:         workgroup = [256 : i64, 0 : i64, 0 : i64], block = [9 : i64, 48 : i64]
 flow.executable @matmul {
   builtin.module {
     func.func @matmul(%a: memref<512x64xf32>, %b: memref<64x480xf32>, %c: memref<512x480xf32>) {
@@ -62,7 +62,7 @@ flow.executable @matmul {
 
 // Columns are cut into whole panels of the block.
 // CHECK-LABEL: flow.executable @columns
-// CHECK:         workgroup = [0 : i64, 480 : i64, 0 : i64], block = [13 : i64, 32 : i64]
+// CHECK:         workgroup = [0 : i64, 480 : i64, 0 : i64], block = [8 : i64, 48 : i64]
 flow.executable @columns {
   builtin.module {
     func.func @columns(%a: memref<64x64xf32>, %b: memref<64x1920xf32>, %c: memref<64x1920xf32>) {

@@ -118,14 +118,14 @@ def column_sums(
 # --- panels -------------------------------------------------------------------------------
 
 
-def pack_row_groups(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> None:
-    """panel[i, k] = A[i, k] for one slice of K, biased or not, zeros to the end of a last group"""
+def pack_row_groups(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBuilder) -> None:
+    """panel[i, k] = A[i, k] for some rows, biased or not, zeros to the end of a last group of K"""
     plan, dot = panels.plan, panels.plan.dot
     assert dot is not None
     step, across = plan.a.steps[plan.k[-1][-1]], plan.row_step(plan.a)
-    rows, main = plan.size_m, 0
+    main: Size = 0
     if isinstance(step, int) and step == 1:
-        main = _copy_runs(panels, base, depth, at)
+        main = _copy_runs(panels, base, rows, depth, at)
     if isinstance(across, int) and across == 1:
         # Neighbours in A are read one after the other, whatever rows they go to.
         close_outer, k, outer = for_loop(at, main, depth, 1)
@@ -152,14 +152,14 @@ def pack_row_groups(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -
     close_outer()
 
 
-def _copy_runs(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> Size:
+def _copy_runs(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBuilder) -> Size:
     """Packs rows of A vector by vector, as far as whole ones go; returns how far that is."""
     plan, dot = panels.plan, panels.plan.dot
     assert dot is not None
     chunk = plan.lanes * dot.group
     kind = vector_of(dot.element, chunk)
     main = at.mul(at.floordiv(depth, chunk), chunk)
-    close_rows, i, row = for_loop(at, 0, plan.size_m, 1)
+    close_rows, i, row = for_loop(at, 0, rows, 1)
     source = row.add(base, row.mul(i, plan.row_step(plan.a)))
     close, k, b = for_loop(row, 0, main, chunk)
     part = b.insert(vector.LoadOp(plan.a.flat, [b.value(b.add(source, k))], kind)).results[0]

@@ -23,9 +23,11 @@ from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue, epilogu
 from irees.transforms.codegen.cpu._contraction_kernel import Kernel
 from irees.transforms.codegen.cpu._contraction_packing import (
     Columns,
+    Panels,
     allocate,
     pack_columns,
     pack_rows,
+    panel_of,
 )
 from irees.transforms.codegen.cpu._contraction_plan import (
     Operand,
@@ -147,29 +149,88 @@ class Nest:
         epilogue: Epilogue | None,
         at: IndexBuilder,
     ) -> None:
-        """One slice: A packed once, if at all, B panel by panel."""
-        plan, panels = self.plan, self.panels
+        """One slice: A packed once, if at all, B panel by panel; or B packed, A strip by strip."""
+        plan = self.plan
+        if plan.strip is None:
+            self._pack_rows(ivs, 0, plan.size_m, k0, depth, at)
+            self._columns(
+                lambda columns, b: self._panel(
+                    self._pack_panel(self.panels, columns, ivs, k0, depth, b),
+                    columns, ivs, (0, plan.size_m), k0, depth, epilogue, b,
+                ),
+                at,
+            )  # fmt: skip
+            return
+        self._columns(
+            lambda columns, b: self._pack_panel(
+                panel_of(self.panels, columns, b), columns, ivs, k0, depth, b
+            ),
+            at,
+        )
+
+        def strip(first: Size, rows: int, b: IndexBuilder) -> None:
+            self._pack_rows(ivs, first, rows, k0, depth, b)
+            self._columns(
+                lambda columns, c: self._panel(
+                    panel_of(self.panels, columns, c),
+                    columns, ivs, (first, rows), k0, depth, epilogue, c,
+                ),
+                b,
+            )  # fmt: skip
+
+        assert isinstance(plan.size_m, int)
+        main = (plan.size_m - 1) // plan.strip * plan.strip
+        close, first, b = for_loop(at, 0, main, plan.strip)
+        strip(first, plan.strip, b)
+        close()
+        strip(main, plan.size_m - main, at)
+
+    def _pack_rows(
+        self, ivs: dict[int, Size], first: Size, rows: Size, k0: Size, depth: Size | None,
+        at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """Some rows of A, if they are packed at all."""
+        plan = self.plan
+        if self.panels.a is None:
+            return
+        assert depth is not None
+        start = at.add(
+            plan.a.at(self._row(ivs, first), at), at.mul(k0, plan.a.steps[plan.k[-1][-1]])
+        )
+        pack = pack_rows if plan.dot is None else pack_row_groups
+        pack(self.panels, start, rows, depth, at)
+
+    def _pack_panel(
+        self, panels: Panels, columns: Columns, ivs: dict[int, Size], k0: Size,
+        depth: Size | None, at: IndexBuilder,
+    ) -> Panels:  # fmt: skip
+        """One panel of B, unless it lies in panels."""
+        plan = self.plan
+        if panels.b is None:
+            return panels
+        assert depth is not None
         linear = len(suffix(plan.n, [plan.b], plan.sizes)) == len(plan.n)
         linear = linear and plan.b.steps[plan.n[-1]] == 1
-        if panels.a is not None:
-            assert depth is not None
-            start = at.add(plan.a.at(ivs, at), at.mul(k0, plan.a.steps[plan.k[-1][-1]]))
-            pack_row = pack_rows if plan.dot is None else pack_row_groups
-            pack_row(panels, start, depth, at)
+        pack = pack_columns if plan.dot is None else pack_column_groups
+        pack(panels, columns, linear, plan.b.at(ivs, at), k0, depth, at)
+        return panels
 
-        def panel(columns: Columns, b: IndexBuilder) -> None:
-            base = plan.b.at(ivs, b)
-            if panels.b is not None:
-                assert depth is not None
-                pack = pack_columns if plan.dot is None else pack_column_groups
-                pack(panels, columns, linear, base, k0, depth, b)
-            elif plan.packed is not None:
-                number = b.floordiv(columns.start, plan.packed)
-                base = b.add(base, b.mul(number, plan.panel_step))
-            rows = self._rows(columns, base, k0, depth, epilogue, b)
-            self._loops(plan.outer_m, ivs, b, rows)
+    def _panel(
+        self, panels: Panels, columns: Columns, ivs: dict[int, Size], rows: tuple[Size, Size],
+        k0: Size, depth: Size | None, epilogue: Epilogue | None, at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """Some rows, `(first, count)`, by the columns of one panel."""
+        plan = self.plan
+        base = plan.b.at(ivs, at)
+        if panels.b is None and plan.packed is not None:
+            number = at.floordiv(columns.start, plan.packed)
+            base = at.add(base, at.mul(number, plan.panel_step))
+        inside = self._rows(panels, columns, rows, base, k0, depth, epilogue, at)
+        self._loops(plan.outer_m, ivs, at, inside)
 
-        self._columns(panel, at)
+    def _row(self, ivs: dict[int, Size], i: Size) -> dict[int, Size]:
+        """The loops at row `i`."""
+        return {**ivs, self.plan.m[-1]: i} if self.plan.m else ivs
 
     def _columns(self, panel: Callable[[Columns, IndexBuilder], None], at: IndexBuilder) -> None:
         """Panels of NR columns, and a narrower last one."""
@@ -191,16 +252,12 @@ class Nest:
         close()
 
     def _rows(
-        self,
-        columns: Columns,
-        base_b: Size,
-        k0: Size,
-        depth: Size | None,
-        epilogue: Epilogue | None,
-        before: IndexBuilder,
-    ) -> Inside:
+        self, panels: Panels, columns: Columns, rows: tuple[Size, Size], base_b: Size, k0: Size,
+        depth: Size | None, epilogue: Epilogue | None, before: IndexBuilder,
+    ) -> Inside:  # fmt: skip
         """Blocks of MR rows, and what is left; what they share is computed at `before`."""
-        plan, panels = self.plan, self.panels
+        plan = self.plan
+        first, count = rows
         corrections = None
         if plan.dot is not None and plan.dot.biased:
             corrections = column_sums(panels, columns, base_b, k0, depth, self.zero, before)
@@ -209,21 +266,18 @@ class Nest:
             def base_a(i: Size, b: IndexBuilder) -> Size:
                 if panels.a is not None:
                     return b.mul(i, panels.row)
-                start = plan.a.at(row(ivs, i), b)
+                start = plan.a.at(self._row(ivs, b.add(first, i)), b)
                 return b.add(start, b.mul(k0, plan.a.steps[plan.k[-1][-1]]))
 
             def base(operand: Operand, i: Size, b: IndexBuilder) -> Size:
                 start = plan.column_offset(operand, columns.start, b)
-                return b.add(operand.at(row(ivs, i), b), start)
-
-            def row(ivs: dict[int, Size], i: Size) -> dict[int, Size]:
-                return {**ivs, plan.m[-1]: i} if plan.m else ivs
+                return b.add(operand.at(self._row(ivs, b.add(first, i)), b), start)
 
             kernel = Kernel(
                 plan, panels, columns, self.zero, self.from_zero, base_b, base_a, base,
                 self.staging, k0, depth, epilogue, corrections,
             )  # fmt: skip
-            size, block = plan.size_m, plan.block.rows
+            size, block = count, plan.block.rows
             main = at.mul(at.floordiv(size, block), block)
             if not (isinstance(main, int) and main == 0):
                 close, i, b = for_loop(at, 0, main, block)

@@ -8,10 +8,10 @@ to lie a little more than a slice of K apart, so that no two of a block share a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType, StridedLayoutAttr
 from xdsl.ir import SSAValue
 
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, upper_bound, widened
@@ -51,30 +51,47 @@ class Panels:
 
 
 def allocate(plan: Plan, at: IndexBuilder) -> Panels:
-    """Room for a panel of B, unless it lies in panels, and for a slice of A if its rows collide."""
+    """
+    Room for a panel of B, or all, unless it lies in panels, and for a slice of A if its rows
+    collide.
+    """
     b = offsets = None
     if not plan.direct:
         assert plan.depth is not None
-        kind = MemRefType(plan.packed_element, [plan.depth * plan.columns])
+        count = 1 if plan.strip is None else -(-(upper_bound(plan.size_n) or 0) // plan.columns)
+        kind = MemRefType(plan.packed_element, [plan.depth * plan.columns * count])
         b = at.insert(memref.AllocOp([], [], kind)).results[0]
         offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.columns])).results[0]
     panels = Panels(plan, b, offsets, None)
     if plan.crowded:
         # Scratch is laid out before the kernel runs, so its size is a bound known now.
-        most = upper_bound(plan.size_m)
+        most = plan.strip or upper_bound(plan.size_m)
         assert most is not None
         kind = MemRefType(plan.packed_element, [most * panels.row])
         panels.a = at.insert(memref.AllocOp([], [], kind)).results[0]
     return panels
 
 
-def pack_rows(panels: Panels, base: Size, depth: Size, at: IndexBuilder) -> None:
-    """panel[i, k] = A[i, k] for one slice of K, vector by vector"""
+def panel_of(panels: Panels, columns: Columns, at: IndexBuilder) -> Panels:
+    """The memory of one panel where all panels of a slice are packed."""
+    plan = panels.plan
+    assert panels.b is not None
+    assert isinstance(panels.b.type, MemRefType)
+    assert plan.depth is not None
+    size = plan.depth * plan.columns
+    kind = MemRefType(panels.b.type.element_type, [size], StridedLayoutAttr([1], None))
+    offset = at.value(at.mul(columns.start, plan.depth))
+    view = memref.SubviewOp.get(panels.b, [offset], [size], [1], kind)
+    return replace(panels, b=at.insert(view).results[0])
+
+
+def pack_rows(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBuilder) -> None:
+    """panel[i, k] = A[i, k] for some rows and one slice of K, vector by vector"""
     plan, lanes = panels.plan, panels.plan.lanes
     assert panels.a is not None
     assert isinstance(plan.a.flat.type, MemRefType)
     kind = vector_of(plan.a.flat.type.element_type, lanes)
-    close_rows, i, row = for_loop(at, 0, plan.size_m, 1)
+    close_rows, i, row = for_loop(at, 0, rows, 1)
     source = row.add(base, row.mul(i, plan.row_step(plan.a)))
     target = row.mul(i, panels.row)
     main = row.mul(row.floordiv(depth, lanes), lanes)

@@ -47,7 +47,7 @@ SHARE = 3
 
 
 LARGE_SLICE = 512 << 10
-"""Bytes of A, all of K deep, that drive the panels of B out of the L2 cache."""
+"""Bytes of A that drive the panels of B out of the L2 cache."""
 
 
 class Unsuitable(Exception):
@@ -110,6 +110,9 @@ class Plan:
     """How deep slices of K are; None for all of K at once."""
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
+    strip: int | None
+    """Rows of A whose slice of K shares the L2 cache with a panel of B; None where all do. Then all
+    panels of a slice of B are packed first, and each strip of rows goes through them."""
     crowded: bool
     """Rows of A collide in the cache, or are not what a dot product reads, and are packed too."""
     dot: DotProduct | None
@@ -366,10 +369,13 @@ def make_plan(
         if len(groups) == 1 and deep >= most and (crowded or large):
             # Few rows stay in the L2 cache however deep they are: C is then written once.
             depth = most if large or rows < 0 else deep
+    strip = None
+    if not direct and not outer_m and upper_bound(size_n) is not None and dot is None:
+        strip = strip_of(rows, block.rows, LARGE_SLICE // (most * narrow))
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
-        block, packed, panel_step, vector_loop, direct, depth, scattered,
+        block, packed, panel_step, vector_loop, direct, depth, scattered, strip,
         (crowded or copied) and depth is not None, dot,
     )  # fmt: skip
 
@@ -384,6 +390,18 @@ def streams(b: Operand, n: list[int], k: list[int], sizes: list[Size], lanes: in
     if len(n) != 1 or sizes[n[0]] not in (lanes, lanes // 2):
         return False
     return b.steps[n[0]] == 1 and any(b.steps[loop] == sizes[n[0]] for loop in k)
+
+
+def strip_of(rows: int, block: int, most: int) -> int | None:
+    """
+    Whole blocks of rows, about `most` in each strip; None where two strips are all, or unknown.
+
+    Twice as many rows still come from a cache that is near, faster than another turn of B.
+    """
+    if rows <= 2 * most:
+        return None
+    strips = -(-rows // most)
+    return -(-rows // (strips * block)) * block
 
 
 def crowds(apart: int, rows: int) -> bool:

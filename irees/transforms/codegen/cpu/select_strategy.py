@@ -48,6 +48,7 @@ from irees.transforms.codegen.cpu._chunks import (
     even,
 )
 from irees.transforms.codegen.cpu._tuned_configs import tuned_block, tuned_tiles
+from irees.transforms.utils.shapes import element_bytes
 
 COLUMNS = 512
 """Most columns of a contraction's tile."""
@@ -56,8 +57,13 @@ FEW_ROWS = 64
 """Packing a vector of B costs as much as multiplying it by a row or two; more rows hide that."""
 
 
+STRIPS = 8
+"""Times as many columns where rows go through all of their panels strip by strip: a strip is packed
+once for all of them, and they need only the L3 cache."""
+
 PACKED_FOR = 4
-"""Times as many rows share columns that the kernel packs: rows from the L3 cache cost less."""
+"""Times as many rows share columns that the kernel packs where no strips are cut: rows from the L3
+cache cost less than packing again."""
 
 
 @dataclass(frozen=True)
@@ -116,13 +122,21 @@ def contraction_config(
     )
     blocked = in_blocks(op, parts, side)
     order = (columns, rows) if unfolds or blocked else (rows, columns)
-    most = machine.rows * (1 if packed is not None or blocked else PACKED_FOR)
+    most, columns_at_most = machine.rows, COLUMNS
+    if packed is None and not blocked:
+        height = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
+        # Panels of narrow elements are a half or a quarter as large.
+        strips = height > machine.rows and element_bytes(op.operands[side].type) >= 4
+        most = height if strips else most * PACKED_FOR
+        columns_at_most *= STRIPS if strips else 1
     for part in order:
         for loop in (x for x in loops if x in part):
             # The schedule is static: more workgroups than threads would balance nothing.
             missing = -(-machine.threads // count)
             if part is columns:
-                tiles[loop] = _column_tile(member.sizes, loop, columns, panel, missing)
+                tiles[loop] = _column_tile(
+                    member.sizes, loop, columns, panel, missing, columns_at_most
+                )
             else:
                 tiles[loop] = _row_tile(
                     member.sizes, loop, rows, missing, most, last=part is order[1]
@@ -169,15 +183,15 @@ def _row_tile(
 
 
 def _column_tile(
-    sizes: tuple[int, ...], loop: int, side: tuple[int, ...], panel: int, wanted: int
+    sizes: tuple[int, ...], loop: int, side: tuple[int, ...], panel: int, wanted: int, most: int
 ) -> int:
-    """About COLUMNS points over the loops of the side in whole panels, fewer for `wanted` tiles."""
+    """About `most` points over the loops of the side in whole panels, fewer for `wanted` tiles."""
     inner = 1
     for other in side:
         if other > loop:
             inner *= DYNAMIC_GUESS if sizes[other] < 0 else max(1, sizes[other])
     size = sizes[loop]
-    tile = max(1, COLUMNS // inner)
+    tile = max(1, most // inner)
     if size < 0:
         return -(-tile // panel) * panel if inner == 1 else tile
     pieces = max(1, -(-size // tile), min(wanted, -(-size * inner // (2 * panel))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from math import prod
 
@@ -326,3 +327,39 @@ func.func @main(%x: {a}) -> {out} {{
     target = Target(threads=1, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)
     module = irees.compile(text, to="codegen", target=target)
     assert f"memref.alloc() : memref<{rows * (deep + 16)}xf32>" in str(module)
+
+
+@pytest.mark.parametrize("name", ["plain", "apart", "turned", "sums", "columns"])
+def test_many_rows_go_through_all_panels_strip_by_strip(name):
+    """Of 600 rows a slice of 512 of K is more than the L2 cache: three strips, the last shorter."""
+    more = {"apart": 1024, "columns": 530}.get(name, 530)
+    n = 75 if name == "columns" else 96
+    a, b, out = f"tensor<600x{more}xf32>", f"tensor<{more}x{n}xf32>", f"tensor<600x{n}xf32>"
+    if name == "turned":
+        b = f"tensor<{n}x{more}xf32>"
+    start, op = "%o" if name == "sums" else "%f", "linalg.matmul"
+    if name == "turned":
+        op += (
+            " indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,"
+            " affine_map<(m, n, k) -> (m, n)>]"
+        )
+    text = f"""
+func.func @main(%x: {a}, %w: {b}, %o: {out}) -> {out} {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : {out}
+  %f = linalg.fill ins(%z : f32) outs(%e : {out}) -> {out}
+  %r = {op} ins(%x, %w : {a}, {b}) outs({start} : {out}) -> {out}
+  return %r : {out}
+}}
+"""
+    random = np.random.default_rng(4)
+    x, w, o = (
+        random.integers(-2, 3, shape).astype(np.float32)
+        for shape in ((600, more), (n, more) if name == "turned" else (more, n), (600, n))
+    )
+    target = Target(threads=1, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)
+    kernel = str(irees.compile(text, to="codegen", target=target))
+    # A view of all panels where one is packed, and one where a strip goes through them.
+    assert len(re.findall(r"memref.subview .*\[1\] : memref<\d+xf32> to", kernel)) >= 2
+    expected = x @ (w.T if name == "turned" else w) + (o if name == "sums" else 0)
+    np.testing.assert_array_equal(irees.compile(text)(x, w, o), expected)
