@@ -655,8 +655,8 @@ MUTANTS = (
         "S9v",
         "the last part of a row is not counted",
         "irees/transforms/codegen/gpu/_wide_sort.py",
-        "tallies.scan(b, give, counts, self._parts)",
-        "tallies.scan(b, give, counts, self._parts - 1)",
+        "tallies.scan(b, give, counts, parts.count)",
+        "tallies.scan(b, give, counts, b.sub(parts.count, 1))",
         (f"{SELECTION}::test_one_row_for_all_workgroups",),
     ),
     Mutant(

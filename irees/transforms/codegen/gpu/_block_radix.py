@@ -200,7 +200,7 @@ class Tallies:
 
     def scan(
         self, at: IndexBuilder, use: Callable[[SSAValue, SSAValue, SSAValue, IndexBuilder], None],
-        counts: SSAValue | None = None, parts: int = WARPS,
+        counts: SSAValue | None = None, parts: Size = WARPS,
     ) -> None:  # fmt: skip
         """
         Gives each digit to a thread, with how many elements have smaller ones and how many have it;
