@@ -14,7 +14,7 @@ import pytest
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
     *("rows", "matmul", "matrices", "warpgroups", "accumulation", "sorting", "digits"),
-    *("bulk_copies", "many_workgroups"),
+    *("bulk_copies", "many_workgroups", "scatters"),
     # Matrix instructions of so many threads of the system take a minute.
     *("attention", pytest.param("attention_in_registers", marks=pytest.mark.slow)),
 )

@@ -43,8 +43,8 @@ from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.orders import LONG_ROW, Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
-EACH = 16
-"""Elements of a thread, at least."""
+LEAST = 4 * THREADS
+"""Elements of a part, at least."""
 
 
 def lower_widely(op: ext.SortOp, loop: Operation, busy: int) -> str | None:
@@ -109,11 +109,11 @@ class Parts:
     @staticmethod
     def of(size: Size, busy: int, at: IndexBuilder) -> Parts:
         """Parts for two rounds of the workgroups that keep a GPU busy, unless they were short."""
-        most, least = 2 * busy, THREADS * EACH
+        most = 2 * busy
         if not isinstance(size, int):
-            length = at.maximum(least, at.ceildiv(size, most))
+            length = at.maximum(LEAST, at.ceildiv(size, most))
             return Parts(size, length, at.floordiv(at.add(size, at.sub(length, 1)), length), most)
-        length = max(1, -(-size // max(1, min(most, size // least))))
+        length = max(1, -(-size // max(1, min(most, size // LEAST))))
         count = -(-size // length)
         return Parts(size, length, count, count)
 
@@ -155,6 +155,10 @@ class WideKeys:
         """The key of an element, before they are sorted."""
         store(key, self.keys, [i], b)
         store(as_type(b.value(i), self._kind, b), self.origins, [i], b)
+
+    def origin(self, i: Size, b: IndexBuilder) -> SSAValue:
+        """Where what is at a place came from."""
+        return as_type(load(self.origins, [i], b), IndexType(), b)
 
     @property
     def _kind(self) -> Attribute:
@@ -274,21 +278,26 @@ class WideSort:
         final = keys.sort(self.key.width // DIGIT, at)
 
         def give(i: Size, b: IndexBuilder) -> None:
-            origin = as_type(load(keys.origins, [b.add(i, final)], b), IndexType(), b)
+            origin = keys.origin(b.add(i, final), b)
             for copy, output in zip(copies, self.targets, strict=True):
                 store(load(copy, [origin], b), output, place(ivs, self.dim, i), b)
 
         parts.each(at, give)
 
 
-def kernel(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuilder], None]) -> None:
-    """A loop over workgroups."""
+def kernel(
+    at: IndexBuilder,
+    count: Size,
+    body: Callable[[SSAValue, IndexBuilder], None],
+    threads: int = THREADS,
+) -> None:
+    """A loop over workgroups of so many threads."""
     block = Block(arg_types=[IndexType()])
     loop = workgroups(block, [count])
     at.insert(loop)
     assert block.last_op is not None
     body(block.args[0], IndexBuilder(InsertPoint.before(block.last_op)))
-    set_threads(loop, THREADS)
+    set_threads(loop, threads)
     set_fewest_workgroups(loop, 1)
 
 
