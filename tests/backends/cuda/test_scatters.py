@@ -157,6 +157,19 @@ def test_many_updates(late, unique):
     agree(text, TARGET, target, updates, places.astype(np.int32).reshape(-1, 1))
 
 
+def test_nothing():
+    """No updates, no places, no points."""
+    text = kernels.scatter_of(["?", "?"], ["?"], 1, body="subf %b, %a")
+    assert 1 not in workgroups(text)[1:2]
+    for rows, columns, count in ((3, 2, 0), (0, 2, 5), (3, 0, 5), (0, 0, 0)):
+        where = np.array([[0], [1], [0], [-1], [1 << 30]], np.int32)[:count]
+        target, updates = (
+            np.ones((rows, columns), np.float32),
+            np.ones((count, columns), np.float32),
+        )
+        agree(text, TARGET, target, updates, where)
+
+
 def test_one_workgroup_says_why():
     with collect() as remarks:
         workgroups(kernels.scatter_of([1000], [500], 1))
