@@ -52,6 +52,7 @@ DOTS_TESTS = ("tests/properties/test_dot_products.py",)
 THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
 THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
 EMULATED = "tests/backends/cuda/test_emulated.py"
+SCATTERS = "tests/backends/cuda/test_scatters.py"
 SELECTION = "tests/backends/cuda/test_selection.py"
 WARPGROUPS = "tests/backends/cuda/test_warpgroups.py"
 CONTROL_FLOW_TESTS = ("tests/properties/test_control_flow.py",)
@@ -590,8 +591,8 @@ MUTANTS = (
         "S9n",
         "a warp's elements do not follow those of earlier warps",
         "irees/transforms/codegen/gpu/_block_radix.py",
-        "store(loop.arguments[0], counts, [number, thread], c)",
-        "store(_number(0, self.kind, c), counts, [number, thread], c)",
+        "store(total, counts, [i, digit], at)",
+        "store(_number(0, self.kind, at), counts, [i, digit], at)",
         (f"{SELECTION}::test_static_rows",),
     ),
     Mutant(
@@ -613,7 +614,7 @@ MUTANTS = (
     Mutant(
         "S9q",
         "digits are taken where a product says how many threads there are",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",
+        "irees/transforms/codegen/gpu/_radix_rows.py",
         "    if reason is not None or has_its_threads(loop):\n",
         "    if reason is not None:\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
@@ -651,11 +652,35 @@ MUTANTS = (
         (f"{SELECTION}::test_scatters_of_elements_that_meet",),
     ),
     Mutant(
+        "S9va",
+        "the first update for a place is left out",
+        "irees/transforms/codegen/gpu/_scatter_rows.py",
+        "while_loop(b, [i, old], goes_on)",
+        "while_loop(b, [b.value(b.add(i, 1)), old], goes_on)",
+        (f"{SCATTERS}::test_many_updates",),
+    ),
+    Mutant(
+        "S9vb",
+        "places whose number is known late have a digit less",
+        "irees/transforms/codegen/gpu/_scatter_rows.py",
+        "return at.ceildiv(at.sub(64, zeros), DIGIT)",
+        "return at.ceildiv(at.sub(56, zeros), DIGIT)",
+        (f"{SCATTERS}::test_many_updates",),
+    ),
+    Mutant(
+        "S9vc",
+        "updates that meet are for workgroups of their own",
+        "irees/transforms/codegen/gpu/_wide_scatter.py",
+        "    if op.unique_indices.value.data:\n",
+        "    if True:\n",
+        (f"{SCATTERS}::test_how_many_workgroups_there_are",),
+    ),
+    Mutant(
         "S9v",
         "the last part of a row is not counted",
         "irees/transforms/codegen/gpu/_wide_sort.py",
-        "tallies.scan(b, give, counts, self._parts)",
-        "tallies.scan(b, give, counts, self._parts - 1)",
+        "tallies.scan(b, give, counts, parts.count)",
+        "tallies.scan(b, give, counts, b.sub(parts.count, 1))",
         (f"{SELECTION}::test_one_row_for_all_workgroups",),
     ),
     Mutant(
@@ -741,7 +766,7 @@ MUTANTS = (
     Mutant(
         "S9e",
         "updates that meet are dealt out to threads",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext.py",
+        "irees/transforms/codegen/gpu/_accumulating_rows.py",
         "    _spread(op.updates, list(range(batch, rank)), at, point)\n",
         "    _spread(op.updates, list(range(rank)), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext_issue_5.mlir",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ID2 = "affine_map<(i, j) -> (i, j)>"
 ROW = "affine_map<(i, j) -> (i)>"
 
@@ -439,4 +441,38 @@ func.func @main(%a: {a}, %b: {b}) -> {r} {{
     linalg.yield %s : f32
   }} -> {r}
   return %r : {r}
+}}"""
+
+
+def scatter_of(
+    target: Sequence[int | str],
+    lead: Sequence[int | str],
+    depth: int,
+    *,
+    unique: bool = False,
+    element: str = "f32",
+    body: str = "addf %b, %a",
+    index: str = "i32",
+    order: Sequence[int] = (),
+) -> str:
+    """A scatter of any rank: updates `lead` x slice, each index of `depth` of the target's dims."""
+    t, *of = (
+        f"tensor<{'x'.join(map(str, [*sizes, kind]))}>"
+        for sizes, kind in (
+            (target, element),
+            ((*lead, *target[depth:]), element),
+            ((*lead, depth), index),
+        )
+    )
+    u, i = of
+    return f"""
+func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
+  %one = arith.constant {"1.0" if element[0] in "fb" else "1"} : {element}
+  %r = iree_linalg_ext.scatter dimension_map = {list(order or range(depth))}
+      unique_indices({str(unique).lower()}) ins(%u, %i : {u}, {i}) outs(%t : {t}) {{
+  ^bb0(%a: {element}, %b: {element}):
+    {f"%s = arith.{body} : {element}" if body else ""}
+    iree_linalg_ext.yield %{"s" if body else "a"} : {element}
+  }} -> {t}
+  return %r : {t}
 }}"""

@@ -16,7 +16,13 @@ import irees
 from irees.backends.cuda import print_forall
 from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
-from irees.transforms.codegen.gpu import _blocking, _contraction, _wide_sort, gpu_select_strategy
+from irees.transforms.codegen.gpu import (
+    _blocking,
+    _contraction,
+    _wide_scatter,
+    _wide_sort,
+    gpu_select_strategy,
+)
 from irees.transforms.global_opt import split_sorts
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -147,19 +153,33 @@ def digits() -> None:
 
 
 def many_workgroups() -> None:
-    """Parts of a row, and elements of a scatter that meet."""
-    _wide_sort.EACH = 1
+    """Parts of a row."""
+    _wide_sort.LEAST = 256
     _wide_sort.LONG_ROW = split_sorts.LONG_ROW = 600
     x = random.integers(-9, 9, (1, 700)).astype(np.int8)
     numbers = np.arange(700, dtype=np.int64).reshape(1, 700)
     _, where = compiled(kernels.sort(1, 700, "i8", "sle"))(x, numbers)
     np.testing.assert_array_equal(where, np.argsort(x, 1, kind="stable"))
-    target, updates = np.zeros(20, np.float32), whole(300)
-    places = random.integers(0, 20, (300, 1)).astype(np.int32)
-    expected = np.zeros(20, np.float32)
-    np.add.at(expected, places[:, 0], updates)
-    found = compiled(kernels.scatter_elements(300, 20))(target, updates, places)
-    np.testing.assert_array_equal(found, expected)
+
+
+def scatters() -> None:
+    """Elements that meet by one workgroup, and each way of many."""
+    _wide_sort.LEAST = 100
+    target, updates = np.zeros((20, 3), np.float32), whole(300, 3)
+    places = random.integers(-1, 21, (300, 1)).astype(np.int32)
+    inside = (places[:, 0] >= 0) & (places[:, 0] < 20)
+    expected = np.zeros((20, 3), np.float32)
+    np.add.at(expected, places[inside, 0], updates[inside])
+    ways = (_wide_scatter.by_points, _wide_scatter.by_parts, "one is asked for")
+    for way in ways:
+        _wide_scatter.way_for = lambda op, busy, room, way=way: way
+        found = compiled(kernels.scatter_of([20, 3], [300], 1))(target.copy(), updates, places)
+        np.testing.assert_array_equal(found, expected)
+    _wide_scatter.way_for = lambda op, busy, room: _wide_scatter.apart
+    places = random.permutation(400)[:300].astype(np.int32)
+    text = kernels.scatter_of([400, 3], [300], 1, unique=True, body="")
+    found = compiled(text)(np.zeros((400, 3), np.float32), updates, places.reshape(-1, 1))
+    np.testing.assert_array_equal(found[places], updates)
 
 
 def lane_race() -> None:

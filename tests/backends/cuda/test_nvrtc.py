@@ -56,6 +56,10 @@ SAMPLE = {
     "topk of many rows": kernels.topk(2000, 50000, 64, "f16"),
     "dynamic topk": kernels.topk("?", "?", "?", "i64", "sge"),
     "scatter": kernels.scatter(64, 64),
+    "scatter of many elements": kernels.scatter_of([1 << 20], [1 << 20], 1),
+    "scatter of large slices": kernels.scatter_of([1000, 1 << 20], [6], 1, element="bf16"),
+    "scatter that replaces": kernels.scatter_of([1000, 9, 8], [1 << 16], 2, element="i8", body=""),
+    "unique scatter": kernels.scatter_of(["?", "?", 64], ["?"], 2, unique=True, element="f16"),
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
     *("rows", "matmul", "matrices", "warpgroups", "accumulation", "sorting", "digits"),
-    *("bulk_copies", "many_workgroups", "attention", "attention_in_registers"),
+    *("bulk_copies", "many_workgroups", "scatters", "attention", "attention_in_registers"),
 )
 SANITIZERS = {"thread": "libtsan.so", "address": "libasan.so"}
 

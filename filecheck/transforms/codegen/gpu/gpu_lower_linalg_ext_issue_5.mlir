@@ -1,15 +1,17 @@
 // RUN: irees opt %s -p "irees-gpu-lower-linalg-ext{workgroups=4}" | filecheck %s
 
-// Updates may meet, columns of them do not.
-// CHECK-LABEL: func.func @columns
-// CHECK:         scf.forall (%{{.*}}) in (32) {
-// CHECK-NEXT:      arith.constant
-// CHECK:           scf.for
-// CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
-func.func @columns(%t: memref<64x32xf32>, %u: memref<?x32xf32>, %i: memref<?x1xi32>) {
+// Each update has a place of its own: a thread for each point of each of them.
+// CHECK-LABEL: func.func @unique
+// CHECK:         scf.forall (%{{.*}}) in (128) {
+// CHECK:           scf.forall
+// CHECK-NOT:         scf.for
+// CHECK:             memref.load %i
+// CHECK:             memref.store %{{.*}}, %t
+// CHECK:         } {threads = 256 : i64
+func.func @unique(%t: memref<4096x32xf32>, %u: memref<1024x32xf32>, %i: memref<1024x1xi32>) {
   scf.forall (%b) in (1) {
-    iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
-        ins(%u, %i : memref<?x32xf32>, memref<?x1xi32>) outs(%t : memref<64x32xf32>) {
+    iree_linalg_ext.scatter dimension_map = [0] unique_indices(true)
+        ins(%u, %i : memref<1024x32xf32>, memref<1024x1xi32>) outs(%t : memref<4096x32xf32>) {
     ^bb0(%a: f32, %c: f32):
       %p = arith.addf %a, %c : f32
       iree_linalg_ext.yield %p : f32
@@ -18,22 +20,92 @@ func.func @columns(%t: memref<64x32xf32>, %u: memref<?x32xf32>, %i: memref<?x1xi
   return
 }
 
-// Single elements may meet: sorted by their places, those that do are for one thread, in their order.
+// Updates may meet, points of a slice do not: few updates, in their order.
+// CHECK-LABEL: func.func @columns
+// CHECK:         scf.forall (%{{.*}}) in (512) {
+// CHECK:           scf.forall
+// CHECK:             scf.for
+// CHECK:               memref.load %i
+// CHECK:         } {threads = 32 : i64
+func.func @columns(%t: memref<64x?xf32>, %u: memref<8x16384xf32>, %i: memref<8x1xi32>) {
+  scf.forall (%b) in (1) {
+    iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
+        ins(%u, %i : memref<8x16384xf32>, memref<8x1xi32>) outs(%t : memref<64x?xf32>) {
+    ^bb0(%a: f32, %c: f32):
+      %p = arith.addf %a, %c : f32
+      iree_linalg_ext.yield %p : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Many may meet: by all workgroups sorted by the one digit of their places, then a thread for each
+// place does what is for it, in its order.
 // CHECK-LABEL: func.func @elements
 // CHECK:         %[[KEYS:.*]] = memref.alloc({{.*}}) : memref<?xi8>
 // CHECK:         scf.forall
 // CHECK:           memref.load %i
 // CHECK:           arith.cmpi ult
 // CHECK:           arith.select
-// CHECK:         nvvm.match.sync any
+// CHECK:           memref.store %{{.*}}, %[[KEYS]]
+// CHECK:         scf.for
+// CHECK:           scf.forall
+// CHECK:             nvvm.match.sync any
+// CHECK:           scf.forall (%{{.*}}) in (1) {
+// CHECK:           scf.forall
+// CHECK:             memref.store %{{.*}}, %[[KEYS]]
 // CHECK:         scf.forall
 // CHECK:           arith.cmpi ne
 // CHECK:           scf.if
+// CHECK:             memref.load %t
 // CHECK:             scf.while
 // CHECK:               memref.load %[[KEYS]]
-// CHECK:             arith.addf
+// CHECK:               arith.addf
+// CHECK:             memref.store %{{.*}}, %t
 func.func @elements(%t: memref<64xf32>, %u: memref<?xf32>, %i: memref<?x1xi32>) {
   scf.forall (%b) in (1) {
+    iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
+        ins(%u, %i : memref<?xf32>, memref<?x1xi32>) outs(%t : memref<64xf32>) {
+    ^bb0(%a: f32, %c: f32):
+      %p = arith.addf %a, %c : f32
+      iree_linalg_ext.yield %p : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Places whose number is known late have as many digits as there are then; of updates that replace
+// what was there only the last is read.
+// CHECK-LABEL: func.func @places
+// CHECK:         math.ctlz
+// CHECK:         scf.forall
+// CHECK:         scf.for
+// CHECK:         scf.forall
+// CHECK-NOT:       scf.while
+// CHECK:           arith.cmpi ne
+// CHECK:           scf.if
+// CHECK:             arith.divui
+// CHECK:             memref.store %{{.*}}, %t
+func.func @places(%t: memref<?x?xf32>, %u: memref<?xf32>, %i: memref<?x2xi32>) {
+  scf.forall (%b) in (1) {
+    iree_linalg_ext.scatter dimension_map = [0, 1] unique_indices(false)
+        ins(%u, %i : memref<?xf32>, memref<?x2xi32>) outs(%t : memref<?x?xf32>) {
+    ^bb0(%a: f32, %c: f32):
+      iree_linalg_ext.yield %a : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// A workgroup that does something else too keeps its scatter.
+// CHECK-LABEL: func.func @no_kernels
+// CHECK:         scf.forall (%{{.*}}) in (1) {
+// CHECK:           memref.store %v, %t
+// CHECK:           nvvm.match.sync any
+// CHECK:           scf.while
+func.func @no_kernels(%t: memref<64xf32>, %u: memref<?xf32>, %i: memref<?x1xi32>, %v: f32) {
+  scf.forall (%b) in (1) {
+    memref.store %v, %t[%b] : memref<64xf32>
     iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
         ins(%u, %i : memref<?xf32>, memref<?x1xi32>) outs(%t : memref<64xf32>) {
     ^bb0(%a: f32, %c: f32):

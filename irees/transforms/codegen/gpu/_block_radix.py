@@ -54,6 +54,9 @@ THREADS = DIGITS
 
 WARPS = THREADS // WARP
 
+AHEAD = 8
+"""Counts that a thread reads before it waits for the first."""
+
 Read = Callable[[SSAValue, IndexBuilder], SSAValue]
 """The key of an element of a row."""
 
@@ -200,7 +203,7 @@ class Tallies:
 
     def scan(
         self, at: IndexBuilder, use: Callable[[SSAValue, SSAValue, SSAValue, IndexBuilder], None],
-        counts: SSAValue | None = None, parts: int = WARPS,
+        counts: SSAValue | None = None, parts: Size = WARPS,
     ) -> None:  # fmt: skip
         """
         Gives each digit to a thread, with how many elements have smaller ones and how many have it;
@@ -208,10 +211,8 @@ class Tallies:
         """
         counts = self.counts if counts is None else counts
         close, thread, b = threads(at, THREADS)
-        loop, number, c = for_loop(b, 0, parts, 1, [_number(0, self.kind, b)])
-        count = load(counts, [number, thread], c)
-        store(loop.arguments[0], counts, [number, thread], c)
-        (total,) = loop([_both(arith.AddiOp, loop.arguments[0], count, c)])
+        loop, number, c = for_loop(b, 0, parts, AHEAD, [_number(0, self.kind, b)])
+        (total,) = loop([self._scan_parts(loop.arguments[0], counts, number, thread, parts, c)])
         warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
         before, whole = self._scan_warp(total, as_type(lane, i32, b), b)
         end, c = if_else(b, compare(lane, 0, "eq", b))
@@ -223,6 +224,29 @@ class Tallies:
         use(thread, before, total, b)
         close()
         at.insert(BarrierOp())
+
+    def _scan_parts(
+        self, total: SSAValue, counts: SSAValue, number: SSAValue, digit: SSAValue, parts: Size,
+        at: IndexBuilder,
+    ) -> SSAValue:  # fmt: skip
+        """A digit's counts of AHEAD parts become what was before, all read before that."""
+        numbers = [at.add(number, i) for i in range(AHEAD)]
+        if isinstance(parts, int) and parts % AHEAD == 0:
+            for i, count in [(i, load(counts, [i, digit], at)) for i in numbers]:
+                store(total, counts, [i, digit], at)
+                total = _both(arith.AddiOp, total, count, at)
+            return total
+        last = at.sub(parts, 1)
+        found = [load(counts, [at.minimum(i, last), digit], at) for i in numbers]
+        for i, count in zip(numbers, found, strict=True):
+            inside = compare(i, parts, "slt", at)
+            close, b = if_else(at, inside)
+            store(total, counts, [i, digit], b)
+            close()
+            none = _number(0, self.kind, at)
+            more = at.insert(arith.SelectOp(inside, count, none)).results[0]
+            total = _both(arith.AddiOp, total, more, at)
+        return total
 
     def _scan_warp(
         self, value: SSAValue, lane: SSAValue, at: IndexBuilder

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.dialects.upstream.gpu import BarrierOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.upstream.gpu import BarrierOp, ThreadMappingAttr
 from irees.transforms.codegen.common._radix_sort import RadixKey, as_key
 from irees.transforms.codegen.common._rows import (
     as_type,
@@ -26,13 +27,21 @@ from irees.transforms.codegen.common._rows import (
 )
 from irees.transforms.codegen.gpu._block_costs import Row, prefers_network
 from irees.transforms.codegen.gpu._block_radix import (
+    THREADS,
     Pairs,
     Tallies,
     radix_select,
     radix_sort,
 )
 from irees.transforms.codegen.gpu._block_sort import Keys, sort_keys
-from irees.transforms.codegen.gpu._segments import threads
+from irees.transforms.codegen.gpu._segments import (
+    is_mapped,
+    set_fewest_workgroups,
+    set_threads,
+    structured_ops,
+    threads,
+    threads_per_workgroup,
+)
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
@@ -45,10 +54,32 @@ def for_each(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuild
     at.insert(BarrierOp())
 
 
+def why_no_digits(op: Operation, reason: str | None) -> str | None:
+    """Why digits are not taken; where there is no reason, the workgroup has a thread for each."""
+    loop = op.parent_op()
+    assert loop is not None
+    if reason is not None or has_its_threads(loop):
+        return reason or "what else the workgroup does says how many threads it has"
+    set_threads(loop, THREADS)
+    set_fewest_workgroups(loop, 1)
+    return None
+
+
+def has_its_threads(loop: Operation) -> bool:
+    """Whether something else in a workgroup, done already or not, is for so many threads."""
+    ops = structured_ops(loop)
+    if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
+        return True
+    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
+    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
+        threads_per_workgroup(loop) != THREADS
+    )
+
+
 def why_no_sort(op: ext.SortOp, key: RadixKey | None, room: int) -> str | None:
     """Why rows are not sorted by digits, or None."""
     size = _length(op.outputs[0], op.dimension.value.data)
-    reason = _why_no_digits(size, key, room)
+    reason = _why_no_keys(size, key, room)
     if reason is not None or size < 0:
         return reason
     assert key is not None
@@ -60,7 +91,7 @@ def why_no_select(op: ext.TopkV2Op, key: RadixKey | None, room: int) -> str | No
     """Why the first of rows are not found by digits, or None."""
     dim = op.dimension.value.data
     size, count = _length(op.values, dim), _length(op.output_values, dim)
-    reason = _why_no_digits(size, key, room)
+    reason = _why_no_keys(size, key, room)
     if reason is not None or size < 0 or count < 0:
         return reason
     assert key is not None
@@ -68,7 +99,7 @@ def why_no_select(op: ext.TopkV2Op, key: RadixKey | None, room: int) -> str | No
     return prefers_network(row.radix_select(count), row.network_select(count))
 
 
-def _why_no_digits(size: int, key: RadixKey | None, room: int) -> str | None:
+def _why_no_keys(size: int, key: RadixKey | None, room: int) -> str | None:
     if key is None:
         return "keys are not of 8, 16, 32 or 64 bits"
     needed = Tallies.bytes_for(size)

@@ -1,5 +1,5 @@
 """
-A sort of one long row by many workgroups. Part of `irees-gpu-lower-linalg-ext`.
+A sort of one long row, or of any keys, by many workgroups. Part of `irees-gpu-lower-linalg-ext`.
 
 Each workgroup has a part of the row. For each digit there are three kernels: one in which each
 counts the digits of its part, one workgroup that adds the counts up, and one in which each moves
@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.upstream.scf import ForallOp
 from irees.transforms.codegen.common._radix_sort import RadixKey, as_key, radix_key
-from irees.transforms.codegen.common._rows import as_type, load, other_dims, place, store
+from irees.transforms.codegen.common._rows import as_type, load, other_dims, place, scratch, store
 from irees.transforms.codegen.gpu._block_radix import (
     DIGIT,
     DIGITS,
@@ -43,8 +43,8 @@ from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.orders import LONG_ROW, Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
-EACH = 16
-"""Elements of a thread, at least."""
+LEAST = 4 * THREADS
+"""Elements of a part, at least."""
 
 
 def lower_widely(op: ext.SortOp, loop: Operation, busy: int) -> str | None:
@@ -56,7 +56,6 @@ def lower_widely(op: ext.SortOp, loop: Operation, busy: int) -> str | None:
     reason = why_not_wide(op, loop, key, busy)
     if reason is not None:
         return reason
-    assert isinstance(loop, ForallOp)
     assert key is not None
     WideSort.of(op, loop, key, busy).lower(IndexBuilder(InsertPoint.before(loop)))
     Rewriter.erase_op(loop)
@@ -75,6 +74,11 @@ def why_not_wide(op: ext.SortOp, loop: Operation, key: RadixKey | None, busy: in
         return "keys are not of 8, 16, 32 or 64 bits"
     if any(kind.get_shape()[d] != 1 for d in other_dims(op.outputs[0], dim)):
         return "there is more than one row"
+    return why_not_alone(op, loop)
+
+
+def why_not_alone(op: Operation, loop: Operation) -> str | None:
+    """Why an op is not all that one workgroup does, or None."""
     assert isinstance(loop, ForallOp)
     block = loop.region.block
     if any(o is not op and o is not block.last_op and not is_free(o) for o in block.ops):
@@ -82,61 +86,88 @@ def why_not_wide(op: ext.SortOp, loop: Operation, key: RadixKey | None, busy: in
     return None
 
 
-@dataclass(frozen=True)
-class WideSort:
-    """One row, in parts."""
+def views_outside(loop: Operation, at: IndexBuilder) -> dict[SSAValue, SSAValue]:
+    """What the only workgroup of a loop makes before it works, made again in front of the loop."""
+    assert isinstance(loop, ForallOp)
+    known: dict[SSAValue, SSAValue] = {a: at.value(0) for a in loop.region.block.args}
+    for inner in loop.region.block.ops:
+        if is_free(inner):
+            at.insert(inner.clone(value_mapper=known))
+    return known
 
-    key: RadixKey
-    size: int
-    dim: int
-    busy: int
-    sources: Sequence[SSAValue]
-    targets: Sequence[SSAValue]
+
+@dataclass(frozen=True)
+class Parts:
+    """A row in parts, one for each workgroup."""
+
+    size: Size
+    length: Size
+    count: Size
+    most: int
+    """No more than that, whatever the size."""
 
     @staticmethod
-    def of(op: ext.SortOp, loop: ForallOp, key: RadixKey, busy: int) -> WideSort:
-        """The sort of a loop over one workgroup, whose views are made outside of it."""
-        at = IndexBuilder(InsertPoint.before(loop))
-        known: dict[SSAValue, SSAValue] = {a: at.value(0) for a in loop.region.block.args}
-        for inner in loop.region.block.ops:
-            if is_free(inner):
-                at.insert(inner.clone(value_mapper=known))
-        targets = [known.get(v, v) for v in op.outputs]
-        sources = [known.get(v, v) for v in op.inputs] or targets
-        kind, dim = targets[0].type, op.dimension.value.data
-        assert isinstance(kind, MemRefType)
-        return WideSort(key, kind.get_shape()[dim], dim, busy, sources, targets)
+    def of(size: Size, busy: int, at: IndexBuilder) -> Parts:
+        """Parts for two rounds of the workgroups that keep a GPU busy, unless they were short."""
+        most = 2 * busy
+        if not isinstance(size, int):
+            length = at.maximum(LEAST, at.ceildiv(size, most))
+            return Parts(size, length, at.floordiv(at.add(size, at.sub(length, 1)), length), most)
+        length = max(1, -(-size // max(1, min(most, size // LEAST))))
+        count = -(-size // length)
+        return Parts(size, length, count, count)
+
+    def range(self, workgroup: SSAValue, b: IndexBuilder) -> tuple[Size, Size]:
+        """Where the part of a workgroup begins, and how long it is."""
+        offset = b.mul(workgroup, self.length)
+        return offset, b.value(b.minimum(self.length, b.sub(self.size, offset)))
+
+    def each(self, at: IndexBuilder, visit: Callable[[Size, IndexBuilder], None]) -> None:
+        """A kernel in which each element is visited by a thread."""
+
+        def part(workgroup: SSAValue, b: IndexBuilder) -> None:
+            offset, length = self.range(workgroup, b)
+            for_each(b, length, lambda i, c: visit(c.add(offset, i), c))
+
+        kernel(at, self.count, part)
+
+
+@dataclass(frozen=True)
+class WideKeys:
+    """Keys of a row and where they came from, in two halves of which one is being written."""
+
+    parts: Parts
+    keys: SSAValue
+    origins: SSAValue
+    counts: SSAValue
+    starts: SSAValue
+
+    @staticmethod
+    def allocate(width: int, parts: Parts, at: IndexBuilder) -> WideKeys:
+        """Buffers in memory that all workgroups see."""
+        places, count = at.mul(parts.size, 2), count_type_for(parts.size)
+        kinds = (IntegerType(width), index_type_for(parts.size))
+        keys, origins = (scratch(kind, places, at) for kind in kinds)
+        counts = _buffer(count, [parts.most, DIGITS], at)
+        return WideKeys(parts, keys, origins, counts, _buffer(count, [DIGITS], at))
+
+    def put(self, i: Size, key: SSAValue, b: IndexBuilder) -> None:
+        """The key of an element, before they are sorted."""
+        store(key, self.keys, [i], b)
+        store(as_type(b.value(i), self._kind, b), self.origins, [i], b)
+
+    def origin(self, i: Size, b: IndexBuilder) -> SSAValue:
+        """Where what is at a place came from."""
+        return as_type(load(self.origins, [i], b), IndexType(), b)
 
     @property
-    def _part(self) -> int:
-        """Elements of a workgroup."""
-        parts = max(1, min(2 * self.busy, self.size // (THREADS * EACH)))
-        return -(-self.size // parts)
+    def _kind(self) -> Attribute:
+        assert isinstance(self.origins.type, MemRefType)
+        return self.origins.type.element_type
 
-    @property
-    def _parts(self) -> int:
-        return -(-self.size // self._part)
-
-    def lower(self, at: IndexBuilder) -> None:
-        """The kernels, in their order."""
-        size, kind = self.size, index_type_for(self.size)
-        keys = _buffer(IntegerType(self.key.width), [2 * size], at)
-        origins = _buffer(kind, [2 * size], at)
-        elements = [t.type.element_type for t in self.targets]  # type: ignore[attr-defined]
-        copies = [_buffer(element, [size], at) for element in elements]
-        counts = _buffer(count_type_for(size), [self._parts, DIGITS], at)
-        starts = _buffer(count_type_for(size), [DIGITS], at)
-        ivs: dict[int, Size] = {d: 0 for d in other_dims(self.targets[0], self.dim)}
-
-        def take(i: Size, b: IndexBuilder) -> None:
-            values = [load(source, place(ivs, self.dim, i), b) for source in self.sources]
-            for value, copy in zip(values, copies, strict=True):
-                store(value, copy, [i], b)
-            store(as_key(self.key, values[self.key.operand], b), keys, [i], b)
-            store(as_type(b.value(i), kind, b), origins, [i], b)
-
-        self._each_element(at, take)
-        passes = self.key.width // DIGIT
+    def sort(self, passes: Size, at: IndexBuilder) -> Size:
+        """Sorts by so many digits; returns where the result starts (0 or size)."""
+        parts, size, counts, starts = self.parts, self.parts.size, self.counts, self.starts
         close, number, host = for_loop(at, 0, passes, 1)
         odd = host.rem(number, 2)
         start = host.value(host.mul(odd, size))
@@ -144,11 +175,11 @@ class WideSort:
         shift = host.value(host.mul(number, DIGIT))
 
         def digit(lane: Lane, offset: Size, b: IndexBuilder) -> tuple[SSAValue, SSAValue]:
-            key = load(keys, [b.add(b.add(start, offset), lane.index)], b)
+            key = load(self.keys, [b.add(b.add(start, offset), lane.index)], b)
             return digit_of(key, as_type(shift, key.type, b), b), key
 
         def count(workgroup: SSAValue, b: IndexBuilder) -> None:
-            offset, length = self._range(workgroup, b)
+            offset, length = parts.range(workgroup, b)
             tallies = self._tally(digit, offset, length, b)
 
             def give(d: SSAValue, _: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
@@ -162,10 +193,10 @@ class WideSort:
             def give(d: SSAValue, before: SSAValue, _: SSAValue, c: IndexBuilder) -> None:
                 store(before, starts, [d], c)
 
-            tallies.scan(b, give, counts, self._parts)
+            tallies.scan(b, give, counts, parts.count)
 
         def move(workgroup: SSAValue, b: IndexBuilder) -> None:
-            offset, length = self._range(workgroup, b)
+            offset, length = parts.range(workgroup, b)
             tallies = self._tally(digit, offset, length, b)
 
             def give(d: SSAValue, _: SSAValue, __: SSAValue, c: IndexBuilder) -> None:
@@ -181,30 +212,18 @@ class WideSort:
                     first = load(tallies.starts, [as_type(mine, IndexType(), d)], d)
                     where = d.add(d.add(target, as_type(first, IndexType(), d)), rank)
                     here = d.add(d.add(start, offset), lane.index)
-                    store(key, keys, [where], d)
-                    store(load(origins, [here], d), origins, [where], d)
+                    store(key, self.keys, [where], d)
+                    store(load(self.origins, [here], d), self.origins, [where], d)
 
                 tallies.rank(lane, mine, c, put)
 
             tallies.each(length, b, visit)
 
-        _kernel(host, self._parts, count)
-        _kernel(host, 1, add_up)
-        _kernel(host, self._parts, move)
+        kernel(host, parts.count, count)
+        kernel(host, 1, add_up)
+        kernel(host, parts.count, move)
         close()
-        final = passes % 2 * size
-
-        def give(i: Size, b: IndexBuilder) -> None:
-            origin = as_type(load(origins, [b.add(i, final)], b), IndexType(), b)
-            for copy, output in zip(copies, self.targets, strict=True):
-                store(load(copy, [origin], b), output, place(ivs, self.dim, i), b)
-
-        self._each_element(at, give)
-
-    def _range(self, workgroup: SSAValue, b: IndexBuilder) -> tuple[Size, Size]:
-        """Where the part of a workgroup begins, and how long it is."""
-        offset = b.mul(workgroup, self._part)
-        return offset, b.value(b.minimum(self._part, b.sub(self.size, offset)))
+        return at.mul(at.rem(passes, 2), size)
 
     def _tally(
         self,
@@ -214,27 +233,71 @@ class WideSort:
         b: IndexBuilder,
     ) -> Tallies:
         """The counts of a part."""
-        tallies = Tallies.allocate(self.size, b)
+        tallies = Tallies.allocate(self.parts.size, b)
         tallies.clear(b)
         tallies.each(length, b, lambda lane, c: tallies.tally(lane, digit(lane, offset, c)[0], c))
         return tallies
 
-    def _each_element(self, at: IndexBuilder, visit: Callable[[Size, IndexBuilder], None]) -> None:
-        def part(workgroup: SSAValue, b: IndexBuilder) -> None:
-            offset, length = self._range(workgroup, b)
-            for_each(b, length, lambda i, c: visit(c.add(offset, i), c))
 
-        _kernel(at, self._parts, part)
+@dataclass(frozen=True)
+class WideSort:
+    """One row, in parts."""
+
+    key: RadixKey
+    size: int
+    dim: int
+    busy: int
+    sources: Sequence[SSAValue]
+    targets: Sequence[SSAValue]
+
+    @staticmethod
+    def of(op: ext.SortOp, loop: Operation, key: RadixKey, busy: int) -> WideSort:
+        """The sort of a loop over one workgroup, whose views are made outside of it."""
+        known = views_outside(loop, IndexBuilder(InsertPoint.before(loop)))
+        targets = [known.get(v, v) for v in op.outputs]
+        sources = [known.get(v, v) for v in op.inputs] or targets
+        kind, dim = targets[0].type, op.dimension.value.data
+        assert isinstance(kind, MemRefType)
+        return WideSort(key, kind.get_shape()[dim], dim, busy, sources, targets)
+
+    def lower(self, at: IndexBuilder) -> None:
+        """The kernels, in their order."""
+        parts = Parts.of(self.size, self.busy, at)
+        keys = WideKeys.allocate(self.key.width, parts, at)
+        elements = [t.type.element_type for t in self.targets]  # type: ignore[attr-defined]
+        copies = [scratch(element, self.size, at) for element in elements]
+        ivs: dict[int, Size] = {d: 0 for d in other_dims(self.targets[0], self.dim)}
+
+        def take(i: Size, b: IndexBuilder) -> None:
+            values = [load(source, place(ivs, self.dim, i), b) for source in self.sources]
+            for value, copy in zip(values, copies, strict=True):
+                store(value, copy, [i], b)
+            keys.put(i, as_key(self.key, values[self.key.operand], b), b)
+
+        parts.each(at, take)
+        final = keys.sort(self.key.width // DIGIT, at)
+
+        def give(i: Size, b: IndexBuilder) -> None:
+            origin = keys.origin(b.add(i, final), b)
+            for copy, output in zip(copies, self.targets, strict=True):
+                store(load(copy, [origin], b), output, place(ivs, self.dim, i), b)
+
+        parts.each(at, give)
 
 
-def _kernel(at: IndexBuilder, count: int, body: Callable[[SSAValue, IndexBuilder], None]) -> None:
-    """A loop over workgroups."""
+def kernel(
+    at: IndexBuilder,
+    count: Size,
+    body: Callable[[SSAValue, IndexBuilder], None],
+    threads: int = THREADS,
+) -> None:
+    """A loop over workgroups of so many threads."""
     block = Block(arg_types=[IndexType()])
     loop = workgroups(block, [count])
     at.insert(loop)
     assert block.last_op is not None
     body(block.args[0], IndexBuilder(InsertPoint.before(block.last_op)))
-    set_threads(loop, THREADS)
+    set_threads(loop, threads)
     set_fewest_workgroups(loop, 1)
 
 

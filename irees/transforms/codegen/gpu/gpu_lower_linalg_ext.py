@@ -6,10 +6,12 @@ do.
   row and stable, or by a network of comparisons, of which all of one step are done at once. Both
   work on keys and where each came from, by which equal keys keep their order and the rest follows;
 * scan: a row for each thread;
-* scatter: a point of each slice for each thread, where the updates stay in their order. Of single
-  elements, which may meet, those that do are found by sorting updates by their places; they are
-  done in their order by one thread (`_scatter_rows.py`). So a sum is rounded as a loop rounds it:
-  atomic additions of floats would give other bits each time, and are not used, whatever `fp` is.
+* scatter: where no two updates meet, a thread for each point of each update. Of those that may
+  meet, few are done in their order, by a thread for each point of a slice; many are sorted by
+  their places, and those that meet are done in their order by one thread for each point
+  (`_scatter_rows.py`). So a sum is rounded as a loop rounds it: atomic additions of floats would
+  give other bits each time, and are not used, whatever `fp` is. That nothing meets is taken from
+  `unique_indices`, as IREE takes it.
 
 Which one is decided by turns (`_block_costs.py`): accesses that a thread makes one after another.
 Of n numbers of b bits, with 256 threads:
@@ -41,7 +43,8 @@ So 1000 numbers of f32 take four digits, and not 55 steps:
 A key that is not of 8, 16, 32 or 64 bits has no digits, and where something else in the workgroup
 needs another number of threads there are none for them: then it is a network. A row of unknown
 length may be a long one, and takes digits. One row that is so long that a workgroup would be the
-only one for a while is sorted by many (`_wide_sort.py`). Nothing of this was measured.
+only one for a while is sorted by many (`_wide_sort.py`), and a scatter is done by many where one
+would take more turns (`_wide_scatter.py`). Nothing of this was measured.
 
 A comparator that is not one of numbers, which need not be an order at all, is left to
 `irees-lower-linalg-ext-to-loops`, and so is a scatter of so few elements that one thread does them
@@ -55,17 +58,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
+from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.common._accumulating import batch_rank, scan_row, scatter_point
 from irees.transforms.codegen.common._radix_sort import radix_key
 from irees.transforms.codegen.common._rows import (
     as_type,
@@ -77,24 +78,23 @@ from irees.transforms.codegen.common._rows import (
     scratch,
     store,
 )
+from irees.transforms.codegen.gpu._accumulating_rows import lower_scan, lower_scatter
 from irees.transforms.codegen.gpu._block_radix import THREADS
 from irees.transforms.codegen.gpu._block_sort import Keys, select_keys, sort_keys
 from irees.transforms.codegen.gpu._radix_rows import (
     for_each,
+    has_its_threads,
     sort_by_digits,
     topk_by_digits,
+    why_no_digits,
     why_no_select,
     why_no_sort,
 )
-from irees.transforms.codegen.gpu._scatter_rows import scatter_in_order, why_no_sort_of_updates
 from irees.transforms.codegen.gpu._segments import (
     is_mapped,
-    set_fewest_workgroups,
     set_threads,
-    structured_ops,
-    threads_per_workgroup,
 )
-from irees.transforms.codegen.gpu._threads import delinearize
+from irees.transforms.codegen.gpu._wide_scatter import scatter_widely
 from irees.transforms.codegen.gpu._wide_sort import lower_widely
 from irees.transforms.utils.footprint import footprint
 from irees.transforms.utils.orders import Order
@@ -104,34 +104,12 @@ LONG = 512
 """From so many numbers on more threads have something to compare."""
 
 
-def why_no_digits(op: Operation, reason: str | None) -> str | None:
-    """Why digits are not taken; where there is no reason, the workgroup has a thread for each."""
-    loop = op.parent_op()
-    assert loop is not None
-    if reason is not None or has_its_threads(loop):
-        return reason or "what else the workgroup does says how many threads it has"
-    set_threads(loop, THREADS)
-    set_fewest_workgroups(loop, 1)
-    return None
-
-
 def is_by_digits(op: Operation, reason: str | None) -> bool:
     """Whether digits are taken; if not, it says why."""
     reason = why_no_digits(op, reason)
     if reason is not None:
         remark("missed", GpuLowerLinalgExtPass.name, op, f"a network: {reason}")
     return reason is None
-
-
-def has_its_threads(loop: Operation) -> bool:
-    """Whether something else in a workgroup, done already or not, is for so many threads."""
-    ops = structured_ops(loop)
-    if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
-        return True
-    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
-    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
-        threads_per_workgroup(loop) != THREADS
-    )
 
 
 def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
@@ -210,47 +188,6 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
     return None
 
 
-def lower_scan(op: ext.ScanOp, at: IndexBuilder, room: int) -> str | None:
-    """scan  =>  a row for each thread"""
-    _spread(op.input, other_dims(op.input, op.dimension.value.data), at, lambda ivs, b: scan_row(
-        op, ivs, b))  # fmt: skip
-    return None
-
-
-def lower_scatter(op: ext.ScatterOp, at: IndexBuilder, room: int) -> str | None:
-    """scatter  =>  a point of each slice for each thread, the updates in their order; or why not"""
-    assert isinstance(op.updates.type, MemRefType)
-    rank, batch = op.updates.type.get_num_dims(), batch_rank(op)
-    if batch == rank:
-        # Frontends promise that indices are unique where they only hope so.
-        reason = why_no_digits(op, why_no_sort_of_updates(op, room))
-        if reason is None:
-            scatter_in_order(op, room, at)
-        return reason
-
-    def point(ivs: dict[int, Size], b: IndexBuilder) -> None:
-        lead = list(range(batch))
-        rows(op.updates, lead, b, lambda found, c: scatter_point(op, {**found, **ivs}, c))
-
-    _spread(op.updates, list(range(batch, rank)), at, point)
-    return None
-
-
-def _spread(
-    buffer: SSAValue,
-    dims: list[int],
-    at: IndexBuilder,
-    body: Callable[[dict[int, Size], IndexBuilder], None],
-) -> None:
-    """All points of some dims of a buffer, one thread each."""
-    sizes = {d: buffer_dim(buffer, d, at) for d in dims}
-
-    def one(index: SSAValue, b: IndexBuilder) -> None:
-        body(delinearize(index, dims, sizes, b), b)
-
-    for_each(at, at.product(list(sizes.values())), one)
-
-
 LOWERINGS: dict[type[Operation], Callable[..., str | None]] = {
     ext.SortOp: lower_sort,
     ext.TopkV2Op: lower_topk,
@@ -276,12 +213,15 @@ class GpuLowerLinalgExtPass(ModulePass):
             for inner in [o for o in loop.regions[0].block.ops if type(o) in LOWERINGS]:
                 if not may_rewrite(self.name, inner, "by all threads"):
                     return
+                reason = ""
                 if isinstance(inner, ext.SortOp):
                     reason = lower_widely(inner, loop, self.workgroups)
-                    if reason is None:
-                        break
-                    if reason:
-                        remark("missed", self.name, inner, f"by one workgroup: {reason}")
+                if isinstance(inner, ext.ScatterOp):
+                    reason = scatter_widely(inner, loop, self.workgroups, self.shared_bytes)
+                if reason is None:
+                    break
+                if reason:
+                    remark("missed", self.name, inner, f"by one workgroup: {reason}")
                 at = IndexBuilder(InsertPoint.before(inner))
                 taken = footprint(loop, memref.AllocOp, "workgroup").known
                 reason = LOWERINGS[type(inner)](inner, at, self.shared_bytes - taken)
