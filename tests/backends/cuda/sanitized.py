@@ -1,7 +1,8 @@
 """
 Kernels that `test_sanitizers.py` runs under a sanitizer, each CUDA thread a thread of the system.
 
-`python sanitized.py <program>`; `race`, `early_part`, `early_box` and `overflow` are wrong on purpose.
+`python sanitized.py <program>`; `race`, `no_fence`, `early_part`, `early_box` and
+`overflow` are wrong on purpose.
 """
 
 from __future__ import annotations
@@ -13,10 +14,16 @@ from pathlib import Path
 import numpy as np
 
 import irees
-from irees.backends.cuda import print_forall
+from irees.backends.cuda import print_counters, print_forall
 from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
-from irees.transforms.codegen.gpu import _blocking, _contraction, _wide_sort, gpu_select_strategy
+from irees.transforms.codegen.gpu import (
+    _blocking,
+    _contraction,
+    _wide_sort,
+    gpu_select_strategy,
+    gpu_stream_k,
+)
 from irees.transforms.global_opt import split_sorts
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -160,6 +167,22 @@ def many_workgroups() -> None:
     np.add.at(expected, places[:, 0], updates)
     found = compiled(kernels.scatter_elements(300, 20))(target, updates, places)
     np.testing.assert_array_equal(found, expected)
+
+
+def shared_tiles() -> None:
+    """Parts of sums that workgroups leave to one of them."""
+    GPUS["sm_80"] = replace(GPUS["sm_80"], multiprocessors=2)
+    gpu_stream_k.LAUNCH = 0
+    a, b, c = whole(24, 256), whole(256, 64), whole(64)
+    program = compiled(kernels.matmul(24, 64, 256))
+    assert "atomicAdd(" in "".join(program.sources.values())
+    np.testing.assert_array_equal(program(a, b, c), a @ b + c)
+
+
+def no_fence() -> None:
+    """One of them reads what it may not see yet."""
+    print_counters.ATOMICS["nvvm.memory.barrier"] = lambda p, op: None
+    shared_tiles()
 
 
 def lane_race() -> None:

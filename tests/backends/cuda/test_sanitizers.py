@@ -14,7 +14,7 @@ import pytest
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
     *("rows", "matmul", "matrices", "warpgroups", "accumulation", "sorting", "digits"),
-    *("bulk_copies", "many_workgroups"),
+    *("bulk_copies", "many_workgroups", "shared_tiles"),
     # Matrix instructions of so many threads of the system take a minute.
     *("attention", pytest.param("attention_in_registers", marks=pytest.mark.slow)),
 )
@@ -68,6 +68,7 @@ def test_no_report(sanitizer, program, tmp_path):
     [
         ("thread", "race", "data race"),
         ("thread", "lane_race", "data race"),
+        ("thread", "no_fence", "data race"),
         ("thread", "early_part", "data race"),
         ("thread", "early_box", "data race"),
         ("address", "overflow", "heap-buffer-overflow"),
