@@ -18,6 +18,7 @@ from irees.dialects.upstream.memref import ATOMIC_KINDS
 from irees.errors import DeviceError
 from irees.remarks import collect
 from irees.target import GPUS
+from irees.testing.faults import watch_rewrites
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu import gpu_select_strategy, gpu_stream_k
 from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
@@ -101,9 +102,12 @@ def test_a_body_that_asks_where_it_is():
 
 
 @pytest.mark.usefixtures("few_multiprocessors")
-def test_every_call_gives_the_same_bits():
+def test_every_call_gives_the_same_bits(monkeypatch):
+    """Where four share a tile."""
+    monkeypatch.setattr(gpu_stream_k, "LAUNCH", 0)
     a, b = (random.standard_normal(s).astype(np.float16) for s in ((160, 4096), (4096, 32)))
-    program, _ = compiled(kernels.widening_matmul(160, 32, 4096, "f16"))
+    program, (done,) = compiled(kernels.widening_matmul(160, 32, 4096, "f16"))
+    assert "1 of 5 tiles shared by 4 workgroups" in done.text
     expected = program(a, b)
     order = program.library.cdll.irees_emulation_order
     try:
@@ -197,12 +201,12 @@ def test_products_of_warpgroups(monkeypatch, boxes):
     only, k = (WarpgroupBlocking(64, 64, 64, 4),), 1096
     monkeypatch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
     monkeypatch.setattr(gpu_select_strategy, "matrix_candidates", lambda *_, **__: ())
-    text = kernels.widening_matmul(320, 64, k, "f16", "k, m; n, k")
+    text = kernels.widening_matmul(192, 64, k, "f16", "k, m; n, k")
     left_out = () if boxes else ("irees-gpu-use-bulk-copies",)
     program, done = compiled(text, target="cuda-emulated:sm_90", disable_pass=left_out)
     assert len(done) == 1
     assert [launch.get("maps") for launch in program.manifest["launches"]] == [2 if boxes else None]
-    a, b = whole(320, k), whole(k, 64)
+    a, b = whole(192, k), whole(k, 64)
     found = program(a.T.astype("f2", order="C"), b.T.astype("f2", order="C"))
     np.testing.assert_array_equal(found, a @ b)
 
@@ -243,6 +247,26 @@ def test_any_product(element, order, m, n, k, multiprocessors, seed):
         np.testing.assert_array_equal(program(*inputs), a @ b)
     finally:
         program.library.cdll.irees_emulation_order(0)
+
+
+@pytest.mark.usefixtures("few_multiprocessors")
+def test_what_is_decided_may_be_left_undone():
+    """Without the pass that would do it, or when that may not any more."""
+    a, b, c = whole(40, 2048), whole(2048, 64), whole(64)
+    text = kernels.matmul(40, 64, 2048)
+    with watch_rewrites() as applied:
+        program, done = compiled(text)
+    assert len(done) == 1
+    assert "= atomicAdd(" in "".join(program.sources.values())
+    (number,) = [each.number for each in applied if each.pass_name == PASS]
+    for options in (
+        {"rewrite_limit": number},
+        {"disable_pass": ("irees-gpu-lower-contractions",)},
+    ):
+        program, done = compiled(text, **options)
+        assert len(done) == 1
+        assert "= atomicAdd(" not in "".join(program.sources.values())
+        np.testing.assert_array_equal(program(a, b, c), a @ b + c)
 
 
 @pytest.mark.usefixtures("few_multiprocessors")

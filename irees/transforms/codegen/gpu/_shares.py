@@ -13,8 +13,9 @@ part; the others have a tile each. A workgroup goes through the tiles that its p
           vector.store %sums, %partials[%w + %tile, ...]
           nvvm.memory.barrier <gpu> ; gpu.barrier
           %before = memref.atomic_rmw addi %one, %counters[%tile]    // by one thread
-          ... memref.atomic_rmw assign 0, %counters[%tile], if all others have come
-          nvvm.memory.barrier <gpu> ; memref.store %all_have, %alone[0]
+          ... if all others have come: memref.atomic_rmw assign %zero, %counters[%tile]
+                                       nvvm.memory.barrier <gpu>
+          memref.store %all_have, %alone[0]
         }
         gpu.barrier
         scf.if %alone[0] {
@@ -184,8 +185,8 @@ class Share:
         all_have = _compare("eq", before, wanted, b)
         reset, c = if_else(b, all_have)
         c.insert(atomic_rmw("assign", _number(0, c), self.counters, [self.tile]))
+        c.insert(MemoryBarrierOp())
         reset()
-        b.insert(MemoryBarrierOp())
         self._tell(b.insert(arith.ExtUIOp(all_have, i32)).results[0], b)
         close()
 
