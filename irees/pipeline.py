@@ -248,13 +248,13 @@ def gpu_codegen(gpu: GpuFacts, strict: bool, options: Options) -> tuple[ModulePa
             **matrix,
             **room,
         ),
-        a("gpu-split-last-wave", reassociate=not strict, **machine),
         a("tile-and-distribute"),
         a("gpu-form-workgroups"),
         a("gpu-lower-attention", shared_bytes=matrices, **matrix),
         a("gpu-lower-linalg-ext", shared_bytes=matrices, workgroups=gpu.multiprocessors),
         a("lower-linalg-ext-to-loops"),
         a("gpu-use-bulk-copies"),
+        a("gpu-stream-k", reassociate=not strict, **machine),
         a("gpu-lower-contractions", **room),
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
@@ -279,7 +279,7 @@ OPTIONAL = frozenset(
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
     irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies irees-gpu-lower-contractions
-    irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-split-last-wave
+    irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
     irees-split-reductions irees-split-sorts
     """.split()
 )

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float32Type,
+    MemRefType,
     SymbolRefAttr,
     VectorType,
     f32,
@@ -211,4 +212,26 @@ class InvokeOp(IRDLOperation):
             raise VerifyException("expected a device and a function of it")
 
 
-Irees = Dialect("irees", [LdexpOp, MmaSyncOp, WarpgroupSumsOp, DotOp, InvokeOp])
+@irdl_op_definition
+class CountersOp(IRDLOperation):
+    """
+    Memory of a device that is 0, and for the kernels of this call alone. They leave it at 0, so it
+    is used again by others, and nobody has to fill it.
+    """
+
+    name = "irees.counters"
+
+    counters = result_def(MemRefType.constr(i32))
+    assembly_format = "attr-dict `:` type($counters)"
+
+    def __init__(self, count: int):
+        super().__init__(result_types=[MemRefType(i32, [count])])
+
+    def verify_(self) -> None:
+        kind = self.counters.type
+        assert isinstance(kind, MemRefType)
+        if kind.get_num_dims() != 1 or kind.get_shape()[0] < 1:
+            raise VerifyException("expected a row of counters, of a size that is known")
+
+
+Irees = Dialect("irees", [LdexpOp, MmaSyncOp, WarpgroupSumsOp, CountersOp, DotOp, InvokeOp])

@@ -187,6 +187,34 @@ class FenceMbarrierInitOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
+@irdl_attr_definition
+class MemScopeAttr(_WordAttr):
+    """`#nvvm.mem_scope<gpu>`: who sees what a thread wrote."""
+
+    name = "nvvm.mem_scope"
+    word: StringAttr
+
+
+@irdl_op_definition
+class MemoryBarrierOp(IRDLOperation):
+    """
+    What the thread, and those it has met at a barrier, wrote before is seen by whoever sees what it
+    writes after; and it sees what such a one wrote. `membar.gl` of PTX, CUDA's `__threadfence`.
+    """
+
+    name = "nvvm.memory.barrier"
+
+    scope = prop_def(MemScopeAttr)
+    assembly_format = "$scope attr-dict"
+
+    def __init__(self):
+        super().__init__(properties={"scope": MemScopeAttr(StringAttr("gpu"))})
+
+    def verify_(self) -> None:
+        if self.scope.word.data != "gpu":
+            raise VerifyException("only what a whole device sees is known here")
+
+
 @irdl_op_definition
 class WgmmaWaitGroupOp(IRDLOperation):
     """Waits until all but the last `group` groups of the warpgroup's products are done."""
@@ -208,6 +236,13 @@ class WgmmaWaitGroupOp(IRDLOperation):
 
 Nvvm = Dialect(
     "nvvm",
-    [MatchSyncOp, SyncWarpOp, FenceProxyOp, FenceMbarrierInitOp, WgmmaWaitGroupOp],
-    [MatchSyncKindAttr, ProxyKindAttr, SharedSpaceAttr],
+    [
+        MatchSyncOp,
+        SyncWarpOp,
+        FenceProxyOp,
+        FenceMbarrierInitOp,
+        MemoryBarrierOp,
+        WgmmaWaitGroupOp,
+    ],
+    [MatchSyncKindAttr, ProxyKindAttr, SharedSpaceAttr, MemScopeAttr],
 )

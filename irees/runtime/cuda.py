@@ -34,6 +34,7 @@ _pointer = ctypes.c_void_p
 _Parallel = ctypes.CFUNCTYPE(None, *(_pointer,) * 3, ctypes.c_int64, ctypes.c_int64)
 _Alloc = ctypes.CFUNCTYPE(_pointer, ctypes.c_int64)
 _Free = ctypes.CFUNCTYPE(None, _pointer)
+_Counters = ctypes.CFUNCTYPE(_pointer, _pointer, ctypes.c_int64)
 _Launch = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer)
 _Copy = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer, _pointer, ctypes.c_int64)
 _Encode = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer, _pointer)
@@ -45,7 +46,7 @@ class _Services(ctypes.Structure):
     _fields_ = [
         ("pool", _pointer), ("parallel", _Parallel), ("alloc", _Alloc), ("free", _Free),
         ("launch", _Launch), ("read", _Copy), ("write", _Copy), ("copy", _Copy),
-        ("encode_tensor_map", _Encode),
+        ("encode_tensor_map", _Encode), ("counters", _Counters),
     ]  # fmt: skip
 
 
@@ -96,6 +97,9 @@ class CudaDevice:
         self.blocks: dict[int, Any] = {}
         self.placed: dict[str, Any] = {}
         self.kernels: list[Any] = []
+        self.counters: dict[tuple[int, int], list[Any]] = {}
+        """Those that nobody uses, by the stream on which they were used last and their size."""
+        self._counting: dict[int, tuple[tuple[int, int], Any]] = {}
         self.error: IreesError | None = None
         self.touched = 0
         """How often the host has read or written memory of the device."""
@@ -104,6 +108,7 @@ class CudaDevice:
         self._services = _Services(
             None, _Parallel(0), _Alloc(self._alloc), _Free(self.free), _Launch(self._launch),
             _Copy(self._read), _Copy(self._write), _Copy(self._copy), _Encode(self._encode),
+            _Counters(self._counters),
         )  # fmt: skip
         self.table = ctypes.addressof(self._services)
 
@@ -157,8 +162,33 @@ class CudaDevice:
     def free(self, pointer: int | None) -> None:
         """Gives memory back to the pool, for what comes later on the stream."""
         block, kept = self.blocks.pop(pointer or 0, None), self._kept
+        key, counters = self._counting.pop(pointer or 0, ((0, 0), None))
         if kept is not None:
-            kept.append(block)
+            kept.append(block or counters)
+        elif counters is not None:
+            self.counters.setdefault(key, []).append(counters)
+
+    def _counters(self, pool: int, size: int) -> int:
+        """Counters that are 0, since they were 0 when they were used last on this stream."""
+
+        def work() -> None:
+            key = (self.cupy.cuda.get_current_stream().ptr, size)
+            unused = self.counters.get(key)
+            block = unused.pop() if unused else self._zeros(size)
+            self._counting[block.ptr] = key, block
+            taken.append(block.ptr)
+
+        taken: list[int] = []
+        self.guarded(work)
+        return taken[0] if taken else 0
+
+    def _zeros(self, size: int) -> Any:
+        """New memory that is 0; on a stream of its own, so that no graph records how it was."""
+        with self.cupy.cuda.Stream(non_blocking=True) as stream:
+            block = self._memory(size)
+            self.cupy.cuda.runtime.memsetAsync(block.ptr, 0, size, stream.ptr)
+            stream.synchronize()
+        return block
 
     @contextmanager
     def keeping(self) -> Iterator[list[Any]]:

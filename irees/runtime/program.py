@@ -39,6 +39,7 @@ from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
 
 _OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT, _MISALIGNED, _BAD_BOX = -1, -2, -3, -4, -5
+_BAD_COUNTER = -6
 
 
 class _CallStruct(ctypes.Structure):
@@ -191,6 +192,8 @@ class Function:
             return DeviceError(
                 f"{self.name}: a kernel copies a box, or waits for one, in a wrong way"
             )
+        if status == _BAD_COUNTER:
+            return DeviceError(f"{self.name}: a kernel does not set its counters back to 0")
         if status == _OUT_OF_MEMORY:
             return OutOfMemoryError(f"{self.name} ran out of memory")
         if status == _SIZE_OVERFLOW:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import ml_dtypes
@@ -23,6 +24,7 @@ from irees.runtime import tensor_maps
 from irees.runtime.cuda import _LaunchStruct
 from irees.runtime.services import load_services
 from irees.runtime.tensor_maps import TensorStruct
+from irees.target import GPUS
 
 ROWS = """
 func.func @main(%x: tensor<?x40xf32>, %k: f32) -> (tensor<?xf32>, f32) {
@@ -118,27 +120,31 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
                 do(each)
 
     class Stream:
-        ptr = 0
+        made = 0
 
         def __init__(self, non_blocking=False):
-            pass
+            Stream.made += 1
+            self.ptr, self.records = Stream.made, False
 
         def __enter__(self):
+            streams.append(self)
             return self
 
         def __exit__(self, *_):
-            pass
+            assert streams.pop() is self
 
         def begin_capture(self):
             if not graphs:
                 raise RuntimeError("cudaErrorStreamCaptureUnsupported")
+            self.records = True
             recording.append([])
 
         def end_capture(self):
+            self.records = False
             return Graph(recording.pop())
 
         def synchronize(self):
-            assert not recording
+            assert not self.records
 
     class Event:
         def record(self, stream):
@@ -149,6 +155,14 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
 
     def copy(to, source, n, *_):
         do(lambda: ctypes.memmove(to, source, n) and None)
+
+    def fill(to, value, n, stream):
+        assert stream == streams[-1].ptr
+        assert not streams[-1].records
+        cupy.fills += 1
+        ctypes.memset(to, value, n)
+
+    streams = [Stream()]
 
     class Module:
         def load(self, image: bytes) -> None:
@@ -180,18 +194,18 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
     cupy.cuda = SimpleNamespace(
         Device=lambda *_: SimpleNamespace(compute_capability=capability),
         alloc=Memory,
-        get_current_stream=Stream,
+        get_current_stream=lambda: streams[-1],
         Stream=Stream,
         Event=Event,
         get_elapsed_time=lambda begin, end: 1e3 * (end.time - begin.time),
-        runtime=SimpleNamespace(memcpyAsync=copy),
+        runtime=SimpleNamespace(memcpyAsync=copy, memsetAsync=fill),
         function=SimpleNamespace(Module=Module),
         driver=SimpleNamespace(funcSetAttribute=lambda *_: None),
     )
     cupy.asarray = lambda x: x
     cupy.ascontiguousarray = lambda x: x
     cupy.ndarray = Array
-    cupy.graphs = 0
+    cupy.graphs = cupy.fills = 0
     return cupy
 
 
@@ -223,14 +237,21 @@ class Driver:
         return self.status or self.encode(to.value, ctypes.addressof(tensor))
 
 
-def program_for(monkeypatch, text: str, options=None, arch="sm_80", status=0, **of_cupy):
+def program_for(
+    monkeypatch, text: str, options=None, arch="sm_80", status=0, *, anew=False, **of_cupy
+):
+    """A program of the device; `anew` where facts are not those that programs were kept with."""
     options = options or {}
-    emulated = irees.compile(text, target=f"cuda-emulated:{arch}", **options)
+
+    def source():
+        return irees.import_mlir(text) if anew else text
+
+    emulated = irees.compile(source(), target=f"cuda-emulated:{arch}", **options)
     cupy = fake_cupy(emulated, **{"capability": arch.removeprefix("sm_")} | of_cupy)
     cupy.driver = Driver(emulated, status)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(tensor_maps, "find_driver", lambda: cupy.driver)
-    return irees.compile(text, target=f"cuda:{arch}", **options)
+    return irees.compile(source(), target=f"cuda:{arch}", **options)
 
 
 def test_arrays_go_in_and_out(monkeypatch):
@@ -406,6 +427,35 @@ def test_a_device_that_cannot_record(monkeypatch):
     for _ in range(4):
         np.testing.assert_array_equal(program(x, x)[0].get(), np.eye(64))
     assert sys.modules["cupy"].graphs == 0
+
+
+def test_counters_are_filled_once(monkeypatch):
+    """Those of a stream, and those of a graph; each launch leaves them as it found them."""
+    monkeypatch.setitem(GPUS, "sm_80", replace(GPUS["sm_80"], multiprocessors=4))
+    text = """
+func.func @main(%x: tensor<40x2048xf32>, %y: tensor<2048x64xf32>) -> tensor<40x64xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<40x64xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<40x64xf32>) -> tensor<40x64xf32>
+  %p = linalg.matmul ins(%x, %y : tensor<40x2048xf32>, tensor<2048x64xf32>) outs(%f : tensor<40x64xf32>) -> tensor<40x64xf32>
+  return %p : tensor<40x64xf32>
+}"""
+    program = program_for(monkeypatch, text, anew=True)
+    cupy = sys.modules["cupy"]
+    random = np.random.default_rng(0)
+    x, y = random.integers(-2, 3, (40, 2048)), random.integers(-2, 3, (2048, 64))
+    x, y = (Array.of(each.astype(np.float32)) for each in (x, y))
+    for _ in range(4):
+        np.testing.assert_array_equal(program(x, y).get(), x.get() @ y.get())
+    assert cupy.graphs == 3
+    assert cupy.fills == 2
+    others = [Array.of(y.get()) for _ in range(4)]
+    for other in others[:3]:
+        np.testing.assert_array_equal(program(x, other).get(), x.get() @ y.get())
+    assert cupy.fills == 2
+    with cupy.cuda.Stream():
+        np.testing.assert_array_equal(program(x, others[3]).get(), x.get() @ y.get())
+    assert cupy.fills == 3
 
 
 def test_what_depends_on_data_is_not_recorded(monkeypatch):

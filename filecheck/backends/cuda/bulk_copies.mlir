@@ -6,13 +6,13 @@
 // CHECK:       irees_k0_w0(const __grid_constant__ irees_tensor_map [[A:m[0-9]+]], const __grid_constant__ irees_tensor_map [[B:m[0-9]+]], float *p{{[0-9]+}}) {
 // CHECK-NEXT:    IREES_SHARED_DYNAMIC(shared, 1024);
 // CHECK:         uint64_t *const [[BARS:b[0-9]+]] = (uint64_t *)(shared + 65536);
-// CHECK:         const uint8_t [[FIRST:v[0-9]+]] = t{{[0-9]+}} == 0;
-// CHECK-NEXT:    if ([[FIRST]]) {
-// CHECK-NEXT:      irees_mbarrier_init([[BARS]], 1);
+// CHECK:         if (threadIdx.x < 1) {
+// CHECK:           irees_mbarrier_init([[BARS]], 1);
 // CHECK:           irees_mbarrier_init([[BARS]] + 3, 1);
 // CHECK-NEXT:      irees_mbarrier_fence();
 // CHECK-NEXT:    }
 // CHECK-NEXT:    __syncthreads();
+// CHECK:         const uint8_t [[FIRST:v[0-9]+]] = t{{[0-9]+}} == 0;
 // CHECK:         if ([[FIRST]]) {
 // CHECK-NEXT:      irees_mbarrier_expect([[BARS]], 16384);
 // CHECK-NEXT:      irees_copy_box(p{{[0-9]+}}, &[[A]], [[BARS]], (int32_t)0, (int32_t)v{{[0-9]+}});

@@ -105,13 +105,13 @@ func.func @no_warpgroups(%a: memref<128x511xf16>, %b: memref<511x128xf16>, %c: m
 // CHECK:           %[[A:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x128x64xf16, #gpu.address_space<workgroup>>
 // CHECK-NEXT:      %[[B:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x2x64x64xf16, #gpu.address_space<workgroup>>
 // CHECK:           %[[BARS:.*]] = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 3>
+// CHECK:           scf.forall (%{{.*}}) in (1) {
+// CHECK-COUNT-3:     nvgpu.mbarrier.init %[[BARS]]
+// CHECK-NEXT:        nvvm.fence.mbarrier.init
+// CHECK-NEXT:      } {mapping = [#gpu.thread<linear_dim_0>]}
+// CHECK-NEXT:      gpu.barrier
 // CHECK:           scf.forall (%[[T:.*]]) in (256) {
 // CHECK:             %[[FIRST:.*]] = arith.cmpi eq, %[[T]]
-// CHECK-NEXT:        scf.if %[[FIRST]] {
-// CHECK-COUNT-3:       nvgpu.mbarrier.init %[[BARS]]
-// CHECK-NEXT:          nvvm.fence.mbarrier.init
-// CHECK-NEXT:        }
-// CHECK-NEXT:        gpu.barrier
 // CHECK:             %[[DONE:.*]] = scf.for {{.*}} iter_args(%[[SUMS:.*]] = %{{.*}})
 // CHECK:               nvgpu.mbarrier.try_wait.parity %[[BARS]]
 // CHECK-NEXT:          gpu.barrier

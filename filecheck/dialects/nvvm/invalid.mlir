@@ -21,3 +21,11 @@ func.func @fence() {
   return
 }
 // CHECK: only what a workgroup shares has a fence: async.shared, cta
+
+// -----
+
+func.func @scope() {
+  nvvm.memory.barrier <sys>
+  return
+}
+// CHECK: only what a whole device sees is known here

@@ -18,10 +18,12 @@ func.func @warp(%x: i32, %y: i64) -> i32 {
 // CHECK-LABEL: func.func @fence
 // CHECK-NEXT:    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
 // CHECK-NEXT:    nvvm.fence.mbarrier.init
+// CHECK-NEXT:    nvvm.memory.barrier <gpu>
 // CHECK-NEXT:    nvvm.wgmma.wait.group.sync.aligned 1
 func.func @fence() {
   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
   nvvm.fence.mbarrier.init
+  nvvm.memory.barrier <gpu>
   nvvm.wgmma.wait.group.sync.aligned 1
   return
 }

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define IREES_SYSTEM_THREADS 1
@@ -60,6 +61,40 @@ static void order_of(uint32_t *order, uint32_t count, uint64_t salt) {
     order[i - 1] = order[j];
     order[j] = t;
   }
+}
+
+/* The place of a block in that order, where there may be very many: steps that have no common divisor
+   with their number come by each. */
+static int64_t block_at(int64_t number, int64_t count) {
+  if (!order_seed) return number;
+  uint64_t total = (uint64_t)count, step = order_seed * 0x9e3779b97f4a7c15u % total | 1;
+  for (;; step += 2) {
+    uint64_t a = step, b = total;
+    while (b) {
+      const uint64_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    if (a == 1) break;
+  }
+  return (int64_t)(((unsigned __int128)step * (uint64_t)number + order_seed) % total);
+}
+
+/* A thread that has one sees what all wrote that had one before: no more is needed, so that less is a
+   data race that a sanitizer sees. */
+static uint32_t fences;
+extern "C" void irees_emulated_threadfence(void) { __atomic_fetch_add(&fences, 1, __ATOMIC_ACQ_REL); }
+
+extern "C" EXPORT void *irees_emulated_counters(const irees_runtime *rt, int64_t bytes) {
+  void *counters = rt->alloc(bytes);
+  if (counters) memset(counters, 0, (size_t)bytes);
+  return counters;
+}
+/* On a device they would not be 0 for the next launch. */
+extern "C" EXPORT int32_t irees_emulated_counted(const void *counters, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i++)
+    if (((const char *)counters)[i]) return IREES_BAD_COUNTER;
+  return 0;
 }
 
 struct task {
@@ -475,35 +510,39 @@ static int run_waiting_block(const task *work) {
 
 #else
 
-static struct {
+#define MOST_SECONDS 60
+/* Where the threads of a block meet. Each has its own: what blocks tell each other is in the memory of
+   the device, and a sanitizer shall see how. */
+struct meeting_place {
   pthread_barrier_t block, warps[MAX_THREADS / WARP];
   uint64_t given[MAX_THREADS];
-} meeting;
+  /* What a thread does with them happens before what the next one does. */
+  arrivals arriving;
+  pthread_mutex_t lock;
+  pthread_cond_t something_arrived;
+};
+static __thread meeting_place *meeting;
 
 struct system_thread {
   const task *work;
+  meeting_place *meeting;
   irees_emulated_state place;
 };
 
 static __thread uint32_t met;
 extern "C" void irees_emulated_barrier(int32_t line) {
   (void)line;
-  pthread_barrier_wait(&meeting.block);
+  pthread_barrier_wait(&meeting->block);
   met++;
 }
 
-/* What a thread does with them happens before what the next one does. */
-static arrivals arriving;
-static pthread_mutex_t arriving_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t something_arrived = PTHREAD_COND_INITIALIZER;
-#define MOST_SECONDS 60
-static arrivals *arrivals_here(void) { return &arriving; }
+static arrivals *arrivals_here(void) { return &meeting->arriving; }
 static uint32_t *met_here(void) { return &met; }
 template <typename F> static void alone(F work) {
-  pthread_mutex_lock(&arriving_lock);
+  pthread_mutex_lock(&meeting->lock);
   work();
-  pthread_cond_broadcast(&something_arrived);
-  pthread_mutex_unlock(&arriving_lock);
+  pthread_cond_broadcast(&meeting->something_arrived);
+  pthread_mutex_unlock(&meeting->lock);
 }
 extern "C" void irees_emulated_mbarrier_init(uint64_t *where, uint32_t count) {
   alone([=] { mbarrier_init(where, count); });
@@ -523,17 +562,17 @@ extern "C" void irees_emulated_mbarrier_wait(uint64_t *where, uint32_t parity) {
     mbarrier *b = mbarrier_at(where);
     while (b && !mbarrier_over(b, parity)) {
       if (__atomic_load_n(here.fault, __ATOMIC_RELAXED)) return; /* one that waited for ever is enough */
-      if (pthread_cond_timedwait(&something_arrived, &arriving_lock, &until)) bad_box();
+      if (pthread_cond_timedwait(&meeting->something_arrived, &meeting->lock, &until)) bad_box();
     }
   });
 }
 
 extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
   uint32_t me = here.thread.x, warp = me / WARP;
-  meeting.given[me] = mine;
-  pthread_barrier_wait(&meeting.warps[warp]);
-  for (uint32_t i = 0; i < WARP; i++) all[i] = meeting.given[warp * WARP + i];
-  pthread_barrier_wait(&meeting.warps[warp]);
+  meeting->given[me] = mine;
+  pthread_barrier_wait(&meeting->warps[warp]);
+  for (uint32_t i = 0; i < WARP; i++) all[i] = meeting->given[warp * WARP + i];
+  pthread_barrier_wait(&meeting->warps[warp]);
 }
 
 static __thread copies begun;
@@ -547,28 +586,34 @@ extern "C" int irees_emulated_unfenced(void) { return 0; }
 static void *system_thread_main(void *argument) {
   system_thread *me = (system_thread *)argument;
   here = me->place;
+  meeting = me->meeting;
   me->work->kernel(me->work->launch->arguments);
   return NULL;
 }
 
 static int run_waiting_block(const task *work) {
-  static system_thread threads[MAX_THREADS];
-  static pthread_t handles[MAX_THREADS];
   uint32_t count = (uint32_t)work->launch->threads;
-  arriving.barrier_count = arriving.box_count = 0;
-  pthread_barrier_init(&meeting.block, NULL, count);
+  system_thread *threads = (system_thread *)calloc(count, sizeof *threads);
+  pthread_t *handles = (pthread_t *)calloc(count, sizeof *handles);
+  meeting_place *place = (meeting_place *)calloc(1, sizeof *place);
+  if (!threads || !handles || !place) abort();
+  pthread_mutex_init(&place->lock, NULL);
+  pthread_cond_init(&place->something_arrived, NULL);
+  pthread_barrier_init(&place->block, NULL, count);
   for (uint32_t w = 0; w * WARP < count; w++)
-    pthread_barrier_init(&meeting.warps[w], NULL, count - w * WARP < WARP ? count - w * WARP : WARP);
+    pthread_barrier_init(&place->warps[w], NULL, count - w * WARP < WARP ? count - w * WARP : WARP);
   for (uint32_t t = 0; t < count; t++) {
-    threads[t].work = work;
-    threads[t].place = here;
+    threads[t] = {work, place, here};
     threads[t].place.thread.x = t;
     if (pthread_create(&handles[t], NULL, system_thread_main, &threads[t])) abort();
   }
   for (uint32_t t = 0; t < count; t++) pthread_join(handles[t], NULL);
-  if (arriving.box_count) bad_box();
-  pthread_barrier_destroy(&meeting.block);
-  for (uint32_t w = 0; w * WARP < count; w++) pthread_barrier_destroy(&meeting.warps[w]);
+  if (place->arriving.box_count) bad_box();
+  pthread_barrier_destroy(&place->block);
+  for (uint32_t w = 0; w * WARP < count; w++) pthread_barrier_destroy(&place->warps[w]);
+  free(place);
+  free(handles);
+  free(threads);
   return 1;
 }
 
@@ -602,12 +647,40 @@ static int32_t run_block(task *work, int64_t block) {
   return fine || work->fault ? 0 : IREES_DEVICE_FAULT;
 }
 
-static void run_part(const irees_dispatch *dispatch, int64_t block, void *scratch) {
+static void run_part(const irees_dispatch *dispatch, int64_t number, void *scratch) {
   (void)scratch;
   task *work = (task *)dispatch->buffers[0];
-  const int32_t fault = run_block(work, block);
+  const int32_t fault = run_block(work, block_at(number, work->launch->blocks));
   if (fault) __atomic_store_n(&work->fault, fault, __ATOMIC_RELAXED);
 }
+
+#ifdef IREES_SYSTEM_THREADS
+/* Blocks run one after another, by threads that nothing but what the blocks do puts in an order. */
+struct part {
+  const irees_dispatch *dispatch;
+  int64_t number, *turn;
+};
+static void *part_main(void *argument) {
+  const part *mine = (const part *)argument;
+  while (__atomic_load_n(mine->turn, __ATOMIC_RELAXED) != mine->number) usleep(100);
+  run_part(mine->dispatch, mine->number, NULL);
+  __atomic_store_n(mine->turn, mine->number + 1, __ATOMIC_RELAXED);
+  return NULL;
+}
+#define MOST_PARTS 64
+static void run_parts(const irees_dispatch *dispatch, int64_t count) {
+  part parts[MOST_PARTS];
+  pthread_t handles[MOST_PARTS];
+  for (int64_t first = 0, turn = 0; first < count; first += MOST_PARTS) {
+    const int64_t some = count - first < MOST_PARTS ? count - first : MOST_PARTS;
+    for (int64_t i = 0; i < some; i++) {
+      parts[i] = {dispatch, first + i, &turn};
+      if (pthread_create(&handles[i], NULL, part_main, &parts[i])) abort();
+    }
+    for (int64_t i = 0; i < some; i++) pthread_join(handles[i], NULL);
+  }
+}
+#endif
 
 extern "C" EXPORT int32_t irees_emulated_launch(const irees_runtime *rt, const irees_launch *launch, irees_kernel_fn kernel) {
   task work = {launch, kernel, 0};
@@ -615,7 +688,7 @@ extern "C" EXPORT int32_t irees_emulated_launch(const irees_runtime *rt, const i
   int32_t trap = 0;
   irees_dispatch dispatch = {buffers, NULL, &trap};
 #ifdef IREES_SYSTEM_THREADS
-  for (int64_t block = 0; block < launch->blocks; block++) run_part(&dispatch, block, NULL);
+  run_parts(&dispatch, launch->blocks);
 #else
   rt->parallel(rt->pool, run_part, &dispatch, launch->blocks, 0);
 #endif

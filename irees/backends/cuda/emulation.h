@@ -49,6 +49,8 @@ extern "C" void irees_emulated_mbarrier_fence(void);
 extern "C" void irees_emulated_mbarrier_expect(uint64_t *where, uint32_t bytes);
 extern "C" void irees_emulated_mbarrier_wait(uint64_t *where, uint32_t parity);
 extern "C" void irees_emulated_copy_box(void *to, const void *map, uint64_t *where, int32_t rank, const int32_t *at);
+/* What a thread wrote before it is there for who sees what it writes after, if he has one too. */
+extern "C" void irees_emulated_threadfence(void);
 /* Notes that an access is not aligned to its size, which a device reports as an error. */
 extern "C" void irees_emulated_misaligned(void);
 IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {
@@ -59,6 +61,9 @@ IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {
 #define blockIdx (irees_emulated_here()->block)
 #define blockDim (irees_emulated_here()->block_dim)
 #define gridDim (irees_emulated_here()->grid_dim)
+#define __threadfence() irees_emulated_threadfence()
+#define atomicAdd(p, x) __atomic_fetch_add(p, x, __ATOMIC_RELAXED)
+#define atomicExch(p, x) __atomic_exchange_n(p, x, __ATOMIC_RELAXED)
 #define __syncthreads() irees_emulated_barrier(__LINE__)
 
 #define IREES_SHARED_STATIC(name, bytes, alignment) unsigned char *const name = irees_emulated_here()->shared

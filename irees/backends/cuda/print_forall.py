@@ -13,6 +13,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.ir import Operation, SSAValue
 
+from irees.backends.common.emit_ops import Expressions
 from irees.backends.common.print_dispatch import BY_BITS, pack_scalar, unpack_scalar
 from irees.backends.common.print_memory import (
     buffer_bytes,
@@ -24,6 +25,7 @@ from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, p
 from irees.backends.common.types import scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
 from irees.backends.cuda.print_boxes import BOXES, MAPS
+from irees.backends.cuda.print_counters import ATOMICS, COUNTERS
 from irees.backends.cuda.print_matrices import MATRICES
 from irees.backends.cuda.print_warpgroups import WARPGROUPS
 from irees.backends.cuda.unit import CudaUnit, Kernel
@@ -55,13 +57,18 @@ KERNEL: dict[str, Handler] = {}
 class HostPrinter(Printer):
     """Prints the host program: buffers are on the device, so elements are read through services."""
 
-    handlers = ChainMap(HOST, MAPS, HANDLERS)
+    handlers = ChainMap(HOST, MAPS, COUNTERS, HANDLERS)
+
+    def __init__(self, unit: CudaUnit, expressions: Expressions):
+        super().__init__(unit, expressions)
+        self.counters: dict[str, int] = {}
+        """How many bytes of counters are where."""
 
 
 class KernelPrinter(Printer):
     """Prints one kernel."""
 
-    handlers = ChainMap(KERNEL, MATRICES, WARPGROUPS, BOXES, HANDLERS)
+    handlers = ChainMap(KERNEL, MATRICES, WARPGROUPS, BOXES, ATOMICS, HANDLERS)
 
     def __init__(self, unit: CudaUnit, outer: Printer, threads: int):
         super().__init__(unit, CudaExpressions(), outer)
@@ -161,6 +168,8 @@ def _workgroups(p: Printer, op: Operation) -> None:
     )
     unit.launches.append(kernel)
     p.line(f"if (!status && {blocks} > 0) status = IREES_LAUNCH(&launch_);")
+    for pointer, size in _counters_of(p, inner):
+        p.line(f"if (!status) status = IREES_COUNTED({pointer}, {size});")
     if inner.traps:
         p.line("if (!status) status = IREES_DEVICE_READ(trap, trap_, 4);")
         p.line("if (!status) status = *trap;")
@@ -183,6 +192,13 @@ def _print_scratch(p: Printer, inner: KernelPrinter, blocks: str) -> list[str]:
     p.line("if (!scratch_) status = IREES_OUT_OF_MEMORY;")
     inner.captured_pointers.append(("scratch_", "char", "all_scratch"))
     return ["scratch_"]
+
+
+def _counters_of(p: Printer, inner: KernelPrinter) -> list[tuple[str, int]]:
+    """The counters that a kernel takes."""
+    assert isinstance(p, HostPrinter)
+    taken = [outside for outside, _, _ in inner.captured_pointers]
+    return [(pointer, p.counters[pointer]) for pointer in taken if pointer in p.counters]
 
 
 def _words(c_type: str, text: str) -> list[tuple[str, str]]:

@@ -254,6 +254,63 @@ def _verify_copy(op: memref.CopyOp) -> None:
         raise VerifyException("Expected source and destination to have the same element type.")
 
 
+ATOMIC_KINDS = """
+addf addi andi assign maximumf maxnumf maxs maxu minimumf minnumf mins minu mulf muli ori xori
+""".split()
+"""What `memref.atomic_rmw` makes of what memory holds and a value, by number (ArithBase.td)."""
+
+
+def _parse_atomic_rmw(cls: type[memref.AtomicRMWOp], parser: Parser) -> memref.AtomicRMWOp:
+    kind = parser.parse_identifier()
+    if kind not in ATOMIC_KINDS:
+        parser.raise_error(f"expected one of {', '.join(ATOMIC_KINDS)}")
+    value = parser.parse_unresolved_operand()
+    parser.parse_punctuation(",")
+    buffer = parser.parse_unresolved_operand()
+    indices = parser.parse_comma_separated_list(
+        parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    parser.parse_punctuation("->")
+    result = parser.parse_type()
+    if len(types) != 2:
+        parser.raise_error("expected the types of the value and of the memref")
+    operands = parser.resolve_operands([value, buffer], types, parser.pos)
+    places = [parser.resolve_operand(index, IndexType()) for index in indices]
+    op = atomic_rmw(kind, operands[0], operands[1], places, result)
+    op.attributes |= attributes
+    return op
+
+
+def _print_atomic_rmw(op: memref.AtomicRMWOp, printer: Printer) -> None:
+    printer.print_string(f" {ATOMIC_KINDS[op.kind.value.data]} ")
+    printer.print_list((op.value, op.memref), printer.print_ssa_value)
+    with printer.in_square_brackets():
+        printer.print_list(op.indices, printer.print_ssa_value)
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : (")
+    printer.print_list((op.value.type, op.memref.type), printer.print_attribute)
+    printer.print_string(") -> ")
+    printer.print_attribute(op.result.type)
+
+
+def atomic_rmw(
+    kind: str,
+    value: SSAValue,
+    buffer: SSAValue,
+    indices: Sequence[SSAValue],
+    result: Attribute | None = None,
+) -> memref.AtomicRMWOp:
+    """What a place holds becomes `kind` of it and a value; the result is what it held before."""
+    return memref.AtomicRMWOp.build(
+        operands=[value, buffer, indices],
+        properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
+        result_types=[result or value.type],
+    )
+
+
 @cache
 def patch() -> None:
     """Repair xDSL's memref classes in place, once."""
@@ -263,6 +320,8 @@ def patch() -> None:
     memref.GlobalOp.parse = classmethod(_parse_global)
     memref.GlobalOp.print = _print_global
     memref.CopyOp.verify_ = _verify_copy
+    memref.AtomicRMWOp.parse = classmethod(_parse_atomic_rmw)
+    memref.AtomicRMWOp.print = _print_atomic_rmw
     set_format(
         memref.CopyOp,
         "$source `,` $destination attr-dict `:` type($source) `to` type($destination)",

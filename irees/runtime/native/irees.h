@@ -60,6 +60,8 @@ typedef struct irees_runtime {
   int32_t (*write)(void *pool, void *device, const void *host, int64_t bytes);
   int32_t (*copy)(void *pool, void *device, const void *source, int64_t bytes);
   int32_t (*encode_tensor_map)(void *pool, irees_tensor_map *map, const irees_tensor *tensor);
+  /* Memory of a device that is 0, or NULL. It is 0 again when `free` is called. */
+  void *(*counters)(void *pool, int64_t bytes);
 } irees_runtime;
 
 /* One invocation of a public function. */
@@ -84,6 +86,7 @@ typedef struct irees_call {
 #define IREES_DEVICE_FAULT (-3)
 #define IREES_MISALIGNED (-4)
 #define IREES_BAD_BOX (-5)
+#define IREES_BAD_COUNTER (-6)
 
 typedef int32_t (*irees_entry_fn)(const irees_call *call);
 #endif

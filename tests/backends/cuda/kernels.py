@@ -378,6 +378,32 @@ func.func @main(%a: {a}, %b: {b}) -> {half} {{
 }}"""
 
 
+def followed_matmul(m: int, n: int, k: int) -> str:
+    """A polynomial of a * b in f32, too long to be done in registers."""
+    a, b, r = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
+    terms = "".join(
+        f"""
+    %p{i} = arith.mulf %t{i - 1}, %half : f32
+    %t{i} = arith.addf %p{i}, %x : f32"""
+        for i in range(1, 8)
+    )
+    return f"""
+func.func @main(%a: {a}, %b: {b}) -> {r} {{
+  %z = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %e = tensor.empty() : {r}
+  %f = linalg.fill ins(%z : f32) outs(%e : {r}) -> {r}
+  %p = linalg.matmul ins(%a, %b : {a}, {b}) outs(%f : {r}) -> {r}
+  %r = linalg.generic {{indexing_maps = [{ID2}, {ID2}], iterator_types = ["parallel", "parallel"]}}
+      ins(%p : {r}) outs(%e : {r}) {{
+  ^bb0(%x: f32, %y: f32):
+    %t0 = arith.mulf %x, %half : f32{terms}
+    linalg.yield %t7 : f32
+  }} -> {r}
+  return %r : {r}
+}}"""
+
+
 def activated_matmul(m: int, n: int, k: int, element: str = "f16", init: float | None = 0.0) -> str:
     """max(a * b + bias, 0) * 0.5 in batches of 2, narrowed; `init` of None adds to an argument."""
     a, b = f"tensor<2x{m}x{k}x{element}>", f"tensor<2x{n}x{k}x{element}>"

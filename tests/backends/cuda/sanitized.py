@@ -1,7 +1,8 @@
 """
 Kernels that `test_sanitizers.py` runs under a sanitizer, each CUDA thread a thread of the system.
 
-`python sanitized.py <program>`; `race`, `early_part`, `early_box` and `overflow` are wrong on purpose.
+`python sanitized.py <program>`; `race`, `no_fence`, `early_part`, `early_box` and
+`overflow` are wrong on purpose.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import irees
-from irees.backends.cuda import print_forall
+from irees.backends.cuda import print_counters, print_forall
 from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
 from irees.transforms.codegen.gpu import (
@@ -22,6 +23,7 @@ from irees.transforms.codegen.gpu import (
     _wide_scatter,
     _wide_sort,
     gpu_select_strategy,
+    gpu_stream_k,
 )
 from irees.transforms.global_opt import split_sorts
 
@@ -180,6 +182,24 @@ def scatters() -> None:
     text = kernels.scatter_of([400, 3], [300], 1, unique=True, body="")
     found = compiled(text)(np.zeros((400, 3), np.float32), updates, places.reshape(-1, 1))
     np.testing.assert_array_equal(found[places], updates)
+
+
+def shared_tiles() -> None:
+    """Parts of sums that workgroups leave to one of them."""
+    GPUS["sm_80"] = replace(GPUS["sm_80"], multiprocessors=4)
+    gpu_stream_k.LAUNCH = 0
+    a, b, c = whole(40, 512), whole(512, 64), whole(64)
+    program = compiled(kernels.matmul(40, 64, 512))
+    assert "= atomicAdd(" in "".join(program.sources.values())
+    # Of integers numpy has no threads, which a sanitizer would see.
+    expected = a.astype(int) @ b.astype(int) + c
+    np.testing.assert_array_equal(program(a, b, c), expected)
+
+
+def no_fence() -> None:
+    """One of them reads what it may not see yet."""
+    print_counters.ATOMICS["nvvm.memory.barrier"] = lambda p, op: None
+    shared_tiles()
 
 
 def lane_race() -> None:

@@ -209,7 +209,7 @@ PASSES = [
     "irees-gpu-lower-contractions",
     "irees-gpu-lower-linalg-ext",
     "irees-gpu-lower-reductions",
-    "irees-gpu-split-last-wave",
+    "irees-gpu-stream-k",
 ]
 
 

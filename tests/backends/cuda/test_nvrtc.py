@@ -38,8 +38,6 @@ SAMPLE = {
     "large matrix": kernels.widening_matmul(8192, 8192, 4096, "bf16"),
     "matrix of bytes": kernels.widening_matmul(2048, 2048, 512, "i8", "m, k; n, k"),
     "turned matrix": kernels.widening_matmul(1024, 1024, 512, "f16", "k, m; n, k"),
-    "last wave": kernels.narrowed_matmul(1536, 1536, 4096, "f16"),
-    "last wave of floats": kernels.matmul(1536, 1536, 4096),
     "small matrix": kernels.widening_matmul("?", "?", "?", "f16"),
     "convolution": kernels.convolution(58, 64, 64),
     "group norm": kernels.group_norm(32, 262144),
@@ -93,6 +91,23 @@ def checked(text: str, arch: str, **options) -> str:
 def test_resources(name):
     for arch in ARCHS:
         checked(SAMPLE[name], arch)
+
+
+SHARED = {
+    "floats": (("sm_80", "sm_90"), kernels.matmul(1536, 1536, 4096)),
+    "halves": (("sm_80",), kernels.narrowed_matmul(1536, 1536, 4096, "f16")),
+    "warpgroups": (("sm_90",), kernels.narrowed_matmul(3072, 1536, 16384, "f16")),
+    "bytes": (("sm_80",), kernels.widening_matmul(1664, 1408, 8192, "i8", "m, k; n, k")),
+    "first": (("sm_75",), kernels.narrowed_matmul(1024, 768, 4096, "f16")),
+    "followed": (("sm_80",), kernels.followed_matmul(1500, 1530, 4093)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_resources_of_shared_tiles(name):
+    archs, text = SHARED[name]
+    for arch in archs:
+        assert "= atomicAdd(" in checked(text, arch)
 
 
 @pytest.mark.parametrize("order", ["m, k; k, n", "k, m; n, k"])

@@ -14,7 +14,8 @@ import pytest
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = (
     *("rows", "matmul", "matrices", "warpgroups", "accumulation", "sorting", "digits"),
-    *("bulk_copies", "many_workgroups", "scatters", "attention", "attention_in_registers"),
+    *("bulk_copies", "many_workgroups", "scatters", "shared_tiles", "attention"),
+    "attention_in_registers",
 )
 SANITIZERS = {"thread": "libtsan.so", "address": "libasan.so"}
 
@@ -66,6 +67,7 @@ def test_no_report(sanitizer, program, tmp_path):
     [
         ("thread", "race", "data race"),
         ("thread", "lane_race", "data race"),
+        ("thread", "no_fence", "data race"),
         ("thread", "early_part", "data race"),
         ("thread", "early_box", "data race"),
         ("address", "overflow", "heap-buffer-overflow"),

@@ -41,7 +41,7 @@ from irees.transforms.utils.views import subview
 
 STACK_BYTES = 16 << 10
 
-INNER_LEVELS = ("block", "stages", "threads", "fewest")
+INNER_LEVELS = ("block", "stages", "threads")
 """What a config says of the inside of a tile."""
 
 

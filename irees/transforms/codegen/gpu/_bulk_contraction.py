@@ -8,7 +8,7 @@ that does not lie along the reduction. All threads wait for the barrier.
 
     %map = nvgpu.tma.create.descriptor %a box[128, 64]      // by the host
     %bars = nvgpu.mbarrier.create                           // one for each slot
-    nvgpu.mbarrier.init %bars[0], 1 ... nvvm.fence.mbarrier.init, gpu.barrier
+    nvgpu.mbarrier.init %bars[0], 1 ... nvvm.fence.mbarrier.init, gpu.barrier    // once
     scf.for %k = 0 to 512 step 64 iter_args(%sums) {        // part i, at i mod stages
       nvgpu.mbarrier.try_wait.parity %bars[%slot], %odd     // part i is there
       gpu.barrier                                           // product i - 2 is done
@@ -49,6 +49,8 @@ from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierO
 from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
 from irees.transforms.codegen.gpu._boxes import POINTS, Box, boxes_of, workgroup_of
 from irees.transforms.codegen.gpu._contraction import Indices, Side
+from irees.transforms.codegen.gpu._segments import threads
+from irees.transforms.codegen.gpu._shares import Share
 from irees.transforms.codegen.gpu._warpgroup_contraction import Ring, WarpgroupContraction
 from irees.transforms.utils.loops import if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -62,8 +64,10 @@ TICKS = 10_000_000
 class BulkContraction(WarpgroupContraction):
     """One op being lowered, with copies of boxes in flight."""
 
-    def __init__(self, op: linalg.GenericOp, blocking: WarpgroupBlocking):
-        super().__init__(op, blocking)
+    def __init__(
+        self, op: linalg.GenericOp, blocking: WarpgroupBlocking, share: Share | None = None
+    ):
+        super().__init__(op, blocking, share)
         boxes = boxes_of(op, blocking, static_ranges(op))
         assert not isinstance(boxes, str), boxes
         self.boxes = boxes
@@ -84,20 +88,26 @@ class BulkContraction(WarpgroupContraction):
 
     def _find_place(self, at: IndexBuilder) -> None:
         super()._find_place(at)
-        threads = at.point.block.parent_op()
-        assert threads is not None
-        before = IndexBuilder(InsertPoint.before(threads))
+        loop = at.point.block.parent_op()
+        assert loop is not None
+        before = IndexBuilder(InsertPoint.before(loop))
+        if self.share is not None:
+            before = self.share.before
         self.barriers = before.insert(MBarrierCreateOp(self.stages)).results[0]
-        zero = at.value(0)
-        self.first = at.insert(arith.CmpiOp(self.thread, zero, "eq")).results[0]
-        close, b = if_else(at, self.first)
+        close, _, b = threads(before, 1)
         for slot in range(self.stages):
             b.insert(MBarrierInitOp(self.barriers, b.value(slot), b.value(1)))
         b.insert(FenceMbarrierInitOp())
         close()
-        at.insert(BarrierOp())
+        before.insert(BarrierOp())
+        test = arith.CmpiOp(self.thread, at.value(0), "eq")
+        self.is_first = at.insert(test).results[0]
 
     def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
+        if (share := self.share) is not None:
+            # The parts of a tile have numbers, of which the workgroup has some.
+            before = at.sub(share.done, share.first)
+            return BoxRing(self, ivs, (row, column), before, share.last)
         parts = -(-int(self.total) // self.blocking.depth)  # type: ignore[arg-type]
         number: Size = 0
         for loop in self.batch:
@@ -121,7 +131,8 @@ class BoxRing:
     points: tuple[Size, Size]
     before: Size
     """Parts of the blocks before this one."""
-    parts: int
+    parts: Size
+    """Where those of the block end."""
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
         """Where a part is."""
@@ -129,11 +140,12 @@ class BoxRing:
 
     def begin(self, part: Size, at: IndexBuilder) -> None:
         """Begins to copy both boxes, if there is such a part."""
-        contraction, inside = self.contraction, self.contraction.first
-        if isinstance(part, int) and part >= self.parts:
-            return
-        if not isinstance(part, int):
-            test = arith.CmpiOp(part, at.value(self.parts), "slt")
+        contraction, inside = self.contraction, self.contraction.is_first
+        if isinstance(part, int) and isinstance(self.parts, int):
+            if part >= self.parts:
+                return
+        else:
+            test = arith.CmpiOp(at.value(part), at.value(self.parts), "slt")
             inside = at.insert(arith.AndIOp(inside, at.insert(test).results[0])).results[0]
         slot = at.value(self.slot(part, at))
         close, b = if_else(at, inside)

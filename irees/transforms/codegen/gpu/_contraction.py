@@ -25,7 +25,9 @@ from irees.transforms.codegen.common._surroundings import (
 from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, Blocking, sides
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import threads
+from irees.transforms.codegen.gpu._shares import Share
 from irees.transforms.codegen.gpu._threads import delinearize
+from irees.transforms.utils.combiners import neutral_element
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import Kind, Lane, has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
@@ -62,8 +64,8 @@ class Access:
 class Contraction:
     """One op being lowered."""
 
-    def __init__(self, op: linalg.GenericOp, blocking: Blocking):
-        self.op, self.blocking = op, blocking
+    def __init__(self, op: linalg.GenericOp, blocking: Blocking, share: Share | None = None):
+        self.op, self.blocking, self.share = op, blocking, share
         self.points = Points(op)
         parts = multiply_add(op)
         assert parts is not None
@@ -97,6 +99,7 @@ class Contraction:
         self.row_count = at.product([self.sizes[x] for x in row_loops])
         self.column_count = at.product([self.sizes[x] for x in column_loops])
         self.total = at.product([self.sizes[x] for x in self.depth])
+        self.first, self.end = self._points_of_share(at)
         if self.start is not None:
             self.start = self.start.clone()
             at.insert(self.start)
@@ -111,6 +114,15 @@ class Contraction:
         if self.consumer is not None:
             erase_with_buffer(self.consumer, output)
         return blocking.shared_bytes(lane_bytes(self.element))
+
+    def _points_of_share(self, at: IndexBuilder) -> tuple[Size, Size]:
+        """Where the points of the reduction begin and end that the workgroup has of a tile."""
+        if self.share is None:
+            return 0, self.total
+        depth = self.blocking.depth
+        last = at.mul(self.share.last, depth)
+        whole = isinstance(self.total, int) and self.total % depth == 0
+        return at.mul(self.share.first, depth), last if whole else at.minimum(last, self.total)
 
     # --- what stages and matrix instructions do differently ------------------------------------
 
@@ -216,11 +228,11 @@ class Contraction:
         """
         blocking, sides = self.blocking, self.sides
         rows, columns = self._my_points(row, column, at)
-        sums = self._start(ivs, rows, columns, at)
+        sums = self._first_sums(ivs, rows, columns, at)
         accesses = self._all_accesses(ivs, row, column, at)
         ahead = isinstance(self.total, int) and self.total > blocking.depth
-        fetched = self._fetch(accesses, 0, at) if ahead else []
-        body, first, b = for_loop(at, 0, self.total, blocking.depth, [*sums, *fetched])
+        fetched = self._fetch(accesses, self.first, at) if ahead else []
+        body, first, b = for_loop(at, self.first, self.end, blocking.depth, [*sums, *fetched])
         carried = body.arguments
         now = carried[len(sums) :] if ahead else self._fetch(accesses, first, b)
         for side, mine in zip(sides, accesses, strict=True):
@@ -230,7 +242,7 @@ class Contraction:
         following = self._fetch(accesses, b.add(first, blocking.depth), b) if ahead else []
         results = self._multiplied(carried[: len(sums)], first, b)
         b.insert(BarrierOp())
-        self._finish(body([*results, *following])[: len(sums)], ivs, rows, columns, at)
+        self._close(body([*results, *following])[: len(sums)], ivs, rows, columns, at)
 
     def _all_accesses(
         self, ivs: Indices, row: Size, column: Size, at: IndexBuilder
@@ -373,6 +385,31 @@ class Contraction:
         return found
 
     # --- the output -------------------------------------------------------------------------
+
+    def _first_sums(
+        self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """What the sums of a thread begin with: nothing, where they are added to others'."""
+        if self.share is None:
+            return self._start(ivs, rows, columns, at)
+        nothing = at.insert(neutral_element(self.parts.add)).results[0]
+        kind = vector_of(self.element, self.lanes)
+        value = at.insert(vector.BroadcastOp(nothing, kind)).results[0]
+        return [value] * (len(rows) * len(columns) // self.lanes)
+
+    def _close(
+        self, sums: list[SSAValue], ivs: Indices, rows: list[Size], columns: list[Size],
+        at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """Stores the sums, with those of all who share the tile."""
+        if self.share is None:
+            self._finish(sums, ivs, rows, columns, at)
+            return
+        close, totals, b = self.share.collect(
+            sums, lambda c: self._start(ivs, rows, columns, c), self.parts.add, self.thread, at
+        )
+        self._finish(totals, ivs, rows, columns, b)
+        close()
 
     def _start(
         self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder

@@ -30,6 +30,7 @@ from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
 from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, MatrixBlocking
 from irees.transforms.codegen.gpu._contraction import Access, Side
 from irees.transforms.codegen.gpu._points import Points
+from irees.transforms.codegen.gpu._shares import Share
 from irees.transforms.codegen.gpu._staged_contraction import COPIED_BYTES, StagedContraction
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
@@ -47,8 +48,8 @@ class MatrixContraction(StagedContraction):
 
     blocking: MatrixBlocking  # type: ignore[assignment]
 
-    def __init__(self, op: linalg.GenericOp, blocking: MatrixBlocking):
-        super().__init__(op, blocking)  # type: ignore[arg-type]
+    def __init__(self, op: linalg.GenericOp, blocking: MatrixBlocking, share: Share | None = None):
+        super().__init__(op, blocking, share)  # type: ignore[arg-type]
         self.narrow, *_ = element_kinds(op, self.parts)
         self.bytes = getattr(self.narrow, "bitwidth", 16) // 8
         self.across = blocking.warp_columns // COLUMNS

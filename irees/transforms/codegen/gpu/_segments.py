@@ -12,7 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    i64,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -57,6 +64,15 @@ def workgroups(block: Block, counts: list[Size]) -> ForallOp:
     return _loop(block, counts, BlockMappingAttr)
 
 
+def set_counts(loop: ForallOp, counts: list[int]) -> None:
+    """Makes of a loop one over so many workgroups."""
+    zeros, ones = [0] * len(counts), [1] * len(counts)
+    bounds = {"LowerBound": zeros, "UpperBound": counts, "Step": ones}
+    for name, values in bounds.items():
+        loop.properties[f"static{name}"] = DenseArrayBase.from_list(i64, values)
+    loop.properties["mapping"] = mapped(BlockMappingAttr, len(counts))
+
+
 def threads(at: IndexBuilder, count: Size) -> tuple[Callable[[], None], SSAValue, IndexBuilder]:
     """Opens a loop over threads: what ends its body, the number of the point, a builder inside."""
     block = Block(arg_types=[at.value(0).type])
@@ -76,16 +92,28 @@ def _loop(block: Block, counts: list[Size], kind: type[Attribute]) -> ForallOp:
 
 def blocks_of(workgroup: Operation) -> list[Block]:
     """
-    The block of a workgroup, and those of loops in it that hold structured ops: all threads go
-    through such a loop together.
+    The block of a workgroup, and those of loops and choices in it that hold structured ops: all
+    threads go through such a loop together.
     """
     found = [workgroup.regions[0].block]
     for op in found[0].ops:
-        if isinstance(op, scf.ForOp) and any(
-            isinstance(o, linalg.GenericOp) for o in op.body.block.ops
-        ):
-            found.append(op.body.block)
+        if isinstance(op, scf.ForOp):
+            found += _blocks_of_loop(op)
     return found
+
+
+def _blocks_of_loop(loop: scf.ForOp) -> list[Block]:
+    """The block of a loop and those of choices in it, where there are structured ops."""
+    ops = list(loop.body.block.ops)
+    inside = [
+        op.true_region.block
+        for op in ops
+        if isinstance(op, scf.IfOp)
+        and any(isinstance(o, linalg.GenericOp) for o in op.true_region.block.ops)
+    ]
+    if inside or any(isinstance(o, linalg.GenericOp) for o in ops):
+        return [loop.body.block, *inside]
+    return []
 
 
 def structured_ops(workgroup: Operation) -> list[linalg.GenericOp]:

@@ -62,11 +62,12 @@ class StagedContraction(Contraction):
             return
         ahead, depth = self.stages - 1, self.blocking.depth
         rows, columns = self._my_points(row, column, at)
-        sums = self._start(ivs, rows, columns, at)
+        sums = self._first_sums(ivs, rows, columns, at)
         accesses = self._all_accesses(ivs, row, column, at)
         for number in range(ahead):
-            begun = self._copy(accesses, number * depth, number, at)
-        body, first, b = for_loop(at, 0, self.total, depth, sums)
+            slot = at.rem(at.add(at.floordiv(self.first, depth), number), self.stages)
+            begun = self._copy(accesses, at.add(self.first, number * depth), slot, at)
+        body, first, b = for_loop(at, self.first, self.end, depth, sums)
         part = b.floordiv(first, depth)
         self.slot = b.rem(part, self.stages)
         b.insert(DeviceAsyncWaitOp(begun, ahead - 1))
@@ -77,7 +78,7 @@ class StagedContraction(Contraction):
         results = body(self._multiplied(body.arguments, first, b))
         at.insert(DeviceAsyncWaitOp(begun, 0))
         at.insert(BarrierOp())
-        self._finish(results, ivs, rows, columns, at)
+        self._close(results, ivs, rows, columns, at)
 
     def _copy(
         self, accesses: list[list[Access]], first: Size, slot: Size, at: IndexBuilder
@@ -88,8 +89,8 @@ class StagedContraction(Contraction):
             for access in mine:
                 where = self._source(side, access, first, at)
                 source = self.points.indices(side.operand, where, at)
-                step, total = at.value(at.add(first, access.depth)), at.value(self.total)
-                inside = at.insert(arith.CmpiOp(step, total, "slt")).results[0]
+                step, end = at.value(at.add(first, access.depth)), at.value(self.end)
+                inside = at.insert(arith.CmpiOp(step, end, "slt")).results[0]
                 some, none = at.value(side.lanes), at.value(0)
                 count = at.insert(arith.SelectOp(inside, some, none)).results[0]
                 target = self._place_of(side, access, slot, at)

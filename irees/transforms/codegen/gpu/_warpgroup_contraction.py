@@ -46,6 +46,7 @@ from irees.transforms.codegen.gpu._blocking import WARPGROUP_ROWS, WarpgroupBloc
 from irees.transforms.codegen.gpu._boxes import POINTS
 from irees.transforms.codegen.gpu._contraction import Access, Indices, Side
 from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
+from irees.transforms.codegen.gpu._shares import Share
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.views import subview
@@ -82,8 +83,10 @@ class WarpgroupContraction(MatrixContraction):
 
     blocking: WarpgroupBlocking  # type: ignore[assignment]
 
-    def __init__(self, op: linalg.GenericOp, blocking: WarpgroupBlocking):
-        super().__init__(op, blocking)  # type: ignore[arg-type]
+    def __init__(
+        self, op: linalg.GenericOp, blocking: WarpgroupBlocking, share: Share | None = None
+    ):
+        super().__init__(op, blocking, share)  # type: ignore[arg-type]
 
     def why_not(self, sizes: Sequence[int]) -> str | None:
         """
@@ -175,10 +178,10 @@ class WarpgroupContraction(MatrixContraction):
         ahead, depth = self.stages - 2, self.blocking.depth
         rows, columns = self._my_points(row, column, at)
         ring = self._ring(ivs, row, column, at)
-        for part in range(ahead):
-            ring.begin(part, at)
+        for number in range(ahead):
+            ring.begin(at.add(at.floordiv(self.first, depth), number), at)
         zeros = at.insert(WarpgroupMmaInitAccumulatorOp(WARPGROUP_ROWS, self.blocking.columns))
-        body, first, b = for_loop(at, 0, self.total, depth, zeros.results)
+        body, first, b = for_loop(at, self.first, self.end, depth, zeros.results)
         part = b.floordiv(first, depth)
         self.slot = ring.slot(part, b)
         ring.wait(part, b)
@@ -189,10 +192,10 @@ class WarpgroupContraction(MatrixContraction):
         ring.end(at)
         at.insert(BarrierOp())
         sums: list[SSAValue] = [*at.insert(WarpgroupSumsOp(product)).results]
-        if not self._starts_at_zero():
+        if self.share is None and not self._starts_at_zero():
             start = self._start(ivs, rows, columns, at)
             sums = [at.insert(arith.AddfOp(a, b)).results[0] for a, b in zip(start, sums)]
-        self._finish(sums, ivs, rows, columns, at)
+        self._close(sums, ivs, rows, columns, at)
 
     def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
         """What brings the parts of both operands of a block."""

@@ -34,7 +34,6 @@ from irees.dialects.upstream.scf import ForallOp
 from irees.transforms.codegen.gpu._segments import (
     mapped,
     segments,
-    set_fewest_workgroups,
     set_threads,
     workgroups,
 )
@@ -65,8 +64,6 @@ class GpuFormWorkgroupsPass(ModulePass):
                     configs = [LoweringConfigAttr.on(o) for o in loop.walk()]
                     if count := max((c.int("threads") or 0 for c in configs), default=0):
                         set_threads(loop, count)
-                    if fewest := max((c.int("fewest") or 0 for c in configs), default=0):
-                        set_fewest_workgroups(loop, fewest)
                 for segment in segments(block, lambda o: isinstance(o, ForallOp)):
                     segment.wrap(one_workgroup, None)
                     loop = segment.begin

@@ -29,12 +29,12 @@ from outside are copied to shared memory (`nvgpu.device_async_copy`) while other
 Where it asks for warpgroups, four warps multiply what is in shared memory while later parts arrive
 (`nvgpu.warpgroup.mma`); where their operands cannot be copied so, the block goes by single warps.
 Parts of those come by copies of all threads, or in boxes that one thread asks for, where
-`irees-gpu-use-bulk-copies` says so.
-But for matrix instructions each element of the output is summed in the order of the loops, so
-`fp=strict` keeps its bits. Rows and columns past the end are fetched as the last ones and not
-stored. The fill before and the elementwise op after are done in registers
-(`codegen/common/_surroundings.py`). An op whose elements have no vectors, or with rows only, is
-left for `irees-gpu-distribute-to-threads`.
+`irees-gpu-use-bulk-copies` says so. Where `irees-gpu-stream-k` does, workgroups share tiles, by
+steps of the reduction (`_shares.py`). But for that and for matrix instructions each element of the
+output is summed in the order of the loops, so `fp=strict` keeps its bits. Rows and columns past the
+end are fetched as the last ones and not stored. The fill before and the elementwise op after are
+done in registers (`codegen/common/_surroundings.py`). An op whose elements have no vectors, or with
+rows only, is left for `irees-gpu-distribute-to-threads`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._blocking import (
@@ -64,6 +66,13 @@ from irees.transforms.codegen.gpu._bulk_contraction import BulkContraction
 from irees.transforms.codegen.gpu._contraction import Contraction
 from irees.transforms.codegen.gpu._matrix_contraction import MatrixContraction
 from irees.transforms.codegen.gpu._segments import is_mapped, set_threads, structured_ops
+from irees.transforms.codegen.gpu._shares import (
+    FLAG_BYTES,
+    Share,
+    depth_of,
+    share_tiles,
+    shares_of,
+)
 from irees.transforms.codegen.gpu._staged_contraction import StagedContraction
 from irees.transforms.codegen.gpu._warpgroup_contraction import WarpgroupContraction
 from irees.transforms.utils.structured import static_ranges
@@ -75,15 +84,26 @@ def takes_boxes(op: linalg.GenericOp) -> bool:
     return bool(LoweringConfigAttr.on(op).int(BULK_COPIES))
 
 
-def lower(op: linalg.GenericOp, blocking: AnyBlocking) -> int:
+def lower(op: linalg.GenericOp, blocking: AnyBlocking, share: Share | None) -> int:
     """Replaces the op by its loops; returns the bytes of shared memory that they take."""
     if isinstance(blocking, WarpgroupBlocking):
         kind = BulkContraction if takes_boxes(op) else WarpgroupContraction
-        return kind(op, blocking).lower()
+        return kind(op, blocking, share).lower()
     if isinstance(blocking, MatrixBlocking):
-        return MatrixContraction(op, blocking).lower()
+        return MatrixContraction(op, blocking, share).lower()
     kind = StagedContraction if blocking.stages > 1 else Contraction
-    return kind(op, blocking).lower()
+    return kind(op, blocking, share).lower()
+
+
+def shared(loop: Operation, op: linalg.GenericOp, blocking: AnyBlocking) -> Share | None:
+    """The share of a workgroup, where tiles are shared: the loop is one over workgroups then."""
+    shares = shares_of(op)
+    if shares is None:
+        return None
+    assert isinstance(loop, ForallOp)
+    share = share_tiles(loop, *shares, -(-depth_of(op) // blocking.depth))
+    share.guard_start(op)
+    return share
 
 
 @dataclass(frozen=True)
@@ -121,7 +141,11 @@ class GpuLowerContractionsPass(ModulePass):
                     share_views(inner.parent)
                 count = blocking.threads
                 set_threads(loop, count)
-                taken += lower(inner, blocking)
+                share = shared(loop, inner, blocking)
+                taken += lower(inner, blocking, share)
+                if share is not None:
+                    share.guard_rest()
+                    taken += FLAG_BYTES
 
     def _room(self, blocking: AnyBlocking) -> int:
         """What a workgroup may have of shared memory."""
