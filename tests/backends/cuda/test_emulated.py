@@ -389,7 +389,10 @@ def test_attention_without_scores_in_memory(sizes, element, mask, monkeypatch):
         hidden[0, 0], hidden[0, 1, :70] = True, True
         shown = ~hidden if mask == "i1" else np.where(hidden, -np.inf, 0).astype(np.float32)
         arguments.append(shown)
-    program = irees.compile(kernels.attention(*sizes, element, mask), target=TARGET, opt_level=1)
+    # What is written out in registers takes a C compiler long to improve.
+    level = 1 if element == "f32" else 0
+    text = kernels.attention(*sizes, element, mask)
+    program = irees.compile(text, target=TARGET, opt_level=level)
     assert len(program.manifest["launches"]) == 1
     text = "".join(program.sources.values())
     assert ("= irees_mma_" in text) is (element != "f32")

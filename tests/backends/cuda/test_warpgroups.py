@@ -72,8 +72,8 @@ def has_boxes(program) -> bool:
 
 def check(
     m: int, n: int, k: int, element: str, order: str, *, warpgroups: bool = True, **options
-) -> None:
-    """A product is exact, with whole numbers."""
+) -> irees.Program:
+    """A product, which is exact with whole numbers, and its program."""
     program = compiled(kernels.widening_matmul(m, n, k, element, order), **options)
     assert has_warpgroups(program) is warpgroups
     left, right = order.split("; ")
@@ -83,6 +83,7 @@ def check(
         (b if right == "k, n" else b.T).astype(DTYPES[element], order="C"),
     )
     np.testing.assert_array_equal(found, a @ b)
+    return program
 
 
 BLOCKS = [
@@ -99,8 +100,7 @@ def test_every_block_is_right(block, order, copies, forced):
     blocking = forced(*block)
     element = "bf16" if block[0] == block[1] else "f16"
     m, n = 2 * blocking.rows, blocking.columns
-    check(m, n, 136, element, order, **COPIES[copies])
-    program = compiled(kernels.widening_matmul(m, n, 136, element, order), **COPIES[copies])
+    program = check(m, n, 136, element, order, **COPIES[copies])
     assert has_boxes(program) is (copies == "boxes")
 
 

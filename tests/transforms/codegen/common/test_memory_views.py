@@ -253,7 +253,7 @@ def test_folding_changes_nothing(op):
     gone = []
 
     # An index vector that is scaled needs a stride, lanes that are on, and the type index at once.
-    examples = 400 if op in ("vector.gather", "vector.scatter") else 60
+    examples = 150 if op in ("vector.gather", "vector.scatter") else 60
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(programs(op))
