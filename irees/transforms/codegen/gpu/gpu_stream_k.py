@@ -24,8 +24,7 @@ way of a product that has hardly any tiles. Parts are fixed and added up in the 
 runs give the same bits.
 
 Left alone: sums whose order is kept (`reassociate=false`), sizes that are not known, operands that
-are computed in the tile. Nothing of this was
-measured.
+are computed in the tile. Nothing of this was measured.
 """
 
 from __future__ import annotations
