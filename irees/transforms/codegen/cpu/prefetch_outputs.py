@@ -55,18 +55,14 @@ def loads_before(view: memref.SubviewOp, last: Operation) -> list[vector.LoadOp]
     return []
 
 
-def moved_before(view: memref.SubviewOp, loop: Operation) -> bool:
-    """Moves a view in front of a loop of its block, if all that it is made of is there."""
-    if view.is_before_in_block(loop):
-        return True
-    for operand in view.operands:
-        owner = operand.owner
-        if isinstance(owner, Operation) and owner.parent is view.parent:
-            if not owner.is_before_in_block(loop):
-                return False
-    view.detach()
-    Rewriter.insert_op(view, InsertPoint.before(loop))
-    return True
+def can_precede(view: memref.SubviewOp, loop: Operation) -> bool:
+    """Whether all that a view is made of is there in front of a loop of its block."""
+    return all(
+        not isinstance(owner := operand.owner, Operation)
+        or owner.parent is not view.parent
+        or owner.is_before_in_block(loop)
+        for operand in view.operands
+    )
 
 
 @dataclass(frozen=True)
@@ -103,9 +99,13 @@ class PrefetchOutputsPass(ModulePass):
             return
         writers = {place_in(body, store) for store in stores}
         loads = loads_before(view, next(o for o in body.ops if o in writers))
-        if not loads or not moved_before(view, place_in(body, loads[0])):
+        if not loads or not can_precede(view, loop := place_in(body, loads[0])):
             return
         for load in loads:
-            if may_rewrite(self.name, load, "a prefetch of what will be written"):
-                hint = PrefetchOp(view.result, load.indices, is_write=True)
-                Rewriter.insert_op(hint, InsertPoint.after(load))
+            if not may_rewrite(self.name, load, "a prefetch of what will be written"):
+                continue
+            if not view.is_before_in_block(loop):
+                view.detach()
+                Rewriter.insert_op(view, InsertPoint.before(loop))
+            hint = PrefetchOp(view.result, load.indices, is_write=True)
+            Rewriter.insert_op(hint, InsertPoint.after(load))
