@@ -116,6 +116,26 @@ func.func @no_kernels(%t: memref<64xf32>, %u: memref<?xf32>, %i: memref<?x1xi32>
   return
 }
 
+// So does one of slices, whose points are dealt out to its threads: updates that meet stay in order.
+// CHECK-LABEL: func.func @points
+// CHECK:         scf.forall (%{{.*}}) in (1) {
+// CHECK:           memref.store %v, %t
+// CHECK:           scf.forall
+// CHECK:             scf.for
+// CHECK:               memref.load %i
+func.func @points(%t: memref<64x8xf32>, %u: memref<3x8xf32>, %i: memref<3x1xi32>, %v: f32) {
+  scf.forall (%b) in (1) {
+    memref.store %v, %t[%b, %b] : memref<64x8xf32>
+    iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
+        ins(%u, %i : memref<3x8xf32>, memref<3x1xi32>) outs(%t : memref<64x8xf32>) {
+    ^bb0(%a: f32, %c: f32):
+      %p = arith.addf %a, %c : f32
+      iree_linalg_ext.yield %p : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
 // Four of them are done by one thread before they were sorted.
 // CHECK-LABEL: func.func @no_scatter
 // CHECK:         iree_linalg_ext.scatter
