@@ -54,7 +54,7 @@ from irees.dialects.upstream.gpu import (
 from irees.dialects.upstream.memref import atomic_rmw
 from irees.dialects.upstream.scf import ForallOp
 from irees.transforms.codegen.common._surroundings import fill_of
-from irees.transforms.codegen.gpu._segments import is_free, set_counts
+from irees.transforms.codegen.gpu._segments import is_free, set_counts, set_fewest_workgroups
 from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.loops import for_loop, if_else, if_values
@@ -283,6 +283,8 @@ def share_tiles(loop: ForallOp, tiles: int, workgroups: int, steps: int) -> Shar
         b.insert(op)
     close()
     set_counts(loop, [workgroups + prod(counts) - tiles])
+    # There is one for each multiprocessor: registers that are saved for others are for nobody.
+    set_fewest_workgroups(loop, 1)
     return share
 
 
