@@ -24,25 +24,18 @@ Mowry, Lam and Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, vector
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from irees.dialects.upstream.memref import PrefetchOp
-from irees.dialects.upstream.scf import ForallOp
 from irees.rewrites import may_rewrite
-from irees.transforms.utils.shapes import IndexBuilder, constant_value, element_bytes, mixed
-
-
-def bytes_of(kind: Attribute) -> int:
-    """The bytes of a buffer, 0 where its sizes are not known."""
-    assert isinstance(kind, MemRefType)
-    return 0 if DYNAMIC_INDEX in kind.get_shape() else prod(kind.get_shape()) * element_bytes(kind)
+from irees.transforms.codegen.cpu._large_buffers import bytes_of, large_buffers, place_in
+from irees.transforms.utils.shapes import IndexBuilder, constant_value, mixed
 
 
 def tiled_dim(view: memref.SubviewOp, iv: SSAValue) -> int | None:
@@ -57,15 +50,6 @@ def tiled_dim(view: memref.SubviewOp, iv: SSAValue) -> int | None:
         if of_iv is iv and constant_value(step) == sizes[dim]:
             return dim
     return None
-
-
-def place_in(body: Block, op: Operation) -> Operation:
-    """The op of the block that another is in."""
-    while op.parent is not body:
-        outer = op.parent_op()
-        assert outer is not None
-        op = outer
-    return op
 
 
 def last_loads(views: list[memref.SubviewOp], body: Block) -> list[vector.LoadOp]:
@@ -102,17 +86,8 @@ class PrefetchNextTilesPass(ModulePass):
     tile_bytes: int = 32 << 10
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if function.is_declaration:
-                continue
-            large = [
-                a
-                for a in function.body.block.args
-                if isinstance(a.type, MemRefType) and bytes_of(a.type) >= self.limit
-            ]
-            for loop in [o for o in function.body.block.ops if isinstance(o, ForallOp)]:
-                for argument in large:
-                    self.prefetch_tiles(argument, loop.regions[0].block)
+        for source, body in large_buffers(op, self.limit):
+            self.prefetch_tiles(source, body)
 
     def prefetch_tiles(self, source: SSAValue, body: Block) -> None:
         """The tiles of one input in one parallel loop; equal views are one tile."""

@@ -23,16 +23,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref, vector
+from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.upstream.memref import PrefetchOp
-from irees.dialects.upstream.scf import ForallOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu.prefetch_next_tiles import bytes_of, place_in
+from irees.transforms.codegen.cpu._large_buffers import bytes_of, large_buffers, place_in
 from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
 from irees.transforms.utils.shapes import element_bytes
 
@@ -75,17 +74,9 @@ class PrefetchOutputsPass(ModulePass):
     tile_bytes: int = 32 << 10
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if function.is_declaration:
-                continue
-            for output in function.body.block.args:
-                if not isinstance(output.type, MemRefType) or bytes_of(output.type) < self.limit:
-                    continue
-                stores = written_only(output) or ()
-                for loop in [o for o in function.body.block.ops if isinstance(o, ForallOp)]:
-                    self.prefetch_tile(
-                        [s for s in stores if loop.is_ancestor(s)], loop.regions[0].block
-                    )
+        for output, body in large_buffers(op, self.limit):
+            stores = [s for s in written_only(output) or () if body.is_ancestor(s)]
+            self.prefetch_tile(stores, body)
 
     def prefetch_tile(self, stores: list[vector.StoreOp], body: Block) -> None:
         """The tile that all stores of a parallel loop to one output are to."""

@@ -67,14 +67,14 @@ STREAM_K = "stream_k"
 FLAG_BYTES = 16
 """What a workgroup takes of shared memory to tell its threads whether the tile is theirs."""
 
+LOCALS = (memref.AllocOp, memref.AllocaOp)
+"""Memory of a workgroup, which all of its tiles share."""
+
 
 def shares_of(op: Operation) -> tuple[int, int] | None:
     """How many tiles are shared by how many workgroups, where a contraction is to be done so."""
     found = LoweringConfigAttr.on(op).ints(STREAM_K)
     return None if found is None else (found[0], found[1])
-
-
-LOCALS = (memref.AllocOp, memref.AllocaOp)
 
 
 def depth_of(op: linalg.GenericOp) -> int:

@@ -1,0 +1,44 @@
+"""
+The buffers of a kernel that no cache holds, and the loops over their tiles. Part of
+`irees-prefetch-next-tiles` and `irees-prefetch-outputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from irees.dialects.upstream.scf import ForallOp
+from irees.transforms.utils.shapes import element_bytes
+
+
+def bytes_of(kind: Attribute) -> int:
+    """The bytes of a buffer, 0 where its sizes are not known."""
+    assert isinstance(kind, MemRefType)
+    return 0 if DYNAMIC_INDEX in kind.get_shape() else prod(kind.get_shape()) * element_bytes(kind)
+
+
+def place_in(body: Block, op: Operation) -> Operation:
+    """The op of the block that another is in."""
+    while op.parent is not body:
+        outer = op.parent_op()
+        assert outer is not None
+        op = outer
+    return op
+
+
+def large_buffers(module: ModuleOp, limit: int) -> Iterator[tuple[SSAValue, Block]]:
+    """Each argument of a kernel of `limit` bytes or more, with the body of each parallel loop."""
+    for function in [f for f in module.walk() if isinstance(f, func.FuncOp)]:
+        if function.is_declaration:
+            continue
+        block = function.body.block
+        for argument in block.args:
+            if not isinstance(argument.type, MemRefType) or bytes_of(argument.type) < limit:
+                continue
+            for loop in [o for o in block.ops if isinstance(o, ForallOp)]:
+                yield argument, loop.regions[0].block
