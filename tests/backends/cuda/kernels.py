@@ -235,18 +235,7 @@ def scatter_elements(
     count: int | str, *shape: int | str, element: str = "f32", body: str = "addf %b, %a"
 ) -> str:
     """Combines single elements with those that their indices name."""
-    t = f"tensor<{'x'.join(map(str, shape))}x{element}>"
-    u, i = f"tensor<{count}x{element}>", f"tensor<{count}x{len(shape)}xi32>"
-    return f"""
-func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
-  %r = iree_linalg_ext.scatter dimension_map = {list(range(len(shape)))} unique_indices(false)
-      ins(%u, %i : {u}, {i}) outs(%t : {t}) {{
-  ^bb0(%a: {element}, %b: {element}):
-    {f"%s = arith.{body} : {element}" if body else ""}
-    iree_linalg_ext.yield %{"s" if body else "a"} : {element}
-  }} -> {t}
-  return %r : {t}
-}}"""
+    return scatter_of(shape, [count], len(shape), element=element, body=body)
 
 
 def argmax(rows: int | str, columns: int | str, element: str = "f32", predicate: str = "") -> str:
