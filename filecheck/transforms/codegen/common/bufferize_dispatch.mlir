@@ -178,16 +178,17 @@ flow.executable @no_clamp {
   }
 }
 
-// What is inserted into a fill is computed in its place, and only what is around it is filled.
+// What is inserted into a fill is computed in its place, and only what is around it is filled, after
+// it: what computes it may be one nest with the op before.
 // CHECK-LABEL: flow.executable @frame
 // CHECK:             func.func @frame(%a: memref<4x6xf32>, %o: memref<5x8xf32>)
-// CHECK-NEXT:          %[[Z:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:          %[[IN:.*]] = memref.subview %o[1, 2] [4, 6] [1, 1]
+// CHECK-NEXT:          linalg.generic {{.*}} ins(%a : memref<4x6xf32>) outs(%[[IN]] :
+// CHECK:               %[[Z:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:          %[[TOP:.*]] = memref.subview %o[0, 0] [1, 8] [1, 1]
 // CHECK-NEXT:          linalg.generic {{.*}} ins(%[[Z]] : f32) outs(%[[TOP]] :
 // CHECK:               %[[LEFT:.*]] = memref.subview %o[1, 0] [4, 2] [1, 1]
 // CHECK-NEXT:          linalg.generic {{.*}} ins(%[[Z]] : f32) outs(%[[LEFT]] :
-// CHECK:               %[[IN:.*]] = memref.subview %o[1, 2] [4, 6] [1, 1]
-// CHECK-NEXT:          linalg.generic {{.*}} ins(%a : memref<4x6xf32>) outs(%[[IN]] :
 // CHECK-NOT:           linalg.generic
 // CHECK:               func.return
 flow.executable @frame {

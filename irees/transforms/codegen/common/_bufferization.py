@@ -25,7 +25,7 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorType,
 )
 from irees.errors import UnsupportedError
-from irees.transforms.codegen.common._frames import fill_around
+from irees.transforms.codegen.common._frames import fill_around, inside
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.copies import same_op
@@ -138,6 +138,8 @@ class Bufferization:
             case tensor.InsertSliceOp() if op in self.framed:
                 view = self._frame(op, builder)
                 self._copy(self._read(op.source, builder), view, builder)
+                # Not before: a fill amid a contraction and what reads it would keep them apart.
+                fill_around(op, self.buffers[op.result], builder)
             case tensor.InsertSliceOp():
                 target = self._destination(op.result, op.dest, builder, reads_init=True)
                 sizes = mixed(op.static_sizes.get_values(), op.sizes)
@@ -226,11 +228,11 @@ class Bufferization:
         return bool(uses) and all(u.operation in self.framed and u.index == 1 for u in uses)
 
     def _frame(self, op: tensor.InsertSliceOp, builder: IndexBuilder) -> SSAValue:
-        """Where the source of a framed insertion lies; what is around it is filled."""
+        """Where the source of a framed insertion lies."""
         view = self.framed[op]
         if view is None:
             target = self._allocate(op.result, builder)
-            view = self.framed[op] = fill_around(op, target, builder)
+            view = self.framed[op] = inside(op, target, builder)
             self.buffers[op.result] = target
         return view
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
 from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.views import subview
@@ -32,25 +32,26 @@ def around(
                 yield [*offsets[:dim], start, *([0] * (len(shape) - dim - 1))], extent
 
 
-def fill_around(op: tensor.InsertSliceOp, target: SSAValue, builder: IndexBuilder) -> SSAValue:
-    """Fills what lies around the slice in a buffer, and returns the view of the slice."""
+def inside(op: tensor.InsertSliceOp, target: SSAValue, builder: IndexBuilder) -> SSAValue:
+    """The view of the slice."""
+    offsets, sizes = op.static_offsets.get_values(), op.static_sizes.get_values()
+    return builder.insert(subview(target, offsets, sizes, [1] * len(sizes))).results[0]
+
+
+def fill_around(op: tensor.InsertSliceOp, target: SSAValue, builder: IndexBuilder) -> None:
+    """Fills what lies around the slice."""
     fill = op.dest.owner
     assert isinstance(fill, linalg.GenericOp)
     assert isinstance(target.type, MemRefType)
     shape, ones = target.type.get_shape(), [1] * target.type.get_num_dims()
     offsets, sizes = op.static_offsets.get_values(), op.static_sizes.get_values()
-    inputs: list[SSAValue] = [
-        v if isinstance(v.owner, Block) else builder.insert(v.owner.clone()).results[0]
-        for v in fill.inputs
-    ]
     for start, extent in around(shape, tuple(offsets), tuple(sizes)):
         slab = builder.insert(subview(target, start, extent, ones)).results[0]
         builder.insert(
             linalg.GenericOp.create(
-                operands=[*inputs, slab],
+                operands=[*fill.inputs, slab],
                 properties=dict(fill.properties),
                 attributes=dict(fill.attributes),
                 regions=[r.clone() for r in fill.regions],
             )
         )
-    return builder.insert(subview(target, offsets, sizes, ones)).results[0]

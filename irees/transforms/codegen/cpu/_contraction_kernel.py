@@ -14,6 +14,7 @@ from irees.transforms.codegen.cpu._contraction_dots import flipping, multiply_gr
 from irees.transforms.codegen.cpu._contraction_epilogue import Epilogue
 from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widened
+from irees.transforms.codegen.cpu._contraction_prefetch import NextPanel
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
@@ -30,17 +31,19 @@ class Kernel:
     zero: SSAValue
     from_zero: bool
     """C holds zeros that need not be read."""
-    base_b: Size
+    first_b: Size
+    """Where the slice of the panel starts."""
     base_a: Callable[[Size, IndexBuilder], Size]
     """Where a row starts in A, or in its panel."""
     base: Callable[[Operand, Size, IndexBuilder], Size]
     """Where a row starts in C, or in what is read and written beside it."""
     staging: SSAValue | None
     """MR x NR elements, for columns of C that are no vectors in memory."""
-    k0: Size
     depth: Size | None
-    """Where the slice of K starts, and its depth; None for all of K."""
+    """How deep the slice of K is; None for all of K."""
     epilogue: Epilogue | None
+    ahead: NextPanel | None
+    """What each block of rows asks for meanwhile."""
     corrections: list[SSAValue] | None
     """What each vector of columns is to be corrected by, for rows of A that are biased."""
 
@@ -57,7 +60,10 @@ class Kernel:
         step_m = plan.row_step(plan.a) if self.panels.a is None else self.panels.row
         base_a = self.base_a(i, at)
         starts = [at.add(base_a, at.mul(step_m, r)) for r in range(rows)]
-        results = self._reduce(0, starts, self._first_column(at), accs, at)
+        asked: Size = 0
+        if self.ahead is not None:
+            asked = self.ahead.share_of(at.floordiv(i, plan.block.rows), at)
+        results = self._reduce(0, starts, self.first_b, 0, asked, accs, at)
         if self.epilogue is None or self.epilogue.consumer.keeps_source:
             self._finish(base_c, rows, results, at)
         if self.epilogue is not None:
@@ -65,21 +71,15 @@ class Kernel:
                 plan, self.columns.vectors, results, lambda o: self.base(o, i, at), at
             )
 
-    def _first_column(self, at: IndexBuilder) -> Size:
-        if self.panels.b is not None:
-            return 0
-        plan = self.plan
-        start = at.add(self.base_b, at.mul(self.k0, plan.b.steps[plan.k[-1][-1]]))
-        if plan.packed is not None:
-            return start
-        return at.add(start, plan.column_offset(plan.b, self.columns.start, at))
-
     def _reduce(
-        self, level: int, rows: list[Size], column: Size, accs: list[SSAValue], at: IndexBuilder
-    ) -> list[SSAValue]:
+        self, level: int, rows: list[Size], column: Size, step: Size, asked: Size,
+        accs: list[SSAValue], at: IndexBuilder,
+    ) -> list[SSAValue]:  # fmt: skip
         """The loops of K from `level` on, C carried through them in registers."""
         plan = self.plan
         if level == len(plan.k):
+            if self.ahead is not None:
+                self.ahead.ask(asked, step, at)
             return self._step(rows, column, accs, at)
         last = plan.k[level][-1]
         step_a, step_b = plan.a.steps[last], plan.b.steps[last]
@@ -97,7 +97,10 @@ class Kernel:
         ahead = b.mul(k, step_a)
         moved = [b.add(row, ahead) for row in rows]
         carried = list(close.arguments)
-        return close(self._reduce(level + 1, moved, b.add(column, b.mul(k, step_b)), carried, b))
+        if self.ahead is not None:
+            step = b.add(b.mul(step, size), k)
+        column = b.add(column, b.mul(k, step_b))
+        return close(self._reduce(level + 1, moved, column, step, asked, carried, b))
 
     def _step(
         self, rows: list[Size], column: Size, accs: list[SSAValue], b: IndexBuilder

@@ -37,6 +37,7 @@ from irees.transforms.codegen.cpu._contraction_plan import (
     suffix,
     zero_vector,
 )
+from irees.transforms.codegen.cpu._contraction_prefetch import next_panel
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import is_zero
@@ -273,9 +274,14 @@ class Nest:
                 start = plan.column_offset(operand, columns.start, b)
                 return b.add(operand.at(self._row(ivs, b.add(first, i)), b), start)
 
+            first_b = plan.first_column(base_b, columns.start, k0, at)
+            ahead = None
+            if panels.b is None and columns.valid is None:
+                ahead = next_panel(plan, first_b, count, depth, ivs, at)
             kernel = Kernel(
-                plan, panels, columns, self.zero, self.from_zero, base_b, base_a, base,
-                self.staging, k0, depth, epilogue, corrections,
+                plan, panels, columns, self.zero, self.from_zero,
+                first_b if panels.b is None else 0, base_a, base,
+                self.staging, depth, epilogue, ahead, corrections,
             )  # fmt: skip
             size, block = count, plan.block.rows
             main = at.mul(at.floordiv(size, block), block)

@@ -169,6 +169,13 @@ class Plan:
             return at.mul(start, operand.steps[self.n[-1]])
         return at.mul(at.floordiv(start, self.lanes), operand.steps[self.vector_loop])
 
+    def first_column(self, base: Size, column: Size, k0: Size, at: IndexBuilder) -> Size:
+        """Where B starts at `column` and `k0`, in its panel that starts at `base` if it has any."""
+        start = at.add(base, at.mul(k0, self.b.steps[self.k[-1][-1]]))
+        if self.packed is not None:
+            return start
+        return at.add(start, self.column_offset(self.b, column, at))
+
 
 def strides(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
     """The strides of a buffer in elements."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import irees
 from irees.frontends.mlir import import_mlir
 from irees.testing.oracles import Case, compiled_agrees, interpret
 
@@ -197,3 +198,24 @@ def test_what_a_sum_reads_is_made_beside_it(kept):
         f"return {results} : {', '.join(kinds)}\n}}\n"
     )
     check(text, whole(64, 40))
+
+
+def test_what_is_computed_in_a_frame_is_done_in_registers():
+    """The frame is filled after it, so that the sum and what reads it stay side by side."""
+    out, around = "tensor<4x7x32xf32>", "tensor<4x9x32xf32>"
+    product = generic(
+        "bmn/k", "b, m, k; k, n; b, m, n", "%x, %y : tensor<4x7x24xf32>, tensor<24x32xf32>", out,
+        "%f", SUM,
+    )  # fmt: skip
+    relu = "%s = arith.maximumf %a, %z : f32\nlinalg.yield %s : f32"
+    after = generic("bmn/", "b, m, n; b, m, n", f"%r : {out}", out, "%e", relu)
+    text = (
+        f"func.func @main(%x: tensor<4x7x24xf32>, %y: tensor<24x32xf32>) -> {around} {{\n"
+        f"{filled(out, '0.0')}%r = {product}\n%q = {after}\n%g = tensor.empty() : {around}\n"
+        f"%h = linalg.fill ins(%z : f32) outs(%g : {around}) -> {around}\n"
+        f"%i = tensor.insert_slice %q into %h[0, 1, 0] [4, 7, 32] [1, 1, 1] : {out} into {around}\n"
+        f"return %i : {around}\n}}\n"
+    )
+    check(text, whole(4, 7, 24), whole(24, 32))
+    kernels = irees.compile(text).sources
+    assert not any("rt->alloc(" in t for name, t in kernels.items() if name.startswith("irees_k"))

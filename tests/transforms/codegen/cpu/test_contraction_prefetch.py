@@ -1,0 +1,134 @@
+"""What a contraction asks for while it works: the whole of the next panel, and once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+
+import irees
+from irees.frontends.mlir import import_mlir
+from irees.interpreters.registry import PREPARE
+from irees.transforms.codegen.cpu import _contraction_plan, _contraction_prefetch
+from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
+
+LINE = 16
+"""Elements of f32."""
+
+
+def contraction(dims: str, maps: str, kinds: tuple[str, str, str], view: str = "") -> str:
+    """A product of the arguments in a new buffer, or in a `view` of one."""
+    a, b, c = (f"memref<{k}>" for k in kinds)
+    loops = ", ".join(dims)
+    affine = ", ".join(f"affine_map<({loops}) -> ({m})>" for m in maps.split(";"))
+    iterators = ", ".join('"reduction"' if x in "kq" else '"parallel"' for x in dims)
+    rank = c.count("x") - c.count("strided<")
+    identity = f"affine_map<({loops[: 3 * rank - 2]}) -> ({loops[: 3 * rank - 2]})>"
+    inner = c
+    if view:
+        sizes, inner = view.split(" : ")
+        look = f"%o = memref.subview %z{sizes} : {c} to {inner}"
+    else:
+        look = f"%o = memref.cast %z : {c} to {c}"
+    size = "%n" if "?" in c else ""
+    return f"""
+    func.func @main(%x: {a}, %y: {b}) -> {c} {{
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : f32
+      %n = memref.dim %x, %c0 : {a}
+      %z = memref.alloc({size}) : {c}
+      linalg.generic {{indexing_maps = [{identity}], iterator_types = [{", ".join(['"parallel"'] * rank)}]}} outs(%z : {c}) {{
+      ^bb0(%c: f32):
+        linalg.yield %zero : f32
+      }}
+      {look}
+      linalg.generic {{indexing_maps = [{affine}], iterator_types = [{iterators}]}}
+          ins(%x, %y : {a}, {b}) outs(%o : {inner}) {{
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %c, %p : f32
+        linalg.yield %s : f32
+      }}
+      return %z : {c}
+    }}
+    """
+
+
+PANELS = "m, k; n floordiv 32, k, n mod 32; m, n"
+BLOCKS = "q, h, w, k; o, q, k, i; o, h, w, i"
+
+
+def lowered(text: str):
+    module = import_mlir(text)
+    LowerContractionsPass().apply(Context(), module)
+    return module
+
+
+def asked(monkeypatch, module, shapes) -> Counter[int]:
+    """Lines of B, by their number, and how often each is asked for; C is what it should be."""
+    found: Counter[int] = Counter()
+
+    def prepare(machine, op):
+        def record(source, index):
+            found[index // LINE] += 1
+            return ()
+
+        return record
+
+    monkeypatch.setitem(PREPARE, "memref.prefetch", prepare)
+    rng = np.random.default_rng(7)
+    x, y = (rng.integers(-4, 5, s).astype(np.float32) for s in shapes)
+    out = np.asarray(irees.compile(module, target="reference")(x, y))
+    if y.ndim == 3:
+        expected = x @ y.transpose(1, 0, 2).reshape(y.shape[1], -1)
+    else:
+        expected = np.pad(np.einsum("qhwk,oqki->ohwi", x, y), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    assert np.array_equal(out, expected)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rows", "slices"), [(17, False), (28, False), (40, False), (150, False), (29, True)]
+)
+def test_each_line_of_the_next_panel_is_asked_for_by_one_block_of_rows(monkeypatch, rows, slices):
+    """Whatever the number of blocks that share a panel; the first panel has nobody to ask."""
+    monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", 0)
+    if slices:
+        monkeypatch.setattr(_contraction_plan, "LARGE_SLICE", 0)
+        monkeypatch.setattr(_contraction_plan, "SLICE", 16)
+    shapes = ((rows, 48), (3, 48, 32))
+    module = lowered(
+        contraction("mnk", PANELS, (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32"))
+    )
+    found = asked(monkeypatch, module, shapes)
+    panel = 48 * 32 // LINE
+    assert all(found[line] for line in range(panel, 3 * panel))
+    assert not any(found[line] for line in range(panel))
+    # A share is whole elements, so the last blocks may run into the panel behind.
+    assert max(found) < 5 * panel
+
+
+@pytest.mark.parametrize("image", [(7, 7), (4, 14), (3, 20)])
+def test_blocks_of_channels_are_asked_for_by_all_rows_of_an_image(monkeypatch, image):
+    """Rows of an output with a frame do not flatten: each is a turn of a loop outside."""
+    monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", 0)
+    h, w = image
+    high, wide = h + 2, w + 2
+    strides = f"strided<[{high * wide * 16}, {wide * 16}, 16, 1], offset: {(wide + 1) * 16}>"
+    view = f"[0, 1, 1, 0] [8, {h}, {w}, 16] [1, 1, 1, 1] : memref<8x{h}x{w}x16xf32, {strides}>"
+    kinds = (f"2x{h}x{w}x16xf32", "8x2x16x16xf32", f"8x{high}x{wide}x16xf32")
+    module = lowered(contraction("ohwiqk", BLOCKS, kinds, view))
+    found = asked(monkeypatch, module, ((2, h, w, 16), (8, 2, 16, 16)))
+    panel = 2 * 16 * 16 * 4 // LINE
+    assert all(found[line] for line in range(panel, 2 * panel))
+
+
+@pytest.mark.parametrize(
+    ("rows", "least"), [("8", 0), ("?", 0), ("40", 1 << 20)], ids=["one-block", "unknown", "small"]
+)
+def test_nothing_is_asked_for_where_it_is_not_known_to_pay(monkeypatch, rows, least):
+    monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", least)
+    kinds = (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32")
+    assert "memref.prefetch" not in str(lowered(contraction("mnk", PANELS, kinds)))
