@@ -291,7 +291,7 @@ def network(data: DataObject) -> tuple[str, list[np.ndarray]]:
     return text, [i.astype(np.float32) for i in inputs]
 
 
-@settings(max_examples=250 * FACTOR)
+@settings(max_examples=150 * FACTOR)
 @given(st.data())
 def test_blocks_change_nothing(data):
     text, inputs = network(data)

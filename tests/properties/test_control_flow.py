@@ -97,7 +97,7 @@ def case_of(fuel: int) -> Case:
     return Case("main", (np.int32(fuel), np.int32(5), row))
 
 
-@settings(max_examples=200 * FACTOR)
+@settings(max_examples=120 * FACTOR)
 @given(graphs(), FUEL)
 def test_lifted_blocks_give_the_same_bits(graph, fuel):
     text, count = graph

@@ -158,7 +158,7 @@ def draw_module(data: DataObject, element: str, *, small: bool) -> tuple[str, li
 
 
 @pytest.mark.parametrize("element", ["i8", "bf16"])
-@settings(max_examples=25 * FACTOR)
+@settings(max_examples=15 * FACTOR)
 @given(data=st.data())
 def test_compiled_for_this_machine(element, data):
     text, cases = draw_module(data, element, small=False)

@@ -412,7 +412,7 @@ def agrees(data: DataObject, *, real: bool, **more) -> None:
     assert found == [], (chosen, text if len(text) < 9000 else text[:9000])
 
 
-@settings(max_examples=50 * FACTOR)
+@settings(max_examples=30 * FACTOR)
 @given(st.data())
 def test_whole_numbers_are_exact(data):
     agrees(data, real=False)

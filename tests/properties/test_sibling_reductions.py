@@ -123,7 +123,7 @@ func.func @main(%x: {x}, %w: {gc}) -> ({x}{", " + g if also else ""}) {{
     return text, (channels, *pixels), (groups, per_group)
 
 
-@settings(max_examples=60 * FACTOR)
+@settings(max_examples=40 * FACTOR)
 @given(norms())
 def test_norms_in_fewer_kernels_give_the_same_bits(case):
     text, shape, scale = case
