@@ -84,7 +84,7 @@ class Kernel:
         last = plan.k[level][-1]
         step_a, step_b = plan.a.steps[last], plan.b.steps[last]
         size = at.product([plan.sizes[x] for x in plan.k[level]])
-        if self.depth is not None:
+        if level == 0 and self.depth is not None:
             size = self.depth
         if self.panels.b is not None:
             step_b = self.columns.vectors * plan.lanes

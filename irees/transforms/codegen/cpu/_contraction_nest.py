@@ -136,7 +136,7 @@ class Nest:
                 close()
             self._slice(ivs, last, known - last, self.epilogue, at)
             return
-        size = at.product([plan.sizes[x] for x in plan.k[-1]])
+        size = at.product([plan.sizes[x] for x in plan.k[0]])
         close, k0, b = for_loop(at, 0, size, deep)
         whole = known is not None and known % deep == 0
         self._slice(ivs, k0, deep if whole else b.minimum(deep, b.sub(size, k0)), None, b)
@@ -196,7 +196,7 @@ class Nest:
             return
         assert depth is not None
         start = at.add(
-            plan.a.at(self._row(ivs, first), at), at.mul(k0, plan.a.steps[plan.k[-1][-1]])
+            plan.a.at(self._row(ivs, first), at), at.mul(k0, plan.a.steps[plan.k[0][-1]])
         )
         pack = pack_rows if plan.dot is None else pack_row_groups
         pack(self.panels, start, rows, depth, at)
@@ -268,7 +268,7 @@ class Nest:
                 if panels.a is not None:
                     return b.mul(i, panels.row)
                 start = plan.a.at(self._row(ivs, b.add(first, i)), b)
-                return b.add(start, b.mul(k0, plan.a.steps[plan.k[-1][-1]]))
+                return b.add(start, b.mul(k0, plan.a.steps[plan.k[0][-1]]))
 
             def base(operand: Operand, i: Size, b: IndexBuilder) -> Size:
                 start = plan.column_offset(operand, columns.start, b)

@@ -107,7 +107,7 @@ class Plan:
     direct: bool
     """B is read where it lies, else it is packed, a slice of K at a time."""
     depth: int | None
-    """How deep slices of K are; None for all of K at once."""
+    """How deep slices of K are, in points of its outermost group; None for all of K at once."""
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
     strip: int | None
@@ -130,8 +130,8 @@ class Plan:
 
     @property
     def size_k(self) -> int | None:
-        """Points of the last group of K where they are known, else None."""
-        sizes = [self.sizes[x] for x in self.k[-1]]
+        """Points of the outermost group of K where they are known, else None."""
+        sizes = [self.sizes[x] for x in self.k[0]]
         return prod(sizes) if all(isinstance(s, int) for s in sizes) else None
 
     @property
@@ -171,7 +171,7 @@ class Plan:
 
     def first_column(self, base: Size, column: Size, k0: Size, at: IndexBuilder) -> Size:
         """Where B starts at `column` and `k0`, in its panel that starts at `base` if it has any."""
-        start = at.add(base, at.mul(k0, self.b.steps[self.k[-1][-1]]))
+        start = at.add(base, at.mul(k0, self.b.steps[self.k[0][-1]]))
         if self.packed is not None:
             return start
         return at.add(start, self.column_offset(self.b, column, at))
@@ -372,10 +372,13 @@ def make_plan(
     copied = ungrouped or (dot is not None and dot.biased and movable)
     if direct and not copied:
         depth = None
-        large = deep * max(rows, 0) * narrow > LARGE_SLICE
+        several = rows > block.rows or bool(outer_m)
+        # Few rows stay in the L2 cache however deep they are: C is then written once.
+        large = deep * max(rows, 0) * narrow > LARGE_SLICE or (several and deep > 2 * most)
         if len(groups) == 1 and deep >= most and (crowded or large):
-            # Few rows stay in the L2 cache however deep they are: C is then written once.
             depth = most if large or rows < 0 else deep
+        elif len(groups) > 1 and several:
+            depth = slices_of_panel(groups, sizes)
     strip = None
     if not direct and not outer_m and upper_bound(size_n) is not None and dot is None:
         strip = strip_of(rows, block.rows, LARGE_SLICE // (most * narrow))
@@ -397,6 +400,18 @@ def streams(b: Operand, n: list[int], k: list[int], sizes: list[Size], lanes: in
     if len(n) != 1 or sizes[n[0]] not in (lanes, lanes // 2):
         return False
     return b.steps[n[0]] == 1 and any(b.steps[loop] == sizes[n[0]] for loop in k)
+
+
+def slices_of_panel(groups: list[list[int]], sizes: list[Size]) -> int | None:
+    """
+    How deep slices of the outermost group are where a panel is more than a slice or two: each
+    block of rows would fetch it from afar again. None for all of K, or where sizes are not known.
+    """
+    known = [[n for loop in group if isinstance(n := sizes[loop], int)] for group in groups]
+    if list(map(len, known)) != list(map(len, groups)):
+        return None
+    points = prod(map(prod, known))
+    return None if points <= 2 * SLICE else -(-prod(known[0]) // -(-points // SLICE))
 
 
 def strip_of(rows: int, block: int, most: int) -> int | None:

@@ -17,6 +17,7 @@ A hint costs a place in the pipeline, so there are none for operands of few byte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -39,27 +40,34 @@ L2 = 2
 
 @dataclass(frozen=True)
 class NextPanel:
-    """A panel, and how much of it each step of each block of rows asks for."""
+    """A panel, and what each step of K of each block of rows asks for of it."""
 
     buffer: SSAValue
     start: Size
-    """Where the share of the first block begins."""
-    steps: int
-    """Steps of K of one block."""
+    """Where the share of the first block begins, in elements."""
+    turn: Size
+    """The number of the first block, in this turn of the loops around the blocks."""
     share: int
-    """Elements for each step."""
-    line: int
-    """Elements that one hint brings."""
+    """From the share of a block to that of the next."""
+    last: int | None
+    """The last block that has a share of its own, if not all have."""
+    step: int
+    """From one step of K to the next."""
+    hints: Sequence[int]
+    """Where the lines of one step are."""
 
     def share_of(self, block: Size, at: IndexBuilder) -> Size:
         """Where the share of a block of rows begins."""
-        return at.add(self.start, at.mul(block, self.steps * self.share))
+        number = at.add(self.turn, block)
+        if self.last is not None:
+            number = at.minimum(number, self.last)
+        return at.add(self.start, at.mul(number, self.share))
 
     def ask(self, begin: Size, step: Size, at: IndexBuilder) -> None:
-        """memref.prefetch %b[begin + step * share]"""
-        place = at.add(begin, at.mul(step, self.share))
-        for ahead in range(0, self.share, self.line):
-            index = at.value(at.add(place, ahead))
+        """memref.prefetch %b[begin + step * ...]"""
+        place = at.add(begin, at.mul(step, self.step))
+        for hint in self.hints:
+            index = at.value(at.add(place, hint))
             at.insert(PrefetchOp(self.buffer, [index], locality=L2))
 
 
@@ -70,28 +78,44 @@ def next_panel(
     What follows a slice of a constant panel that starts at `panel`, for `rows` of A in each turn of
     the loops `outer_m` at `ivs`. None where sizes are not known, or one block has all rows.
     """
-    turns = [plan.sizes[x] for x in plan.outer_m]
-    points = _points(plan) if depth is None else depth
+    points = _points(plan, depth)
     if not (isinstance(rows, int) and isinstance(points, int)) or _bytes(plan) < LEAST_BYTES:
         return None
-    each, blocks, turn = -(-rows // plan.block.rows), -(-rows // plan.block.rows), 0
-    for loop, size in zip(plan.outer_m, turns, strict=True):
+    turn: Size = 0
+    each = blocks = -(-rows // plan.block.rows)
+    for loop in plan.outer_m:
+        size = plan.sizes[loop]
         if not isinstance(size, int):
             return None
         blocks, turn = blocks * size, at.add(at.mul(turn, size), ivs[loop])
-    steps = -(-points // plan.group)
-    after = _distance(plan, steps)
-    if after is None or blocks < 2:
+    if blocks < 2:
         return None
+    turn, steps, vectors = at.mul(turn, each), -(-points // plan.group), plan.block.vectors
+    if plan.packed is not None:
+        after, block = plan.panel_step, None
+        after = after * (plan.columns // plan.packed) if isinstance(after, int) else None
+    else:
+        block = None if plan.vector_loop is None else plan.b.steps[plan.vector_loop]
+        after = block * vectors if isinstance(block, int) else None
+    if after is None:
+        return None
+    start = at.add(panel, after)
+    if isinstance(block, int) and block != steps * plan.lanes:
+        # A slice of each block of columns, some for each block of rows as long as there are any.
+        some = -(-vectors // blocks)
+        hints = range(0, some * block, block)
+        last = -(-vectors // some) - 1
+        return NextPanel(plan.b.flat, start, turn, some * block, last, plan.lanes, hints)
     share = -(-plan.columns * plan.group // blocks)
-    start = at.add(at.add(panel, after), at.mul(turn, each * steps * share))
-    line = LINE // lane_bytes(plan.packed_element)
-    return NextPanel(plan.b.flat, start, steps, share, line)
+    hints = range(0, share, LINE // lane_bytes(plan.packed_element))
+    return NextPanel(plan.b.flat, start, turn, steps * share, None, share, hints)
 
 
-def _points(plan: Plan) -> int | None:
-    """The points of all K where they are known."""
+def _points(plan: Plan, depth: Size | None) -> int | None:
+    """The points of K, or of a slice of it, where they are known."""
     sizes = [plan.sizes[x] for group in plan.k for x in group]
+    if depth is not None:
+        sizes = [depth, *(plan.sizes[x] for group in plan.k[1:] for x in group)]
     known = [size for size in sizes if isinstance(size, int)]
     return prod(known) if len(known) == len(sizes) else None
 
@@ -101,16 +125,3 @@ def _bytes(plan: Plan) -> int:
     loops = [*plan.outer_n, *plan.n, *(x for group in plan.k for x in group)]
     sizes = [size for loop in loops if isinstance(size := plan.sizes[loop], int)]
     return prod(sizes) * lane_bytes(plan.packed_element)
-
-
-def _distance(plan: Plan, steps: int) -> int | None:
-    """From a panel to the next, in elements; None unless a slice of it is contiguous."""
-    if plan.packed is not None:
-        apart = plan.panel_step
-        return apart * (plan.columns // plan.packed) if isinstance(apart, int) else None
-    if plan.vector_loop is None:
-        return None
-    block = plan.b.steps[plan.vector_loop]
-    if not isinstance(block, int) or block != steps * plan.lanes:
-        return None
-    return block * plan.block.vectors

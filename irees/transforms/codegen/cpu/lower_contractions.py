@@ -19,8 +19,9 @@ of A, broadcast, times NR/lanes vectors of the panel.
 
 Rows of A that would crowd into a few sets of the cache are packed as well, once per k0. A B
 that `irees-pack-constant-operands` laid out in panels is read where it is, all of K at once
-unless A is too large for the cache. Where K is one slice, registers start at zero when C was
-only just filled with zeros.
+unless A or a panel is too large for the cache, and the next panel is asked for meanwhile
+(`_contraction_prefetch.py`). Where K is one slice, registers start at zero when C was only just
+filled with zeros.
 
 Every operand is addressed linearly (a sum of loop index times step), so a convolution is
 the same nest: its image is packed as if it had been unfolded (implicit GEMM), where
