@@ -216,7 +216,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     return (
         a("select-strategy", threads=target.threads, l2_bytes=target.l2_bytes, **registers),
         a("tile-and-distribute"),
-        a("lower-linalg-ext-to-loops", together=16),
+        a("lower-linalg-ext-to-loops", together=(64, 16)),
         a("lower-contractions", reassociate=not strict, dot_products=dots, **registers),
         a("vectorize-structured-ops", reassociate=not strict, vector_bytes=target.vector_bytes),
         a("lower-gather"),

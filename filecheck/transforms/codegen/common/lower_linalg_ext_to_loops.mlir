@@ -1,5 +1,5 @@
 // RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops | filecheck %s
-// RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops{together=16} | filecheck %s --check-prefix TOGETHER
+// RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops{together=64,16} | filecheck %s --check-prefix TOGETHER
 
 // A running sum per row, in the accumulator at the end.
 // CHECK-LABEL: func.func @scan
@@ -98,15 +98,22 @@ func.func @merge(%v: memref<?xf32>) {
 // TOGETHER-LABEL: func.func @topk
 // TOGETHER:      %[[KEPT:.*]] = memref.alloc() : memref<3xf32>
 // TOGETHER:      scf.while
-// TOGETHER:      %[[SIX:.*]] = arith.constant 6 : index
-// TOGETHER:      scf.for %{{.*}} = %{{.*}} to %[[SIX]] step
-// TOGETHER:        %[[V:.*]] = memref.subview %x[%{{.*}}] [16] [1]
+// 64 of the 97 that are left at once, by sixteens where one of them is kept, then twice 16.
+// TOGETHER:        %[[V:.*]] = memref.subview %x[%{{.*}}] [64] [1]
 // TOGETHER:        %[[WORST:.*]] = memref.load %[[KEPT]]
 // TOGETHER:        linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[V]] : {{.*}}) outs(%[[F:.*]] : memref<i32>)
 // TOGETHER:          arith.cmpf oge, %[[WORST]]
 // TOGETHER:        %[[N:.*]] = memref.load %[[F]][] : memref<i32>
 // TOGETHER:        %[[ANY:.*]] = arith.cmpi ne, %[[N]]
 // TOGETHER-NEXT:   scf.if %[[ANY]] {
+// TOGETHER:          %[[FOUR:.*]] = arith.constant 4 : index
+// TOGETHER:          scf.for %{{.*}} = %{{.*}} to %[[FOUR]] step
+// TOGETHER:            memref.subview %x[%{{.*}}] [16] [1]
+// TOGETHER:            scf.if
+// TOGETHER:              scf.for
+// TOGETHER:                scf.while
+// TOGETHER:      arith.constant 67 : index
+// TOGETHER:      memref.subview %x[%{{.*}}] [16] [1]
 func.func @topk(%x: memref<100xf32>, %v: memref<3xf32>, %i: memref<3xi64>) {
   iree_linalg_ext.topk_v2 dimension(0) is_sorted ins(%x : memref<100xf32>) outs(%v, %i : memref<3xf32>, memref<3xi64>) {
   ^bb0(%a: f32, %b: f32):

@@ -33,12 +33,12 @@ from irees.transforms.utils.structured import generic
 from irees.transforms.utils.views import strides_of, subview
 
 
-def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: int = 0) -> None:
+def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: Sequence[int] = ()) -> None:
     """
     topk  =>  one pass that inserts what beats the worst kept
 
-    Most elements do not: with `together` so many neighbours are compared at once, as vectors do,
-    and looked at one by one only where one of them does.
+    Most elements do not: with `together`, `(64, 16)` for one, so many neighbours are compared at
+    once, as vectors do, then fewer where one of them does, and these one by one.
     """
     dim = op.dimension.value.data
     source, best = op.values, op.output_values
@@ -52,8 +52,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: int = 0) -> None:
     seen = size if isinstance(k, int) else select(compare(k, 0, "sgt", at), size, 0, at)
     first = at.minimum(k, seen)
     if strides_of(source.type)[dim] != 1:
-        together = 0
-    groups = at.floordiv(at.sub(seen, first), together) if together else 0
+        together = ()
 
     def insert(value: SSAValue, i: Size, b: IndexBuilder) -> None:
         hole = insertion_point(kept, numbers, value, b.minimum(i, last), order, b)
@@ -69,20 +68,34 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: int = 0) -> None:
         close_if()
         close()
 
+    def look(ivs: dict[int, Size], begin: Size, counts: Sequence[int], b: IndexBuilder) -> None:
+        """At the first count of elements, and where one of them is kept, at parts of these."""
+        count, *parts = counts
+        view = subview(source, place(ivs, dim, begin), *_along(source, dim, count), [dim])
+        found = any_beats(b.insert(view).results[0], load(kept, [last], b), order, b)
+        close_if, c = if_else(b, found)
+        if parts:
+            close, part, d = for_loop(c, 0, count // parts[0], 1)
+            look(ivs, d.add(begin, d.mul(part, parts[0])), parts, d)
+            close()
+        else:
+            consider(ivs, begin, c.add(begin, count), c)
+        close_if()
+
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         close, i, c = for_loop(b, 0, first, 1)
         insert(load(source, place(ivs, dim, i), c), i, c)
         close()
-        if together:
+        begin = first
+        for level, count in enumerate(together):
+            groups = b.floordiv(b.sub(seen, begin), count)
+            if groups == 0:
+                continue
             close, group, c = for_loop(b, 0, groups, 1)
-            begin = c.add(first, c.mul(group, together))
-            view = subview(source, place(ivs, dim, begin), *_along(source, dim, together), [dim])
-            found = any_beats(c.insert(view).results[0], load(kept, [last], c), order, c)
-            close_if, d = if_else(c, found)
-            consider(ivs, begin, d.add(begin, together), d)
-            close_if()
+            look(ivs, c.add(begin, c.mul(group, count)), together[level:], c)
             close()
-        consider(ivs, b.add(first, b.mul(groups, together)), seen, b)
+            begin = b.add(begin, b.mul(groups, count))
+        consider(ivs, begin, seen, b)
         close, i, c = for_loop(b, 0, k, 1)
         store(load(kept, [i], c), best, place(ivs, dim, i), c)
         if numbers is not None and wanted is not None:

@@ -4,7 +4,8 @@ Lowers sort, topk, scan and scatter on buffers to loops.
 * sort: each row in scratch memory, stable: by radix where a canonical comparator orders
   numbers, else bottom-up merges, n log n;
 * topk: one pass that keeps the best K in order, ties to the smaller index; `together` neighbours
-  are first compared with the worst that is kept by one op that can be vectorized;
+  are first compared with the worst that is kept by one op that can be vectorized, then parts of
+  those of which one is better;
 * scan: one running value per row;
 * scatter: the updates in order; an index out of range is skipped.
 
@@ -66,8 +67,9 @@ class LowerLinalgExtToLoopsPass(ModulePass):
 
     name = "irees-lower-linalg-ext-to-loops"
 
-    together: int = 0
-    """How many elements a topk compares with the worst it keeps at once; 0 for one by one."""
+    together: tuple[int, ...] = ()
+    """How many elements a topk compares with the worst it keeps at once, and how many where one of
+    those is better, before it looks at them one by one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         topk = partial(lower_topk, together=self.together)

@@ -52,8 +52,8 @@ func.func @main(%x: {x}, %v: {v}, %i: {i}) -> ({v}, {i}) {{
 """
 
 
-# 16 elements are compared at once: rows that end before, at and behind a group of them.
-@pytest.mark.parametrize("n", [3, 18, 19, 20, 35, 130])
+# 64, then 16 elements are compared at once: rows that end before, at and behind groups of them.
+@pytest.mark.parametrize("n", [3, 18, 19, 20, 67, 84, 130])
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize(
     ("kind", "predicate"), [("f32", "ogt"), ("f32", "ole"), ("f64", "oge"), ("i8", "slt")]
