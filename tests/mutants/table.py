@@ -516,6 +516,22 @@ MUTANTS = (
         SURROUNDINGS_TESTS,
     ),
     Mutant(
+        "S7j",
+        "a slice of several groups of K begins at a point of the innermost",
+        "irees/transforms/codegen/cpu/_contraction_plan.py",
+        "at.mul(k0, self.b.steps[self.k[0][-1]])",
+        "at.mul(k0, self.b.steps[self.k[-1][-1]])",
+        ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
+    ),
+    Mutant(
+        "S7k",
+        "each part of some neighbours is looked at where the first one is",
+        "irees/transforms/codegen/common/_selection.py",
+        "look(ivs, d.add(begin, d.mul(part, parts[0])), parts, d)",
+        "look(ivs, begin, parts, d)",
+        ("tests/transforms/codegen/common/test_lower_linalg_ext_to_loops.py",),
+    ),
+    Mutant(
         "S8a",
         "what turned signs add to a column stays in it",
         DOTS,
