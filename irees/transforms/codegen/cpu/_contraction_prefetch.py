@@ -79,7 +79,7 @@ def next_panel(
     the loops `outer_m` at `ivs`. None where sizes are not known, or one block has all rows.
     """
     points = _points(plan, depth)
-    if not (isinstance(rows, int) and isinstance(points, int)) or _bytes(plan) < LEAST_BYTES:
+    if not (isinstance(rows, int) and isinstance(points, int)) or _is_small(plan):
         return None
     turn: Size = 0
     each = blocks = -(-rows // plan.block.rows)
@@ -120,8 +120,9 @@ def _points(plan: Plan, depth: Size | None) -> int | None:
     return prod(known) if len(known) == len(sizes) else None
 
 
-def _bytes(plan: Plan) -> int:
-    """The bytes of B, as far as its sizes are known."""
+def _is_small(plan: Plan) -> bool:
+    """Whether B is known to have few bytes; a tile of columns may end where the output does."""
     loops = [*plan.outer_n, *plan.n, *(x for group in plan.k for x in group)]
     sizes = [size for loop in loops if isinstance(size := plan.sizes[loop], int)]
-    return prod(sizes) * lane_bytes(plan.packed_element)
+    bytes_ = prod(sizes) * lane_bytes(plan.packed_element)
+    return len(sizes) == len(loops) and bytes_ < LEAST_BYTES

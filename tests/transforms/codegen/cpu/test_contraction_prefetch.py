@@ -140,3 +140,10 @@ def test_nothing_is_asked_for_where_it_is_not_known_to_pay(monkeypatch, rows, le
     monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", least)
     kinds = (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32")
     assert "memref.prefetch" not in str(lowered(contraction("mnk", PANELS, kinds)))
+
+
+def test_an_unknown_number_of_columns_may_be_many():
+    """Of a tile at the end of an output that is no multiple of it."""
+    text = contraction("mnk", PANELS, ("40x48xf32", "?x48x32xf32", "40x?xf32"))
+    text = text.replace("memref.dim %x, %c0 : memref<40x48xf32>", "arith.constant 96 : index")
+    assert "memref.prefetch" in str(lowered(text))
