@@ -31,6 +31,10 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 LINE = 64
 """Bytes of a line of the caches."""
 
+SOME_BLOCKS = 8
+"""Blocks of rows that share a panel where nobody knows how many there are: if there are more, all
+but the first ones ask for the last share again, and if there are fewer, some is not asked for."""
+
 LEAST_BYTES = 64 << 10
 """Of B, for hints to pay."""
 
@@ -76,20 +80,22 @@ def next_panel(
 ) -> NextPanel | None:
     """
     What follows a slice of a constant panel that starts at `panel`, for `rows` of A in each turn of
-    the loops `outer_m` at `ivs`. None where sizes are not known, or one block has all rows.
+    the loops `outer_m` at `ivs`. None where K is not known, or one block has all rows.
     """
     points = _points(plan, depth)
-    if not (isinstance(rows, int) and isinstance(points, int)) or _is_small(plan):
+    if points is None or _is_small(plan):
         return None
-    turn: Size = 0
-    each = blocks = -(-rows // plan.block.rows)
-    for loop in plan.outer_m:
-        size = plan.sizes[loop]
-        if not isinstance(size, int):
-            return None
-        blocks, turn = blocks * size, at.add(at.mul(turn, size), ivs[loop])
+    turns = [plan.sizes[loop] for loop in plan.outer_m]
+    counts = [size for size in (rows, *turns) if isinstance(size, int)]
+    blocks, last = SOME_BLOCKS, SOME_BLOCKS - 1
+    if len(counts) == 1 + len(turns):
+        blocks, last = -(-counts[0] // plan.block.rows) * prod(counts[1:]), None
     if blocks < 2:
         return None
+    turn: Size = 0
+    for loop, size in zip(plan.outer_m, turns, strict=True):
+        turn = at.add(at.mul(turn, size), ivs[loop])
+    each = at.ceildiv(rows, plan.block.rows) if turns else 1
     turn, steps, vectors = at.mul(turn, each), -(-points // plan.group), plan.block.vectors
     if plan.packed is not None:
         after, block = plan.panel_step, None
@@ -108,7 +114,7 @@ def next_panel(
         return NextPanel(plan.b.flat, start, turn, some * block, last, plan.lanes, hints)
     share = -(-plan.columns * plan.group // blocks)
     hints = range(0, share, LINE // lane_bytes(plan.packed_element))
-    return NextPanel(plan.b.flat, start, turn, steps * share, None, share, hints)
+    return NextPanel(plan.b.flat, start, turn, steps * share, last, share, hints)
 
 
 def _points(plan: Plan, depth: Size | None) -> int | None:

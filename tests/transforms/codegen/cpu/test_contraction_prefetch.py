@@ -133,9 +133,18 @@ def test_blocks_of_channels_are_asked_for_by_all_rows_of_an_image(monkeypatch, i
     assert max(found) < 3.5 * panel
 
 
-@pytest.mark.parametrize(
-    ("rows", "least"), [("8", 0), ("?", 0), ("40", 1 << 20)], ids=["one-block", "unknown", "small"]
-)
+@pytest.mark.parametrize("rows", [3, 100, 150])
+def test_an_unknown_number_of_rows_asks_for_what_eight_blocks_would(monkeypatch, rows):
+    monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", 0)
+    module = lowered(contraction("mnk", PANELS, ("?x48xf32", "3x48x32xf32", "?x96xf32")))
+    found = asked(monkeypatch, module, ((rows, 48), (3, 48, 32)))
+    panel = 48 * 32 // LINE
+    asked_for = sum(found[line] > 0 for line in range(panel, 2 * panel))
+    assert (asked_for == panel) if rows >= 100 else 0 < asked_for < panel
+    assert max(found) < 4 * panel
+
+
+@pytest.mark.parametrize(("rows", "least"), [("8", 0), ("40", 1 << 20)], ids=["one-block", "small"])
 def test_nothing_is_asked_for_where_it_is_not_known_to_pay(monkeypatch, rows, least):
     monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", least)
     kinds = (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32")
