@@ -1,4 +1,4 @@
-"""What a contraction asks for while it works: the whole of the next panel, and once."""
+"""What a contraction asks for while it works: the whole of the next panel, and little besides."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def asked(monkeypatch, module, shapes) -> Counter[int]:
 @pytest.mark.parametrize(
     ("rows", "slices"), [(17, False), (28, False), (40, False), (150, False), (29, True)]
 )
-def test_each_line_of_the_next_panel_is_asked_for_by_one_block_of_rows(monkeypatch, rows, slices):
+def test_each_line_of_the_next_panel_is_asked_for(monkeypatch, rows, slices):
     """Whatever the number of blocks that share a panel; the first panel has nobody to ask."""
     monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", 0)
     if slices:
@@ -145,7 +145,7 @@ def test_an_unknown_number_of_rows_asks_for_what_eight_blocks_would(monkeypatch,
 
 
 @pytest.mark.parametrize(("rows", "least"), [("8", 0), ("40", 1 << 20)], ids=["one-block", "small"])
-def test_nothing_is_asked_for_where_it_is_not_known_to_pay(monkeypatch, rows, least):
+def test_nothing_is_asked_for_where_it_does_not_pay(monkeypatch, rows, least):
     monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", least)
     kinds = (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32")
     assert "memref.prefetch" not in str(lowered(contraction("mnk", PANELS, kinds)))
