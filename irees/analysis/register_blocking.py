@@ -18,6 +18,11 @@ DYNAMIC_GUESS = 1 << 10
 SLICE = 512
 """Depth of a slice of K: deep enough that reading and writing C for each is little of the work."""
 
+STRIP = 64
+"""Rows of A that go through all panels of a slice of B together, where there are more than two
+times as many. Their slices leave most of the L2 cache to the panel in use and to the next, which
+comes from the L3 cache in the time of a few blocks of rows."""
+
 MAX_ROWS = 14
 LATENCY = 4.0
 """Cycles until the result of a multiply-add can be added to."""

@@ -524,6 +524,22 @@ MUTANTS = (
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
     ),
     Mutant(
+        "S7l",
+        "every slice of K counts C as zeros",
+        "irees/transforms/codegen/cpu/_contraction_nest.py",
+        'return at.insert(arith.CmpiOp(k0, at.value(0), "eq")).results[0]',
+        'return at.insert(arith.CmpiOp(k0, k0, "eq")).results[0]',
+        ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
+    ),
+    Mutant(
+        "S7m",
+        "no panel but the first strip's own is asked for",
+        "irees/transforms/codegen/cpu/_contraction_prefetch.py",
+        "start = at.mul(at.add(columns.start, plan.columns), plan.depth)",
+        "start = at.mul(columns.start, plan.depth)",
+        ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
+    ),
+    Mutant(
         "S7k",
         "each part of some neighbours is looked at where the first one is",
         "irees/transforms/codegen/common/_selection.py",

@@ -17,7 +17,7 @@ from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widene
 from irees.transforms.codegen.cpu._contraction_prefetch import NextPanel
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import vector_of
-from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 
@@ -29,8 +29,8 @@ class Kernel:
     panels: Panels
     columns: Columns
     zero: SSAValue
-    from_zero: bool
-    """C holds zeros that need not be read."""
+    zeros: SSAValue | bool
+    """Whether C counts as zeros, whatever it holds; a value where only in the first slice of K."""
     first_b: Size
     """Where the slice of the panel starts."""
     base_a: Callable[[Size, IndexBuilder], Size]
@@ -54,9 +54,12 @@ class Kernel:
 
     def emit(self, i: Size, rows: int, at: IndexBuilder) -> None:
         """C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]"""
-        base_c = self.base(self.plan.c, i, at)
-        accs = self._start(base_c, rows, at)
         plan = self.plan
+        base_c = self.base(plan.c, i, at)
+        later = plan.adds_later and self.zeros is not True
+        accs = self._zeros(rows) if later or self.zeros is True else self._held(base_c, rows, at)
+        if self.corrections is not None:
+            accs = self._corrected(accs, at)
         step_m = plan.row_step(plan.a) if self.panels.a is None else self.panels.row
         base_a = self.base_a(i, at)
         starts = [at.add(base_a, at.mul(step_m, r)) for r in range(rows)]
@@ -64,6 +67,14 @@ class Kernel:
         if self.ahead is not None:
             asked = self.ahead.share_of(at.floordiv(i, plan.block.rows), at)
         results = self._reduce(0, starts, self.first_b, 0, asked, accs, at)
+        if later and isinstance(self.zeros, SSAValue):
+            close, first, rest = if_both(at, self.zeros)
+            self._finish(base_c, rows, results, first)
+            self._finish(base_c, rows, self._sums(base_c, rows, results, rest), rest)
+            close()
+            return
+        if later:
+            results = self._sums(base_c, rows, results, at)
         if self.epilogue is None or self.epilogue.consumer.keeps_source:
             self._finish(base_c, rows, results, at)
         if self.epilogue is not None:
@@ -177,11 +188,31 @@ class Kernel:
             return self.staging, b.value(number)
         return self.plan.c.flat, b.value(self.plan.place(self.plan.c, base, r, v, b))
 
-    def _start(self, base: Size, rows: int, at: IndexBuilder) -> list[SSAValue]:
+    def _zeros(self, rows: int) -> list[SSAValue]:
+        """Registers of zeros."""
+        return [self.zero] * (rows * self.columns.vectors)
+
+    def _corrected(self, values: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
+        """Registers with what each column is to be corrected by."""
+        corrections = self.corrections
+        assert corrections is not None
+        each = [corrections[number % len(corrections)] for number in range(len(values))]
+        return [
+            c if value is self.zero else at.insert(arith.AddiOp(value, c)).results[0]
+            for value, c in zip(values, each, strict=True)
+        ]
+
+    def _sums(
+        self, base: Size, rows: int, values: list[SSAValue], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """C + the registers."""
+        pairs = zip(self._held(base, rows, at), values, strict=True)
+        add = self.plan.parts.add
+        return [at.insert(same_op(add, pair, [self.kind])).results[0] for pair in pairs]
+
+    def _held(self, base: Size, rows: int, at: IndexBuilder) -> list[SSAValue]:
         """What C holds."""
         every = [(r, v) for r in range(rows) for v in range(self.columns.vectors)]
-        if self.from_zero:
-            return [self.corrections[v] if self.corrections else self.zero for _, v in every]
         staged = [(r, v) for r, v in every if self._staged(v)]
         for r, v in staged:
             buffer, place = self._place(base, r, v, at)
@@ -189,14 +220,10 @@ class Kernel:
         if staged:
             self._move(base, rows, at, out=False)
         places = [self._place(base, r, v, at) for r, v in every]
-        held = [
+        return [
             at.insert(vector.LoadOp(buffer, [place], self.kind)).results[0]
             for buffer, place in places
         ]
-        if self.corrections is None:
-            return held
-        corrected = zip(held, [self.corrections[v] for _, v in every], strict=True)
-        return [at.insert(arith.AddiOp(value, c)).results[0] for value, c in corrected]
 
     def _finish(self, base: Size, rows: int, values: list[SSAValue], at: IndexBuilder) -> None:
         """C = the registers."""

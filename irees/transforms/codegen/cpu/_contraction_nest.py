@@ -37,7 +37,7 @@ from irees.transforms.codegen.cpu._contraction_plan import (
     suffix,
     zero_vector,
 )
-from irees.transforms.codegen.cpu._contraction_prefetch import next_panel
+from irees.transforms.codegen.cpu._contraction_prefetch import next_packed_panel, next_panel
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import is_zero
@@ -72,7 +72,8 @@ def lower_contraction(
     if not together:
         epilogue = None
         plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, dot=dot)
-    from_zero = fill is not None and is_zero(fill[1]) and plan.one_slice
+    slices = plan.one_slice or (plan.adds_later and not plan.outer_k and bool(plan.size_k))
+    from_zero = fill is not None and is_zero(fill[1]) and slices
     if fill is not None and from_zero:
         Rewriter.erase_op(fill[0])
     Nest(plan, at, from_zero, epilogue).build(at)
@@ -96,6 +97,7 @@ class Nest:
             size = plan.block.rows * plan.columns
             self.staging = at.insert(memref.AllocaOp.get(plan.element, shape=[size])).results[0]
         self.from_zero = from_zero
+        """C has not been filled with the zeros that it starts from."""
 
     def build(self, at: IndexBuilder) -> None:
         """All loops."""
@@ -150,7 +152,7 @@ class Nest:
         epilogue: Epilogue | None,
         at: IndexBuilder,
     ) -> None:
-        """One slice: A packed once, if at all, B panel by panel; or B packed, A strip by strip."""
+        """One slice: A packed once, if at all, B panel by panel; or A strip by strip."""
         plan = self.plan
         if plan.strip is None:
             self._pack_rows(ivs, 0, plan.size_m, k0, depth, at)
@@ -162,18 +164,12 @@ class Nest:
                 at,
             )  # fmt: skip
             return
-        self._columns(
-            lambda columns, b: self._pack_panel(
-                panel_of(self.panels, columns, b), columns, ivs, k0, depth, b
-            ),
-            at,
-        )
 
         def strip(first: Size, rows: int, b: IndexBuilder) -> None:
             self._pack_rows(ivs, first, rows, k0, depth, b)
             self._columns(
                 lambda columns, c: self._panel(
-                    panel_of(self.panels, columns, c),
+                    self._panel_of_strips(columns, first, ivs, k0, depth, c),
                     columns, ivs, (first, rows), k0, depth, epilogue, c,
                 ),
                 b,
@@ -216,6 +212,22 @@ class Nest:
         pack(panels, columns, linear, plan.b.at(ivs, at), k0, depth, at)
         return panels
 
+    def _panel_of_strips(
+        self, columns: Columns, first: Size, ivs: dict[int, Size], k0: Size,
+        depth: Size | None, at: IndexBuilder,
+    ) -> Panels:  # fmt: skip
+        """A panel that the strip which starts at row 0 packs, and the others find packed."""
+        if self.panels.b is None:
+            return self.panels
+        panels = panel_of(self.panels, columns, at)
+        if isinstance(first, int):
+            return panels
+        is_first = at.insert(arith.CmpiOp(first, at.value(0), "eq")).results[0]
+        close, b = if_else(at, is_first)
+        self._pack_panel(panels, columns, ivs, k0, depth, b)
+        close()
+        return panels
+
     def _panel(
         self, panels: Panels, columns: Columns, ivs: dict[int, Size], rows: tuple[Size, Size],
         k0: Size, depth: Size | None, epilogue: Epilogue | None, at: IndexBuilder,
@@ -228,6 +240,12 @@ class Nest:
             base = at.add(base, at.mul(number, plan.panel_step))
         inside = self._rows(panels, columns, rows, base, k0, depth, epilogue, at)
         self._loops(plan.outer_m, ivs, at, inside)
+
+    def _zeros(self, k0: Size, at: IndexBuilder) -> SSAValue | bool:
+        """Whether C counts as zeros in the slice that starts at `k0`."""
+        if not self.from_zero or isinstance(k0, int):
+            return self.from_zero and k0 == 0
+        return at.insert(arith.CmpiOp(k0, at.value(0), "eq")).results[0]
 
     def _row(self, ivs: dict[int, Size], i: Size) -> dict[int, Size]:
         """The loops at row `i`."""
@@ -263,6 +281,8 @@ class Nest:
         if plan.dot is not None and plan.dot.biased:
             corrections = column_sums(panels, columns, base_b, k0, depth, self.zero, before)
 
+        zeros = self._zeros(k0, before)
+
         def inside(ivs: dict[int, Size], at: IndexBuilder) -> None:
             def base_a(i: Size, b: IndexBuilder) -> Size:
                 if panels.a is not None:
@@ -278,8 +298,10 @@ class Nest:
             ahead = None
             if panels.b is None and columns.valid is None:
                 ahead = next_panel(plan, first_b, count, depth, ivs, at)
+            elif panels.b is not None and plan.strip is not None and columns.valid is None:
+                ahead = next_packed_panel(self.panels, columns, count, depth, at)
             kernel = Kernel(
-                plan, panels, columns, self.zero, self.from_zero,
+                plan, panels, columns, self.zero, zeros,
                 first_b if panels.b is None else 0, base_a, base,
                 self.staging, depth, epilogue, ahead, corrections,
             )  # fmt: skip

@@ -30,7 +30,7 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.dot_products import DotProduct
-from irees.analysis.register_blocking import SLICE, Blocking, choose_blocking
+from irees.analysis.register_blocking import SLICE, STRIP, Blocking, choose_blocking
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, constant_value
@@ -111,10 +111,12 @@ class Plan:
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
     strip: int | None
-    """Rows of A whose slice of K shares the L2 cache with a panel of B; None where all do. Then all
-    panels of a slice of B are packed first, and each strip of rows goes through them."""
+    """Rows of A that go through all panels of a slice of B, which the first such strip packs; None
+    where all rows go through one panel after the other."""
     crowded: bool
     """Rows of A collide in the cache, or are not what a dot product reads, and are packed too."""
+    reassociate: bool
+    """Products may be added in another order than that of the loops."""
     dot: DotProduct | None
     """The instruction that multiplies narrow elements as they are; None where they are widened."""
 
@@ -140,6 +142,11 @@ class Plan:
         if self.outer_k:
             return False
         return self.depth is None or (self.size_k is not None and self.size_k <= self.depth)
+
+    @property
+    def adds_later(self) -> bool:
+        """Whether a slice of K is summed by itself and C added then, not waited for before."""
+        return self.reassociate and not self.one_slice
 
     @property
     def columns(self) -> int:
@@ -361,7 +368,13 @@ def make_plan(
     known = [sizes[x] for x in groups[-1]] if groups else []
     deep = prod(known) if all(isinstance(s, int) for s in known) else 0
     most = SLICE * group
+    room = in_panels or (not direct and upper_bound(size_n) is not None)
+    strip = strip_of(rows, block.rows) if room and not outer_m and dot is None else None
     depth: int | None = min(most, -(-deep // group) * group) if deep else most
+    # A block of rows this deep still stays in the L1 cache, and C is written once.
+    whole = strip is not None and 0 < deep <= most + most // 2
+    if whole:
+        depth = deep
     ungrouped = dot is not None and (a.steps[k[-1]] != 1 or not deep or deep % group != 0)
     if dot is not None and len(groups) > 1:
         raise Unsuitable("K is no plain run of groups")
@@ -375,18 +388,17 @@ def make_plan(
         several = rows > block.rows or bool(outer_m)
         # Few rows stay in the L2 cache however deep they are: C is then written once.
         large = deep * max(rows, 0) * narrow > LARGE_SLICE or (several and deep > 2 * most)
+        large = large if strip is None else deep > most and not whole
         if len(groups) == 1 and deep >= most and (crowded or large):
             depth = most if large or rows < 0 else deep
         elif len(groups) > 1 and several:
             depth = slices_of_panel(groups, sizes)
-    strip = None
-    if not direct and not outer_m and upper_bound(size_n) is not None and dot is None:
-        strip = strip_of(rows, block.rows, LARGE_SLICE // (most * narrow))
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
         block, packed, panel_step, vector_loop, direct, depth, scattered, strip,
-        (crowded or copied) and depth is not None, dot,
+        (crowded or copied) and depth is not None,
+        reassociate or isinstance(element, IntegerType), dot,
     )  # fmt: skip
 
 
@@ -414,15 +426,11 @@ def slices_of_panel(groups: list[list[int]], sizes: list[Size]) -> int | None:
     return None if points <= 2 * SLICE else -(-prod(known[0]) // -(-points // SLICE))
 
 
-def strip_of(rows: int, block: int, most: int) -> int | None:
-    """
-    Whole blocks of rows, about `most` in each strip; None where two strips are all, or unknown.
-
-    Twice as many rows still come from a cache that is near, faster than another turn of B.
-    """
-    if rows <= 2 * most:
+def strip_of(rows: int, block: int) -> int | None:
+    """Whole blocks of rows, about STRIP in each strip; None where one is all, or unknown."""
+    if rows <= 2 * STRIP:
         return None
-    strips = -(-rows // most)
+    strips = -(-rows // STRIP)
     return -(-rows // (strips * block)) * block
 
 

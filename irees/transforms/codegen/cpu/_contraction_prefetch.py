@@ -24,6 +24,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from irees.dialects.upstream.memref import PrefetchOp
+from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
 from irees.transforms.codegen.cpu._contraction_plan import Plan
 from irees.transforms.utils.lanes import lane_bytes
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -112,9 +113,34 @@ def next_panel(
         hints = range(0, some * block, block)
         last = -(-vectors // some) - 1
         return NextPanel(plan.b.flat, start, turn, some * block, last, plan.lanes, hints)
+    return _even_shares(plan, plan.b.flat, start, turn, last, blocks, steps)
+
+
+def next_packed_panel(
+    panels: Panels, columns: Columns, rows: Size, depth: Size | None, at: IndexBuilder
+) -> NextPanel | None:
+    """
+    What follows a panel that this kernel has packed, for each strip of `rows`; where the panel
+    behind is not packed yet, its place is asked for.
+    """
+    plan = panels.plan
+    points = _points(plan, depth)
+    if points is None or not isinstance(rows, int) or rows <= plan.block.rows:
+        return None
+    assert panels.b is not None
+    assert plan.depth is not None
+    start = at.mul(at.add(columns.start, plan.columns), plan.depth)
+    blocks, steps = -(-rows // plan.block.rows), -(-points // plan.group)
+    return _even_shares(plan, panels.b, start, 0, None, blocks, steps)
+
+
+def _even_shares(
+    plan: Plan, buffer: SSAValue, start: Size, turn: Size, last: int | None, blocks: int, steps: int
+) -> NextPanel:
+    """Some columns of each step of K for each block of rows."""
     share = -(-plan.columns * plan.group // blocks)
     hints = range(0, share, LINE // lane_bytes(plan.packed_element))
-    return NextPanel(plan.b.flat, start, turn, steps * share, last, share, hints)
+    return NextPanel(buffer, start, turn, steps * share, last, share, hints)
 
 
 def _points(plan: Plan, depth: Size | None) -> int | None:

@@ -37,7 +37,7 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.distribution import Group, groups_of, loops_of
-from irees.analysis.register_blocking import SLICE, choose_blocking
+from irees.analysis.register_blocking import SLICE, STRIP, choose_blocking
 from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
@@ -126,7 +126,7 @@ def contraction_config(
     if packed is None and not blocked:
         height = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
         # Panels of narrow elements are a half or a quarter as large.
-        strips = height > machine.rows and element_bytes(op.operands[side].type) >= 4
+        strips = height > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
         most = height if strips else most * PACKED_FOR
         columns_at_most *= STRIPS if strips else 1
     for part in order:

@@ -81,7 +81,9 @@ def asked(monkeypatch, module, shapes) -> Counter[int]:
     rng = np.random.default_rng(7)
     x, y = (rng.integers(-4, 5, s).astype(np.float32) for s in shapes)
     out = np.asarray(irees.compile(module, target="reference")(x, y))
-    if y.ndim == 3:
+    if y.ndim == 2:
+        expected = x @ y
+    elif y.ndim == 3:
         expected = x @ y.transpose(1, 0, 2).reshape(y.shape[1], -1)
     else:
         expected = np.pad(np.einsum("qhwk,oqki->ohwi", x, y), ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -131,6 +133,17 @@ def test_blocks_of_channels_are_asked_for_by_all_rows_of_an_image(monkeypatch, i
     assert all(found[line] for line in range(panel, 2 * panel))
     # Shares are whole elements, so those of the last blocks run over the end.
     assert max(found) < 3.5 * panel
+
+
+@pytest.mark.parametrize("rows", [129, 150, 300])
+def test_strips_of_rows_ask_for_the_next_panel_that_the_first_has_packed(monkeypatch, rows):
+    plain = "m, k; k, n; m, n"
+    kinds = (f"{rows}x40xf32", "40x144xf32", f"{rows}x144xf32")
+    module = lowered(contraction("mnk", plain, kinds))
+    found = asked(monkeypatch, module, ((rows, 40), (40, 144)))
+    panel = 40 * 48 // LINE
+    assert all(found[line] for line in range(panel, 3 * panel))
+    assert not any(found[line] for line in range(panel))
 
 
 @pytest.mark.parametrize("rows", [3, 100, 150])
