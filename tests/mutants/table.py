@@ -540,6 +540,14 @@ MUTANTS = (
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
     ),
     Mutant(
+        "S7n",
+        "a prefetch for a write is printed as -1",
+        "irees/backends/common/print_memory.py",
+        "int(bool(op.isWrite.value.data))",
+        "int(op.isWrite.value.data)",
+        ("tests/transforms/codegen/cpu/test_prefetch_streams.py",),
+    ),
+    Mutant(
         "S7k",
         "each part of some neighbours is looked at where the first one is",
         "irees/transforms/codegen/common/_selection.py",

@@ -33,7 +33,7 @@ def _prefetch(p: Printer, op: Operation) -> None:
     assert isinstance(op, PrefetchOp)
     if op.isDataCache.value.data:
         place = p.address(p.buffer(op.memref), [p.name(i) for i in op.indices])
-        hints = f"{int(op.isWrite.value.data)}, {op.localityHint.value.data}"
+        hints = f"{int(bool(op.isWrite.value.data))}, {op.localityHint.value.data}"
         p.line(f"IREES_PREFETCH({place}, {hints});")
 
 

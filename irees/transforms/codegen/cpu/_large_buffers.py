@@ -1,6 +1,6 @@
 """
 The buffers of a kernel that no cache holds, and the loops over their tiles. Part of
-`irees-prefetch-next-tiles` and `irees-prefetch-outputs`.
+`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,95 @@
+"""
+Asks for what a loop will read and write in a while, where it computes too much to see so far.
+
+A processor works on some two hundred instructions at once. In a loop that only copies these are
+many loads, and memory is always busy. In one that computes much for each load (a GELU: forty
+operations) they are a few: the next line is asked for when this one is nearly done, and the
+processor's own prefetchers stop at the end of a page. So each load asks for the element 2 KiB
+further, and each store for the line that it will be written to then, which is read before it is
+written.
+
+    scf.for %i { %x = vector.load %in[%i]; ...; vector.store %y, %out[%i] }
+  =>
+    scf.for %i { %x = vector.load %in[%i]; %n = arith.addi %i, %c512
+                 memref.prefetch %in[%n], read, locality<3>, data : memref<16384xf32, ...>
+                 ...; vector.store %y, %out[%i]
+                 memref.prefetch %out[%n], write, locality<3>, data : memref<16384xf32, ...> }
+
+Left alone are loops with at most 16 operations a store, which memory holds up as it is (those have
+`irees-use-nontemporal-stores`); buffers smaller than `limit` bytes, which a cache holds; and inputs
+that a second loop reads, which `irees-prefetch-next-tiles` takes care of. After Mowry, Lam and
+Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetching" (1992); MLIR:
+`memref.prefetch`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf, vector
+from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from irees.analysis.distribution import root
+from irees.dialects.upstream.memref import PrefetchOp
+from irees.rewrites import may_rewrite
+from irees.transforms.codegen.cpu._large_buffers import large_buffers, place_in
+from irees.transforms.codegen.cpu.use_nontemporal_stores import MOST_WORK, is_vector, written_only
+from irees.transforms.utils.shapes import IndexBuilder, element_bytes
+
+AHEAD = 2048
+"""Bytes between what is used and what is asked for: some ten iterations of much arithmetic take as
+long as memory."""
+
+
+def is_heavy(block: Block) -> bool:
+    """Whether a loop computes so much that it does not wait for memory alone."""
+    stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
+    work = sum(o.name.startswith(("arith.", "math.")) and is_vector(o) for o in block.ops)
+    return work > MOST_WORK * max(1, stores)
+
+
+def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
+    """Whether an access moves along the last dim of its buffer with the innermost loop."""
+    block = access.parent
+    if block is None or not isinstance(block.parent_op(), scf.ForOp) or not access.indices:
+        return False
+    return access.indices[-1] is block.args[0] and block.args[0] not in access.indices[:-1]
+
+
+def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
+    """vector.load %x[%i]  =>  vector.load %x[%i]; memref.prefetch %x[%i + 2 KiB]"""
+    assert isinstance(access.base.type, MemRefType)
+    at = IndexBuilder(InsertPoint.after(access))
+    further = at.add(access.indices[-1], AHEAD // element_bytes(access.base.type))
+    indices = [*access.indices[:-1], at.value(further)]
+    at.insert(PrefetchOp(access.base, indices, is_write=isinstance(access, vector.StoreOp)))
+
+
+@dataclass(frozen=True)
+class PrefetchStreamsPass(ModulePass):
+    """Loops that compute much ask for what they will read and write 2 KiB further."""
+
+    name = "irees-prefetch-streams"
+
+    limit: int = 1 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for buffer, body in large_buffers(op, self.limit):
+            for access in self.streams(buffer, body):
+                if may_rewrite(self.name, access, "a prefetch of what follows"):
+                    prefetch(access)
+
+    def streams(self, buffer: SSAValue, body: Block) -> list[vector.LoadOp] | list[vector.StoreOp]:
+        """The accesses of a parallel loop to a buffer that one heavy loop alone reads or writes."""
+        stores = [s for s in written_only(buffer) or () if body.is_ancestor(s)]
+        past = BoolAttr.from_bool(True)
+        found = [s for s in stores if s.nontemporal != past] or [
+            o for o in body.walk() if isinstance(o, vector.LoadOp) and root(o.base) is buffer
+        ]
+        if len({place_in(body, access) for access in found}) != 1:
+            return []
+        return [a for a in found if runs_along(a) and a.parent and is_heavy(a.parent)]
