@@ -12,8 +12,10 @@ from irees.analysis.distribution import Group
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
 
-FUSED = 2048
-"""The same for ops that hand tiles to one another: three of f32 fill most of an L1 cache."""
+FUSED = 1024
+"""The same for ops that hand tiles to one another: of f32, the tile that is read, the one that is
+written, what is kept between the loops, and the next one, asked for meanwhile, fill half of an L1
+cache."""
 
 ALONG, ACROSS = 64, 1024
 """Sides of a tile that is written along one loop and read along another: runs of a page are read,
