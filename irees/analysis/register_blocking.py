@@ -16,7 +16,7 @@ DYNAMIC_GUESS = 1 << 10
 """What a dynamic extent is taken for."""
 
 SLICE = 512
-"""Depth of a slice of K: deep enough that reading and writing C for each is little of the work."""
+"""Depth of a slice of K of f32: reading and writing C for each is then little of the work."""
 
 STRIP = 64
 """Rows of A that go through all panels of a slice of B together, where there are more than two

@@ -41,7 +41,7 @@ flow.executable @dynamic {
 
 // A contraction is cut into rows, then columns, until each thread has a tile; and gets a
 // register block.
-// One thread packs columns for four times the rows that a slice of A in L2 has: for all of these.
+// One thread has all rows, which go through its columns in strips.
 // ONE-LABEL:   flow.executable @matmul
 // ONE:           workgroup = [0 : i64, 0 : i64, 0 : i64], block = [9 : i64, 48 : i64]
 // CHECK-LABEL: flow.executable @matmul
@@ -50,6 +50,23 @@ flow.executable @matmul {
   builtin.module {
     func.func @matmul(%a: memref<512x64xf32>, %b: memref<64x480xf32>, %c: memref<512x480xf32>) {
       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<512x64xf32>, memref<64x480xf32>) outs(%c : memref<512x480xf32>) {
+      ^bb0(%x: f32, %y: f32, %z: f32):
+        %p = arith.mulf %x, %y : f32
+        %q = arith.addf %z, %p : f32
+        linalg.yield %q : f32
+      }
+      return
+    }
+  }
+}
+
+// Of as many columns as rows, or more, each thread packs its own and no other.
+// CHECK-LABEL: flow.executable @wide
+// CHECK:         workgroup = [0 : i64, 480 : i64, 0 : i64], block = [9 : i64, 48 : i64]
+flow.executable @wide {
+  builtin.module {
+    func.func @wide(%a: memref<512x64xf32>, %b: memref<64x960xf32>, %c: memref<512x960xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<512x64xf32>, memref<64x960xf32>) outs(%c : memref<512x960xf32>) {
       ^bb0(%x: f32, %y: f32, %z: f32):
         %p = arith.mulf %x, %y : f32
         %q = arith.addf %z, %p : f32

@@ -45,6 +45,8 @@ WAY = 4096
 SHARE = 3
 """Rows of A that one set, of eight ways, is trusted to hold beside B and C."""
 
+DEEP_ROW = 3 << 10
+"""Bytes of a row of A, of which a block still stays in the L1 cache: C is then written once."""
 
 LARGE_SLICE = 512 << 10
 """Bytes of A that drive the panels of B out of the L2 cache."""
@@ -367,12 +369,12 @@ def make_plan(
     )
     known = [sizes[x] for x in groups[-1]] if groups else []
     deep = prod(known) if all(isinstance(s, int) for s in known) else 0
-    most = SLICE * group
+    # Of f64 half as deep: a block of rows has to stay in the L1 cache.
+    most = SLICE * 4 // narrow if dot is None else SLICE * group
     room = in_panels or (not direct and upper_bound(size_n) is not None)
     strip = strip_of(rows, block.rows) if room and not outer_m and dot is None else None
     depth: int | None = min(most, -(-deep // group) * group) if deep else most
-    # A block of rows this deep still stays in the L1 cache, and C is written once.
-    whole = strip is not None and 0 < deep <= most + most // 2
+    whole = strip is not None and 0 < deep * narrow <= DEEP_ROW
     if whole:
         depth = deep
     ungrouped = dot is not None and (a.steps[k[-1]] != 1 or not deep or deep % group != 0)

@@ -89,8 +89,8 @@ def contraction_config(
 
     Whole batches first. Then rows and columns are cut until there are enough workgroups: the
     columns first where packing them again for each block of rows would be dear (an image
-    that is unfolded) or where they lie in panels or blocks, each of which one thread then
-    reads; else the rows.
+    that is unfolded, or as many columns as rows, of which there are strips) or where they lie
+    in panels or blocks, each of which one thread then reads; else the rows.
     """
     member = group.members[number]
     op = member.op
@@ -129,6 +129,8 @@ def contraction_config(
         strips = height > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
         most = height if strips else most * PACKED_FOR
         columns_at_most *= STRIPS if strips else 1
+        if strips and _extent(member.sizes, columns) >= height:
+            order = (columns, rows)
     for part in order:
         for loop in (x for x in loops if x in part):
             # The schedule is static: more workgroups than threads would balance nothing.
