@@ -429,7 +429,7 @@ def slices_of_panel(groups: list[list[int]], sizes: list[Size]) -> int | None:
 
 
 def strip_of(rows: int, block: int) -> int | None:
-    """Whole blocks of rows, about STRIP in each strip; None where one is all, or unknown."""
+    """Whole blocks of rows, about STRIP in each strip; None for few, or an unknown number."""
     if rows <= 2 * STRIP:
         return None
     strips = -(-rows // STRIP)
