@@ -330,6 +330,31 @@ def means_are_right(program):
     return np.array_equal(program(x), x - x.sum(1, keepdims=True))
 
 
+def many_sums(count: int) -> str:
+    """count times the element, added one by one."""
+    sums = [f"    %{i} = arith.addf %{i - 1}, %0 : f32\n" for i in range(1, count)]
+    return f"    %0 = arith.negf %a : f32\n{''.join(sums)}    linalg.yield %{count - 1} : f32\n"
+
+
+HEAVY = f"""
+#all = affine_map<(d0) -> (d0)>
+func.func @main(%x: tensor<{ROWS * 1024}xf32>) -> tensor<{ROWS * 1024}xf32> {{
+  %e = tensor.empty() : tensor<{ROWS * 1024}xf32>
+  %r = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel"]}}
+      ins(%x : tensor<{ROWS * 1024}xf32>) outs(%e : tensor<{ROWS * 1024}xf32>) {{
+  ^bb0(%a: f32, %o: f32):
+{many_sums(20)}
+  }} -> tensor<{ROWS * 1024}xf32>
+  return %r : tensor<{ROWS * 1024}xf32>
+}}
+"""
+
+
+def sums_are_right(program) -> bool:
+    x = np.arange(ROWS * 1024, dtype=np.float32) % 8
+    return np.array_equal(program(x), -20 * x)
+
+
 CHANNELS = """
 #point = affine_map<(c, p) -> (c, p)>
 #channel = affine_map<(c, p) -> (c)>
@@ -443,6 +468,7 @@ PROGRAMS = {
     "tiles": (TILES, tiles_are_right),
     "streams": (STREAMS, streams_are_right),
     "means": (MEANS, means_are_right),
+    "heavy": (HEAVY, sums_are_right),
     "channels": (CHANNELS, channels_are_right),
     "variances": (VARIANCES, variances_are_right),
 }
