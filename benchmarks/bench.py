@@ -30,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import programs
-from contenders import CONTENDERS, Call, Open, time_limit
+from contenders import CONTENDERS, Call, Open, TooSlow, time_limit
 from report import Result, page, plot, table
 
 from irees.backends.c.peaks import PeakMeter
@@ -89,7 +89,7 @@ def attempt(result: Result, name: str, seconds: float, work: Callable[[], object
     try:
         with time_limit(seconds), open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
             return work()
-    except Exception as error:
+    except (Exception, TooSlow) as error:
         result.reasons[name] = reason(error)
         return None
 

@@ -29,8 +29,11 @@ QUADRATIC = 1 << 13
 """Longer rows are not given to IREE, whose sort takes time that grows with their square."""
 
 
-class TooSlow(Exception):
-    """A contender that was not ready within its time."""
+class TooSlow(BaseException):
+    """
+    A contender that was not ready within its time. Not an Exception: compilers catch those, and
+    go on without the pass that was running.
+    """
 
 
 @contextmanager

@@ -149,13 +149,13 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     with LibraryCompiler(**flags, defines=defines) as compiler:
         texts = Texts(target, compiler)
         with collect() as remarks:
-            run_phases(get_context(), module, options, ready=texts.ready, **listeners)
+            failed = run_phases(get_context(), module, options, ready=texts.ready, **listeners)
         for each in remarks:
             tell(each)
         sources = texts.sources(module)
         describe(sources, remarks, target, options)
         library, cubins = compile_texts(sources, target, options, compiler)
-    return Built(library, sources.manifest, sources.texts, sources.constants, {}, cubins)
+    return Built(library, sources.manifest, sources.texts, sources.constants, {}, cubins, failed)
 
 
 def describe(sources: Sources, remarks: Sequence[Remark], target: Target, options: Options) -> None:
@@ -207,12 +207,12 @@ def compile_devices(
     module: ModuleOp,
     options: Options,
     start: str | None = None,
-    opened: Opened | None = None,
+    kept: tuple[str, Opened] | None = None,
     **listeners: Any,
 ) -> DeviceProgram:
     """
     A program for several devices: cut into parts, in place, each compiled for its own. It is
-    kept in the cache if it is known from what opened source it came.
+    kept in the cache if it is known under which key, and from what opened source it came.
     """
     run_phases(get_context(), module, options, start=start, **listeners)
     schedule = schedule_of(module, options)
@@ -225,10 +225,10 @@ def compile_devices(
             continue
         built[name] = build(alone(part), chosen, **listeners)
         makers[name] = partial(program_of, built[name])
-        if opened is not None:
-            built[name].from_source = unchanged_constants(part, opened.blobs)
-    if opened is not None and len(built) == len(makers):
-        store_parts(_devices_key(opened, options), schedule, built)
+        if kept is not None:
+            built[name].from_source = unchanged_constants(part, kept[1].blobs)
+    if kept is not None and len(built) == len(makers):
+        store_parts(kept[0], schedule, built)
     return device_program(schedule, makers)
 
 
@@ -245,9 +245,11 @@ def _devices_key(opened: Opened, options: Options) -> str:
 def compile_devices_text(source: str | Path, options: Options, **listeners: Any) -> DeviceProgram:
     """Compiles MLIR text for several devices, or takes the program from the cache."""
     opened = open_source(source)
-    found = find_parts(_devices_key(opened, options), opened.blobs)
+    # The blobs hash differently once they are decoded.
+    key = _devices_key(opened, options)
+    found = find_parts(key, opened.blobs)
     if found is None:
-        return compile_devices(import_opened(opened), options, opened=opened, **listeners)
+        return compile_devices(import_opened(opened), options, kept=(key, opened), **listeners)
     schedule, built = found
     makers = {name: partial(program_of, each) for name, each in built.items()}
     return device_program(schedule, makers)

@@ -306,14 +306,14 @@ def run_phases(
     listener: Listener | None = None,
     after: Listener | None = None,
     ready: Ready | None = None,
-) -> None:
+) -> frozenset[str]:
     """
     Runs the pipeline on a module in place, after phase `start` and up to and with phase `to`.
+    Returns the optional passes that failed and were left out.
 
     `before` and `listener` hear of every pass, `after` of every phase and `ready` of every
-    executable that is done; of some twice when an optional pass fails and the rest starts again
-    without it. Raises ArgumentError when there
-    is no phase of a name, or for a pass that cannot be disabled.
+    executable that is done; of some twice when the rest starts again without a pass that failed.
+    Raises ArgumentError when there is no phase of a name, or for a pass that cannot be disabled.
     """
     todo = phases(options)
     names = [p.name for p in todo]
@@ -337,7 +337,7 @@ def run_phases(
                     phase.run(ctx, module, listener, before, ready, **chosen)
                     if after is not None:
                         after(phase.name, module, 0.0)
-            return
+            return frozenset(without.difference(options.disable_pass))
         except InternalError as error:
             # An optional pass that fails is left out, and the module starts again as it came.
             # What a whole phase broke is looked for pass by pass first.

@@ -5,7 +5,8 @@ An entry is found by the text, its weights, the options, the target and the vers
 the compiler, so it is right whenever it is found. It holds the library, the manifest, the
 C and those constants that the compiler made; weights that a program uses as they came are
 taken from the source again. Programs whose own constants are larger than MAX_BYTES are
-not kept. Entries are data: JSON, then bytes, verified by the cache.
+not kept, nor are those that a failed pass was left out of: what failed once, for want of memory
+or of time, need not fail again. Entries are data: JSON, then bytes, verified by the cache.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Built:
     """Constant name => key of the resource that it is, unchanged."""
     cubins: dict[str, bytes] = field(default_factory=dict)
     """Text of kernels => its machine code, for a GPU."""
+    failed_passes: frozenset[str] = frozenset()
 
 
 @cache
@@ -98,7 +100,9 @@ def unchanged_constants(module: ModuleOp, blobs: Mapping[str, Blob]) -> dict[str
 
 
 def store(key: str, built: Built) -> None:
-    """Keeps a program, if its own constants are not too large."""
+    """Keeps a program, if all passes did their work and its own constants are not too large."""
+    if built.failed_passes:
+        return
     own = {n: a for n, a in built.constants.items() if n not in built.from_source}
     if sum(a.nbytes for a in own.values()) > MAX_BYTES:
         return

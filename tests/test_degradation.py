@@ -117,6 +117,29 @@ def test_a_pass_that_fails_is_left_out(name, fault, monkeypatch):
     assert [r.pass_name for r in remarks if r.kind == "failed"] == [name]
 
 
+@pytest.mark.parametrize("devices", [None, {"dev_0": "cpu:0"}], ids=["one target", "devices"])
+@pytest.mark.parametrize("name", ["irees-pack-constant-operands", "irees-lower-contractions"])
+def test_a_program_that_a_pass_was_left_out_of_is_not_kept(name, devices, monkeypatch):
+    """What fails once, for want of memory say, may do its work the next time."""
+    text = f"// {name} {devices}\n{TEXT}"
+
+    def apply(self, ctx, op):
+        raise MemoryError
+
+    def passes() -> list[str]:
+        heard: list[str] = []
+        program = irees.compile(text, devices=devices, listener=lambda n, *_: heard.append(n))
+        x = np.ones((6, 32), np.float32)
+        np.testing.assert_array_equal(program(x)[1], (-x @ WEIGHT)[None])
+        return heard
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pass_class(name), "apply", apply)
+        assert name not in passes()
+    assert name in passes()
+    assert passes() == []
+
+
 def test_a_pass_that_is_needed_is_reported(monkeypatch):
     def apply(self, ctx, op):
         raise IndexError("list index out of range")
