@@ -29,13 +29,13 @@ from irees.backends.cuda.toolchain import nvrtc_version
 from irees.dialects.resources import Blob, ResourceKey
 from irees.frontends.mlir.sections import Source
 from irees.options import Options
-from irees.runtime.cache import default_cache, key_of
+from irees.runtime.cache import default_cache, digest_of, key_of
 from irees.runtime.dtypes import numpy_dtype
 from irees.runtime.program import Program
 from irees.runtime.services import Services
 from irees.target import Target
 
-MAX_BYTES = 256 << 20
+MAX_BYTES = 1 << 30
 
 
 @dataclass
@@ -67,13 +67,13 @@ def compiler_version() -> str:
 
 def program_key(source: Source, options: Options, *targets: Target) -> str:
     """The key of a program: text, weights, options, targets of its parts, compiler."""
-    digest = hashlib.sha256(source.text.encode())
-    for name, blob in sorted(source.blobs.items()):
-        digest.update(name.encode())
-        digest.update(blob.raw())
+    names = sorted(source.blobs)
+    weights = [memoryview(source.blobs[name].raw()) for name in names]
+    described = (f"{name} {len(raw)}" for name, raw in zip(names, weights, strict=True))
     identities = (each for target in targets for each in compiler_identities(target))
     return key_of(
-        "program", digest.hexdigest(), source.name, repr(replace(options, target="")),
+        "program", source.text, *described, digest_of(*weights), source.name,
+        repr(replace(options, target="")),
         repr(targets), compiler_version(), *identities,
     )  # fmt: skip
 
@@ -130,12 +130,12 @@ def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
     if entry is None:
         return None
     end = 8 + int.from_bytes(entry[:8], "little")
-    header = json.loads(entry[8:end])
-    library = entry[end : end + header["library"]]
+    header = json.loads(bytes(entry[8:end]))
+    library = bytes(entry[end : end + header["library"]])
     at = end + header["library"]
     cubins: dict[str, bytes] = {}
     for name, size in header["cubins"].items():
-        cubins[name] = entry[at : at + size]
+        cubins[name] = bytes(entry[at : at + size])
         at += size
     constants: dict[str, np.ndarray[Any, Any]] = {}
     from_source: dict[str, str] = {}
@@ -171,7 +171,7 @@ def find_parts(
     entry = default_cache().get(key)
     if entry is None:
         return None
-    record = json.loads(entry)
+    record = json.loads(bytes(entry))
     found = {name: find(key_of("part", key, name), blobs) for name in record["parts"]}
     parts = {name: built for name, built in found.items() if built is not None}
     return (record["schedule"], parts) if len(parts) == len(found) else None

@@ -129,10 +129,18 @@ def gather(array: np.ndarray, indices: Sequence[Any], rank: int) -> np.ndarray:
 
 
 def is_vectorizable(block: Block) -> bool:
-    """Whether a body can run on whole arrays."""
+    """Whether a body can run on whole arrays, and what it traps with does not depend on order."""
     # Which of two assertions fails first depends on the order of the points.
-    if sum(op.name == "cf.assert" for op in block.ops) > 1:
-        return False
+    return takes_arrays(block) and assertions(block) < 2
+
+
+def assertions(block: Block) -> int:
+    """How many assertions a body makes."""
+    return sum(op.name == "cf.assert" for op in block.ops)
+
+
+def takes_arrays(block: Block) -> bool:
+    """Whether a body can run on whole arrays."""
     for op in block.ops:
         if op is block.last_op:
             return True
@@ -241,8 +249,9 @@ class Loops:
         complete = all(
             is_projected_permutation(m) and set(positions(m)) == parallel for m in self.output_maps
         )
-        self.vectorizable = complete and is_vectorizable(body)
+        self.vectorizable = complete and takes_arrays(body)
         self.chains = chains(body, self.inputs) if self.vectorizable and self.reduced else None
+        self.assertions = assertions(body)
 
     def run(self, *operands: Any) -> list[Any]:
         """Results for tensors; memrefs are written, and there are none."""
@@ -255,10 +264,8 @@ class Loops:
             outputs = [a for a in arrays[self.inputs :]]
         elif not self.vectorizable:
             outputs = self._element_by_element(arrays, sizes)
-        elif self.reduced:
-            outputs = self._reduce(arrays, sizes)
         else:
-            outputs = self._parallel(arrays, sizes)
+            outputs = self._all_at_once(arrays, sizes)
         results: list[Any] = []
         for value, output in zip(operands[self.inputs :], outputs, strict=True):
             output = output.reshape(array_of(value).shape)
@@ -267,6 +274,15 @@ class Loops:
             else:
                 results.append(output)
         return results
+
+    def _all_at_once(self, arrays: Sequence[np.ndarray], sizes: Sequence[int]) -> list[np.ndarray]:
+        try:
+            return (self._reduce if self.reduced else self._parallel)(arrays, sizes)
+        except RuntimeTrap:
+            if self.assertions < 2:
+                raise
+            # Which of them fails first depends on the order of the points.
+            return self._element_by_element(arrays, sizes)
 
     def _body(self, arguments: Sequence[Any], indices: Sequence[Any]) -> list[Any]:
         self.machine.loop_indices.append(indices)

@@ -98,7 +98,7 @@ def _nvrtc() -> str:
 
 
 class _NoCache(Cache):
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str) -> memoryview | None:
         return None
 
     def put(self, key: str, content: bytes) -> bool:

@@ -123,6 +123,43 @@ def test_traps_and_unknown_ops_say_where():
         scalar('"gpu.wait"() : () -> ()\n%r = arith.addi %a, %a : i8', "i8", "i8", np.int8(1))
 
 
+GATHER = """
+#row = affine_map<(i, j) -> (i)>
+#id = affine_map<(i, j) -> (i, j)>
+func.func @main(%at: tensor<{n}xi64>, %table: tensor<8x{n}xf32>, %e: tensor<{n}x{n}xf32>)
+    -> tensor<{n}x{n}xf32> {{
+  %zero = arith.constant 0 : i64
+  %eight = arith.constant 8 : i64
+  %0 = linalg.generic {{indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}}
+      ins(%at : tensor<{n}xi64>) outs(%e : tensor<{n}x{n}xf32>) {{
+  ^bb0(%a: i64, %o: f32):
+    %below = arith.cmpi slt, %a, %eight : i64
+    cf.assert %below, "too large"
+    %above = arith.cmpi sge, %a, %zero : i64
+    cf.assert %above, "negative"
+    %i = arith.index_cast %a : i64 to index
+    %j = linalg.index 1 : index
+    %x = tensor.extract %table[%i, %j] : tensor<8x{n}xf32>
+    linalg.yield %x : f32
+  }} -> tensor<{n}x{n}xf32>
+  return %0 : tensor<{n}x{n}xf32>
+}}"""
+
+
+def test_several_assertions_cost_no_loop_and_the_first_point_that_fails_is_told():
+    n = 512
+    gather = Interpreter(import_mlir(GATHER.format(n=n)))
+    table, empty = np.arange(8 * n, dtype=np.float32).reshape(8, n), np.empty((n, n), np.float32)
+    start = time.perf_counter()
+    np.testing.assert_array_equal(
+        gather.call("main", np.arange(n) % 8, table, empty)[0], table[np.arange(n) % 8]
+    )
+    assert time.perf_counter() - start < 1.0
+    for bad, message in (([-1, 8], "negative"), ([8, -1], "too large"), ([1, -1], "negative")):
+        with pytest.raises(RuntimeTrap, match=message):
+            gather.call("main", np.resize(bad, n), table, empty)
+
+
 def test_constants_fold_at_numpy_speed():
     module = import_mlir(
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import warnings
 import pytest
 
 from irees.runtime import cache
-from irees.runtime.cache import Cache, CacheWarning, default_cache, key_of
+from irees.runtime.cache import Cache, CacheWarning, default_cache, digest_of, key_of
 
 KEY = key_of("a", "key")
 
@@ -39,6 +40,20 @@ def test_put_and_get(store):
 def test_keys_know_where_parts_end():
     assert key_of("ab", "c") != key_of("a", "bc")
     assert key_of("\ud800") != key_of("?")
+
+
+def test_digests_know_the_order_of_all_bytes(monkeypatch):
+    """Pieces are hashed by themselves; where parts end says nothing, every byte does."""
+    monkeypatch.setattr(cache, "_PIECE", 4)
+    text = b"abcdefghij"
+    whole = digest_of(text)
+    for place in range(len(text) + 1):
+        assert digest_of(text[:place], b"", memoryview(text)[place:]) == whole
+    others = [text[:i] + bytes([text[i] ^ 1]) + text[i + 1 :] for i in range(len(text))]
+    others += [text[4:8] + text[:4] + text[8:], text[:8], text[:9], b"", text + b"\0"]
+    assert len({whole, *map(digest_of, others)}) == 1 + len(others)
+    pieces = b"".join(hashlib.blake2b(text[i : i + 4], digest_size=32).digest() for i in (0, 4, 8))
+    assert whole == hashlib.blake2b(pieces, digest_size=32).digest()
 
 
 def test_every_flipped_byte_is_found(store):

@@ -209,7 +209,7 @@ class LibraryCompiler:
         library_key = key_of("library", *_LINK_FLAGS, *jobs)
         with _single_flight(library_key):
             if (image := self.store.get(library_key)) is not None:
-                return image
+                return bytes(image)
             image = self.build.link(self.build.objects(jobs), find_compiler())
             self.store.put(library_key, image)
         return image

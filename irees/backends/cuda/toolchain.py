@@ -99,8 +99,8 @@ def compile_cubin(
     key = key_of(FORMAT, nvrtc_version(), *options, text)
     if (entry := store.get(key)) is not None:
         end = 8 + int.from_bytes(entry[:8], "little")
-        resources = {n: Resources(**r) for n, r in json.loads(entry[8:end]).items()}
-        return Cubin(entry[end:], resources)
+        resources = {n: Resources(**r) for n, r in json.loads(bytes(entry[8:end])).items()}
+        return Cubin(bytes(entry[end:]), resources)
     image, log = _run_nvrtc(text, options)
     made = Cubin(image, parse_resources(log))
     header = json.dumps({n: asdict(r) for n, r in made.resources.items()}).encode()
