@@ -167,6 +167,8 @@ def main() -> None:
         return
     if unknown := set(options.only) - set(programs.names()):
         parser.error(f"no program {', '.join(sorted(unknown))}; see --list")
+    if options.write and not options.write.parent.is_dir():
+        parser.error(f"no folder {options.write.parent} to write to")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     chosen = [name for name in CONTENDERS if name not in options.skip]
