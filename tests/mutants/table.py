@@ -532,6 +532,14 @@ MUTANTS = (
         ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
     ),
     Mutant(
+        "S7o",
+        "nothing is left of the last tile",
+        "irees/transforms/codegen/cpu/_contraction_plan.py",
+        "return whole % block if constant_value(offset.rhs) == tile else None",
+        "return tile % block if constant_value(offset.rhs) == tile else None",
+        ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
+    ),
+    Mutant(
         "S7m",
         "no panel but the first strip's own is asked for",
         "irees/transforms/codegen/cpu/_contraction_prefetch.py",

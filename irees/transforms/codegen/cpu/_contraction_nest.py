@@ -34,6 +34,7 @@ from irees.transforms.codegen.cpu._contraction_plan import (
     Plan,
     Unsuitable,
     make_plan,
+    remainder,
     suffix,
     zero_vector,
 )
@@ -259,15 +260,19 @@ class Nest:
             close, j, b = for_loop(at, 0, main, width)
             panel(Columns(j, plan.block.vectors, None), b)
             close()
-        if isinstance(main, int) and main == plan.size_n:
+        left = remainder(plan.size_n, width)
+        if left == 0:
             return
         rest = at.sub(plan.size_n, main)
+        last = Columns(main, plan.block.vectors, rest)
+        if left is not None:
+            last = Columns(main, -(-left // plan.lanes), left if left % plan.lanes else None)
         if isinstance(rest, int):
-            panel(Columns(main, -(-rest // plan.lanes), rest), at)
+            panel(last, at)
             return
         some = at.insert(arith.CmpiOp(at.value(rest), at.value(0), "ne")).results[0]
         close, b = if_else(at, some)
-        panel(Columns(main, plan.block.vectors, rest), b)
+        panel(last, b)
         close()
 
     def _rows(
@@ -311,12 +316,14 @@ class Nest:
                 close, i, b = for_loop(at, 0, main, block)
                 kernel.emit(i, block, b)
                 close()
-            if isinstance(main, int) and isinstance(size, int):
-                if size > main:
-                    kernel.emit(main, size - main, at)
+            left = remainder(size, block)
+            if left == 0:
                 return
-            close, i, b = for_loop(at, main, size, 1)
-            kernel.emit(i, 1, b)
+            if isinstance(size, int):
+                kernel.emit(main, left, at)
+                return
+            close, i, b = for_loop(at, main, size, left or 1)
+            kernel.emit(i, left or 1, b)
             close()
 
         return inside
