@@ -548,6 +548,14 @@ MUTANTS = (
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
     ),
     Mutant(
+        "S7p",
+        "each step of K asks for what it reads itself",
+        "irees/transforms/codegen/cpu/_contraction_prefetch.py",
+        "later, asked = at.add(column, at.mul(step, STEPS)), -line",
+        "later, asked = column, -line",
+        ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
+    ),
+    Mutant(
         "S7n",
         "a prefetch for a write is printed as -1",
         "irees/backends/common/print_memory.py",

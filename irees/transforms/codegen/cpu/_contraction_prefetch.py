@@ -12,6 +12,11 @@ panel in the L2 cache, and memory is idle. The processor's own prefetchers follo
 read, and do not know of the next. So each block of rows asks for an equal share of the next panel.
 What lies behind the last one is asked for in vain: a hint about nothing.
 
+A panel of its own is larger than the L1 cache, and a step of K reads it faster than the processor's
+prefetchers bring it from the L2 cache: each step asks for the vectors of a later one.
+
+    for k in K: prefetch of panel_j[k + 4]; acc += A[i:i+MR, k] (x) panel_j[k]
+
 A hint costs a place in the pipeline, so there are none for operands of few bytes.
 """
 
@@ -21,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from irees.dialects.upstream.memref import PrefetchOp
@@ -41,6 +47,15 @@ LEAST_BYTES = 64 << 10
 
 L2 = 2
 """The locality of a hint for the L2 cache: the L1 cache is for the panel in use."""
+
+L1 = 3
+"""The locality of a hint for the L1 cache."""
+
+L1_BYTES = 32 << 10
+"""Of a panel, beside rows of A, that stay in the L1 cache from one block of rows to the next."""
+
+STEPS = 4
+"""Of K, in which a line comes from the L2 cache to the L1 cache."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +87,12 @@ class NextPanel:
         """memref.prefetch %b[begin + step * ...]"""
         place = at.add(begin, at.mul(step, self.step))
         for hint in self.hints:
-            index = at.value(at.add(place, hint))
-            at.insert(PrefetchOp(self.buffer, [index], locality=L2))
+            ask(self.buffer, at.add(place, hint), L2, at)
+
+
+def ask(buffer: SSAValue, place: Size, locality: int, at: IndexBuilder) -> None:
+    """memref.prefetch %buffer[place]"""
+    at.insert(PrefetchOp(buffer, [at.value(place)], locality=locality))
 
 
 def next_panel(
@@ -132,6 +151,32 @@ def next_packed_panel(
     start = at.mul(at.add(columns.start, plan.columns), plan.depth)
     blocks, steps = -(-rows // plan.block.rows), -(-points // plan.group)
     return _even_shares(plan, panels.b, start, 0, None, blocks, steps)
+
+
+def streams_from_l2(plan: Plan, panels: Panels, depth: Size | None) -> bool:
+    """
+    Whether panels, one vector behind the other, are larger than the L1 cache. Not for dot products:
+    as many instructions read four times as much of K, and hints cost more than they bring.
+    """
+    in_panels = panels.b is not None or plan.packed is not None or plan.vector_loop is not None
+    if plan.dot is not None or not in_panels:
+        return False
+    points = _points(plan, depth)
+    return points is not None and points * plan.columns * lane_bytes(plan.packed_element) > L1_BYTES
+
+
+def ask_steps_ahead(
+    panel: SSAValue, column: Size, step: Size, vectors: Sequence[Size], at: IndexBuilder
+) -> None:
+    """The lines of B that are read some steps of K after those of `vectors` at `column`."""
+    assert isinstance(panel.type, MemRefType)
+    line = LINE // lane_bytes(panel.type.element_type)
+    later, asked = at.add(column, at.mul(step, STEPS)), -line
+    for place in vectors:
+        if isinstance(place, int) and place < asked + line:
+            continue
+        ask(panel, at.add(later, place), L1, at)
+        asked = place if isinstance(place, int) else asked
 
 
 def _even_shares(

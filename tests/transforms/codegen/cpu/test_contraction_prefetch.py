@@ -146,6 +146,49 @@ def test_strips_of_rows_ask_for_the_next_panel_that_the_first_has_packed(monkeyp
     assert not any(found[line] for line in range(panel))
 
 
+@pytest.mark.parametrize("case", ["panels", "blocks", "packed"])
+def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, case):
+    """Once for each block of rows; the lines of the first steps nobody asks for."""
+    monkeypatch.setattr(_contraction_prefetch, "L1_BYTES", 0)
+    if case == "panels":
+        kinds = ("8x48xf32", "3x48x32xf32", "8x96xf32")
+        text, shapes = contraction("mnk", PANELS, kinds), ((8, 48), (3, 48, 32))
+        steps, wide, blocks = 48, 2, 1
+    elif case == "blocks":
+        kinds = ("3x7x1x16xf32", "8x3x16x16xf32", "8x9x3x16xf32")
+        view = "[0, 1, 1, 0] [8, 7, 1, 16] [1, 1, 1, 1] : memref<8x7x1x16xf32, "
+        view += "strided<[432, 48, 16, 1], offset: 64>>"
+        text = contraction("ohwiqk", BLOCKS, kinds, view)
+        shapes = ((3, 7, 1, 16), (8, 3, 16, 16))
+        steps, wide, blocks = 48, 1, 7
+    else:
+        kinds = ("130x40xf32", "40x96xf32", "130x96xf32")
+        text, shapes = contraction("mnk", "m, k; k, n; m, n", kinds), ((130, 40), (40, 96))
+        # Both panels count from 0.
+        steps, wide, blocks = 40, 3, 2 * 15
+    module = lowered(text)
+    for op in list(module.walk()):
+        if op.name == "memref.prefetch" and op.localityHint.value.data != 3:
+            op.detach()
+            op.erase()
+    found = asked(monkeypatch, module, shapes)
+    assert not any(found[line] for line in range(4 * wide))
+    assert {found[line] for line in range(4 * wide, steps * wide)} == {blocks}
+
+
+def test_two_half_vectors_are_one_line(monkeypatch):
+    """bf16 that are widened as they are read."""
+    monkeypatch.setattr(_contraction_prefetch, "L1_BYTES", 0)
+    kinds = ("8x48xf32", "3x48x32xf32", "8x96xf32")
+    text = contraction("mnk", PANELS, kinds)
+    text = text.replace("memref<3x48x32xf32>", "memref<3x48x32xbf16>").replace(
+        "%b: f32", "%narrow: bf16"
+    )
+    text = text.replace("%p = ", "%b = arith.extf %narrow : bf16 to f32\n%p = ")
+    assert str(lowered(contraction("mnk", PANELS, kinds))).count("memref.prefetch") == 2
+    assert str(lowered(text)).count("memref.prefetch") == 1
+
+
 @pytest.mark.parametrize("rows", [3, 100, 150])
 def test_an_unknown_number_of_rows_asks_for_what_eight_blocks_would(monkeypatch, rows):
     monkeypatch.setattr(_contraction_prefetch, "LEAST_BYTES", 0)
