@@ -23,6 +23,9 @@ STRIP = 64
 times as many. Their slices leave most of the L2 cache to the panel in use and to the next, which
 comes from the L3 cache in the time of a few blocks of rows."""
 
+UNPACKED_ROWS = 4
+"""With no more rows, packing B would cost as much as multiplying by it."""
+
 MAX_ROWS = 14
 LATENCY = 4.0
 """Cycles until the result of a multiply-add can be added to."""

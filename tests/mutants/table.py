@@ -534,7 +534,7 @@ MUTANTS = (
     Mutant(
         "S7o",
         "nothing is left of the last tile",
-        "irees/transforms/codegen/cpu/_contraction_plan.py",
+        "irees/transforms/utils/shapes.py",
         "return whole % block if constant_value(offset.rhs) == tile else None",
         "return tile % block if constant_value(offset.rhs) == tile else None",
         ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
@@ -551,9 +551,17 @@ MUTANTS = (
         "S7p",
         "each step of K asks for what it reads itself",
         "irees/transforms/codegen/cpu/_contraction_prefetch.py",
-        "later, asked = at.add(column, at.mul(step, STEPS)), -line",
+        "later, asked = at.add(column, step), -line",
         "later, asked = column, -line",
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
+    ),
+    Mutant(
+        "S7q",
+        "a row that is left of four quarters is not summed",
+        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "if remainder(size, points) == 0:",
+        "if remainder(size, points) is not None:",
+        ("tests/transforms/codegen/cpu/test_streams.py",),
     ),
     Mutant(
         "S7n",

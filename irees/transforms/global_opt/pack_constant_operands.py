@@ -53,8 +53,8 @@ from irees.transforms.utils.structured import maps, static_ranges
 
 NAME = "irees-pack-constant-operands"
 
-MIN_ROWS = 5
-"""With fewer rows a contraction reads its matrix once, in the layout it has."""
+MIN_ROWS = 2
+"""One row reads its matrix once, in the layout it has; two already read panels faster."""
 
 SCATTER = 1.5
 """Cycles to write one element of the output apart from its neighbours."""

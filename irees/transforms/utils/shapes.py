@@ -336,6 +336,36 @@ def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
     return builder.insert(memref.DimOp(buffer, builder.value(axis))).results[0]
 
 
+def upper_bound(size: Size) -> int | None:
+    """A number that a size never exceeds, where one is in sight."""
+    if isinstance(size, int):
+        return size
+    if not isinstance(size.owner, arith.MinSIOp):
+        return None
+    known = [b for b in map(constant_value, size.owner.operands) if b is not None]
+    return min(known, default=None)
+
+
+def remainder(size: Size, block: int) -> int | None:
+    """
+    What whole blocks leave of a size if they leave anything; None where that is not known.
+
+    Of n it is n mod block, and of a tile of n, too, where tiles are whole blocks and only the last
+    may be short: min(tile, n - i * tile).
+    """
+    if isinstance(size, int):
+        return size % block
+    if not isinstance(size.owner, arith.MinSIOp):
+        return None
+    tile, rest = constant_value(size.owner.lhs), size.owner.rhs.owner
+    if tile is None or tile % block or not isinstance(rest, arith.SubiOp):
+        return None
+    whole, offset = constant_value(rest.lhs), rest.rhs.owner
+    if whole is None or not isinstance(offset, arith.MuliOp):
+        return None
+    return whole % block if constant_value(offset.rhs) == tile else None
+
+
 def element_bytes(kind: TensorType | MemRefType) -> int:
     """Bytes of one element in memory: i1 takes one, a complex number two parts."""
     return item_bytes(kind.element_type)

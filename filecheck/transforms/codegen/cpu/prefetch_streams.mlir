@@ -64,3 +64,57 @@ func.func @light(%x: memref<64x64xf32>, %y: memref<64x64xf32>) {
   }
   return
 }
+
+// A sum stores nothing: it asks for what follows however little it does with it.
+// CHECK-LABEL: func.func @sum
+// CHECK:         scf.for %[[j:.*]] = {{.*}} iter_args
+// CHECK:           vector.load %[[t:[a-z0-9]+]][%[[i:.*]], %[[k:.*]]] :
+// CHECK:           memref.prefetch %[[t]][%[[i]], %{{.*}}], read, locality<3>, data : memref<1x64xf32
+// CHECK:         func.return
+func.func @sum(%x: memref<64x64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : vector<16xf32>
+  scf.forall (%w) in (64) {
+    %t = memref.subview %x[%w, 0] [1, 64] [1, 1] : memref<64x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+    %s = scf.for %j = %c0 to %c64 step %c16 iter_args(%acc = %zero) -> (vector<16xf32>) {
+      %k = arith.addi %j, %c16 : index
+      %v = vector.load %t[%c0, %k] : memref<1x64xf32, strided<[64, 1], offset: ?>>, vector<16xf32>
+      %1 = arith.addf %acc, %v : vector<16xf32>
+      scf.yield %1 : vector<16xf32>
+    }
+    %r = vector.reduction <add>, %s : vector<16xf32> into f32
+    memref.store %r, %y[%w] : memref<64xf32>
+  }
+  return
+}
+
+// Two loops read a row, the second from the cache.
+// CHECK-LABEL: func.func @no_second_sum
+// CHECK-NOT:     memref.prefetch
+// CHECK:         func.return
+func.func @no_second_sum(%x: memref<64x64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : vector<16xf32>
+  scf.forall (%w) in (64) {
+    %t = memref.subview %x[%w, 0] [1, 64] [1, 1] : memref<64x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+    scf.for %i = %c0 to %c16 step %c16 {
+      %s = scf.for %j = %c0 to %c64 step %c16 iter_args(%acc = %zero) -> (vector<16xf32>) {
+        %v = vector.load %t[%c0, %j] : memref<1x64xf32, strided<[64, 1], offset: ?>>, vector<16xf32>
+        %1 = arith.addf %acc, %v : vector<16xf32>
+        scf.yield %1 : vector<16xf32>
+      }
+      %u = scf.for %j = %c0 to %c64 step %c16 iter_args(%acc = %s) -> (vector<16xf32>) {
+        %v = vector.load %t[%c0, %j] : memref<1x64xf32, strided<[64, 1], offset: ?>>, vector<16xf32>
+        %1 = arith.mulf %acc, %v : vector<16xf32>
+        scf.yield %1 : vector<16xf32>
+      }
+      %r = vector.reduction <add>, %u : vector<16xf32> into f32
+      memref.store %r, %y[%w] : memref<64xf32>
+    }
+  }
+  return
+}

@@ -16,8 +16,8 @@ from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
 from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widened
 from irees.transforms.codegen.cpu._contraction_prefetch import (
     NextPanel,
-    ask_steps_ahead,
-    streams_from_l2,
+    ask_ahead,
+    steps_ahead,
 )
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import vector_of
@@ -115,18 +115,19 @@ class Kernel:
         if self.ahead is not None:
             step = b.add(b.mul(step, size), k)
         column = b.add(column, b.mul(k, step_b))
-        if level + 1 == len(plan.k) and streams_from_l2(plan, self.panels, self.depth):
+        steps = steps_ahead(plan, self.panels, self.depth)
+        if level + 1 == len(plan.k) and steps is not None:
             source = plan.b.flat if self.panels.b is None else self.panels.b
-            apart = [b.mul(v, self._apart()) for v in range(self.columns.vectors)]
-            ask_steps_ahead(source, column, step_b, apart, b)
+            vectors = [self._offset(v, b) for v in range(self.columns.vectors)]
+            ask_ahead(source, column, b.mul(step_b, steps), vectors, b)
         return close(self._reduce(level + 1, moved, column, step, asked, carried, b))
 
     def _step(
         self, rows: list[Size], column: Size, accs: list[SSAValue], b: IndexBuilder
     ) -> list[SSAValue]:
         """One outer product: acc[r, v] + broadcast(A[r]) * B[v]"""
-        plan, vectors, apart = self.plan, self.columns.vectors, self._apart()
-        columns = [self._column(b.add(column, b.mul(v, apart)), v, b) for v in range(vectors)]
+        plan, vectors = self.plan, self.columns.vectors
+        columns = [self._column(b.add(column, self._offset(v, b)), v, b) for v in range(vectors)]
         packed_rows = self.panels.a
         source = plan.a.flat if packed_rows is None else packed_rows
         flip = flipping(self.panels, b)
@@ -150,12 +151,12 @@ class Kernel:
                 out.append(b.insert(same_op(plan.parts.add, [acc, product], [acc.type])).results[0])
         return out
 
-    def _apart(self) -> Size:
-        """From one vector of B to the next of the same step of K."""
+    def _offset(self, v: int, b: IndexBuilder) -> Size:
+        """From the first vector of B to vector `v` of the same step of K."""
         plan = self.plan
         if plan.vector_loop is not None and self.panels.b is None:
-            return plan.b.steps[plan.vector_loop]
-        return plan.lanes * plan.group
+            return b.mul(plan.b.steps[plan.vector_loop], v)
+        return v * plan.lanes * plan.group
 
     def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
         plan = self.plan

@@ -34,13 +34,12 @@ from irees.transforms.codegen.cpu._contraction_plan import (
     Plan,
     Unsuitable,
     make_plan,
-    remainder,
     suffix,
     zero_vector,
 )
 from irees.transforms.codegen.cpu._contraction_prefetch import next_packed_panel, next_panel
 from irees.transforms.utils.loops import for_loop, if_else
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, remainder
 from irees.transforms.utils.structured import is_zero
 
 Inside = Callable[[dict[int, Size], IndexBuilder], None]

@@ -14,10 +14,10 @@ from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import IndexType, MemRefType, StridedLayoutAttr
 from xdsl.ir import SSAValue
 
-from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, upper_bound, widened
+from irees.transforms.codegen.cpu._contraction_plan import Operand, Plan, widened
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, upper_bound
 
 APART = 16
 """Words of four bytes between the packed rows of A: a line, so that neighbours lie in neighbouring

@@ -30,14 +30,22 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.dot_products import DotProduct
-from irees.analysis.register_blocking import SLICE, STRIP, Blocking, choose_blocking
+from irees.analysis.register_blocking import (
+    SLICE,
+    STRIP,
+    UNPACKED_ROWS,
+    Blocking,
+    choose_blocking,
+)
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
-from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, constant_value
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    buffer_dim,
+    upper_bound,
+)
 from irees.transforms.utils.structured import linear_form, loop_sources, maps
-
-FEW_ROWS = 4
-"""With no more rows, packing B would cost as much as multiplying by it."""
 
 WAY = 4096
 """Bytes of one way of the L1 cache: addresses that far apart share a set."""
@@ -47,6 +55,13 @@ SHARE = 3
 
 DEEP_ROW = 3 << 10
 """Bytes of a row of A, of which a block still stays in the L1 cache: C is then written once."""
+
+STREAMS = 4
+"""Rows of B that are read side by side where few rows of A read it once: memory is faster to give
+from several places than from one, and along a row than from row to row."""
+
+STREAMED = 128 << 10
+"""Bytes of B that come from memory, or from a cache that is shared."""
 
 LARGE_SLICE = 512 << 10
 """Bytes of A that drive the panels of B out of the L2 cache."""
@@ -137,6 +152,11 @@ class Plan:
         """Points of the outermost group of K where they are known, else None."""
         sizes = [self.sizes[x] for x in self.k[0]]
         return prod(sizes) if all(isinstance(s, int) for s in sizes) else None
+
+    @property
+    def streamed(self) -> bool:
+        """Whether B is read once, a few whole rows of it at a time."""
+        return self.direct and self.depth == STREAMS
 
     @property
     def one_slice(self) -> bool:
@@ -333,7 +353,7 @@ def make_plan(
     widen_a, widen_b = (
         (parts.widen_rhs, parts.widen_lhs) if swapped else (parts.widen_lhs, parts.widen_rhs)
     )
-    few_rows = isinstance(size_m, int) and size_m <= FEW_ROWS and not outer_m
+    few_rows = isinstance(size_m, int) and size_m <= UNPACKED_ROWS and not outer_m
     in_panels = packed is not None or vector_loop is not None
     contiguous = len(flat_n) == 1 and b.steps[flat_n[0]] == 1 and dot is None
     if few_rows and not in_panels and not contiguous:
@@ -395,6 +415,9 @@ def make_plan(
             depth = most if large or rows < 0 else deep
         elif len(groups) > 1 and several:
             depth = slices_of_panel(groups, sizes)
+    if direct and not in_panels and dot is None and len(groups) == 1:
+        if deep * (upper_bound(size_n) or 0) * narrow >= STREAMED:
+            depth = STREAMS
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
@@ -450,36 +473,6 @@ def _sizes(op: linalg.GenericOp, at: IndexBuilder) -> list[Size]:
         operand = op.operands[source[0]]
         sizes.append(buffer_dim(operand, source[1], at))
     return sizes
-
-
-def upper_bound(size: Size) -> int | None:
-    """A number that a size never exceeds, where one is in sight."""
-    if isinstance(size, int):
-        return size
-    if not isinstance(size.owner, arith.MinSIOp):
-        return None
-    known = [b for b in map(constant_value, size.owner.operands) if b is not None]
-    return min(known, default=None)
-
-
-def remainder(size: Size, block: int) -> int | None:
-    """
-    What whole blocks leave of a size if they leave anything; None where that is not known.
-
-    Of n it is n mod block, and of a tile of n, too, where tiles are whole blocks and only the last
-    may be short: min(tile, n - i * tile).
-    """
-    if isinstance(size, int):
-        return size % block
-    if not isinstance(size.owner, arith.MinSIOp):
-        return None
-    tile, rest = constant_value(size.owner.lhs), size.owner.rhs.owner
-    if tile is None or tile % block or not isinstance(rest, arith.SubiOp):
-        return None
-    whole, offset = constant_value(rest.lhs), rest.rhs.owner
-    if whole is None or not isinstance(offset, arith.MuliOp):
-        return None
-    return whole % block if constant_value(offset.rhs) == tile else None
 
 
 def _operand(

@@ -54,7 +54,7 @@ L1 = 3
 L1_BYTES = 32 << 10
 """Of a panel, beside rows of A, that stay in the L1 cache from one block of rows to the next."""
 
-STEPS = 4
+STEPS = 8
 """Of K, in which a line comes from the L2 cache to the L1 cache."""
 
 
@@ -153,25 +153,30 @@ def next_packed_panel(
     return _even_shares(plan, panels.b, start, 0, None, blocks, steps)
 
 
-def streams_from_l2(plan: Plan, panels: Panels, depth: Size | None) -> bool:
+def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
     """
-    Whether panels, one vector behind the other, are larger than the L1 cache. Not for dot products:
-    as many instructions read four times as much of K, and hints cost more than they bring.
+    How many steps of K before it is read a line of B is to be asked for; None for those that come
+    in time: of panels that the L1 cache holds, or of rows that a block has to itself. Not for dot
+    products: as many instructions read four times as much of K, and hints cost more than they
+    bring.
     """
+    if plan.streamed:
+        return plan.depth
     in_panels = panels.b is not None or plan.packed is not None or plan.vector_loop is not None
-    if plan.dot is not None or not in_panels:
-        return False
     points = _points(plan, depth)
-    return points is not None and points * plan.columns * lane_bytes(plan.packed_element) > L1_BYTES
+    if plan.dot is not None or not in_panels or points is None:
+        return None
+    large = points * plan.columns * lane_bytes(plan.packed_element) > L1_BYTES
+    return STEPS if large else None
 
 
-def ask_steps_ahead(
+def ask_ahead(
     panel: SSAValue, column: Size, step: Size, vectors: Sequence[Size], at: IndexBuilder
 ) -> None:
-    """The lines of B that are read some steps of K after those of `vectors` at `column`."""
+    """The lines of B that are read one `step` after those of `vectors` at `column`."""
     assert isinstance(panel.type, MemRefType)
     line = LINE // lane_bytes(panel.type.element_type)
-    later, asked = at.add(column, at.mul(step, STEPS)), -line
+    later, asked = at.add(column, step), -line
     for place in vectors:
         if isinstance(place, int) and place < asked + line:
             continue

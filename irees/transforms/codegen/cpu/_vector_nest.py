@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
@@ -39,7 +40,7 @@ from irees.transforms.utils.lanes import (
     unit_stride,
 )
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, remainder, upper_bound
 from irees.transforms.utils.structured import (
     affine_value,
     iterators,
@@ -50,6 +51,12 @@ from irees.transforms.utils.structured import (
 
 MOST_POINTS = 8
 """Neighbouring points reduced at once: enough to hide the latency of an addition."""
+
+STREAMS = 4
+"""Rows read side by side: memory is faster to give from several places than from one."""
+
+STREAMED = 128 << 10
+"""Bytes that come from memory, or from a cache that is shared."""
 
 LONGEST_STEP = 4
 """Lanes further apart than this are not worth loading together with what is between them."""
@@ -71,6 +78,8 @@ class Nest:
     """The loop of which several points are reduced at once, since they share what they read."""
     points: int = 1
     """How many."""
+    apart: Size = 1
+    """From one of them to the next."""
     fill: linalg.GenericOp | None = None
     """The op before that fills the output, and comes to nothing with this one."""
     start: arith.ConstantOp | None = None
@@ -205,6 +214,8 @@ class Nest:
         if self.axis in parallel and reduction:
             self._take_consumer()
             self._choose_jam(parallel[:-1])
+        if self.axis in reduction and self.producer is None:
+            self._choose_streams(parallel, here)
         self._parallel(parallel, {}, here)
         # Not before: a body may turn out to have no vector form.
         inputs, output = list(self.op.inputs), self.op.outputs[0]
@@ -275,6 +286,27 @@ class Nest:
                 self.points = divisors[0] if divisors else min(self.points, size)
             return
 
+    def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
+        """
+        The innermost loop, in as many parts, where an input is read row by row once.
+
+        out[n] += x[k] * W[n, k]: row n of W together with row n + N/4, ...
+        """
+        loop = next((x for x in reversed(parallel) if self.sizes[x] != 1), None)
+        assert self.axis is not None
+        if loop is None or len(self.op.outputs) != 1:
+            return
+        most = [upper_bound(size) for size in self.sizes]
+        if (most[loop] or 0) < STREAMS * STREAMS:
+            return
+        for position in range(self.inputs):
+            loops = {x for e in self.maps[position].results for x in e.used_dims()}
+            bytes_ = prod(most[x] or 1 for x in loops) * lane_bytes(self.block.args[position].type)
+            if {loop, self.axis} <= loops and self._reads(position) and bytes_ >= STREAMED:
+                self.jam, self.points = loop, STREAMS
+                self.apart = here.floordiv(self.sizes[loop], STREAMS)
+                return
+
     def _reads(self, position: int) -> bool:
         """Whether the body uses an input; one that only gives a window its shape is not."""
         return bool(self.block.args[position].uses)
@@ -283,14 +315,7 @@ class Nest:
         sizes: list[Size] = []
         for source in loop_sources(self.op):
             assert source is not None
-            operand = self.op.operands[source[0]]
-            assert isinstance(operand.type, MemRefType)
-            size = operand.type.get_shape()[source[1]]
-            if size >= 0:
-                sizes.append(size)
-            else:
-                index = builder.value(source[1])
-                sizes.append(builder.insert(memref.DimOp(operand, index)).results[0])
+            sizes.append(buffer_dim(self.op.operands[source[0]], source[1], builder))
         return sizes
 
     def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
@@ -331,10 +356,12 @@ class Nest:
         size, points = self.sizes[loop], self.points
         main = at.mul(at.floordiv(size, points), points)
         if not (isinstance(main, int) and main == 0):
-            body, iv, inner = for_loop(at, 0, main, points)
+            together = isinstance(self.apart, int) and self.apart == 1
+            begins = main if together else self.apart
+            body, iv, inner = for_loop(at, 0, begins, points if together else 1)
             self._parallel(rest, {**ivs, loop: iv}, inner)
             body()
-        if isinstance(main, int) and main == size:
+        if remainder(size, points) == 0:
             return
         self.points = 1
         body, iv, inner = for_loop(at, main, size, 1)
@@ -449,13 +476,13 @@ class Nest:
                 value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
                 self.write(i, value, ivs, at, lanes)
             return
-        if self.axis in self.reduction:
-            accs = self._start(ivs, at, 1)
-            results = reduce_lanes(self, [a.value for a in accs], ivs, at)
-            for i, value in enumerate(results):
-                self.write(i, value, ivs, at, lanes)
-            return
         places = [self._shifted(ivs, n, at) for n in range(self.points)]
+        if self.axis in self.reduction:
+            accs = [lane.value for place in places for lane in self._start(place, at, 1)]
+            results = reduce_lanes(self, accs, places, at)
+            for number, value in enumerate(results):
+                self.write(number % outputs, value, places[number // outputs], at, lanes)
+            return
         start = [
             materialize(lane, lanes, at.insert) if lanes > 1 else lane.value
             for place in places
@@ -470,7 +497,7 @@ class Nest:
         """The loops at one of the points that are reduced together."""
         if self.jam is None or number == 0:
             return ivs
-        return {**ivs, self.jam: at.add(ivs[self.jam], number)}
+        return {**ivs, self.jam: at.add(ivs[self.jam], at.mul(self.apart, number))}
 
     def _start(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> list[Lane]:
         """What the accumulators of a point start from."""

@@ -30,6 +30,9 @@ be widened (bf16 to f32, i8 to i32): B while it is packed, A when it is broadcas
 target has `dot_products` they are multiplied as they are instead, K in groups of four or two
 (`_contraction_dots.py`), unless the order of sums is not ours to choose (bf16).
 
+Four rows of A or fewer go through B once, as it lies, four whole rows of it at a time: memory gives
+more from several places than from one, and more along a row than down a column.
+
 An elementwise op on the output is done while a block is in registers (`_surroundings.py`). Where B
 comes in blocks of a vector's width (`irees-propagate-blocked-layouts`) a panel is several blocks,
 read where they lie.

@@ -15,6 +15,8 @@ written.
                  ...; vector.store %y, %out[%i]
                  memref.prefetch %out[%n], write, locality<3>, data : memref<16384xf32, ...> }
 
+So does a sum, which stores nothing and keeps what it reads in registers.
+
 Left alone are loops with at most 16 operations a store, which memory holds up as it is (those have
 `irees-use-nontemporal-stores`); buffers smaller than `limit` bytes, which a cache holds; and inputs
 that a second loop reads, which `irees-prefetch-next-tiles` takes care of. After Mowry, Lam and
@@ -27,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf, vector
+from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
@@ -38,7 +40,7 @@ from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu._large_buffers import large_buffers, place_in
 from irees.transforms.codegen.cpu.use_nontemporal_stores import MOST_WORK, is_vector, written_only
-from irees.transforms.utils.shapes import IndexBuilder, element_bytes
+from irees.transforms.utils.shapes import IndexBuilder, constant_value, element_bytes
 
 AHEAD = 2048
 """Bytes between what is used and what is asked for: some ten iterations of much arithmetic take as
@@ -57,7 +59,24 @@ def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
     block = access.parent
     if block is None or not isinstance(block.parent_op(), scf.ForOp) or not access.indices:
         return False
-    return access.indices[-1] is block.args[0] and block.args[0] not in access.indices[:-1]
+    return moves_with(access.indices[-1], block) and block.args[0] not in access.indices[:-1]
+
+
+def moves_with(index: SSAValue, block: Block) -> bool:
+    """Whether an index is that of a loop, or a constant more."""
+    if isinstance(index.owner, arith.AddiOp):
+        index = index.owner.lhs if constant_value(index.owner.rhs) is not None else index
+    return index is block.args[0]
+
+
+def only_reads(block: Block) -> bool:
+    """Whether a loop carries what it makes of its inputs in registers."""
+    loop = block.parent_op()
+    return (
+        isinstance(loop, scf.ForOp)
+        and bool(loop.results)
+        and not any(isinstance(o, vector.StoreOp | memref.StoreOp) for o in loop.walk())
+    )
 
 
 def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
@@ -92,4 +111,11 @@ class PrefetchStreamsPass(ModulePass):
         ]
         if len({place_in(body, access) for access in found}) != 1:
             return []
-        return [a for a in found if runs_along(a) and a.parent and is_heavy(a.parent)]
+        loops = {a.parent for a in found}
+        return [
+            a
+            for a in found
+            if runs_along(a)
+            and a.parent
+            and (is_heavy(a.parent) or (len(loops) == 1 and only_reads(a.parent)))
+        ]

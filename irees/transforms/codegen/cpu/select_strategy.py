@@ -37,7 +37,7 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.distribution import Group, groups_of, loops_of
-from irees.analysis.register_blocking import SLICE, STRIP, choose_blocking
+from irees.analysis.register_blocking import SLICE, STRIP, UNPACKED_ROWS, choose_blocking
 from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
@@ -56,10 +56,12 @@ COLUMNS = 512
 FEW_ROWS = 64
 """Packing a vector of B costs as much as multiplying it by a row or two; more rows hide that."""
 
-
 STRIPS = 8
 """Times as many columns where rows go through all of their panels strip by strip: a strip is packed
 once for all of them, and they need only the L3 cache."""
+
+STREAMED = 4
+"""Times as many columns where few rows go through B once, as it lies: along its rows."""
 
 PACKED_FOR = 4
 """Times as many rows share columns that the kernel packs where no strips are cut: rows from the L3
@@ -128,7 +130,8 @@ def contraction_config(
         # Panels of narrow elements are a half or a quarter as large.
         strips = height > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
         most = height if strips else most * PACKED_FOR
-        columns_at_most *= STRIPS if strips else 1
+        few = _extent(member.sizes, rows) <= UNPACKED_ROWS
+        columns_at_most *= STRIPS if strips else STREAMED if few else 1
         if strips and _extent(member.sizes, columns) >= height:
             order = (columns, rows)
     for part in order:

@@ -13,6 +13,14 @@ point.
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
     scf.for %i = 992 to 1000 { ... scalar ... }
 
+A matrix that is reduced along its rows, and is too large for a cache of one core's own, is read in
+four places at once, a quarter of its rows apart: memory gives more from several places than from
+one.
+
+    for n in N { out[n] += sum of x * W[n, :] }
+  =>
+    for n in N/4 { out[n + i * N/4] += sum of x * W[n + i * N/4, :] for i = 0, 1, 2, 3 }
+
 An elementwise op that reads along one loop and writes along another, such as a transpose, is done
 in square tiles that are turned in registers (`_transposing_nest.py`).
 

@@ -12,6 +12,7 @@ import irees
 from irees.frontends.mlir import import_mlir
 from irees.interpreters.registry import PREPARE
 from irees.transforms.codegen.cpu import _contraction_plan, _contraction_prefetch
+from irees.transforms.codegen.cpu._contraction_prefetch import STEPS
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
 
 LINE = 16
@@ -172,8 +173,8 @@ def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, c
             op.detach()
             op.erase()
     found = asked(monkeypatch, module, shapes)
-    assert not any(found[line] for line in range(4 * wide))
-    assert {found[line] for line in range(4 * wide, steps * wide)} == {blocks}
+    assert not any(found[line] for line in range(STEPS * wide))
+    assert {found[line] for line in range(STEPS * wide, steps * wide)} == {blocks}
 
 
 def test_two_half_vectors_are_one_line(monkeypatch):
