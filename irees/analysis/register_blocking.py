@@ -23,6 +23,13 @@ STRIP = 64
 times as many. Their slices leave most of the L2 cache to the panel in use and to the next, which
 comes from the L3 cache in the time of a few blocks of rows."""
 
+STREAMS = 4
+"""Rows of a matrix that are read side by side where it is read once: memory is faster to give from
+several places than from one, and along a row than from row to row."""
+
+STREAMED = 128 << 10
+"""Bytes of such a matrix that come from memory, or from a cache that is shared."""
+
 UNPACKED_ROWS = 4
 """With no more rows, packing B would cost as much as multiplying by it."""
 

@@ -32,6 +32,8 @@ from irees.analysis.contractions import (
 from irees.analysis.dot_products import DotProduct
 from irees.analysis.register_blocking import (
     SLICE,
+    STREAMED,
+    STREAMS,
     STRIP,
     UNPACKED_ROWS,
     Blocking,
@@ -55,13 +57,6 @@ SHARE = 3
 
 DEEP_ROW = 3 << 10
 """Bytes of a row of A, of which a block still stays in the L1 cache: C is then written once."""
-
-STREAMS = 4
-"""Rows of B that are read side by side where few rows of A read it once: memory is faster to give
-from several places than from one, and along a row than from row to row."""
-
-STREAMED = 128 << 10
-"""Bytes of B that come from memory, or from a cache that is shared."""
 
 LARGE_SLICE = 512 << 10
 """Bytes of A that drive the panels of B out of the L2 cache."""
@@ -132,6 +127,8 @@ class Plan:
     where all rows go through one panel after the other."""
     crowded: bool
     """Rows of A collide in the cache, or are not what a dot product reads, and are packed too."""
+    streamed: bool
+    """B is read once, as it lies, a few whole rows at a time."""
     reassociate: bool
     """Products may be added in another order than that of the loops."""
     dot: DotProduct | None
@@ -152,11 +149,6 @@ class Plan:
         """Points of the outermost group of K where they are known, else None."""
         sizes = [self.sizes[x] for x in self.k[0]]
         return prod(sizes) if all(isinstance(s, int) for s in sizes) else None
-
-    @property
-    def streamed(self) -> bool:
-        """Whether B is read once, a few whole rows of it at a time."""
-        return self.direct and self.depth == STREAMS
 
     @property
     def one_slice(self) -> bool:
@@ -415,14 +407,15 @@ def make_plan(
             depth = most if large or rows < 0 else deep
         elif len(groups) > 1 and several:
             depth = slices_of_panel(groups, sizes)
-    if direct and not in_panels and dot is None and len(groups) == 1:
-        if deep * (upper_bound(size_n) or 0) * narrow >= STREAMED:
-            depth = STREAMS
+    streamed = direct and not in_panels and dot is None and len(groups) == 1
+    streamed = streamed and deep * (upper_bound(size_n) or 0) * narrow >= STREAMED
+    if streamed:
+        depth, crowded = STREAMS, False
     return Plan(
         op, parts, element, lanes, sizes, a, b, c, widen_a, widen_b,
         list(found.batch), outer_n, flat_n, outer_m, flat_m, outer_k, groups, size_m, size_n,
         block, packed, panel_step, vector_loop, direct, depth, scattered, strip,
-        (crowded or copied) and depth is not None,
+        (crowded or copied) and depth is not None, streamed,
         reassociate or isinstance(element, IntegerType), dot,
     )  # fmt: skip
 

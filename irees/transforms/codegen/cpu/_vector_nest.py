@@ -17,6 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.register_blocking import STREAMED, STREAMS
 from irees.transforms.codegen.common._surroundings import (
     Neighbour,
     erase_with_buffer,
@@ -51,12 +52,6 @@ from irees.transforms.utils.structured import (
 
 MOST_POINTS = 8
 """Neighbouring points reduced at once: enough to hide the latency of an addition."""
-
-STREAMS = 4
-"""Rows read side by side: memory is faster to give from several places than from one."""
-
-STREAMED = 128 << 10
-"""Bytes that come from memory, or from a cache that is shared."""
 
 LONGEST_STEP = 4
 """Lanes further apart than this are not worth loading together with what is between them."""

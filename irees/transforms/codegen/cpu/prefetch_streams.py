@@ -90,7 +90,7 @@ def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
 
 @dataclass(frozen=True)
 class PrefetchStreamsPass(ModulePass):
-    """Loops that compute much ask for what they will read and write 2 KiB further."""
+    """Loops that compute much, and sums, ask for what they will use 2 KiB further."""
 
     name = "irees-prefetch-streams"
 
@@ -103,7 +103,7 @@ class PrefetchStreamsPass(ModulePass):
                     prefetch(access)
 
     def streams(self, buffer: SSAValue, body: Block) -> list[vector.LoadOp] | list[vector.StoreOp]:
-        """The accesses of a parallel loop to a buffer that one heavy loop alone reads or writes."""
+        """The accesses of a parallel loop to a buffer that a heavy loop, or a sum, has alone."""
         stores = [s for s in written_only(buffer) or () if body.is_ancestor(s)]
         past = BoolAttr.from_bool(True)
         found = [s for s in stores if s.nontemporal != past] or [

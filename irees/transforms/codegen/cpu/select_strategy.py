@@ -60,7 +60,7 @@ STRIPS = 8
 """Times as many columns where rows go through all of their panels strip by strip: a strip is packed
 once for all of them, and they need only the L3 cache."""
 
-STREAMED = 4
+STREAMED_FOR = 4
 """Times as many columns where few rows go through B once, as it lies: along its rows."""
 
 PACKED_FOR = 4
@@ -131,7 +131,7 @@ def contraction_config(
         strips = height > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
         most = height if strips else most * PACKED_FOR
         few = _extent(member.sizes, rows) <= UNPACKED_ROWS
-        columns_at_most *= STRIPS if strips else STREAMED if few else 1
+        columns_at_most *= STRIPS if strips else STREAMED_FOR if few else 1
         if strips and _extent(member.sizes, columns) >= height:
             order = (columns, rows)
     for part in order:

@@ -51,7 +51,7 @@ def arguments(rows: int, columns: int, depth: int, along_k: bool) -> list[np.nda
 @pytest.mark.parametrize(
     ("rows", "columns", "depth"),
     [(1, 512, 256), (1, 515, 300), (1, 17, 77), (1, 2816, 64), (1, 1000, 33), (1, 528, 3),
-     (2, 530, 65), (3, 528, 6), (4, 700, 130)],
+     (2, 530, 65), (3, 528, 6), (4, 700, 130), (4, 512, 1024)],
 )  # fmt: skip
 @pytest.mark.parametrize("more", ["", SQUARE], ids=["plain", "squared"])
 def test_every_row_is_summed_once(monkeypatch, rows, columns, depth, along_k, more):
@@ -68,7 +68,7 @@ def test_every_row_is_summed_once(monkeypatch, rows, columns, depth, along_k, mo
 def test_four_rows_are_read_side_by_side(columns):
     """Tiles of 1408 and 512 rows: their quarters are that far apart, and nothing is left."""
     text = str(irees.compile(product(1, columns, 1024, True), to="codegen", target=WIDE))
-    sums = [loop for loop in re.findall(r"scf.for .* iter_args\((.*?)\)", text)]
+    sums = re.findall(r"scf.for .* iter_args\((.*?)\)", text)
     assert [loop.count(" = ") for loop in sums] == [8]
     # Of each row two lines in a step, and the same 2 KiB further.
     assert text.count("memref.prefetch") == 8
@@ -84,15 +84,19 @@ def test_small_or_unknown_rows_are_read_one_by_one():
     assert {loop.count(" = ") for loop in loops} <= {1, 4}
 
 
-def test_few_rows_go_along_the_rows_of_a_matrix():
-    """Four rows of B at a time: what lies a slice further is asked for."""
-    text = str(irees.compile(product(1, 4096, 1024, False), to="codegen", target=WIDE))
+@pytest.mark.parametrize("rows", [1, 4])
+def test_few_rows_go_along_the_rows_of_a_matrix(rows):
+    """Four rows of B at a time: what lies a slice further is asked for; A is read where it lies."""
+    text = str(irees.compile(product(rows, 4096, 1024, False), to="codegen", target=WIDE))
     assert "memref<1024x4096xf32> to memref<1024x2048xf32" in text
     assert len(re.findall(r"memref.prefetch .* locality<3>", text)) == 4
+    assert "memref.alloc(" not in text[text.index("scf.forall") : text.index("memref.prefetch")]
 
 
 @pytest.mark.parametrize("along_k", [True, False], ids=["rows", "columns"])
-def test_strict_sums_keep_their_order(along_k):
+def test_strict_sums_keep_their_order(monkeypatch, along_k):
+    monkeypatch.setattr(_vector_nest, "STREAMED", 1)
+    monkeypatch.setattr(_contraction_plan, "STREAMED", 1)
     text = product(2, 520, 70, along_k)
     random = np.random.default_rng(3)
     inputs = [random.standard_normal(a.shape, np.float32) for a in arguments(2, 520, 70, along_k)]
