@@ -36,8 +36,9 @@ from report import Result, page, plot, table
 from irees.backends.c.peaks import PeakMeter
 from irees.target import cpu_target
 
-PAUSE = 0.05
-"""Seconds before each contender, after which no thread pool spins any more."""
+PAUSE = 0.1
+"""Seconds before each contender, after which no thread pool spins any more: that of ONNX Runtime
+does for 60 ms on an AMD EPYC."""
 
 LEAST, SLOW, SLOW_LEAST = 5, 1.0, 2
 """Repetitions of everything, but of a call that takes longer than SLOW seconds only two."""

@@ -50,6 +50,11 @@ STREAM = 0.25
 """The same of a vector of B, which comes from the L2 cache: a panel is larger than the L1 cache."""
 
 
+BROADCASTS = 2
+"""Registers for broadcasts where a multiply-add needs one: that of this row and that of the next.
+With one less, C compilers read the vectors of B from memory once more for each row."""
+
+
 @dataclass(frozen=True)
 class Blocking:
     """Register block of a micro-kernel: MR rows by `vectors` vectors."""
@@ -58,7 +63,15 @@ class Blocking:
     vectors: int
 
 
-def step_cycles(rows: int, vectors: int, registers: int) -> float:
+def embeds_broadcasts(vector_bytes: int) -> bool:
+    """
+    Whether a multiply-add reads one element from memory for all its lanes, as those of AVX-512 do
+    (Intel SDM, "Embedded Broadcast Support"). AVX2 and NEON load it into a register first.
+    """
+    return vector_bytes >= 64
+
+
+def step_cycles(rows: int, vectors: int, registers: int, *, embeds: bool) -> float:
     """
     Cycles of one step of K: its multiply-adds, its loads or its latency, whichever are more, and
     what of the others is not hidden behind them.
@@ -66,31 +79,42 @@ def step_cycles(rows: int, vectors: int, registers: int) -> float:
     work = rows * vectors
     latency = LATENCY * 2 if work < 8 else 0.0
     loads = LOAD * (rows + vectors)
-    if work + vectors + 1 > registers:
+    if embeds and work + vectors + 1 > registers:
         loads = LOAD * vectors + OPERAND * work
     return max(work, rows + vectors, latency) + OVERHEAD + loads + STREAM * vectors
 
 
-def block_cycles(rows: int, columns: int, lanes: int, registers: int, block: Blocking) -> float:
+def block_cycles(
+    rows: int, columns: int, lanes: int, registers: int, block: Blocking, *, embeds: bool
+) -> float:
     """Cycles of one step of K over a whole M x N output; edge blocks are narrower, not cheaper."""
     full, rest = divmod(columns, block.vectors * lanes)
     edge = -(-rest // lanes)
     total = 0.0
     for height, count in ((block.rows, rows // block.rows), (rows % block.rows, 1)):
         if height and count:
-            total += count * full * step_cycles(height, block.vectors, registers)
-            total += count * (step_cycles(height, edge, registers) if edge else 0)
+            total += count * full * step_cycles(height, block.vectors, registers, embeds=embeds)
+            if edge:
+                total += count * step_cycles(height, edge, registers, embeds=embeds)
     return total
 
 
 def choose_blocking(
-    rows: int, columns: int, lanes: int, registers: int, vectors: int | None = None
+    rows: int,
+    columns: int,
+    lanes: int,
+    registers: int,
+    vectors: int | None = None,
+    *,
+    embeds: bool,
 ) -> Blocking:
     """
     The register block with the least estimated time for M rows and N columns, -1 where dynamic.
 
-    `vectors` fixes the width, for an operand that is already laid out for it.
+    `vectors` fixes the width, for an operand that is already laid out for it. A multiply-add that
+    `embeds` its broadcast needs no register for it.
     """
+    spare = 0 if embeds else BROADCASTS
     rows = DYNAMIC_GUESS if rows < 0 else rows
     columns = DYNAMIC_GUESS if columns < 0 else columns
     best, best_cycles = Blocking(1, 1), float("inf")
@@ -98,9 +122,10 @@ def choose_blocking(
         if vectors is None and width > 1 and columns <= (width - 1) * lanes:
             continue
         for height in range(1, MAX_ROWS + 1):
-            if height * width + width > registers or height > rows:
+            if height * width + width + spare > registers or height > rows:
                 continue
-            cycles = block_cycles(rows, columns, lanes, registers, Blocking(height, width))
+            block = Blocking(height, width)
+            cycles = block_cycles(rows, columns, lanes, registers, block, embeds=embeds)
             if cycles < best_cycles:
-                best, best_cycles = Blocking(height, width), cycles
+                best, best_cycles = block, cycles
     return best

@@ -46,7 +46,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd, is_contraction, multiply_add, roles
 from irees.analysis.dot_products import dot_product
-from irees.analysis.register_blocking import choose_blocking
+from irees.analysis.register_blocking import choose_blocking, embeds_broadcasts
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.structured import maps, static_ranges
@@ -208,8 +208,10 @@ def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
         return False
     known = min(extents, default=0) >= 0 and not windows & set(side.rows)
     flat = prod(extents) if known else extents[-1]
-    registers = instructions.registers - (side.group > 1)
-    columns = lanes * choose_blocking(flat, ranges[side.column], lanes, registers).vectors
+    # Instructions for groups read no unsigned broadcast from memory.
+    embeds = side.group == 1 and embeds_broadcasts(instructions.vector_bytes)
+    block = choose_blocking(flat, ranges[side.column], lanes, instructions.registers, embeds=embeds)
+    columns = lanes * block.vectors
     indexing = maps(op)
     constant = op.operands[side.position].owner
     assert isinstance(constant, arith.ConstantOp)

@@ -38,6 +38,7 @@ from irees.analysis.register_blocking import (
     UNPACKED_ROWS,
     Blocking,
     choose_blocking,
+    embeds_broadcasts,
 )
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
@@ -364,13 +365,14 @@ def make_plan(
     rows, width = (s if isinstance(s, int) else -1 for s in (size_m, size_n))
     chosen = LoweringConfigAttr.on(op).ints("block")
     given = chosen[1] if chosen else packed
-    # The broadcast is a register: the instruction reads no unsigned operand from memory.
+    # A dot product reads no unsigned operand from memory.
     block = choose_blocking(
         rows,
         width,
         lanes,
-        registers - (dot is not None),
+        registers,
         None if given is None or given % lanes else given // lanes,
+        embeds=dot is None and embeds_broadcasts(vector_bytes),
     )
     crowded = (
         len(groups) == 1

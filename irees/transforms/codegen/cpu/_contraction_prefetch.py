@@ -52,7 +52,7 @@ L1 = 3
 """The locality of a hint for the L1 cache."""
 
 L1_BYTES = 32 << 10
-"""Of a panel, beside rows of A, that stay in the L1 cache from one block of rows to the next."""
+"""Of a panel and of a block of rows of A, that stay in the L1 cache until the next block."""
 
 STEPS = 8
 """Of K, in which a line comes from the L2 cache to the L1 cache."""
@@ -166,8 +166,8 @@ def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
     points = _points(plan, depth)
     if plan.dot is not None or not in_panels or points is None:
         return None
-    large = points * plan.columns * lane_bytes(plan.packed_element) > L1_BYTES
-    return STEPS if large else None
+    narrow = lane_bytes(plan.packed_element)
+    return STEPS if points * (plan.columns + plan.block.rows) * narrow > L1_BYTES else None
 
 
 def ask_ahead(

@@ -37,7 +37,13 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.distribution import Group, groups_of, loops_of
-from irees.analysis.register_blocking import SLICE, STRIP, UNPACKED_ROWS, choose_blocking
+from irees.analysis.register_blocking import (
+    SLICE,
+    STRIP,
+    UNPACKED_ROWS,
+    choose_blocking,
+    embeds_broadcasts,
+)
 from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
@@ -111,6 +117,7 @@ def contraction_config(
         lanes,
         machine.registers,
         None if packed is None or packed % lanes else packed // lanes,
+        embeds=embeds_broadcasts(machine.vector_bytes),
     )
     panel = packed or block.vectors * lanes
     tiles = {loop: 1 if loop in found.batch else 0 for loop in loops}
