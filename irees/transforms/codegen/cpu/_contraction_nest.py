@@ -32,6 +32,7 @@ from irees.transforms.codegen.cpu._contraction_packing import (
 from irees.transforms.codegen.cpu._contraction_plan import (
     Operand,
     Plan,
+    Rows,
     Unsuitable,
     make_plan,
     suffix,
@@ -155,32 +156,37 @@ class Nest:
         """One slice: A packed once, if at all, B panel by panel; or A strip by strip."""
         plan = self.plan
         if plan.strip is None:
+            turns = plan.sizes[plan.outer_m[0]] if plan.outer_m else 1
             self._pack_rows(ivs, 0, plan.size_m, k0, depth, at)
             self._columns(
                 lambda columns, b: self._panel(
                     self._pack_panel(self.panels, columns, ivs, k0, depth, b),
-                    columns, ivs, (0, plan.size_m), k0, depth, epilogue, b,
+                    columns, ivs, Rows(0, plan.size_m, 0, turns), k0, depth, epilogue, b,
                 ),
                 at,
             )  # fmt: skip
             return
 
-        def strip(first: Size, rows: int, b: IndexBuilder) -> None:
-            self._pack_rows(ivs, first, rows, k0, depth, b)
+        def strip(start: Size, count: int, b: IndexBuilder) -> None:
+            rows = Rows(start, count, 0, 1)
+            if plan.outer_m:
+                rows = Rows(0, plan.size_m, start, count)
+            self._pack_rows(ivs, rows.first, rows.count, k0, depth, b)
             self._columns(
                 lambda columns, c: self._panel(
-                    self._panel_of_strips(columns, first, ivs, k0, depth, c),
-                    columns, ivs, (first, rows), k0, depth, epilogue, c,
+                    self._panel_of_strips(columns, start, ivs, k0, depth, c),
+                    columns, ivs, rows, k0, depth, epilogue, c,
                 ),
                 b,
             )  # fmt: skip
 
-        assert isinstance(plan.size_m, int)
-        main = (plan.size_m - 1) // plan.strip * plan.strip
-        close, first, b = for_loop(at, 0, main, plan.strip)
-        strip(first, plan.strip, b)
+        size = plan.sizes[plan.outer_m[0]] if plan.outer_m else plan.size_m
+        assert isinstance(size, int)
+        main = (size - 1) // plan.strip * plan.strip
+        close, start, b = for_loop(at, 0, main, plan.strip)
+        strip(start, plan.strip, b)
         close()
-        strip(main, plan.size_m - main, at)
+        strip(main, size - main, at)
 
     def _pack_rows(
         self, ivs: dict[int, Size], first: Size, rows: Size, k0: Size, depth: Size | None,
@@ -229,17 +235,23 @@ class Nest:
         return panels
 
     def _panel(
-        self, panels: Panels, columns: Columns, ivs: dict[int, Size], rows: tuple[Size, Size],
+        self, panels: Panels, columns: Columns, ivs: dict[int, Size], rows: Rows,
         k0: Size, depth: Size | None, epilogue: Epilogue | None, at: IndexBuilder,
     ) -> None:  # fmt: skip
-        """Some rows, `(first, count)`, by the columns of one panel."""
+        """Some rows by the columns of one panel."""
         plan = self.plan
         base = plan.b.at(ivs, at)
         if panels.b is None and plan.packed is not None:
             number = at.floordiv(columns.start, plan.packed)
             base = at.add(base, at.mul(number, plan.panel_step))
         inside = self._rows(panels, columns, rows, base, k0, depth, epilogue, at)
-        self._loops(plan.outer_m, ivs, at, inside)
+        if not plan.outer_m or rows.turns == 1:
+            first = {plan.outer_m[0]: rows.turn} if plan.outer_m else {}
+            self._loops(plan.outer_m[1:], {**ivs, **first}, at, inside)
+            return
+        close, turn, b = for_loop(at, 0, rows.turns, 1)
+        self._loops(plan.outer_m[1:], {**ivs, plan.outer_m[0]: b.add(rows.turn, turn)}, b, inside)
+        close()
 
     def _zeros(self, k0: Size, at: IndexBuilder) -> SSAValue | bool:
         """Whether C counts as zeros in the slice that starts at `k0`."""
@@ -275,12 +287,11 @@ class Nest:
         close()
 
     def _rows(
-        self, panels: Panels, columns: Columns, rows: tuple[Size, Size], base_b: Size, k0: Size,
+        self, panels: Panels, columns: Columns, rows: Rows, base_b: Size, k0: Size,
         depth: Size | None, epilogue: Epilogue | None, before: IndexBuilder,
     ) -> Inside:  # fmt: skip
         """Blocks of MR rows, and what is left; what they share is computed at `before`."""
-        plan = self.plan
-        first, count = rows
+        plan, first, count = self.plan, rows.first, rows.count
         corrections = None
         if plan.dot is not None and plan.dot.biased:
             corrections = column_sums(panels, columns, base_b, k0, depth, self.zero, before)
@@ -301,7 +312,7 @@ class Nest:
             first_b = plan.first_column(base_b, columns.start, k0, at)
             ahead = None
             if panels.b is None and columns.valid is None:
-                ahead = next_panel(plan, first_b, count, depth, ivs, at)
+                ahead = next_panel(plan, first_b, rows, depth, ivs, at)
             elif panels.b is not None and plan.strip is not None and columns.valid is None:
                 ahead = next_packed_panel(self.panels, columns, count, depth, at)
             kernel = Kernel(

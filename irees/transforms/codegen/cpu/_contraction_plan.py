@@ -59,6 +59,12 @@ SHARE = 3
 DEEP_ROW = 3 << 10
 """Bytes of a row of A, of which a block still stays in the L1 cache: C is then written once."""
 
+NEAR_PANEL = 16 << 10
+"""Bytes of a panel that leave room for rows of A in the L1 cache."""
+
+LEAST_SLICE = 256
+"""Points of K, for which C is worth to be read and written again."""
+
 LARGE_SLICE = 512 << 10
 """Bytes of A that drive the panels of B out of the L2 cache."""
 
@@ -80,6 +86,19 @@ class Operand:
         for loop, value in ivs.items():
             total = builder.add(total, builder.mul(value, self.steps[loop]))
         return total
+
+
+@dataclass(frozen=True)
+class Rows:
+    """
+    Rows of C: `count` of them from `first` on, in each of `turns` of the outermost loop of M, the
+    first of which is `turn`. One turn where all rows run through their operands as one loop does.
+    """
+
+    first: Size
+    count: Size
+    turn: Size
+    turns: Size
 
 
 @dataclass
@@ -124,8 +143,9 @@ class Plan:
     scattered: bool
     """Neighbouring columns are not neighbours in C."""
     strip: int | None
-    """Rows of A that go through all panels of a slice of B, which the first such strip packs; None
-    where all rows go through one panel after the other."""
+    """Rows of A that go through all panels of a slice of B, which the first such strip packs; turns
+    of the outermost loop of M where rows do not run through their operands as one. None where all
+    rows go through one panel after the other."""
     crowded: bool
     """Rows of A collide in the cache, or are not what a dot product reads, and are packed too."""
     streamed: bool
@@ -387,8 +407,10 @@ def make_plan(
     most = SLICE * 4 // narrow if dot is None else SLICE * group
     room = in_panels or (not direct and upper_bound(size_n) is not None)
     strip = strip_of(rows, block.rows) if room and not outer_m and dot is None else None
+    if in_panels and outer_m and dot is None:
+        strip = strip_of_turns(rows, [sizes[loop] for loop in outer_m])
     depth: int | None = min(most, -(-deep // group) * group) if deep else most
-    whole = strip is not None and 0 < deep * narrow <= DEEP_ROW
+    whole = strip is not None and not outer_m and 0 < deep * narrow <= DEEP_ROW
     if whole:
         depth = deep
     ungrouped = dot is not None and (a.steps[k[-1]] != 1 or not deep or deep % group != 0)
@@ -404,11 +426,11 @@ def make_plan(
         several = rows > block.rows or bool(outer_m)
         # Few rows stay in the L2 cache however deep they are: C is then written once.
         large = deep * max(rows, 0) * narrow > LARGE_SLICE or (several and deep > 2 * most)
-        large = large if strip is None else deep > most and not whole
+        large = large if strip is None or outer_m else deep > most and not whole
         if len(groups) == 1 and deep >= most and (crowded or large):
             depth = most if large or rows < 0 else deep
         elif len(groups) > 1 and several:
-            depth = slices_of_panel(groups, sizes)
+            depth = slices_of_panel(groups, sizes, block.vectors * lanes * narrow)
     streamed = direct and not in_panels and dot is None and len(groups) == 1
     streamed = streamed and deep * (upper_bound(size_n) or 0) * narrow >= STREAMED
     if streamed:
@@ -434,16 +456,19 @@ def streams(b: Operand, n: list[int], k: list[int], sizes: list[Size], lanes: in
     return b.steps[n[0]] == 1 and any(b.steps[loop] == sizes[n[0]] for loop in k)
 
 
-def slices_of_panel(groups: list[list[int]], sizes: list[Size]) -> int | None:
+def slices_of_panel(groups: list[list[int]], sizes: list[Size], width: int) -> int | None:
     """
-    How deep slices of the outermost group are where a panel is more than a slice or two: each
-    block of rows would fetch it from afar again. None for all of K, or where sizes are not known.
+    How deep slices of the outermost group are, of a panel of so many bytes in a step of K. One that
+    may stay in the L1 cache for all blocks of rows is cut to that; one that is too wide only where
+    it is more than a slice or two, which each block of rows would fetch from afar again. None for
+    all of K, or where sizes are not known.
     """
     known = [[n for loop in group if isinstance(n := sizes[loop], int)] for group in groups]
     if list(map(len, known)) != list(map(len, groups)):
         return None
-    points = prod(map(prod, known))
-    return None if points <= 2 * SLICE else -(-prod(known[0]) // -(-points // SLICE))
+    points, near = prod(map(prod, known)), NEAR_PANEL // width
+    most, slices = (near, 1) if near >= LEAST_SLICE else (SLICE, 2)
+    return None if points <= slices * most else -(-prod(known[0]) // -(-points // most))
 
 
 def strip_of(rows: int, block: int) -> int | None:
@@ -452,6 +477,15 @@ def strip_of(rows: int, block: int) -> int | None:
         return None
     strips = -(-rows // STRIP)
     return -(-rows // (strips * block)) * block
+
+
+def strip_of_turns(rows: int, outer: list[Size]) -> int | None:
+    """Turns of the first of the loops around `rows` of A, with about STRIP rows in each strip."""
+    known = [size for size in (rows, *outer) if isinstance(size, int) and size > 0]
+    if len(known) < 1 + len(outer) or prod(known) <= 2 * STRIP:
+        return None
+    turns = max(1, round(STRIP * known[1] / prod(known)))
+    return turns if turns < known[1] else None
 
 
 def crowds(apart: int, rows: int) -> bool:

@@ -31,7 +31,7 @@ from xdsl.ir import SSAValue
 
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
-from irees.transforms.codegen.cpu._contraction_plan import Plan
+from irees.transforms.codegen.cpu._contraction_plan import Plan, Rows
 from irees.transforms.utils.lanes import lane_bytes
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -96,26 +96,28 @@ def ask(buffer: SSAValue, place: Size, locality: int, at: IndexBuilder) -> None:
 
 
 def next_panel(
-    plan: Plan, panel: Size, rows: Size, depth: Size | None, ivs: dict[int, Size], at: IndexBuilder
+    plan: Plan, panel: Size, rows: Rows, depth: Size | None, ivs: dict[int, Size], at: IndexBuilder
 ) -> NextPanel | None:
     """
-    What follows a slice of a constant panel that starts at `panel`, for `rows` of A in each turn of
-    the loops `outer_m` at `ivs`. None where K is not known, or one block has all rows.
+    What follows a slice of a constant panel that starts at `panel`, for those of the `rows` that
+    are in the turn of the loops `outer_m` at `ivs`. None where K is not known, or one block has all
+    rows.
     """
     points = _points(plan, depth)
     if points is None or _is_small(plan):
         return None
-    turns = [plan.sizes[loop] for loop in plan.outer_m]
-    counts = [size for size in (rows, *turns) if isinstance(size, int)]
+    turns = [rows.turns, *(plan.sizes[loop] for loop in plan.outer_m[1:])]
+    counts = [size for size in (rows.count, *turns) if isinstance(size, int)]
     blocks, last = SOME_BLOCKS, SOME_BLOCKS - 1
     if len(counts) == 1 + len(turns):
         blocks, last = -(-counts[0] // plan.block.rows) * prod(counts[1:]), None
     if blocks < 2:
         return None
     turn: Size = 0
-    for loop, size in zip(plan.outer_m, turns, strict=True):
-        turn = at.add(at.mul(turn, size), ivs[loop])
-    each = at.ceildiv(rows, plan.block.rows) if turns else 1
+    for number, (loop, size) in enumerate(zip(plan.outer_m, turns, strict=False)):
+        before = rows.turn if number == 0 else 0
+        turn = at.add(at.mul(turn, size), at.sub(ivs[loop], before))
+    each = at.ceildiv(rows.count, plan.block.rows) if plan.outer_m else 1
     turn, steps, vectors = at.mul(turn, each), -(-points // plan.group), plan.block.vectors
     if plan.packed is not None:
         after, block = plan.panel_step, None
