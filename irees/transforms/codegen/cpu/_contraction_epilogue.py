@@ -58,13 +58,13 @@ class Epilogue:
         plan: Plan,
         vectors: int,
         values: list[SSAValue],
-        base: Callable[[Operand], Size],
+        starts: Callable[[Operand], list[Size]],
         at: IndexBuilder,
     ) -> None:
-        """Stores f(values) for a block of registers whose first point is at `base`."""
+        """Stores f(values) for a block of registers whose rows start at `starts`."""
         block, inputs = self.op.body.block, len(self.op.inputs)
-        bases = {
-            i: base(o)
+        rows = {
+            i: starts(o)
             for i, o in enumerate(self.operands)
             if isinstance(o, Operand) and i != self.source and (i >= inputs or block.args[i].uses)
         }
@@ -77,10 +77,10 @@ class Epilogue:
             if not isinstance(operand, Operand) or not block.args[i].uses:
                 return Lane(self.op.operands[i], Kind.UNIFORM)
             # What all rows share is read before any row is stored.
-            fixed = plan.row_step(operand) == 0 and isinstance(plan.row_step(operand), int)
+            fixed = plan.shared_by_rows(operand)
             if fixed and (i, v) in shared:
                 return shared[i, v]
-            lane = self._read(plan, operand, plan.place(operand, bases[i], r, v, at), at)
+            lane = self._read(plan, operand, plan.place(operand, rows[i][r], v, at), at)
             if fixed:
                 shared[i, v] = lane
             return lane
@@ -91,7 +91,7 @@ class Epilogue:
             for position, result in enumerate(self.consumer.values(arguments, plan.lanes, at)):
                 target = self.operands[inputs + position]
                 assert isinstance(target, Operand)
-                place = at.value(plan.place(target, bases[inputs + position], r, v, at))
+                place = at.value(plan.place(target, rows[inputs + position][r], v, at))
                 at.insert(vector.StoreOp(result, target.flat, [place]))
 
     @staticmethod

@@ -37,10 +37,10 @@ class Kernel:
     """Whether C counts as zeros, whatever it holds; a value where only in the first slice of K."""
     first_b: Size
     """Where the slice of the panel starts."""
-    base_a: Callable[[Size, IndexBuilder], Size]
-    """Where a row starts in A, or in its panel."""
-    base: Callable[[Operand, Size, IndexBuilder], Size]
-    """Where a row starts in C, or in what is read and written beside it."""
+    starts_a: Callable[[Size, int, IndexBuilder], list[Size]]
+    """Where some rows start in A, or in its panel."""
+    starts: Callable[[Operand, Size, int, IndexBuilder], list[Size]]
+    """Where some rows start in C, or in what is read and written beside it."""
     staging: SSAValue | None
     """MR x NR elements, for columns of C that are no vectors in memory."""
     depth: Size | None
@@ -59,31 +59,29 @@ class Kernel:
     def emit(self, i: Size, rows: int, at: IndexBuilder) -> None:
         """C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]"""
         plan = self.plan
-        base_c = self.base(plan.c, i, at)
+        starts_c = self.starts(plan.c, i, rows, at)
         later = plan.adds_later and self.zeros is not True
-        accs = self._zeros(rows) if later or self.zeros is True else self._held(base_c, rows, at)
+        accs = self._zeros(rows) if later or self.zeros is True else self._held(starts_c, at)
         if self.corrections is not None:
             accs = self._corrected(accs, at)
-        step_m = plan.row_step(plan.a) if self.panels.a is None else self.panels.row
-        base_a = self.base_a(i, at)
-        starts = [at.add(base_a, at.mul(step_m, r)) for r in range(rows)]
+        starts = self.starts_a(i, rows, at)
         asked: Size = 0
         if self.ahead is not None:
             asked = self.ahead.share_of(at.floordiv(i, plan.block.rows), at)
         results = self._reduce(0, starts, self.first_b, 0, asked, accs, at)
         if later and isinstance(self.zeros, SSAValue):
             close, first, rest = if_both(at, self.zeros)
-            self._finish(base_c, rows, results, first)
-            self._finish(base_c, rows, self._sums(base_c, rows, results, rest), rest)
+            self._finish(starts_c, results, first)
+            self._finish(starts_c, self._sums(starts_c, results, rest), rest)
             close()
             return
         if later:
-            results = self._sums(base_c, rows, results, at)
+            results = self._sums(starts_c, results, at)
         if self.epilogue is None or self.epilogue.consumer.keeps_source:
-            self._finish(base_c, rows, results, at)
+            self._finish(starts_c, results, at)
         if self.epilogue is not None:
             self.epilogue.emit(
-                plan, self.columns.vectors, results, lambda o: self.base(o, i, at), at
+                plan, self.columns.vectors, results, lambda o: self.starts(o, i, rows, at), at
             )
 
     def _reduce(
@@ -193,13 +191,15 @@ class Kernel:
         assert valid is not None
         return b.maximum(b.minimum(b.sub(valid, v * self.plan.lanes), self.plan.lanes), 0)
 
-    def _place(self, base: Size, r: int, v: int, b: IndexBuilder) -> tuple[SSAValue, SSAValue]:
+    def _place(
+        self, starts: list[Size], r: int, v: int, b: IndexBuilder
+    ) -> tuple[SSAValue, SSAValue]:
         """Where vector `v` of row `r` of C is: in C, or in the staging block."""
         if self._staged(v):
             assert self.staging is not None
             number = (r * self.columns.vectors + v) * self.plan.lanes
             return self.staging, b.value(number)
-        return self.plan.c.flat, b.value(self.plan.place(self.plan.c, base, r, v, b))
+        return self.plan.c.flat, b.value(self.plan.place(self.plan.c, starts[r], v, b))
 
     def _zeros(self, rows: int) -> list[SSAValue]:
         """Registers of zeros."""
@@ -215,48 +215,46 @@ class Kernel:
             for value, c in zip(values, each, strict=True)
         ]
 
-    def _sums(
-        self, base: Size, rows: int, values: list[SSAValue], at: IndexBuilder
-    ) -> list[SSAValue]:
+    def _sums(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
         """C + the registers."""
-        pairs = zip(self._held(base, rows, at), values, strict=True)
+        pairs = zip(self._held(starts, at), values, strict=True)
         add = self.plan.parts.add
         return [at.insert(same_op(add, pair, [self.kind])).results[0] for pair in pairs]
 
-    def _held(self, base: Size, rows: int, at: IndexBuilder) -> list[SSAValue]:
+    def _held(self, starts: list[Size], at: IndexBuilder) -> list[SSAValue]:
         """What C holds."""
-        every = [(r, v) for r in range(rows) for v in range(self.columns.vectors)]
+        every = [(r, v) for r in range(len(starts)) for v in range(self.columns.vectors)]
         staged = [(r, v) for r, v in every if self._staged(v)]
         for r, v in staged:
-            buffer, place = self._place(base, r, v, at)
+            buffer, place = self._place(starts, r, v, at)
             at.insert(vector.StoreOp(self.zero, buffer, [place]))
         if staged:
-            self._move(base, rows, at, out=False)
-        places = [self._place(base, r, v, at) for r, v in every]
+            self._move(starts, at, out=False)
+        places = [self._place(starts, r, v, at) for r, v in every]
         return [
             at.insert(vector.LoadOp(buffer, [place], self.kind)).results[0]
             for buffer, place in places
         ]
 
-    def _finish(self, base: Size, rows: int, values: list[SSAValue], at: IndexBuilder) -> None:
+    def _finish(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> None:
         """C = the registers."""
         vectors = self.columns.vectors
         for number, value in enumerate(values):
-            buffer, place = self._place(base, number // vectors, number % vectors, at)
+            buffer, place = self._place(starts, number // vectors, number % vectors, at)
             at.insert(vector.StoreOp(value, buffer, [place]))
         if any(self._staged(v) for v in range(vectors)):
-            self._move(base, rows, at, out=True)
+            self._move(starts, at, out=True)
 
-    def _move(self, base: Size, rows: int, at: IndexBuilder, *, out: bool) -> None:
+    def _move(self, starts: list[Size], at: IndexBuilder, *, out: bool) -> None:
         """The staged columns of C, between the staging block and C."""
         plan, valid, width = self.plan, self.columns.valid, self.columns.vectors * self.plan.lanes
         assert self.staging is not None
         first = next(v for v in range(self.columns.vectors) if self._staged(v)) * plan.lanes
         close, j, b = for_loop(at, first, width if valid is None else valid, 1)
-        column = b.add(base, b.mul(j, plan.step_n))
-        for r in range(rows):
+        column = b.mul(j, plan.step_n)
+        for r, start in enumerate(starts):
             staged = self.staging, b.value(b.add(j, r * width))
-            there = plan.c.flat, b.value(b.add(column, b.mul(plan.row_step(plan.c), r)))
+            there = plan.c.flat, b.value(b.add(start, column))
             source, target = (staged, there) if out else (there, staged)
             part = b.insert(memref.LoadOp.get(source[0], [source[1]])).results[0]
             b.insert(memref.StoreOp.get(part, target[0], [target[1]]))

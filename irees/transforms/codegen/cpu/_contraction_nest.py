@@ -299,15 +299,16 @@ class Nest:
         zeros = self._zeros(k0, before)
 
         def inside(ivs: dict[int, Size], at: IndexBuilder) -> None:
-            def base_a(i: Size, b: IndexBuilder) -> Size:
+            def starts_a(i: Size, height: int, b: IndexBuilder) -> list[Size]:
                 if panels.a is not None:
-                    return b.mul(i, panels.row)
-                start = plan.a.at(self._row(ivs, b.add(first, i)), b)
-                return b.add(start, b.mul(k0, plan.a.steps[plan.k[0][-1]]))
+                    start = b.mul(i, panels.row)
+                    return [b.add(start, r * panels.row) for r in range(height)]
+                offset = b.mul(k0, plan.a.steps[plan.k[0][-1]])
+                return plan.row_starts(plan.a, ivs, b.add(first, i), height, offset, b)
 
-            def base(operand: Operand, i: Size, b: IndexBuilder) -> Size:
-                start = plan.column_offset(operand, columns.start, b)
-                return b.add(operand.at(self._row(ivs, b.add(first, i)), b), start)
+            def starts(operand: Operand, i: Size, height: int, b: IndexBuilder) -> list[Size]:
+                offset = plan.column_offset(operand, columns.start, b)
+                return plan.row_starts(operand, ivs, b.add(first, i), height, offset, b)
 
             first_b = plan.first_column(base_b, columns.start, k0, at)
             ahead = None
@@ -317,7 +318,7 @@ class Nest:
                 ahead = next_packed_panel(self.panels, columns, count, depth, at)
             kernel = Kernel(
                 plan, panels, columns, self.zero, zeros,
-                first_b if panels.b is None else 0, base_a, base,
+                first_b if panels.b is None else 0, starts_a, starts,
                 self.staging, depth, epilogue, ahead, corrections,
             )  # fmt: skip
             size, block = count, plan.block.rows

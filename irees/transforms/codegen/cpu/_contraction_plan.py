@@ -37,6 +37,7 @@ from irees.analysis.register_blocking import (
     STRIP,
     UNPACKED_ROWS,
     Blocking,
+    block_cycles,
     choose_blocking,
     embeds_broadcasts,
 )
@@ -64,6 +65,13 @@ NEAR_PANEL = 16 << 10
 
 LEAST_SLICE = 256
 """Points of K, for which C is worth to be read and written again."""
+
+JOINED = 0.99
+"""Of the time of blocks of rows that run through one loop, for others to find their places by
+division."""
+
+POINTERS = 8
+"""Rows of A whose addresses stay in registers beside those of B and C."""
 
 LARGE_SLICE = 512 << 10
 """Bytes of A that drive the panels of B out of the L2 cache."""
@@ -107,7 +115,8 @@ class Plan:
     One contraction, ready to be written as loops: C[m, n] += A[m, k] * B[k, n].
 
     `batch`, `outer_n` and `outer_m` are loops around the blocks; `n`, `m` and the groups of
-    `k` each run through their operands as one loop does.
+    `k` each run through their operands as one loop does. So does `m` unless it is all loops of M of
+    which there are few in each: a row then finds its place by division.
     """
 
     op: linalg.GenericOp
@@ -197,13 +206,37 @@ class Plan:
         """From one row of C to the next, in another operand."""
         return operand.steps[self.m[-1]] if self.m else 0
 
-    def place(self, operand: Operand, base: Size, r: int, v: int, at: IndexBuilder) -> Size:
-        """Where vector `v` of row `r` of a block lies that starts at `base`."""
+    def shared_by_rows(self, operand: Operand) -> bool:
+        """Whether all rows of C meet the same elements of another operand."""
+        return all(isinstance(s := operand.steps[x], int) and s == 0 for x in self.m)
+
+    def row_starts(
+        self, operand: Operand, ivs: dict[int, Size], first: Size, rows: int, offset: Size,
+        at: IndexBuilder,
+    ) -> list[Size]:  # fmt: skip
+        """Where each of some rows starts in an operand, `offset` elements further on."""
+        if suffix(self.m, [operand], self.sizes) == self.m:
+            point = {**ivs, self.m[-1]: first} if self.m else ivs
+            start, step = at.add(operand.at(point, at), offset), self.row_step(operand)
+            return [at.add(start, at.mul(step, r)) for r in range(rows)]
+        points = [self.point_of_row(at.add(first, r), at) for r in range(rows)]
+        return [at.add(operand.at({**ivs, **point}, at), offset) for point in points]
+
+    def point_of_row(self, row: Size, at: IndexBuilder) -> dict[int, Size]:
+        """The loops of M at a row, which counts through all of them."""
+        point: dict[int, Size] = {}
+        for loop in reversed(self.m[1:]):
+            point[loop] = at.rem(row, self.sizes[loop])
+            row = at.floordiv(row, self.sizes[loop])
+        return {**point, self.m[0]: row}
+
+    def place(self, operand: Operand, start: Size, v: int, at: IndexBuilder) -> Size:
+        """Where vector `v` lies of a row that starts at `start`."""
         if self.vector_loop is None:
             apart = at.mul(operand.steps[self.n[-1]], self.lanes)
         else:
             apart = operand.steps[self.vector_loop]
-        return at.add(base, at.add(at.mul(self.row_step(operand), r), at.mul(apart, v)))
+        return at.add(start, at.mul(apart, v))
 
     def column_offset(self, operand: Operand, start: Size, at: IndexBuilder) -> Size:
         """Where column `start`, the first of a vector, lies in an operand that is not packed."""
@@ -386,17 +419,26 @@ def make_plan(
     chosen = LoweringConfigAttr.on(op).ints("block")
     given = chosen[1] if chosen else packed
     # A dot product reads no unsigned operand from memory.
-    block = choose_blocking(
-        rows,
-        width,
-        lanes,
-        registers,
-        None if given is None or given % lanes else given // lanes,
-        embeds=dot is None and embeds_broadcasts(vector_bytes),
-    )
+    embeds = dot is None and embeds_broadcasts(vector_bytes)
+    vectors = None if given is None or given % lanes else given // lanes
+    block = choose_blocking(rows, width, lanes, registers, vectors, embeds=embeds)
+    along_a = suffix(m, [a], sizes) == m
+    if outer_m and in_panels and dot is None and min(rows, width) > 0:
+
+        def cycles(height: int, chosen: Blocking) -> float:
+            return block_cycles(height, width, lanes, registers, chosen, embeds=embeds)
+
+        turns = [size for x in outer_m if isinstance(size := sizes[x], int)]
+        every = rows * prod(turns) if len(turns) == len(outer_m) else 0
+        joint = choose_blocking(every, width, lanes, registers, vectors, embeds=embeds)
+        fewer = 0 < cycles(every, joint) < JOINED * prod(turns) * cycles(rows, block)
+        # Else each row of A needs a register for its address, of which there are some 16.
+        if fewer and (along_a or joint.rows <= POINTERS):
+            flat_m, outer_m, size_m, rows, block = m, [], every, every, joint
     crowded = (
         len(groups) == 1
         and not outer_m
+        and (along_a or flat_m != m)
         and upper_bound(size_m) is not None
         and a.steps[k[-1]] == 1
         and crowds(apart, block.rows)

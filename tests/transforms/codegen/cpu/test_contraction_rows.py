@@ -1,0 +1,135 @@
+"""Blocks, strips and slices of contractions whose rows run through several loops."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+
+import irees
+from irees.analysis.register_blocking import Blocking, choose_blocking
+from irees.frontends.mlir import import_mlir
+from irees.transforms.codegen.cpu import _contraction_plan
+from irees.transforms.codegen.cpu._contraction_plan import slices_of_panel, strip_of_turns
+from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
+
+
+@pytest.mark.parametrize("rows", [5, 12, 64, 1024])
+@pytest.mark.parametrize("columns", [8, 24, 768])
+def test_blocks_leave_registers_for_broadcasts_that_are_not_embedded(rows, columns):
+    block = choose_blocking(rows, columns, 8, 16, embeds=False)
+    assert block.rows * block.vectors + block.vectors + 2 <= 16
+    assert choose_blocking(1024, 1024, 8, 16, embeds=False) == Blocking(6, 2)
+    # Of AVX-512's 32 none is a broadcast's.
+    full = choose_blocking(1024, 1024, 16, 32, embeds=True)
+    assert full.rows * full.vectors + full.vectors > 29
+
+
+@pytest.mark.parametrize(
+    ("blocks", "points", "width", "depth"),
+    [
+        (64, 8, 64, 32),  # 512 points of 16 columns: two slices of 256, which the L1 cache holds
+        (32, 8, 64, None),
+        (33, 8, 64, 17),
+        (64, 16, 256, None),  # 64 columns: no panel of 256 points stays there
+        (80, 16, 256, 27),  # more than two slices of 512
+    ],
+)
+def test_panels_are_cut_to_what_the_l1_cache_holds(blocks, points, width, depth):
+    assert slices_of_panel([[0], [1]], [blocks, points], width) == depth
+
+
+def test_strips_of_turns():
+    """About 64 rows in each; none for few rows, or an unknown number."""
+    assert strip_of_turns(14, [14]) == 5
+    assert strip_of_turns(112, [112]) == 1
+    assert strip_of_turns(8, [4, 8]) == 1
+    assert strip_of_turns(7, [7]) is None
+    assert strip_of_turns(-1, [14]) is None
+
+
+def product(image: tuple[int, int], apart: int, lanes: int) -> str:
+    """
+    o[1 + h, 1 + w] of a frame = x[apart * h, apart * w] * y, channels in blocks of `lanes`: 4 of
+    them that are summed up, 6 of the output.
+    """
+    h, w = image
+    high, wide = h + 2, w + 2
+    x = f"memref<4x{apart * h}x{apart * w}x{lanes}xf32>"
+    y = f"memref<6x4x{lanes}x{lanes}xf32>"
+    frame = f"memref<6x{high}x{wide}x{lanes}xf32>"
+    steps = f"[{high * wide * lanes}, {wide * lanes}, {lanes}, 1]"
+    inner = f"memref<6x{h}x{w}x{lanes}xf32, strided<{steps}, offset: {(wide + 1) * lanes}>>"
+    at = "h, w" if apart == 1 else f"h * {apart}, w * {apart}"
+    maps = ", ".join(
+        f"affine_map<(o, h, w, i, q, k) -> ({m})>"
+        for m in (f"q, {at}, k", "o, q, k, i", "o, h, w, i")
+    )
+    kinds = ", ".join(['"parallel"'] * 4 + ['"reduction"'] * 2)
+    plain = "affine_map<(o, h, w, i) -> (o, h, w, i)>"
+    return f"""
+    func.func @main(%x: {x}, %y: {y}) -> {frame} {{
+      %zero = arith.constant 0.0 : f32
+      %z = memref.alloc() : {frame}
+      linalg.generic {{indexing_maps = [{plain}], iterator_types = [{", ".join(['"parallel"'] * 4)}]}}
+          outs(%z : {frame}) {{
+      ^bb0(%c: f32):
+        linalg.yield %zero : f32
+      }}
+      %o = memref.subview %z[0, 1, 1, 0] [6, {h}, {w}, {lanes}] [1, 1, 1, 1] : {frame} to {inner}
+      linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+          ins(%x, %y : {x}, {y}) outs(%o : {inner}) {{
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %c, %p : f32
+        linalg.yield %s : f32
+      }}
+      return %z : {frame}
+    }}
+    """
+
+
+@pytest.mark.parametrize("slices", [False, True])
+@pytest.mark.parametrize("apart", [1, 2])
+@pytest.mark.parametrize(
+    ("image", "joined"),
+    [
+        ((7, 7), True),
+        ((14, 14), True),
+        ((5, 7), True),
+        ((3, 5), False),
+        ((4, 12), False),
+        ((12, 6), False),
+    ],
+)
+def test_rows_of_an_image_in_a_frame(monkeypatch, image, joined, apart, slices):
+    """All rows count as one loop where blocks of them are fewer; whole rows of blocks stay."""
+    monkeypatch.setattr(_contraction_plan, "STRIP", 16)
+    if slices:
+        monkeypatch.setattr(_contraction_plan, "NEAR_PANEL", 64 * 16)
+        monkeypatch.setattr(_contraction_plan, "LEAST_SLICE", 16)
+    module = import_mlir(product(image, apart, 8))
+    LowerContractionsPass(vector_bytes=32, registers=16).apply(Context(), module)
+    text = str(module)
+    assert "linalg.generic" not in text.partition("memref.subview")[2]
+    assert ("arith.remui" in text) == joined
+    h, w = image
+    rng = np.random.default_rng(7)
+    x = rng.integers(-4, 5, (4, apart * h, apart * w, 8)).astype(np.float32)
+    y = rng.integers(-4, 5, (6, 4, 8, 8)).astype(np.float32)
+    out = np.asarray(irees.compile(module, target="reference")(x, y))
+    inside = np.einsum("qhwk,oqki->ohwi", x[:, ::apart, ::apart], y)
+    np.testing.assert_array_equal(out, np.pad(inside, ((0, 0), (1, 1), (1, 1), (0, 0))))
+
+
+def test_rows_whose_addresses_need_many_registers_stay_apart():
+    """Blocks of 14 rows of AVX-512: every second row of an image has no one step to the next."""
+    module = import_mlir(product((7, 10), 2, 16))
+    LowerContractionsPass(vector_bytes=64, registers=32).apply(Context(), module)
+    assert "arith.remui" not in str(module)
+    module = import_mlir(product((7, 10), 1, 16))
+    LowerContractionsPass(vector_bytes=64, registers=32).apply(Context(), module)
+    sums = {s.count(" = ") - 1 for s in re.findall(r"scf.for .* iter_args\(.*", str(module))}
+    assert max(sums) <= 28
