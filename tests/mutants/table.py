@@ -588,6 +588,14 @@ MUTANTS = (
         ("tests/transforms/codegen/cpu/test_contraction_rows.py",),
     ),
     Mutant(
+        "S7u",
+        "the second of two tiles reads what the first does",
+        "irees/transforms/codegen/cpu/_transposing_nest.py",
+        "at.add(ivs[self.along], t * lanes)",
+        "ivs[self.along]",
+        ("tests/transforms/codegen/cpu/test_transposing.py",),
+    ),
+    Mutant(
         "S7n",
         "a prefetch for a write is printed as -1",
         "irees/backends/common/print_memory.py",

@@ -12,7 +12,7 @@ bit at a time: log2(N) rounds of N shuffles of two vectors.
 from __future__ import annotations
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -20,7 +20,10 @@ from irees.analysis.transposes import crossing_loops
 from irees.transforms.codegen.cpu._vector_nest import Nest
 from irees.transforms.utils.lanes import Kind, Lane, NotVectorizableError, evaluate, materialize
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
+
+LINE = 64
+"""Bytes of a line of the caches."""
 
 MOST_LANES = 16
 """Vectors of a tile: as many again are made in a round, and there are 32 registers at most."""
@@ -71,14 +74,25 @@ class Tiles:
         lanes = nest.lanes
         rows, columns = nest.sizes[across], nest.sizes[along]
         main_rows = at.mul(at.floordiv(rows, lanes), lanes)
-        main_columns = at.mul(at.floordiv(columns, lanes), lanes)
-        close, j, b = for_loop(at, 0, main_columns, lanes)
-        close_rows, i, inner = for_loop(b, 0, main_rows, lanes)
-        self._tile({**ivs, across: i, along: j}, inner)
-        close_rows()
-        self._points(ivs, (main_rows, rows), (j, b.add(j, lanes)), b)
-        close()
-        self._points(ivs, (0, rows), (main_columns, columns), at)
+        beside, start = self._beside(), 0
+        for width in dict.fromkeys((lanes * beside, lanes)):
+            main_columns = at.mul(at.floordiv(columns, width), width)
+            if main_columns == start and isinstance(start, int):
+                continue
+            close, j, b = for_loop(at, start, main_columns, width)
+            close_rows, i, inner = for_loop(b, 0, main_rows, lanes)
+            self._tile({**ivs, across: i, along: j}, width // lanes, inner)
+            close_rows()
+            self._points(ivs, (main_rows, rows), (j, b.add(j, width)), b)
+            close()
+            start = main_columns
+        self._points(ivs, (0, rows), (start, columns), at)
+
+    def _beside(self) -> int:
+        """Tiles whose vectors of an output are a line of the cache together."""
+        kinds = [o.type for o in self.nest.op.outputs]
+        wide = max(element_bytes(kind) for kind in kinds if isinstance(kind, MemRefType))
+        return max(1, LINE // (wide * self.nest.lanes))
 
     def _points(
         self,
@@ -95,42 +109,49 @@ class Tiles:
         close_columns()
         close()
 
-    def _tile(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """N x N points: all loads first, the turning, then N times the body."""
+    def _tile(self, ivs: dict[int, Size], beside: int, at: IndexBuilder) -> None:
+        """N x N points, `beside` times: all loads first, the turning, then N times the bodies."""
+        lanes = self.nest.lanes
+        starts = [{**ivs, self.along: at.add(ivs[self.along], t * lanes)} for t in range(beside)]
+        tiles = [self._turned(start, at) for start in starts]
+        for n in range(lanes):
+            line = at.add(ivs[self.across], n)
+            for start, tile in zip(starts, tiles, strict=True):
+                turned = {i: rows[n] for i, rows in tile.items()}
+                self._vector({**start, self.across: line}, turned, at)
+
+    def _turned(self, ivs: dict[int, Size], at: IndexBuilder) -> dict[int, list[SSAValue]]:
+        """N vectors of what is turned, along the loop that is written along."""
         nest, lanes = self.nest, self.nest.lanes
-
-        def moved(loop: int, count: int) -> dict[int, Size]:
-            return {**ivs, loop: at.add(ivs[loop], count)}
-
-        tiles = {
+        places = [{**ivs, self.along: at.add(ivs[self.along], n)} for n in range(lanes)]
+        return {
             position: transposed(
-                [
-                    nest.read(position, moved(self.along, n), at, lanes, self.across).value
-                    for n in range(lanes)
-                ],
-                at,
+                [nest.read(position, p, at, lanes, self.across).value for p in places], at
             )
             for position in self.turned
         }
-        block = nest.block
-        for n in range(lanes):
-            place = moved(self.across, n)
-            arguments = [
-                Lane(tiles[i][n], Kind.VECTOR)
-                if i in tiles
-                else nest.read(i, place, at, lanes, self.along)
-                if argument.uses
-                else Lane(nest.op.operands[i], Kind.UNIFORM)
-                for i, argument in enumerate(block.args)
-            ]
 
-            def index_of(loop: int, place: dict[int, Size] = place) -> Lane:
-                kind = Kind.IOTA if loop == self.along else Kind.UNIFORM
-                return Lane(at.value(place[loop]), kind)
+    def _vector(
+        self, place: dict[int, Size], turned: dict[int, SSAValue], at: IndexBuilder
+    ) -> None:
+        """f of N points along the loop that is written along."""
+        nest, lanes = self.nest, self.nest.lanes
+        arguments = [
+            Lane(turned[i], Kind.VECTOR)
+            if i in turned
+            else nest.read(i, place, at, lanes, self.along)
+            if argument.uses
+            else Lane(nest.op.operands[i], Kind.UNIFORM)
+            for i, argument in enumerate(nest.block.args)
+        ]
 
-            results = evaluate(block, arguments, lanes, at.insert, index_of, {})
-            for position, result in enumerate(results):
-                nest.write(position, materialize(result, lanes, at.insert), place, at, lanes)
+        def index_of(loop: int) -> Lane:
+            kind = Kind.IOTA if loop == self.along else Kind.UNIFORM
+            return Lane(at.value(place[loop]), kind)
+
+        results = evaluate(nest.block, arguments, lanes, at.insert, index_of, {})
+        for position, result in enumerate(results):
+            nest.write(position, materialize(result, lanes, at.insert), place, at, lanes)
 
 
 def transposed(rows: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irees
+from irees.target import Target
 from irees.testing import profiles
 
 FACTOR = profiles.load()
@@ -79,6 +80,26 @@ def test_a_transpose_is_turned_in_registers(element):
     names = [op.name for op in module.walk()]
     assert "vector.shuffle" in names
     assert "memref.load" not in names
+
+
+@pytest.mark.parametrize(("element", "vector_bytes"), [("f32", 64), ("f32", 32), ("i64", 16)])
+def test_lines_are_written_whole(element, vector_bytes):
+    """Stores to the parts of a line follow each other, for as many columns as are whole lines."""
+    target = Target(vector_bytes=vector_bytes)
+    module = irees.compile(
+        text((56, 48), (1, 0), element, False, False), to="codegen", target=target
+    )
+    lanes = vector_bytes // (4 if element == "f32" else 8)
+    beside = 64 // vector_bytes
+    loops = [op for op in module.walk() if op.name == "scf.for"]
+    counts = [sum(o.name == "vector.store" for o in loop.body.block.ops) for loop in loops]
+    # 56 columns are no multiple of a line of f32, but of a vector of eight.
+    rest = [lanes] if beside > 1 and 56 % (lanes * beside) else []
+    assert [n for n in counts if n] == [lanes * beside, *rest]
+    stores = [o for o in loops[counts.index(lanes * beside)].body.block.ops if "store" in o.name]
+    for number, store in enumerate(stores):
+        same = store.indices[0] is stores[number - number % beside].indices[0]
+        assert same, "a line is left before it is whole"
 
 
 @pytest.mark.parametrize("element", ["complex<f32>", "complex<f64>", "f16", "bf16", "i1", "index"])
