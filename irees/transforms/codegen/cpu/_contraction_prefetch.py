@@ -52,7 +52,8 @@ L1 = 3
 """The locality of a hint for the L1 cache."""
 
 L1_BYTES = 32 << 10
-"""Of a panel and of a block of rows of A, that stay in the L1 cache until the next block."""
+"""Of a panel, and of a block of rows of A beside a constant one, that stay in the L1 cache until
+the next block."""
 
 STEPS = 8
 """Of K, in which a line comes from the L2 cache to the L1 cache."""
@@ -142,11 +143,13 @@ def next_packed_panel(
 ) -> NextPanel | None:
     """
     What follows a panel that this kernel has packed, for each strip of `rows`; where the panel
-    behind is not packed yet, its place is asked for.
+    behind is not packed yet, its place is asked for. None for panels that the L1 cache could hold.
     """
     plan = panels.plan
     points = _points(plan, depth)
     if points is None or not isinstance(rows, int) or rows <= plan.block.rows:
+        return None
+    if points * plan.columns * lane_bytes(plan.packed_element) <= L1_BYTES:
         return None
     assert panels.b is not None
     assert plan.depth is not None
@@ -168,8 +171,10 @@ def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
     points = _points(plan, depth)
     if plan.dot is not None or not in_panels or points is None:
         return None
+    # What the kernel has packed itself is near already.
+    rows = plan.block.rows if panels.b is None else 0
     narrow = lane_bytes(plan.packed_element)
-    return STEPS if points * (plan.columns + plan.block.rows) * narrow > L1_BYTES else None
+    return STEPS if points * (plan.columns + rows) * narrow > L1_BYTES else None
 
 
 def ask_ahead(

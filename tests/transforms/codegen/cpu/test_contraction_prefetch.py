@@ -67,6 +67,14 @@ def lowered(text: str):
     return module
 
 
+def erase_hints(module, locality: int) -> None:
+    """What is asked for the L1 cache, or the L2 cache, is not."""
+    for op in list(module.walk()):
+        if op.name == "memref.prefetch" and op.localityHint.value.data == locality:
+            op.detach()
+            op.erase()
+
+
 def asked(monkeypatch, module, shapes) -> Counter[int]:
     """Lines of B, by their number, and how often each is asked for; C is what it should be."""
     found: Counter[int] = Counter()
@@ -140,7 +148,11 @@ def test_blocks_of_channels_are_asked_for_by_all_rows_of_an_image(monkeypatch, i
 def test_strips_of_rows_ask_for_the_next_panel_that_the_first_has_packed(monkeypatch, rows):
     plain = "m, k; k, n; m, n"
     kinds = (f"{rows}x40xf32", "40x144xf32", f"{rows}x144xf32")
+    near = lowered(contraction("mnk", plain, kinds))
+    assert "memref.prefetch" not in str(near), "such a panel stays in the L1 cache"
+    monkeypatch.setattr(_contraction_prefetch, "L1_BYTES", 40 * 48 * 4 - 1)
     module = lowered(contraction("mnk", plain, kinds))
+    erase_hints(module, _contraction_prefetch.L1)
     found = asked(monkeypatch, module, ((rows, 40), (40, 144)))
     panel = 40 * 48 // LINE
     assert all(found[line] for line in range(panel, 3 * panel))
@@ -169,10 +181,7 @@ def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, c
         # Both panels count from 0.
         steps, wide, blocks = 40, 3, 2 * 15
     module = lowered(text)
-    for op in list(module.walk()):
-        if op.name == "memref.prefetch" and op.localityHint.value.data != 3:
-            op.detach()
-            op.erase()
+    erase_hints(module, _contraction_prefetch.L2)
     found = asked(monkeypatch, module, shapes)
     assert not any(found[line] for line in range(STEPS * wide))
     assert {found[line] for line in range(STEPS * wide, steps * wide)} == {blocks}
