@@ -208,8 +208,9 @@ def main() -> None:
 
 def write(path: Path, results: list[Result], chosen: list[str], cache_bytes: int) -> None:
     """The page and the plot of what there is so far."""
-    path.write_text(page(results, chosen, cache_bytes, how()))
-    path.with_suffix(".svg").write_text(plot(results))
+    picture = path.with_suffix(".svg")
+    path.write_text(page(results, chosen, cache_bytes, how(), picture.name))
+    picture.write_text(plot(results))
 
 
 def how() -> str:

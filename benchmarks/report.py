@@ -108,8 +108,12 @@ def table(results: list[Result], contenders: list[str], cache_bytes: int) -> lis
     return lines
 
 
-def page(results: list[Result], contenders: list[str], cache_bytes: int, how: str) -> str:
-    """docs/performance.md. `how` says when, where and by which command."""
+def page(
+    results: list[Result], contenders: list[str], cache_bytes: int, how: str, plotted: str = ""
+) -> str:
+    """
+    docs/performance.md. `how` says when, where and by which command; `plotted` is the plot's file.
+    """
     reasons = dict.fromkeys(
         f"- {result.name}, {name}: {why}"
         for result in results
@@ -126,8 +130,7 @@ def page(results: list[Result], contenders: list[str], cache_bytes: int, how: st
         "Both peaks are medians of samples between the repetitions of the row. Flops and bytes are "
         "counted from the program (`irees/analysis/work.py`).",
         "",
-        "![irees over its best peer, per program](performance.svg)",
-        "",
+        *([f"![irees over its best peer, per program]({plotted})", ""] if plotted else []),
         *table(results, contenders, cache_bytes),
         "",
         "Peaks (medians over the rows):",

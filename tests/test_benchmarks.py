@@ -70,6 +70,7 @@ def test_one_run(tmp_path):
     assert row.count("|") == 9
     assert "%" in row
     assert page.with_suffix(".svg").exists()
+    assert "(page.svg)" in page.read_text()
 
 
 def test_every_program_has_a_name_and_unknown_ones_are_refused():
