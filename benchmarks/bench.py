@@ -36,9 +36,9 @@ from report import Result, page, plot, table
 from irees.backends.c.peaks import PeakMeter
 from irees.target import cpu_target
 
-PAUSE = 0.1
-"""Seconds before each contender, after which no thread pool spins any more: that of ONNX Runtime
-does for 60 ms on an AMD EPYC."""
+PAUSE, IDLE, PAUSES = 0.05, 0.1, 20
+"""Before each contender, pauses of so many seconds until in one of them all threads together work
+for less than a share IDLE of it: those of ONNX Runtime spin for 60 to 100 ms on an AMD EPYC."""
 
 LEAST, SLOW, SLOW_LEAST = 5, 1.0, 2
 """Repetitions of everything, but of a call that takes longer than SLOW seconds only two."""
@@ -62,6 +62,15 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(words)[:120]}".replace("|", "/")
 
 
+def settle() -> None:
+    """Waits until no thread pool of this process spins any more, or for a second."""
+    for _ in range(PAUSES):
+        before = time.process_time()
+        time.sleep(PAUSE)
+        if time.process_time() - before < IDLE * PAUSE:
+            return
+
+
 class Entry:
     """One contender at one program and number of threads."""
 
@@ -78,7 +87,7 @@ class Entry:
             return
         # Threads of the one before may still spin, waiting for more work; its own are
         # woken by a call that does not count.
-        time.sleep(PAUSE)
+        settle()
         if not slow:
             self.call()
         self.last = timed(self.call)
@@ -106,7 +115,7 @@ def measure(result: Result, entries: list[Entry], meter: PeakMeter, repeat: int,
             break
         for entry in entries:
             entry.repeat()
-        time.sleep(PAUSE)
+        settle()
         gflops.append(meter.gflops(result.threads))
         gigabytes.append(meter.gigabytes(result.threads))
         result.repetitions += 1
