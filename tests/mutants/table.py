@@ -566,9 +566,9 @@ MUTANTS = (
     Mutant(
         "S7r",
         "rows that count through two loops are those of the inner one",
-        "irees/transforms/codegen/cpu/_contraction_plan.py",
-        "point[loop] = at.rem(row, self.sizes[loop])",
-        "point[loop] = row",
+        "irees/transforms/utils/shapes.py",
+        "found[loop] = at.rem(rest, sizes[loop])",
+        "found[loop] = rest",
         ("tests/transforms/codegen/cpu/test_contraction_rows.py",),
     ),
     Mutant(

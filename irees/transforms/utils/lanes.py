@@ -41,6 +41,9 @@ from irees.transforms.utils.shapes import IndexBuilder
 
 Insert = Callable[[Operation], Operation]
 
+LINE = 64
+"""Bytes of a line of a CPU's caches."""
+
 ELEMENTWISE = frozenset(
     """
     arith.addf arith.subf arith.mulf arith.divf arith.negf arith.maximumf arith.minimumf

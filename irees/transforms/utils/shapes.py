@@ -369,3 +369,20 @@ def remainder(size: Size, block: int) -> int | None:
 def element_bytes(kind: TensorType | MemRefType) -> int:
     """Bytes of one element in memory: i1 takes one, a complex number two parts."""
     return item_bytes(kind.element_type)
+
+
+def delinearize(
+    number: Size, loops: Sequence[int], sizes: Sequence[Size], at: IndexBuilder
+) -> dict[int, Size]:
+    """The loops' values at a point, from its number in the order of the loops."""
+    found: dict[int, Size] = {}
+    rest = number
+    for loop in reversed(loops):
+        if sizes[loop] == 1:
+            found[loop] = 0
+        elif loop == loops[0] or all(sizes[x] == 1 for x in loops[: list(loops).index(loop)]):
+            found[loop] = rest
+        else:
+            found[loop] = at.rem(rest, sizes[loop])
+            rest = at.floordiv(rest, sizes[loop])
+    return found

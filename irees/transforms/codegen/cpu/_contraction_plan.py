@@ -47,6 +47,7 @@ from irees.transforms.utils.shapes import (
     IndexBuilder,
     Size,
     buffer_dim,
+    delinearize,
     upper_bound,
 )
 from irees.transforms.utils.structured import linear_form, loop_sources, maps
@@ -219,16 +220,8 @@ class Plan:
             point = {**ivs, self.m[-1]: first} if self.m else ivs
             start, step = at.add(operand.at(point, at), offset), self.row_step(operand)
             return [at.add(start, at.mul(step, r)) for r in range(rows)]
-        points = [self.point_of_row(at.add(first, r), at) for r in range(rows)]
+        points = [delinearize(at.add(first, r), self.m, self.sizes, at) for r in range(rows)]
         return [at.add(operand.at({**ivs, **point}, at), offset) for point in points]
-
-    def point_of_row(self, row: Size, at: IndexBuilder) -> dict[int, Size]:
-        """The loops of M at a row, which counts through all of them."""
-        point: dict[int, Size] = {}
-        for loop in reversed(self.m[1:]):
-            point[loop] = at.rem(row, self.sizes[loop])
-            row = at.floordiv(row, self.sizes[loop])
-        return {**point, self.m[0]: row}
 
     def place(self, operand: Operand, start: Size, v: int, at: IndexBuilder) -> Size:
         """Where vector `v` lies of a row that starts at `start`."""

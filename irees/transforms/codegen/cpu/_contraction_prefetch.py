@@ -32,11 +32,8 @@ from xdsl.ir import SSAValue
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.transforms.codegen.cpu._contraction_packing import Columns, Panels
 from irees.transforms.codegen.cpu._contraction_plan import Plan, Rows
-from irees.transforms.utils.lanes import lane_bytes
+from irees.transforms.utils.lanes import LINE, lane_bytes
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-LINE = 64
-"""Bytes of a line of the caches."""
 
 SOME_BLOCKS = 8
 """Blocks of rows that share a panel where nobody knows how many there are: if there are more, all

@@ -7,6 +7,9 @@ of `irees-vectorize-structured-ops`.
 N vectors of x, one for each of N values of j, are turned in registers into N vectors along j, one
 for each i. Turning swaps the bits of the number of a vector with those of the number of a lane, one
 bit at a time: log2(N) rounds of N shuffles of two vectors.
+
+Where a vector is a part of a line of the cache, as many such tiles are turned before the first is
+written as make whole lines: a part that passes by the caches costs memory more than a whole line.
 """
 
 from __future__ import annotations
@@ -18,12 +21,16 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.transposes import crossing_loops
 from irees.transforms.codegen.cpu._vector_nest import Nest
-from irees.transforms.utils.lanes import Kind, Lane, NotVectorizableError, evaluate, materialize
+from irees.transforms.utils.lanes import (
+    LINE,
+    Kind,
+    Lane,
+    NotVectorizableError,
+    evaluate,
+    materialize,
+)
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
-
-LINE = 64
-"""Bytes of a line of the caches."""
 
 MOST_LANES = 16
 """Vectors of a tile: as many again are made in a round, and there are 32 registers at most."""

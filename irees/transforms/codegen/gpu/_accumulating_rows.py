@@ -15,8 +15,7 @@ from irees.transforms.codegen.common._rows import other_dims, rows
 from irees.transforms.codegen.gpu._radix_rows import for_each, why_no_digits
 from irees.transforms.codegen.gpu._scatter_costs import why_no_sort_of_updates
 from irees.transforms.codegen.gpu._scatter_rows import scatter_in_order
-from irees.transforms.codegen.gpu._threads import delinearize
-from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, delinearize
 
 
 def lower_scan(op: ext.ScanOp, at: IndexBuilder, room: int) -> str | None:

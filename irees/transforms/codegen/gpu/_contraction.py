@@ -26,12 +26,11 @@ from irees.transforms.codegen.gpu._blocking import PADDING_BYTES, Blocking, side
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import threads
 from irees.transforms.codegen.gpu._shares import Share
-from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.combiners import neutral_element
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import Kind, Lane, has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 Indices = dict[int, Size]
 

@@ -18,12 +18,11 @@ from irees.remarks import remark
 from irees.transforms.codegen.gpu._folds import Folds
 from irees.transforms.codegen.gpu._points import Points
 from irees.transforms.codegen.gpu._segments import threads
-from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.codegen.gpu._tiles import WARP, column_loop
 from irees.transforms.utils.combiners import COMBINERS
 from irees.transforms.utils.lanes import Kind, Lane, NotVectorizableError, materialize, vector_of
 from irees.transforms.utils.loops import for_loop, if_both, if_else
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 Ivs = dict[int, Size]
 

@@ -23,10 +23,9 @@ from irees.transforms.codegen.common._accumulating import batch_rank, destinatio
 from irees.transforms.codegen.common._rows import as_type, compare, load, outside, select, store
 from irees.transforms.codegen.gpu._block_radix import DIGIT, Pairs, Tallies, radix_sort
 from irees.transforms.codegen.gpu._radix_rows import for_each
-from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.loops import if_else, while_loop
 from irees.transforms.utils.orders import inline_region
-from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, delinearize
 
 WIDTHS = (8, 16, 32, 64)
 

@@ -55,10 +55,9 @@ from irees.dialects.upstream.memref import atomic_rmw
 from irees.dialects.upstream.scf import ForallOp
 from irees.transforms.codegen.common._surroundings import fill_of
 from irees.transforms.codegen.gpu._segments import is_free, set_counts, set_fewest_workgroups
-from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.loops import for_loop, if_else, if_values
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 from irees.transforms.utils.structured import iterators, static_ranges
 
 STREAM_K = "stream_k"

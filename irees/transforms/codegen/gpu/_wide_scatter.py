@@ -40,7 +40,6 @@ from irees.transforms.codegen.gpu._block_radix import THREADS
 from irees.transforms.codegen.gpu._radix_rows import for_each
 from irees.transforms.codegen.gpu._scatter_costs import Meeting
 from irees.transforms.codegen.gpu._scatter_rows import SortedUpdates, Updates
-from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.codegen.gpu._tiles import WARP
 from irees.transforms.codegen.gpu._wide_sort import (
     Parts,
@@ -49,7 +48,7 @@ from irees.transforms.codegen.gpu._wide_sort import (
     views_outside,
     why_not_alone,
 )
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 Way = Callable[[ext.ScatterOp, int, IndexBuilder], None]
 

@@ -46,10 +46,9 @@ from irees.transforms.codegen.gpu._segments import (
     segments,
     threads,
 )
-from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 
 def spread(op: linalg.GenericOp) -> None:

@@ -40,11 +40,11 @@ from irees.dialects.upstream.gpu import (
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.gpu._segments import is_mapped, threads
-from irees.transforms.codegen.gpu._threads import delinearize
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     buffer_dim,
     constant_value,
+    delinearize,
     element_bytes,
     kept_dims,
     mixed,
