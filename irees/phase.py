@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
 from irees.errors import InternalError, IreesError
+from irees.verification import verify
 
 Listener = Callable[[str, ModuleOp, float], None]
 """Called after each pass with its name, the module and the seconds that it took."""
@@ -95,7 +96,7 @@ class Phase:
             try:
                 each.apply(ctx, module)
                 if verify_each:
-                    module.verify()
+                    verify(module)
             except IreesError:
                 raise
             except Exception as error:
@@ -106,7 +107,7 @@ class Phase:
     def check(self, module: ModuleOp) -> None:
         """Raises InternalError for invalid IR or an op of a dialect that may not be left."""
         try:
-            module.verify()
+            verify(module)
         except (VerifyException, ValueError) as error:  # an erased value is a ValueError
             raise InternalError(f"invalid IR after phase {self.name}: {error}") from error
         for op in module.walk():

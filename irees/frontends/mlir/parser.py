@@ -4,7 +4,8 @@ xDSL's parser, with what real programs and hostile ones need.
 * every op gets a location: what `loc(...)` says, or the place where the op stands in the text;
 * `#loc` aliases may be used before they are defined, ranges and `fused` locations are read;
 * `dense_resource<key>` gets the bytes of this text, not of another one that used the key before;
-* `dense<1> : tensor<1000000000xi32>` stays one element.
+* `dense<1> : tensor<1000000000xi32>` stays one element;
+* a type like `tensor<1x64x112x112xf32>`, which xDSL reads dim by dim, is read once per text.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.parser import Parser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
@@ -40,6 +41,7 @@ from irees.dialects.resources import Blob, ResourceKey
 from .limits import MAX_SPLAT_BYTES
 
 _LOC_ALIAS = re.compile(r"^(#loc[0-9]*)[ \t]*=[ \t]*(loc\(.*\))[ \t]*$", re.MULTILINE)
+_PLAIN_TYPE = re.compile(r"(?:tensor|memref|vector)<[0-9?x]*x(?:f|bf|i)[0-9]+>")
 
 
 class ImportParser(Parser):
@@ -50,6 +52,7 @@ class ImportParser(Parser):
     ) -> None:
         self._blobs = blobs or {}
         self._keys: dict[str, ResourceKey] = {}
+        self._plain_types: dict[str, TypeAttribute] = {}
         self._file = StringAttr(name)
         self._line_starts: list[int] | None = None
         self._loc_texts = {m.group(1): m.group(2) for m in _LOC_ALIAS.finditer(text)}
@@ -77,6 +80,19 @@ class ImportParser(Parser):
             line, column = self.line_and_column(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
         return op
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        plain = _PLAIN_TYPE.match(self.lexer.input.content, self._current_token.span.start)
+        if plain is None:
+            return super().parse_optional_type()
+        known = self._plain_types.get(plain[0])
+        if known is not None:
+            self._resume_from(plain.end())
+            return known
+        parsed = super().parse_optional_type()
+        if parsed is not None:
+            self._plain_types[plain[0]] = parsed
+        return parsed
 
     # Locations
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
@@ -84,6 +85,7 @@ class Lane:
     kind: Kind
 
 
+@cache
 def vector_of(element: Attribute, lanes: int) -> VectorType:
     """vector<lanes x element>"""
     return VectorType(element, [lanes])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -35,14 +34,14 @@ def for_loop(
     block = Block(arg_types=[at.value(lower).type, *(c.type for c in carried)])
     loop = scf.ForOp(at.value(lower), at.value(upper), at.value(step), carried, Region(block))
     at.insert(loop)
-    return LoopBody(loop), block.args[0], IndexBuilder(InsertPoint.at_end(block))
+    return LoopBody(loop), block.args[0], at.inside(block)
 
 
 def if_else(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], IndexBuilder]:
     """Opens an `scf.if` without an else branch: its body to close, a builder inside."""
     block = Block()
     at.insert(scf.IfOp(condition, [], Region(block)))
-    return lambda: block.add_op(scf.YieldOp()), IndexBuilder(InsertPoint.at_end(block))
+    return lambda: block.add_op(scf.YieldOp()), at.inside(block)
 
 
 def if_both(
@@ -56,7 +55,7 @@ def if_both(
         yes.add_op(scf.YieldOp())
         no.add_op(scf.YieldOp())
 
-    return close, IndexBuilder(InsertPoint.at_end(yes)), IndexBuilder(InsertPoint.at_end(no))
+    return close, at.inside(yes), at.inside(no)
 
 
 def if_values(
@@ -72,7 +71,7 @@ def if_values(
         no.add_op(scf.YieldOp(*second))
         return list(branch.results)
 
-    return close, IndexBuilder(InsertPoint.at_end(yes)), IndexBuilder(InsertPoint.at_end(no))
+    return close, at.inside(yes), at.inside(no)
 
 
 @dataclass
@@ -94,8 +93,8 @@ def while_loop(
     """Opens an `scf.while` that carries values: its body to close, the values inside, a builder."""
     types = [v.type for v in start]
     before, after = Block(arg_types=types), Block(arg_types=types)
-    test = condition(before.args, IndexBuilder(InsertPoint.at_end(before)))
+    test = condition(before.args, at.inside(before))
     before.add_op(scf.ConditionOp(test, *before.args))
     loop = scf.WhileOp(start, types, Region(before), Region(after))
     at.insert(loop)
-    return WhileBody(loop), list(after.args), IndexBuilder(InsertPoint.at_end(after))
+    return WhileBody(loop), list(after.args), at.inside(after)

@@ -7,7 +7,8 @@ expressed in the dims of operands, so that shapes never wait for data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 
 from xdsl.dialects import arith, memref, tensor
@@ -21,7 +22,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.element_sizes import item_bytes
@@ -30,11 +31,32 @@ Size = int | SSAValue
 """A dim: known now, or an index value."""
 
 
-class IndexBuilder:
-    """Builds index arithmetic at one place, folding what is constant."""
+Known = dict[tuple[object, ...], SSAValue]
+"""Operation and operands => its result, for values that can be used again."""
 
-    def __init__(self, point: InsertPoint):
+
+@lru_cache(1 << 12)
+def index_attr(value: int) -> IntegerAttr[IndexType]:
+    """value : index"""
+    return IntegerAttr.from_index_int_value(value)
+
+
+class IndexBuilder:
+    """
+    Builds index arithmetic at one place, folding what is constant.
+
+    With `known`, it computes nothing twice: it returns the value that it, or the builder that
+    it is inside of, has made before. Those must stay where they are while it builds.
+    """
+
+    def __init__(self, point: InsertPoint, known: Known | None = None):
         self.point = point
+        self.known = known
+
+    def inside(self, block: Block) -> IndexBuilder:
+        """A builder at the end of a block of an op that this one inserts next."""
+        known = None if self.known is None else dict(self.known)
+        return IndexBuilder(InsertPoint.at_end(block), known)
 
     def insert(self, op: Operation) -> Operation:
         """Inserts any op here."""
@@ -45,7 +67,19 @@ class IndexBuilder:
         """The size as an SSA value."""
         if isinstance(size, SSAValue):
             return size
-        return self.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(size))).results[0]
+        return self._once(lambda: arith.ConstantOp(index_attr(size)), size)
+
+    def _once(self, make: Callable[[], Operation], *key: object) -> SSAValue:
+        """The result of an op, the one with that key if there is one."""
+        known = None if self.known is None else self.known.get(key)
+        if known is None:
+            known = self.insert(make()).results[0]
+            if self.known is not None:
+                self.known[key] = known
+        return known
+
+    def _binary(self, kind: Callable[..., Operation], a: Size, b: Size) -> SSAValue:
+        return self._once(lambda: kind(self.value(a), self.value(b)), kind, a, b)
 
     def add(self, a: Size, b: Size) -> Size:
         """a + b"""
@@ -55,7 +89,7 @@ class IndexBuilder:
             return b
         if b == 0 and isinstance(b, int):
             return a
-        return self.insert(arith.AddiOp(self.value(a), self.value(b))).results[0]
+        return self._binary(arith.AddiOp, a, b)
 
     def sub(self, a: Size, b: Size) -> Size:
         """a - b"""
@@ -63,7 +97,7 @@ class IndexBuilder:
             return a - b
         if isinstance(b, int) and b == 0:
             return a
-        return self.insert(arith.SubiOp(self.value(a), self.value(b))).results[0]
+        return self._binary(arith.SubiOp, a, b)
 
     def mul(self, a: Size, b: Size) -> Size:
         """a * b"""
@@ -75,7 +109,7 @@ class IndexBuilder:
             return a
         if (isinstance(a, int) and a == 0) or (isinstance(b, int) and b == 0):
             return 0
-        return self.insert(arith.MuliOp(self.value(a), self.value(b))).results[0]
+        return self._binary(arith.MuliOp, a, b)
 
     def floordiv(self, a: Size, b: Size) -> Size:
         """a / b for a >= 0, b > 0"""
@@ -83,7 +117,7 @@ class IndexBuilder:
             return a // b
         if isinstance(b, int) and b == 1:
             return a
-        return self.insert(arith.DivUIOp(self.value(a), self.value(b))).results[0]
+        return self._binary(arith.DivUIOp, a, b)
 
     def ceildiv(self, a: Size, b: int) -> Size:
         """ceil(a / b) for a >= 0, b > 0"""
@@ -95,19 +129,19 @@ class IndexBuilder:
             return a % b
         if isinstance(b, int) and b == 1:
             return 0
-        return self.insert(arith.RemUIOp(self.value(a), self.value(b))).results[0]
+        return self._binary(arith.RemUIOp, a, b)
 
     def minimum(self, a: Size, b: Size) -> Size:
         """min(a, b)"""
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
-        return self.insert(arith.MinSIOp(self.value(a), self.value(b))).results[0]
+        return self._binary(arith.MinSIOp, a, b)
 
     def maximum(self, a: Size, b: Size) -> Size:
         """max(a, b)"""
         if isinstance(a, int) and isinstance(b, int):
             return max(a, b)
-        return self.insert(arith.MaxSIOp(self.value(a), self.value(b))).results[0]
+        return self._binary(arith.MaxSIOp, a, b)
 
     def product(self, sizes: Sequence[Size]) -> Size:
         """Product of all."""
@@ -351,10 +385,13 @@ def remainder(size: Size, block: int) -> int | None:
     What whole blocks leave of a size if they leave anything; None where that is not known.
 
     Of n it is n mod block, and of a tile of n, too, where tiles are whole blocks and only the last
-    may be short: min(tile, n - i * tile).
+    may be short: min(tile, n - i * tile). A product with a number of whole blocks leaves nothing.
     """
     if isinstance(size, int):
         return size % block
+    if isinstance(size.owner, arith.MuliOp):
+        factors = [constant_value(factor) for factor in size.owner.operands]
+        return 0 if any(f is not None and f % block == 0 for f in factors) else None
     if not isinstance(size.owner, arith.MinSIOp):
         return None
     tile, rest = constant_value(size.owner.lhs), size.owner.rhs.owner

@@ -35,6 +35,8 @@ class Epilogue:
     consumer: Neighbour
     operands: list[Operand | SSAValue]
     """What each operand is: a buffer with a step per loop of the contraction, or a scalar."""
+    condition: SSAValue | None = None
+    """Whether a slice of K is the last one, before which C is not whole; None where it is."""
 
     @property
     def op(self) -> linalg.GenericOp:

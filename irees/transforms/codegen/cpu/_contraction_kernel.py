@@ -60,8 +60,8 @@ class Kernel:
         """C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]"""
         plan = self.plan
         starts_c = self.starts(plan.c, i, rows, at)
-        later = plan.adds_later and self.zeros is not True
-        accs = self._zeros(rows) if later or self.zeros is True else self._held(starts_c, at)
+        held = not self._later and self.zeros is not True
+        accs = self._held(starts_c, at) if held else self._zeros(rows)
         if self.corrections is not None:
             accs = self._corrected(accs, at)
         starts = self.starts_a(i, rows, at)
@@ -69,20 +69,47 @@ class Kernel:
         if self.ahead is not None:
             asked = self.ahead.share_of(at.floordiv(i, plan.block.rows), at)
         results = self._reduce(0, starts, self.first_b, 0, asked, accs, at)
-        if later and isinstance(self.zeros, SSAValue):
-            close, first, rest = if_both(at, self.zeros)
-            self._finish(starts_c, results, first)
-            self._finish(starts_c, self._sums(starts_c, results, rest), rest)
+        if self.epilogue is None:
+            self._write(starts_c, results, at)
+        elif self.epilogue.condition is None:
+            self._conclude(self.epilogue, i, starts_c, results, at)
+        else:
+            close, last, before = if_both(at, self.epilogue.condition)
+            self._conclude(self.epilogue, i, starts_c, results, last)
+            self._write(starts_c, results, before)
             close()
+
+    @property
+    def _later(self) -> bool:
+        """Whether C is added to the registers after K."""
+        return self.plan.adds_later and self.zeros is not True
+
+    def _write(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> None:
+        """C = C + the registers, or the registers where C counts as zeros."""
+        if not (self._later and isinstance(self.zeros, SSAValue)):
+            self._finish(starts, self._whole_sums(starts, values, at), at)
             return
-        if later:
-            results = self._sums(starts_c, results, at)
-        if self.epilogue is None or self.epilogue.consumer.keeps_source:
-            self._finish(starts_c, results, at)
-        if self.epilogue is not None:
-            self.epilogue.emit(
-                plan, self.columns.vectors, results, lambda o: self.starts(o, i, rows, at), at
-            )
+        close, first, rest = if_both(at, self.zeros)
+        self._finish(starts, values, first)
+        self._finish(starts, self._sums(starts, values, rest), rest)
+        close()
+
+    def _conclude(
+        self, epilogue: Epilogue, i: Size, starts: list[Size], values: list[SSAValue],
+        at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """D = f(C + the registers), in the last slice of K: not the first, if C ever was zeros."""
+        sums = self._whole_sums(starts, values, at)
+        if epilogue.consumer.keeps_source:
+            self._finish(starts, sums, at)
+        rows, vectors = len(starts), self.columns.vectors
+        epilogue.emit(self.plan, vectors, sums, lambda o: self.starts(o, i, rows, at), at)
+
+    def _whole_sums(
+        self, starts: list[Size], values: list[SSAValue], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """The registers, and C if it is not among what they have summed."""
+        return self._sums(starts, values, at) if self._later else values
 
     def _reduce(
         self, level: int, rows: list[Size], column: Size, step: Size, asked: Size,

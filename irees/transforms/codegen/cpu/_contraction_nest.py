@@ -5,6 +5,7 @@ The loops around the micro-kernel of a contraction. Part of `irees-lower-contrac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.linalg import ops as linalg
@@ -60,7 +61,7 @@ def lower_contraction(
     Raises Unsuitable before the op is changed.
     """
     fill = fill_of(op)
-    at = IndexBuilder(InsertPoint.before(op))
+    at = IndexBuilder(InsertPoint.before(op), {})
     consumer = find_consumer(op)
     epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
     beside = [] if epilogue is None else epilogue.buffers
@@ -133,6 +134,11 @@ class Nest:
             # One slice is written even where K is empty: a fill may have been left out for it.
             assert known is not None
             last = max(known - 1, 0) // deep * deep
+            if last > 0 and known - last == deep:
+                close, k0, b = for_loop(at, 0, known, deep)
+                self._slice(ivs, k0, deep, self._epilogue_at(k0, last, b), b)
+                close()
+                return
             if last > 0:
                 close, k0, b = for_loop(at, 0, last, deep)
                 self._slice(ivs, k0, deep, None, b)
@@ -144,6 +150,13 @@ class Nest:
         whole = known is not None and known % deep == 0
         self._slice(ivs, k0, deep if whole else b.minimum(deep, b.sub(size, k0)), None, b)
         close()
+
+    def _epilogue_at(self, k0: Size, last: int, at: IndexBuilder) -> Epilogue | None:
+        """The epilogue as a slice like all others has it: only if it is the last one."""
+        if self.epilogue is None:
+            return None
+        is_last = at.insert(arith.CmpiOp(at.value(k0), at.value(last), "eq")).results[0]
+        return replace(self.epilogue, condition=is_last)
 
     def _slice(
         self,
@@ -182,11 +195,12 @@ class Nest:
 
         size = plan.sizes[plan.outer_m[0]] if plan.outer_m else plan.size_m
         assert isinstance(size, int)
-        main = (size - 1) // plan.strip * plan.strip
+        main = size // plan.strip * plan.strip
         close, start, b = for_loop(at, 0, main, plan.strip)
         strip(start, plan.strip, b)
         close()
-        strip(main, size - main, at)
+        if main < size:
+            strip(main, size - main, at)
 
     def _pack_rows(
         self, ivs: dict[int, Size], first: Size, rows: Size, k0: Size, depth: Size | None,
