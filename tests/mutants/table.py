@@ -596,6 +596,22 @@ MUTANTS = (
         ("tests/transforms/codegen/cpu/test_transposing.py",),
     ),
     Mutant(
+        "S7v",
+        "the first slice of K has the epilogue",
+        "irees/transforms/codegen/cpu/_contraction_nest.py",
+        'CmpiOp(at.value(k0), at.value(last), "eq")',
+        'CmpiOp(at.value(k0), at.value(0), "eq")',
+        ("tests/transforms/codegen/cpu/test_contraction_rows.py",),
+    ),
+    Mutant(
+        "S7w",
+        "ops whose operands differ in their types are alike",
+        "irees/verification.py",
+        "tuple([value.type for value in operands]),",
+        "",
+        ("tests/test_verification.py",),
+    ),
+    Mutant(
         "S7n",
         "a prefetch for a write is printed as -1",
         "irees/backends/common/print_memory.py",

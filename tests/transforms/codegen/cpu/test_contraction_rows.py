@@ -133,3 +133,66 @@ def test_rows_whose_addresses_need_many_registers_stay_apart():
     LowerContractionsPass(vector_bytes=64, registers=32).apply(Context(), module)
     sums = {s.count(" = ") - 1 for s in re.findall(r"scf.for .* iter_args\(.*", str(module))}
     assert max(sums) <= 28
+
+
+def biased_product(blocks: int) -> str:
+    """max(x * y + bias, 0) over so many blocks of 8 channels, of 40 rows, 6 blocks of output."""
+    x, y = f"memref<{blocks}x40x8xf32>", f"memref<6x{blocks}x8x8xf32>"
+    o, bias = "memref<6x40x8xf32>", "memref<6x8xf32>"
+    maps = ", ".join(
+        f"affine_map<(o, h, i, q, k) -> ({m})>" for m in ("q, h, k", "o, q, k, i", "o, h, i")
+    )
+    kinds = ", ".join(['"parallel"'] * 3 + ['"reduction"'] * 2)
+    whole, each = "affine_map<(o, h, i) -> (o, h, i)>", "affine_map<(o, h, i) -> (o, i)>"
+    parallel = ", ".join(['"parallel"'] * 3)
+    return f"""
+    func.func @main(%x: {x}, %y: {y}, %bias: {bias}) -> {o} {{
+      %zero = arith.constant 0.0 : f32
+      %z = memref.alloc() : {o}
+      %r = memref.alloc() : {o}
+      linalg.generic {{indexing_maps = [{whole}], iterator_types = [{parallel}]}} outs(%z : {o}) {{
+      ^bb0(%c: f32):
+        linalg.yield %zero : f32
+      }}
+      linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+          ins(%x, %y : {x}, {y}) outs(%z : {o}) {{
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %c, %p : f32
+        linalg.yield %s : f32
+      }}
+      linalg.generic {{indexing_maps = [{whole}, {each}, {whole}], iterator_types = [{parallel}]}}
+          ins(%z, %bias : {o}, {bias}) outs(%r : {o}) {{
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %s = arith.addf %a, %b : f32
+        %m = arith.maximumf %s, %zero : f32
+        linalg.yield %m : f32
+      }}
+      return %r : {o}
+    }}
+    """
+
+
+@pytest.mark.parametrize("reassociate", [False, True])
+@pytest.mark.parametrize(("blocks", "slices"), [(2, 1), (4, 2), (6, 3), (5, 3), (7, 4)])
+def test_the_epilogue_comes_with_the_last_slice(monkeypatch, blocks, slices, reassociate):
+    """Slices that are all alike are one loop, whose last turn has the epilogue."""
+    monkeypatch.setattr(_contraction_plan, "NEAR_PANEL", 64 * 16)
+    monkeypatch.setattr(_contraction_plan, "LEAST_SLICE", 16)
+    monkeypatch.setattr(_contraction_plan, "STRIP", 16)
+    module = import_mlir(biased_product(blocks))
+    options = {"vector_bytes": 32, "registers": 16, "reassociate": reassociate}
+    LowerContractionsPass(**options).apply(Context(), module)
+    text = str(module)
+    assert "linalg.generic" not in text.partition("memref.reinterpret_cast")[2]
+    assert "arith.maximumf" in text
+    # Two loops of sums in each kernel; where the last slice is shorter, it has kernels of its own.
+    kernels = len(re.findall(r"scf.for .* iter_args\(", text)) // 2
+    assert kernels == (2 if blocks % slices == 0 else 4)
+    rng = np.random.default_rng(7)
+    x = rng.integers(-4, 5, (blocks, 40, 8)).astype(np.float32)
+    y = rng.integers(-4, 5, (6, blocks, 8, 8)).astype(np.float32)
+    bias = rng.integers(-64, 65, (6, 8)).astype(np.float32)
+    out = np.asarray(irees.compile(module, target="reference")(x, y, bias))
+    expected = np.einsum("qhk,oqki->ohi", x, y) + bias[:, None]
+    np.testing.assert_array_equal(out, np.maximum(expected, 0))
