@@ -11,11 +11,9 @@ from xdsl.utils.exceptions import VerifyException
 from irees.verification import verify
 
 
-def function(*ops: Operation, arguments=(f32, f64, IndexType())) -> ModuleOp:
+def function(*ops: Operation) -> ModuleOp:
     """A function of those ops."""
-    block = Block(ops, arg_types=arguments)
-    block.add_op(func.ReturnOp())
-    return ModuleOp([func.FuncOp("f", (arguments, ()), Region(block))])
+    return ModuleOp([func.FuncOp("f", ((), ()), Region(Block([*ops, func.ReturnOp()])))])
 
 
 def add(left, right, result=f32) -> Operation:
@@ -68,7 +66,7 @@ def test_an_erased_value():
     broken = add(other.results[0], one.results[0])
     module = function(one, valid, other, broken, last)
     other.results[0].erase(safe_erase=False)
-    with pytest.raises(ValueError, match="[Ee]rased"):
+    with pytest.raises(ValueError, match=r"[Ee]rased"):
         verify(module)
 
 
