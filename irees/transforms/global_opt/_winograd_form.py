@@ -17,11 +17,12 @@ from irees.analysis.contractions import is_contraction, multiply_add
 from irees.transforms.utils.structured import is_zero_fill, linear_form, maps, static_ranges
 from irees.transforms.utils.tensors import is_static
 
-OUTPUTS, WINDOW = 4, 6
-"""m and m + r - 1 of F(m, r)."""
+TAPS = 3
+"""r of F(m, r)."""
 
-TRANSFORM = 160.0
-"""Cycles to transform a tile of a vector of channels, in or out: measured, memory included."""
+TRANSFORM = 4.4
+"""Cycles to transform a place of a tile of a vector of channels, in or out: measured, memory
+included."""
 
 BYTES_PER_CYCLE = 4.0
 """What a core reads of filters that lie in no cache."""
@@ -38,7 +39,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution that has a Winograd form."""
+    """A convolution that has a Winograd form F(`outputs`, 3)."""
 
     op: linalg.GenericOp
     image: int
@@ -46,11 +47,17 @@ class Convolution:
     height: Axis
     width: Axis
     ranges: list[int]
+    outputs: int = 4
+
+    @property
+    def window(self) -> int:
+        """Pixels of a tile along an axis."""
+        return self.outputs + TAPS - 1
 
     @property
     def tiles(self) -> tuple[int, int]:
         """Tiles along each axis."""
-        along = [-(-self.ranges[a.point] // OUTPUTS) for a in (self.height, self.width)]
+        along = [-(-self.ranges[a.point] // self.outputs) for a in (self.height, self.width)]
         return along[0], along[1]
 
 
@@ -85,7 +92,7 @@ def convolution_of(op: linalg.GenericOp) -> Convolution | None:
             return None
         tap = next((d for d in form[0] if d in taps and d not in written), None)
         point = next((d for d in form[0] if d in written and d not in taps), None)
-        if tap is None or point is None or ranges[tap] != WINDOW - OUTPUTS + 1:
+        if tap is None or point is None or ranges[tap] != TAPS:
             return None
         axes.append(Axis(dim, point, tap))
     if len(axes) != 2:
@@ -111,7 +118,7 @@ def gain(conv: Convolution, lanes: int) -> float:
     read = prod(conv.ranges[d] for d in indexing[conv.image].used_dims() - points - taps)
     written = prod(conv.ranges[d] for d in indexing[2].used_dims() - points)
     tiles = prod(conv.tiles)
-    products = batch * tiles * WINDOW**2 * inner / lanes
-    moved = TRANSFORM * tiles * (read + written) / lanes
-    filters = WINDOW**2 * inner * 4 / BYTES_PER_CYCLE
+    products = batch * tiles * conv.window**2 * inner / lanes
+    moved = TRANSFORM * conv.window**2 * tiles * (read + written) / lanes
+    filters = conv.window**2 * inner * 4 / BYTES_PER_CYCLE
     return batch * pixels * 9 * inner / lanes / (max(products, filters) + moved)

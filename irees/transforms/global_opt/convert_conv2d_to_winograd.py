@@ -1,15 +1,16 @@
 """
-Computes 3 x 3 convolutions tile by tile with a quarter of the multiplications.
+Computes 3 x 3 convolutions tile by tile with a quarter of the multiplications, or less than half.
 
 Winograd's F(4, 3) makes 4 outputs of a filter of 3 from 6 inputs with 6 products instead of 12;
-along both axes 36 instead of 144. With B, G, A its constant matrices, d a tile of 6 x 6 pixels and
-g a filter:
+along both axes 36 instead of 144. F(2, 3) takes 16 instead of 36. With B, G, A the constant
+matrices of one of them, d a tile of 6 x 6 pixels (or 4 x 4) and g a filter:
 
     y = A^T ((G g G^T) * (B^T d B)) A
 
 The sum over channels goes inside, so that the products of each of the 36 places of a tile are a
 matrix product: the convolution becomes a batch of 36 contractions between transforms of the image
-and of the output, each of which goes along one axis at a time. The filter is transformed here.
+and of the output, each of which goes along one axis at a time. The filter is transformed here. With
+F(4, 3):
 
     %r = linalg.generic {maps = [(c, h, w, k, y, x) -> (k, h + y, w + x),
                                  (c, h, w, k, y, x) -> (c, k, y, x),
@@ -23,8 +24,9 @@ and of the output, each of which goes along one axis at a time. The filter is tr
 
 Any order of dims will do, and blocks of channels (`irees-propagate-blocked-layouts`). An image that
 is no whole number of tiles is padded with zeros; one that was padded just before is padded more.
-Every tile is worth 36 products per pair of channels, so small images lose by what is cut off, and
-many channels by filters that are four times as large: `gain` counts the cycles of both ways.
+Every tile of F(4, 3) is worth 36 products per pair of channels, so small images lose by what is cut
+off, and many channels by filters that are four times as large. Those of F(2, 3) are 1.8 times as
+large. `gain` counts the cycles of all ways.
 
 Left alone: strides, dilations, filters that are not constant or not 3 x 3 in two dims, shapes that
 are not static, elements that are not f32, outputs that do not start from zero. Sums are rounded
@@ -37,17 +39,13 @@ Algorithms for Convolutional Neural Networks" (2016); MLIR: `WinogradConv2DNhwcF
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import (
-    ModuleOp,
-    TensorType,
-    f32,
-)
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -58,8 +56,7 @@ from irees.dialects.upstream.linalg.winograd import MATRICES
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt._winograd_form import (
-    OUTPUTS,
-    WINDOW,
+    TAPS,
     Convolution,
     convolution_of,
     gain,
@@ -98,12 +95,11 @@ def product(
     return result
 
 
-def matrix(kind: str, b: TensorBuilder) -> SSAValue:
+def matrix(kind: str, outputs: int, b: TensorBuilder) -> SSAValue:
     """B^T or A^T as a constant."""
-    rows = np.array(MATRICES[OUTPUTS, WINDOW - OUTPUTS + 1][kind], dtype=np.float32)
-    return b.insert(constant_of(rows, TensorType(f32, rows.shape), f"winograd_{kind}_4_3")).results[
-        0
-    ]
+    rows = np.array(MATRICES[outputs, TAPS][kind], dtype=np.float32)
+    key = f"winograd_{kind}_{outputs}_{TAPS}"
+    return b.insert(constant_of(rows, TensorType(f32, rows.shape), key)).results[0]
 
 
 def shape(value: SSAValue) -> list[int]:
@@ -140,7 +136,7 @@ def transform_filter(conv: Convolution, b: TensorBuilder) -> SSAValue:
         next(i for i, e in enumerate(exprs) if e == AffineExpr.dimension(a.tap))
         for a in (conv.height, conv.width)
     ]
-    g = np.array(MATRICES[OUTPUTS, WINDOW - OUTPUTS + 1]["filter"])
+    g = np.array(MATRICES[conv.outputs, TAPS]["filter"])
     window = np.moveaxis(weights, axes, (0, 1))
     taps = window.reshape(-1, prod(window.shape[2:]))
     array = np.empty((len(g) ** 2, taps.shape[1]), np.float32)
@@ -161,20 +157,20 @@ def convert(conv: Convolution) -> SSAValue:
     whole, seen = shape(image), shape(image)
     for axis in (height, width):
         # What no window reaches must not come into a tile, where it would be rounded with.
-        seen[axis.dim] = conv.ranges[axis.point] + WINDOW - OUTPUTS
-        whole[axis.dim] = tiles[axis.point] * OUTPUTS + WINDOW - OUTPUTS
+        seen[axis.dim] = conv.ranges[axis.point] + TAPS - 1
+        whole[axis.dim] = tiles[axis.point] * conv.outputs + TAPS - 1
     if seen != shape(image):
         image = b.extract_slice(image, [0] * len(seen), seen)
     image = padded(image, whole, b)
-    v = _into_tiles(conv, image, tiles, matrix("input", b), b)
+    v = _into_tiles(conv, image, tiles, matrix("input", conv.outputs, b), b)
     m = _products(conv, v, transform_filter(conv, b), tiles, b)
-    return _out_of_tiles(conv, m, tiles, matrix("output", b), b)
+    return _out_of_tiles(conv, m, tiles, matrix("output", conv.outputs, b), b)
 
 
 def _into_tiles(
     conv: Convolution, image: SSAValue, tiles: dict[int, int], bt: SSAValue, b: TensorBuilder
 ) -> SSAValue:
-    """v[i, j, .., h, w] = sum of B^T[i, a] * B^T[j, b] * image[.., h * 4 + a, w * 4 + b]"""
+    """v[i, j, .., h, w] = sum of B^T[i, a] * B^T[j, b] * image[.., h * m + a, w * m + b]"""
     rank = len(shape(image))
     dim = AffineExpr.dimension
     # Along the width: loops j, the dims of the image, b.
@@ -182,18 +178,19 @@ def _into_tiles(
     sizes[conv.width.dim] = tiles[conv.width.point]
     at = [dim(1 + d) for d in range(rank)]
     source = list(at)
-    source[conv.width.dim] = at[conv.width.dim] * OUTPUTS + dim(rank + 1)
+    source[conv.width.dim] = at[conv.width.dim] * conv.outputs + dim(rank + 1)
     u = product(
-        bt, image, [[dim(0), dim(rank + 1)], source, [dim(0), *at]], rank + 2, [WINDOW, *sizes], b
-    )
+        bt, image, [[dim(0), dim(rank + 1)], source, [dim(0), *at]], rank + 2,
+        [conv.window, *sizes], b,
+    )  # fmt: skip
     # Along the height: loops i, j, the dims of the image, a.
     sizes[conv.height.dim] = tiles[conv.height.point]
     at = [dim(2 + d) for d in range(rank)]
     source = list(at)
-    source[conv.height.dim] = at[conv.height.dim] * OUTPUTS + dim(rank + 2)
+    source[conv.height.dim] = at[conv.height.dim] * conv.outputs + dim(rank + 2)
     return product(
         bt, u, [[dim(0), dim(rank + 2)], [dim(1), *source], [dim(0), dim(1), *at]], rank + 3,
-        [WINDOW, WINDOW, *sizes], b,
+        [conv.window, conv.window, *sizes], b,
     )  # fmt: skip
 
 
@@ -221,7 +218,7 @@ def _products(
     ]
     return product(
         v, g, [renamed(conv.image), renamed(conv.filter), renamed(2)], 2 + len(kept),
-        [WINDOW, WINDOW, *sizes], b,
+        [conv.window, conv.window, *sizes], b,
     )  # fmt: skip
 
 
@@ -247,21 +244,21 @@ def _out_of_tiles(
     q, j = dim(rank + 1), dim(rank + 2)
     n = product(
         at, m, [[q, j], [dim(0), j, *dims], [dim(0), *split(dims, [w], [q])]], rank + 3,
-        [WINDOW, *split(counts, [w], [OUTPUTS])], b,
+        [conv.window, *split(counts, [w], [conv.outputs])], b,
     )  # fmt: skip
     # Along the height: loops of the output, p, q, i.
     dims = [dim(d) for d in range(rank)]
     p, q, i = dim(rank), dim(rank + 1), dim(rank + 2)
     y = product(
         at, n, [[p, i], [i, *split(dims, [w], [q])], split(dims, [h, w], [p, q])], rank + 3,
-        split(counts, [h, w], [OUTPUTS, OUTPUTS]), b,
+        split(counts, [h, w], [conv.outputs, conv.outputs]), b,
     )  # fmt: skip
     groups, position = [], 0
     for d in loops:
         size = 2 if d in (h, w) else 1
         groups.append(list(range(position, position + size)))
         position += size
-    whole = [c * OUTPUTS if d in (h, w) else c for d, c in zip(loops, counts, strict=True)]
+    whole = [c * conv.outputs if d in (h, w) else c for d, c in zip(loops, counts, strict=True)]
     flat = b.insert(
         tensor.CollapseShapeOp.build(
             operands=[y],
@@ -281,6 +278,8 @@ class ConvertConv2dToWinogradPass(ModulePass):
 
     vector_bytes: int = 64
     least_gain: float = GAIN
+    outputs: tuple[int, ...] = (4, 2)
+    """The m of each F(m, 3) that may be chosen."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ctx.get_optional_op(ModuleOp.name)
@@ -289,11 +288,13 @@ class ConvertConv2dToWinogradPass(ModulePass):
             conv = convolution_of(inner)
             if conv is None:
                 continue
-            found = gain(conv, lanes)
+            forms = [replace(conv, outputs=m) for m in self.outputs]
+            found, best = max(((gain(f, lanes), f) for f in forms), key=lambda pair: pair[0])
+            cycles = f"tiles of F({best.outputs}, {TAPS}) take {1 / found:.2f} of the cycles"
             if found < self.least_gain:
-                remark("missed", NAME, inner, f"tiles take {1 / found:.2f} of the cycles")
+                remark("missed", NAME, inner, cycles)
                 continue
             if not may_rewrite(NAME, inner, "convert of linalg.generic"):
                 continue
-            remark("passed", NAME, inner, f"tiles take {1 / found:.2f} of the cycles")
-            Rewriter.replace_op(inner, [], [convert(conv)])
+            remark("passed", NAME, inner, cycles)
+            Rewriter.replace_op(inner, [], [convert(best)])
