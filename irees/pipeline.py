@@ -221,6 +221,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("vectorize-structured-ops", reassociate=not strict, vector_bytes=target.vector_bytes),
         a("lower-gather"),
         a("expand-math"),
+        a("interleave-chains"),
         a("use-nontemporal-stores", limit=target.l3_bytes // 2),
         a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
         a("prefetch-outputs", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
@@ -278,8 +279,8 @@ OPTIONAL = frozenset(
     irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
-    irees-prefetch-streams
+    irees-interleave-chains irees-use-nontemporal-stores irees-prefetch-next-tiles
+    irees-prefetch-outputs irees-prefetch-streams
     irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies irees-gpu-lower-contractions
     irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
     irees-split-reductions irees-split-sorts

@@ -612,6 +612,14 @@ MUTANTS = (
         ("tests/test_verification.py",),
     ),
     Mutant(
+        "S7x",
+        "chains take turns in loops that read what they write",
+        "irees/transforms/codegen/cpu/interleave_chains.py",
+        "return not read.isdisjoint(written)",
+        "return False",
+        ("filecheck/transforms/codegen/cpu/interleave_chains.mlir",),
+    ),
+    Mutant(
         "S7n",
         "a prefetch for a write is printed as -1",
         "irees/backends/common/print_memory.py",

@@ -142,11 +142,12 @@ typedef float irees_16 __attribute__((vector_size(16)));
     return (V)(r | (e & (V##_mask)a));                                                      \
   }
 #define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t)
-/* x * 2^n, n whole and from -252 to 254: two factors, of which only the second may round. */
+/* x * 2^n, n whole and from -252 to 254: two factors, of which only the second may round. The last
+   bits of the sum are n + 2 * 127, and the shifts drop all others: each half is a biased exponent. */
 #define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int32_t) \
   IREES_INLINE V (V##_ldexp)(V x, V n) {                                                    \
-    V##_mask whole = (V##_mask)(n + 0x1.8p+23f) - 0x4b400000, half = whole >> 1;            \
-    return x * (V)((half + 127) << 23) * (V)((whole - half + 127) << 23);                   \
+    V##_mask whole = (V##_mask)(n + (0x1.8p+23f + 254)), half = whole >> 1;                 \
+    return x * (V)(half << 23) * (V)((whole - half) << 23);                                 \
   }
 
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (m)) | ((M)(b) & ~(m))))

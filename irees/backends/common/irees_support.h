@@ -52,9 +52,10 @@ IREES_FROM_FLOAT(irees_fptoui_i64, uint64_t, 0, UINT64_MAX, 18446744073709551616
 IREES_FLOATS(float, uint32_t, f32, copysignf)
 IREES_FLOATS(double, uint64_t, f64, copysign)
 
+/* x * 2^n, n whole and from -252 to 254: the last bits of the sum are n + 2 * 127, the shifts drop others. */
 IREES_INLINE float irees_ldexp(float x, float n) {
-  const uint32_t whole = f32_bits(n + 0x1.8p+23f) - 0x4b400000, half = (uint32_t)((int32_t)whole >> 1);
-  return x * f32_of((half + 127) << 23) * f32_of((whole - half + 127) << 23);
+  const uint32_t whole = f32_bits(n + (0x1.8p+23f + 254)), half = whole >> 1;
+  return x * f32_of(half << 23) * f32_of((whole - half) << 23);
 }
 IREES_INLINE float irees_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
 IREES_INLINE double irees_rsqrt_f64(double x) { return 1.0 / sqrt(x); }

@@ -34,14 +34,14 @@ def for_loop(
     block = Block(arg_types=[at.value(lower).type, *(c.type for c in carried)])
     loop = scf.ForOp(at.value(lower), at.value(upper), at.value(step), carried, Region(block))
     at.insert(loop)
-    return LoopBody(loop), block.args[0], at.inside(block)
+    return LoopBody(loop), block.args[0], at.within(block)
 
 
 def if_else(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], IndexBuilder]:
     """Opens an `scf.if` without an else branch: its body to close, a builder inside."""
     block = Block()
     at.insert(scf.IfOp(condition, [], Region(block)))
-    return lambda: block.add_op(scf.YieldOp()), at.inside(block)
+    return lambda: block.add_op(scf.YieldOp()), at.within(block)
 
 
 def if_both(
@@ -55,7 +55,7 @@ def if_both(
         yes.add_op(scf.YieldOp())
         no.add_op(scf.YieldOp())
 
-    return close, at.inside(yes), at.inside(no)
+    return close, at.within(yes), at.inside(no)
 
 
 def if_values(
@@ -71,7 +71,7 @@ def if_values(
         no.add_op(scf.YieldOp(*second))
         return list(branch.results)
 
-    return close, at.inside(yes), at.inside(no)
+    return close, at.within(yes), at.inside(no)
 
 
 @dataclass
@@ -93,8 +93,8 @@ def while_loop(
     """Opens an `scf.while` that carries values: its body to close, the values inside, a builder."""
     types = [v.type for v in start]
     before, after = Block(arg_types=types), Block(arg_types=types)
-    test = condition(before.args, at.inside(before))
+    test = condition(before.args, at.within(before))
     before.add_op(scf.ConditionOp(test, *before.args))
     loop = scf.WhileOp(start, types, Region(before), Region(after))
     at.insert(loop)
-    return WhileBody(loop), list(after.args), at.inside(after)
+    return WhileBody(loop), list(after.args), at.within(after)

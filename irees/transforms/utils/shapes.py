@@ -53,7 +53,7 @@ class IndexBuilder:
         self.point = point
         self.known = known
 
-    def inside(self, block: Block) -> IndexBuilder:
+    def within(self, block: Block) -> IndexBuilder:
         """A builder at the end of a block of an op that this one inserts next."""
         known = None if self.known is None else dict(self.known)
         return IndexBuilder(InsertPoint.at_end(block), known)

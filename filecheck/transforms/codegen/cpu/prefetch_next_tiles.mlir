@@ -78,3 +78,41 @@ func.func @no_size_nor_step(%x: memref<63x16xf32>, %y: memref<64x256xf32>, %z: m
   }
   return
 }
+
+// Two vectors of 32 bytes are one line, which is asked for once; the third begins the next.
+// CHECK-LABEL: func.func @half_lines
+// CHECK:         scf.for %[[a:.*]] =
+// CHECK:         scf.for %[[b:.*]] =
+// CHECK-NEXT:      vector.load %[[tile:[a-z0-9]+]][%{{.*}}, %[[b]]]
+// CHECK:           memref.prefetch %[[tile]][%{{.*}}, %[[b]]], read
+// CHECK-NOT:       memref.prefetch
+// CHECK:           %[[third:.*]] = arith.addi %[[b]], %c16
+// CHECK:           memref.prefetch %[[tile]][%{{.*}}, %[[third]]], read
+// CHECK-NOT:       memref.prefetch
+// CHECK:         func.return
+func.func @half_lines(%x: memref<64x48xf32>, %y: memref<64x48xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c24 = arith.constant 24 : index
+  %c48 = arith.constant 48 : index
+  scf.forall (%w) in (64) {
+    %s = memref.subview %x[%w, 0] [1, 48] [1, 1] : memref<64x48xf32> to memref<1x48xf32, strided<[48, 1], offset: ?>>
+    %o = memref.subview %y[%w, 0] [1, 48] [1, 1] : memref<64x48xf32> to memref<1x48xf32, strided<[48, 1], offset: ?>>
+    scf.for %i = %c0 to %c48 step %c8 {
+      %v = vector.load %s[%c0, %i] : memref<1x48xf32, strided<[48, 1], offset: ?>>, vector<8xf32>
+      vector.store %v, %o[%c0, %i] : memref<1x48xf32, strided<[48, 1], offset: ?>>, vector<8xf32>
+    }
+    scf.for %i = %c0 to %c48 step %c24 {
+      %v = vector.load %s[%c0, %i] : memref<1x48xf32, strided<[48, 1], offset: ?>>, vector<8xf32>
+      %i1 = arith.addi %i, %c8 : index
+      %v1 = vector.load %s[%c0, %i1] : memref<1x48xf32, strided<[48, 1], offset: ?>>, vector<8xf32>
+      %i2 = arith.addi %i, %c16 : index
+      %v2 = vector.load %s[%c0, %i2] : memref<1x48xf32, strided<[48, 1], offset: ?>>, vector<8xf32>
+      %sum = arith.addf %v, %v1 : vector<8xf32>
+      %all = arith.addf %sum, %v2 : vector<8xf32>
+      vector.store %all, %o[%c0, %i] : memref<1x48xf32, strided<[48, 1], offset: ?>>, vector<8xf32>
+    }
+  }
+  return
+}

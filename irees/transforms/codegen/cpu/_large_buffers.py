@@ -5,15 +5,19 @@ The buffers of a kernel that no cache holds, and the loops over their tiles. Par
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
+from typing import TypeVar
 
-from xdsl.dialects import func
+from xdsl.dialects import arith, func, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from irees.dialects.upstream.scf import ForallOp
-from irees.transforms.utils.shapes import element_bytes
+from irees.transforms.utils.lanes import LINE
+from irees.transforms.utils.shapes import constant_value, element_bytes
+
+Access = TypeVar("Access", vector.LoadOp, vector.StoreOp)
 
 
 def bytes_of(kind: Attribute) -> int:
@@ -42,3 +46,31 @@ def large_buffers(module: ModuleOp, limit: int) -> Iterator[tuple[SSAValue, Bloc
                 continue
             for loop in [o for o in block.ops if isinstance(o, ForallOp)]:
                 yield argument, loop.regions[0].block
+
+
+def one_per_line(accesses: Sequence[Access]) -> list[Access]:
+    """
+    Those of some vectors that are read or written that begin a line: of vectors that follow each
+    other in one, the first.
+    """
+    begun: dict[tuple[object, ...], int] = {}
+    found: list[Access] = []
+    for access in sorted(accesses, key=lambda a: _last_index(a)[1]):
+        last, further = _last_index(access)
+        place = (access.parent, access.base, last, *access.indices[:-1])
+        if place not in begun or further - begun[place] >= LINE // element_bytes(access.base.type):
+            begun[place] = further
+            found.append(access)
+    return found
+
+
+def _last_index(access: vector.LoadOp | vector.StoreOp) -> tuple[SSAValue | None, int]:
+    """The last index of an access, less the constant that it is further than a value."""
+    if not access.indices:
+        return None, 0
+    last = access.indices[-1]
+    if isinstance(last.owner, arith.AddiOp):
+        further = constant_value(last.owner.rhs)
+        if further is not None:
+            return last.owner.lhs, further
+    return last, 0

@@ -5,7 +5,7 @@ A kernel of several loops over one tile (a softmax: the greatest element of a ro
 then their quotients) reads the tile from memory in its first loop and from the cache in the others.
 Memory is idle in those, and the first loop of the next tile waits for it: the processor's own
 prefetchers follow a stream of addresses, and stop at the end of a page. So the last loop that reads
-a tile asks, beside each of its loads, for the element that lies one tile further.
+a tile asks, beside each of its loads that begin a line, for the element one tile further.
 
     %x = vector.load %tile[%i, %j] : memref<2x1024xf32, ...>, vector<16xf32>
   =>
@@ -34,7 +34,12 @@ from xdsl.rewriter import InsertPoint
 
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import bytes_of, large_buffers, place_in
+from irees.transforms.codegen.cpu._large_buffers import (
+    bytes_of,
+    large_buffers,
+    one_per_line,
+    place_in,
+)
 from irees.transforms.utils.shapes import IndexBuilder, constant_value, mixed
 
 
@@ -105,6 +110,6 @@ class PrefetchNextTilesPass(ModulePass):
             dim = tiled_dim(views[0], body.args[-1])
             if dim is None:
                 continue
-            for load in last_loads(views, body):
+            for load in one_per_line(last_loads(views, body)):
                 if may_rewrite(self.name, load, "a prefetch of the next tile"):
                     prefetch(load, dim)

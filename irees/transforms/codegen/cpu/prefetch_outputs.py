@@ -31,7 +31,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import bytes_of, large_buffers, place_in
+from irees.transforms.codegen.cpu._large_buffers import (
+    bytes_of,
+    large_buffers,
+    one_per_line,
+    place_in,
+)
 from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
 from irees.transforms.utils.shapes import element_bytes
 
@@ -92,7 +97,7 @@ class PrefetchOutputsPass(ModulePass):
         loads = loads_before(view, next(o for o in body.ops if o in writers))
         if not loads or not can_precede(view, loop := place_in(body, loads[0])):
             return
-        for load in loads:
+        for load in one_per_line(loads):
             if not may_rewrite(self.name, load, "a prefetch of what will be written"):
                 continue
             if not view.is_before_in_block(loop):

@@ -38,7 +38,7 @@ from xdsl.rewriter import InsertPoint
 from irees.analysis.distribution import root
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import large_buffers, place_in
+from irees.transforms.codegen.cpu._large_buffers import large_buffers, one_per_line, place_in
 from irees.transforms.codegen.cpu.use_nontemporal_stores import MOST_WORK, is_vector, written_only
 from irees.transforms.utils.shapes import IndexBuilder, constant_value, element_bytes
 
@@ -98,7 +98,7 @@ class PrefetchStreamsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for buffer, body in large_buffers(op, self.limit):
-            for access in self.streams(buffer, body):
+            for access in one_per_line(self.streams(buffer, body)):
                 if may_rewrite(self.name, access, "a prefetch of what follows"):
                     prefetch(access)
 

@@ -1,0 +1,232 @@
+// RUN: xdsl-opt %s -p "irees-interleave-chains" | filecheck %s
+// RUN: irees opt %s -p "irees-interleave-chains" --remarks 2>&1 >/dev/null | filecheck %s --check-prefix SAID
+
+// Constants and indices come first, then the ops of both chains in turns.
+// CHECK-LABEL: func.func @long
+// CHECK:       scf.for %[[i:.*]] =
+// CHECK-NEXT:    arith.constant dense<2.0
+// CHECK-NEXT:    %[[j:.*]] = arith.addi %[[i]]
+// CHECK-NEXT:    arith.constant dense<2.0
+// CHECK-NEXT:    %[[x:.*]] = vector.load %x[%[[i]]]
+// CHECK-NEXT:    %[[y:.*]] = vector.load %x[%[[j]]]
+// CHECK-NEXT:    %[[a:.*]] = arith.mulf %[[x]]
+// CHECK-NEXT:    %[[b:.*]] = arith.mulf %[[y]]
+// CHECK-NEXT:    arith.mulf %[[a]]
+// CHECK-NEXT:    arith.mulf %[[b]]
+// CHECK:         vector.store %{{.*}}, %y[%[[i]]]
+// CHECK-NEXT:    vector.store %{{.*}}, %y[%[[j]]]
+func.func @long(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {
+    %two0 = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0_0 = arith.mulf %x0, %two0 : vector<8xf32>
+    %m0_1 = arith.mulf %m0_0, %two0 : vector<8xf32>
+    %m0_2 = arith.mulf %m0_1, %two0 : vector<8xf32>
+    %m0_3 = arith.mulf %m0_2, %two0 : vector<8xf32>
+    %m0_4 = arith.mulf %m0_3, %two0 : vector<8xf32>
+    %m0_5 = arith.mulf %m0_4, %two0 : vector<8xf32>
+    %m0_6 = arith.mulf %m0_5, %two0 : vector<8xf32>
+    %m0_7 = arith.mulf %m0_6, %two0 : vector<8xf32>
+    %m0_8 = arith.mulf %m0_7, %two0 : vector<8xf32>
+    %m0_9 = arith.mulf %m0_8, %two0 : vector<8xf32>
+    %m0_10 = arith.mulf %m0_9, %two0 : vector<8xf32>
+    %m0_11 = arith.mulf %m0_10, %two0 : vector<8xf32>
+    %m0_12 = arith.mulf %m0_11, %two0 : vector<8xf32>
+    %m0_13 = arith.mulf %m0_12, %two0 : vector<8xf32>
+    %m0_14 = arith.mulf %m0_13, %two0 : vector<8xf32>
+    %m0_15 = arith.mulf %m0_14, %two0 : vector<8xf32>
+    %m0_16 = arith.mulf %m0_15, %two0 : vector<8xf32>
+    vector.store %m0_16, %y[%i] : memref<64xf32>, vector<8xf32>
+    %j = arith.addi %i, %c8 : index
+    %two1 = arith.constant dense<2.0> : vector<8xf32>
+    %x1 = vector.load %x[%j] : memref<64xf32>, vector<8xf32>
+    %m1_0 = arith.mulf %x1, %two1 : vector<8xf32>
+    %m1_1 = arith.mulf %m1_0, %two1 : vector<8xf32>
+    %m1_2 = arith.mulf %m1_1, %two1 : vector<8xf32>
+    %m1_3 = arith.mulf %m1_2, %two1 : vector<8xf32>
+    %m1_4 = arith.mulf %m1_3, %two1 : vector<8xf32>
+    %m1_5 = arith.mulf %m1_4, %two1 : vector<8xf32>
+    %m1_6 = arith.mulf %m1_5, %two1 : vector<8xf32>
+    %m1_7 = arith.mulf %m1_6, %two1 : vector<8xf32>
+    %m1_8 = arith.mulf %m1_7, %two1 : vector<8xf32>
+    %m1_9 = arith.mulf %m1_8, %two1 : vector<8xf32>
+    %m1_10 = arith.mulf %m1_9, %two1 : vector<8xf32>
+    %m1_11 = arith.mulf %m1_10, %two1 : vector<8xf32>
+    %m1_12 = arith.mulf %m1_11, %two1 : vector<8xf32>
+    %m1_13 = arith.mulf %m1_12, %two1 : vector<8xf32>
+    %m1_14 = arith.mulf %m1_13, %two1 : vector<8xf32>
+    %m1_15 = arith.mulf %m1_14, %two1 : vector<8xf32>
+    %m1_16 = arith.mulf %m1_15, %two1 : vector<8xf32>
+    vector.store %m1_16, %y[%j] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}
+
+// Of sixteen operations a processor sees enough.
+// CHECK-LABEL: func.func @short
+// CHECK:       vector.store %{{.*}}, %y
+// CHECK:       vector.load %x
+func.func @short(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {
+    %two0 = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0_0 = arith.mulf %x0, %two0 : vector<8xf32>
+    %m0_1 = arith.mulf %m0_0, %two0 : vector<8xf32>
+    %m0_2 = arith.mulf %m0_1, %two0 : vector<8xf32>
+    %m0_3 = arith.mulf %m0_2, %two0 : vector<8xf32>
+    %m0_4 = arith.mulf %m0_3, %two0 : vector<8xf32>
+    %m0_5 = arith.mulf %m0_4, %two0 : vector<8xf32>
+    %m0_6 = arith.mulf %m0_5, %two0 : vector<8xf32>
+    %m0_7 = arith.mulf %m0_6, %two0 : vector<8xf32>
+    %m0_8 = arith.mulf %m0_7, %two0 : vector<8xf32>
+    %m0_9 = arith.mulf %m0_8, %two0 : vector<8xf32>
+    %m0_10 = arith.mulf %m0_9, %two0 : vector<8xf32>
+    %m0_11 = arith.mulf %m0_10, %two0 : vector<8xf32>
+    %m0_12 = arith.mulf %m0_11, %two0 : vector<8xf32>
+    %m0_13 = arith.mulf %m0_12, %two0 : vector<8xf32>
+    %m0_14 = arith.mulf %m0_13, %two0 : vector<8xf32>
+    %m0_15 = arith.mulf %m0_14, %two0 : vector<8xf32>
+    vector.store %m0_15, %y[%i] : memref<64xf32>, vector<8xf32>
+    %j = arith.addi %i, %c8 : index
+    %two1 = arith.constant dense<2.0> : vector<8xf32>
+    %x1 = vector.load %x[%j] : memref<64xf32>, vector<8xf32>
+    %m1_0 = arith.mulf %x1, %two1 : vector<8xf32>
+    %m1_1 = arith.mulf %m1_0, %two1 : vector<8xf32>
+    %m1_2 = arith.mulf %m1_1, %two1 : vector<8xf32>
+    %m1_3 = arith.mulf %m1_2, %two1 : vector<8xf32>
+    %m1_4 = arith.mulf %m1_3, %two1 : vector<8xf32>
+    %m1_5 = arith.mulf %m1_4, %two1 : vector<8xf32>
+    %m1_6 = arith.mulf %m1_5, %two1 : vector<8xf32>
+    %m1_7 = arith.mulf %m1_6, %two1 : vector<8xf32>
+    %m1_8 = arith.mulf %m1_7, %two1 : vector<8xf32>
+    %m1_9 = arith.mulf %m1_8, %two1 : vector<8xf32>
+    %m1_10 = arith.mulf %m1_9, %two1 : vector<8xf32>
+    %m1_11 = arith.mulf %m1_10, %two1 : vector<8xf32>
+    %m1_12 = arith.mulf %m1_11, %two1 : vector<8xf32>
+    %m1_13 = arith.mulf %m1_12, %two1 : vector<8xf32>
+    %m1_14 = arith.mulf %m1_13, %two1 : vector<8xf32>
+    %m1_15 = arith.mulf %m1_14, %two1 : vector<8xf32>
+    vector.store %m1_15, %y[%j] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}
+
+// What is read may be what the chain before has written.
+// SAID:        {{\[}}missed] irees-interleave-chains: it reads what it writes
+// CHECK-LABEL: func.func @in_place
+// CHECK:       vector.store %{{.*}}, %x
+// CHECK:       vector.load %x
+func.func @in_place(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {
+    %two0 = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0_0 = arith.mulf %x0, %two0 : vector<8xf32>
+    %m0_1 = arith.mulf %m0_0, %two0 : vector<8xf32>
+    %m0_2 = arith.mulf %m0_1, %two0 : vector<8xf32>
+    %m0_3 = arith.mulf %m0_2, %two0 : vector<8xf32>
+    %m0_4 = arith.mulf %m0_3, %two0 : vector<8xf32>
+    %m0_5 = arith.mulf %m0_4, %two0 : vector<8xf32>
+    %m0_6 = arith.mulf %m0_5, %two0 : vector<8xf32>
+    %m0_7 = arith.mulf %m0_6, %two0 : vector<8xf32>
+    %m0_8 = arith.mulf %m0_7, %two0 : vector<8xf32>
+    %m0_9 = arith.mulf %m0_8, %two0 : vector<8xf32>
+    %m0_10 = arith.mulf %m0_9, %two0 : vector<8xf32>
+    %m0_11 = arith.mulf %m0_10, %two0 : vector<8xf32>
+    %m0_12 = arith.mulf %m0_11, %two0 : vector<8xf32>
+    %m0_13 = arith.mulf %m0_12, %two0 : vector<8xf32>
+    %m0_14 = arith.mulf %m0_13, %two0 : vector<8xf32>
+    %m0_15 = arith.mulf %m0_14, %two0 : vector<8xf32>
+    %m0_16 = arith.mulf %m0_15, %two0 : vector<8xf32>
+    vector.store %m0_16, %x[%i] : memref<64xf32>, vector<8xf32>
+    %j = arith.addi %i, %c8 : index
+    %two1 = arith.constant dense<2.0> : vector<8xf32>
+    %x1 = vector.load %x[%j] : memref<64xf32>, vector<8xf32>
+    %m1_0 = arith.mulf %x1, %two1 : vector<8xf32>
+    %m1_1 = arith.mulf %m1_0, %two1 : vector<8xf32>
+    %m1_2 = arith.mulf %m1_1, %two1 : vector<8xf32>
+    %m1_3 = arith.mulf %m1_2, %two1 : vector<8xf32>
+    %m1_4 = arith.mulf %m1_3, %two1 : vector<8xf32>
+    %m1_5 = arith.mulf %m1_4, %two1 : vector<8xf32>
+    %m1_6 = arith.mulf %m1_5, %two1 : vector<8xf32>
+    %m1_7 = arith.mulf %m1_6, %two1 : vector<8xf32>
+    %m1_8 = arith.mulf %m1_7, %two1 : vector<8xf32>
+    %m1_9 = arith.mulf %m1_8, %two1 : vector<8xf32>
+    %m1_10 = arith.mulf %m1_9, %two1 : vector<8xf32>
+    %m1_11 = arith.mulf %m1_10, %two1 : vector<8xf32>
+    %m1_12 = arith.mulf %m1_11, %two1 : vector<8xf32>
+    %m1_13 = arith.mulf %m1_12, %two1 : vector<8xf32>
+    %m1_14 = arith.mulf %m1_13, %two1 : vector<8xf32>
+    %m1_15 = arith.mulf %m1_14, %two1 : vector<8xf32>
+    %m1_16 = arith.mulf %m1_15, %two1 : vector<8xf32>
+    vector.store %m1_16, %x[%j] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}
+
+// Chains that are not alike do not take turns.
+// SAID:        {{\[}}missed] irees-interleave-chains: the chains differ
+// CHECK-LABEL: func.func @different
+// CHECK:       vector.store %{{.*}}, %y
+// CHECK:       vector.load %x
+func.func @different(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {
+    %two0 = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0_0 = arith.mulf %x0, %two0 : vector<8xf32>
+    %m0_1 = arith.mulf %m0_0, %two0 : vector<8xf32>
+    %m0_2 = arith.mulf %m0_1, %two0 : vector<8xf32>
+    %m0_3 = arith.mulf %m0_2, %two0 : vector<8xf32>
+    %m0_4 = arith.mulf %m0_3, %two0 : vector<8xf32>
+    %m0_5 = arith.mulf %m0_4, %two0 : vector<8xf32>
+    %m0_6 = arith.mulf %m0_5, %two0 : vector<8xf32>
+    %m0_7 = arith.mulf %m0_6, %two0 : vector<8xf32>
+    %m0_8 = arith.mulf %m0_7, %two0 : vector<8xf32>
+    %m0_9 = arith.mulf %m0_8, %two0 : vector<8xf32>
+    %m0_10 = arith.mulf %m0_9, %two0 : vector<8xf32>
+    %m0_11 = arith.mulf %m0_10, %two0 : vector<8xf32>
+    %m0_12 = arith.mulf %m0_11, %two0 : vector<8xf32>
+    %m0_13 = arith.mulf %m0_12, %two0 : vector<8xf32>
+    %m0_14 = arith.mulf %m0_13, %two0 : vector<8xf32>
+    %m0_15 = arith.mulf %m0_14, %two0 : vector<8xf32>
+    %m0_16 = arith.mulf %m0_15, %two0 : vector<8xf32>
+    vector.store %m0_16, %y[%i] : memref<64xf32>, vector<8xf32>
+    %j = arith.addi %i, %c8 : index
+    %two1 = arith.constant dense<2.0> : vector<8xf32>
+    %x1 = vector.load %x[%j] : memref<64xf32>, vector<8xf32>
+    %m1_0 = arith.mulf %x1, %two1 : vector<8xf32>
+    %m1_1 = arith.mulf %m1_0, %two1 : vector<8xf32>
+    %m1_2 = arith.mulf %m1_1, %two1 : vector<8xf32>
+    %m1_3 = arith.subf %m1_2, %two1 : vector<8xf32>
+    %m1_4 = arith.mulf %m1_3, %two1 : vector<8xf32>
+    %m1_5 = arith.mulf %m1_4, %two1 : vector<8xf32>
+    %m1_6 = arith.mulf %m1_5, %two1 : vector<8xf32>
+    %m1_7 = arith.mulf %m1_6, %two1 : vector<8xf32>
+    %m1_8 = arith.mulf %m1_7, %two1 : vector<8xf32>
+    %m1_9 = arith.mulf %m1_8, %two1 : vector<8xf32>
+    %m1_10 = arith.mulf %m1_9, %two1 : vector<8xf32>
+    %m1_11 = arith.mulf %m1_10, %two1 : vector<8xf32>
+    %m1_12 = arith.mulf %m1_11, %two1 : vector<8xf32>
+    %m1_13 = arith.mulf %m1_12, %two1 : vector<8xf32>
+    %m1_14 = arith.mulf %m1_13, %two1 : vector<8xf32>
+    %m1_15 = arith.mulf %m1_14, %two1 : vector<8xf32>
+    %m1_16 = arith.mulf %m1_15, %two1 : vector<8xf32>
+    vector.store %m1_16, %y[%j] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}

@@ -1,0 +1,50 @@
+"""Chains that take turns: where they stand in a program, and that they change no bit of it."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import irees
+
+SHAPE = "tensor<64x1024xf32>"
+
+SOFTMAX = f"""
+func.func @main(%a: {SHAPE}) -> {SHAPE} {{
+  %e = tensor.empty() : {SHAPE}
+  %r = linalg.softmax dimension(1) ins(%a : {SHAPE}) outs(%e : {SHAPE}) -> {SHAPE}
+  return %r : {SHAPE}
+}}
+"""
+
+
+def kernels(program) -> str:
+    """The C text of all kernels."""
+    return "".join(t for name, t in program.sources.items() if name.startswith("irees_k"))
+
+
+def scalings(program) -> list[str]:
+    """How many lines of text are between one scaling by a power of two and the next."""
+    lines = kernels(program).splitlines()
+    places = [number for number, line in enumerate(lines) if re.search(r"_ldexp\(v\d", line)]
+    return [after - before for before, after in pairwise(places)]
+
+
+@pytest.mark.parametrize("target", ["cpu:x86-64-v3", "cpu:x86-64-v2"])
+def test_the_powers_of_a_softmax_take_turns_and_are_the_same(target):
+    made = irees.compile(SOFTMAX, target=target)
+    plain = irees.compile(SOFTMAX, target=target, disable_pass=("irees-interleave-chains",))
+    assert scalings(made)[:3] == [1, 1, 1]
+    assert min(scalings(plain)[:3]) > 20
+    x = np.random.default_rng(1).standard_normal((64, 1024), dtype=np.float32)
+    assert np.array_equal(made(x), plain(x))
+
+
+def test_a_loop_of_one_chain_stays():
+    text = SOFTMAX.replace("linalg.softmax dimension(1)", "linalg.exp")
+    made = irees.compile(text)
+    plain = irees.compile(text, disable_pass=("irees-interleave-chains",))
+    assert kernels(made) == kernels(plain)
