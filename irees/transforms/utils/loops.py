@@ -55,7 +55,7 @@ def if_both(
         yes.add_op(scf.YieldOp())
         no.add_op(scf.YieldOp())
 
-    return close, at.within(yes), at.inside(no)
+    return close, at.within(yes), at.within(no)
 
 
 def if_values(
@@ -71,7 +71,7 @@ def if_values(
         no.add_op(scf.YieldOp(*second))
         return list(branch.results)
 
-    return close, at.within(yes), at.inside(no)
+    return close, at.within(yes), at.within(no)
 
 
 @dataclass
