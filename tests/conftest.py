@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -19,3 +21,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("cuda"):
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """
+    Fails a test in which an optional pass failed: it is left out, so that results stay right and
+    nobody would notice. Those that mean it have the mark `passes_fail`.
+    """
+    from irees import pipeline
+
+    failed, told = [], pipeline.remark
+
+    def hear(kind: Any, name: str, place: Any, text: str) -> None:
+        if kind == "failed":
+            failed.append(f"{name}: {text}")
+        told(kind, name, place, text)
+
+    pipeline.remark = hear
+    try:
+        result = yield
+    finally:
+        pipeline.remark = told
+    assert not failed or item.get_closest_marker("passes_fail"), failed
+    return result

@@ -25,6 +25,7 @@ from irees.remarks import collect
 from irees.target import cpu_target
 from irees.testing.faults import fail_rewrite, watch_rewrites
 
+pytestmark = pytest.mark.passes_fail
 ON_CPU = OPTIONAL & {p.name for phase in PHASES for p in phase.passes}
 """Those for GPUs are left out in tests/backends/cuda."""
 
@@ -378,6 +379,20 @@ def sums_are_right(program) -> bool:
     return np.array_equal(program(x), -20 * x)
 
 
+POWERS = """
+func.func @main(%x: tensor<64x1024xf32>) -> tensor<64x1024xf32> {
+  %e = tensor.empty() : tensor<64x1024xf32>
+  %r = linalg.softmax dimension(1) ins(%x : tensor<64x1024xf32>) outs(%e : tensor<64x1024xf32>) -> tensor<64x1024xf32>
+  return %r : tensor<64x1024xf32>
+}
+"""
+
+
+def powers_are_right(program) -> bool:
+    # Of equal numbers, each has the same share.
+    return np.allclose(program(np.full((64, 1024), 3.0, np.float32)), 1 / 1024, rtol=1e-6, atol=0)
+
+
 CHANNELS = """
 #point = affine_map<(c, p) -> (c, p)>
 #channel = affine_map<(c, p) -> (c)>
@@ -492,6 +507,7 @@ PROGRAMS = {
     "streams": (STREAMS, streams_are_right),
     "means": (MEANS, means_are_right),
     "heavy": (HEAVY, sums_are_right),
+    "powers": (POWERS, powers_are_right),
     "channels": (CHANNELS, channels_are_right),
     "variances": (VARIANCES, variances_are_right),
 }

@@ -210,13 +210,16 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
         return out
     blocks, forms = {found.columns: out.block}, [None, None, out]
     along = found.columns if found.depth is None else found.depth
-    image = channel_form(op.operands[found.image], indexing[found.image].index(along), vector_bytes)
-    # An image of three colours stays as it is.
+    seen = indexing[found.image]
+    image: Form | str = "it has no channels"
+    if along in seen:
+        image = channel_form(op.operands[found.image], seen.index(along), vector_bytes)
+    # An image of three colours stays as it is, and so does one of grey.
     if isinstance(image, Form):
         if blocks.setdefault(along, image.block) != image.block:
             return "its blocks are of two sizes"
         forms[found.image] = image
-    elif found.depth is None:
+    elif found.depth is None and along in seen:
         return image
     own = indexing[found.filter]
     order = [p for p in cut_loops(op, blocks) if p[0] in own and p != (found.columns, True)]
