@@ -71,15 +71,14 @@ def chains_of(ops: Sequence[Operation]) -> list[Chain]:
     """Ops with those that they depend on among them, chain by chain, each in order."""
     chain_of: dict[Operation, Chain] = {}
     for op in ops:
-        chain: Chain = []
-        for operand in op.operands:
-            before = chain_of.get(operand.owner) if isinstance(operand.owner, Operation) else None
-            if before is None or before is chain:
-                continue
-            # What joins two chains makes them one.
-            chain += before
-            for each in before:
-                chain_of[each] = chain
+        owners = [operand.owner for operand in op.operands]
+        before = [chain_of[owner] for owner in owners if owner in chain_of]
+        # What joins chains makes them one: the longest takes in the others.
+        chain: Chain = max(before, key=len, default=[])
+        for other in before:
+            if chain_of[other[0]] is not chain:
+                chain += other
+                chain_of.update(dict.fromkeys(other, chain))
         chain.append(op)
         chain_of[op] = chain
     place = {op: number for number, op in enumerate(ops)}
@@ -105,16 +104,16 @@ def reads_what_it_writes(ops: Sequence[Operation]) -> bool:
     return not read.isdisjoint(written)
 
 
-def work_of(chain: Chain) -> int:
-    """How many operations of a chain compute a vector."""
-    return sum(op.name.startswith(("arith.", "math.")) and is_vector(op) for op in chain)
+def work_of(ops: Sequence[Operation]) -> int:
+    """How many of some operations compute a vector."""
+    return sum(op.name.startswith(("arith.", "math.")) and is_vector(op) for op in ops)
 
 
 def interleave(block: Block) -> None:
     """a0; a1; ...; b0; b1; ...  =>  a0; b0; a1; b1; ..."""
     terminator = block.last_op
     ops = [op for op in block.ops if op is not terminator]
-    if terminator is None or any(op.regions for op in ops):
+    if terminator is None or work_of(ops) <= 2 * MOST_WORK or any(op.regions for op in ops):
         return
     leading = leading_ops(ops, block)
     first = set(leading)
