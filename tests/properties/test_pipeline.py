@@ -59,6 +59,7 @@ def test_any_number_of_rewrites_keeps_the_meaning(programs, limit):
     check(programs, compiled=False, rewrite_limit=limit)
 
 
+@pytest.mark.passes_fail
 @settings(max_examples=30 * FACTOR)
 @given(programs=modules(min_size=1, max_size=1, ops=names()), number=st.integers(1, 40))
 def test_any_rewrite_may_fail(programs, number):
