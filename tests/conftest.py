@@ -1,4 +1,7 @@
-"""What all tests share: a cache that is kept between the tests of one run only."""
+"""
+What all tests share: a cache that is kept between the tests of one run only, and that no pass may
+fail unasked.
+"""
 
 from __future__ import annotations
 

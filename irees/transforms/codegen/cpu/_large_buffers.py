@@ -55,8 +55,10 @@ def one_per_line(accesses: Sequence[Access]) -> list[Access]:
     """
     begun: dict[tuple[object, ...], int] = {}
     found: list[Access] = []
-    for access in sorted(accesses, key=lambda a: _last_index(a)[1]):
-        last, further = _last_index(access)
+    indexed = [
+        (access, *less_constant(access.indices[-1])) for access in accesses if access.indices
+    ]
+    for access, last, further in sorted(indexed, key=lambda each: each[2]):
         place = (access.parent, access.base, last, *access.indices[:-1])
         if place not in begun or further - begun[place] >= LINE // element_bytes(access.base.type):
             begun[place] = further
@@ -64,13 +66,10 @@ def one_per_line(accesses: Sequence[Access]) -> list[Access]:
     return found
 
 
-def _last_index(access: vector.LoadOp | vector.StoreOp) -> tuple[SSAValue | None, int]:
-    """The last index of an access, less the constant that it is further than a value."""
-    if not access.indices:
-        return None, 0
-    last = access.indices[-1]
-    if isinstance(last.owner, arith.AddiOp):
-        further = constant_value(last.owner.rhs)
+def less_constant(index: SSAValue) -> tuple[SSAValue, int]:
+    """A value and the constant that an index is further; 0 where there is none."""
+    if isinstance(index.owner, arith.AddiOp):
+        further = constant_value(index.owner.rhs)
         if further is not None:
-            return last.owner.lhs, further
-    return last, 0
+            return index.owner.lhs, further
+    return index, 0

@@ -42,7 +42,7 @@ from xdsl.traits import is_side_effect_free
 from irees.analysis.distribution import root
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu.use_nontemporal_stores import MOST_WORK, is_vector
+from irees.transforms.codegen.cpu.use_nontemporal_stores import MOST_WORK, vector_work
 
 NAME = "irees-interleave-chains"
 
@@ -104,21 +104,16 @@ def reads_what_it_writes(ops: Sequence[Operation]) -> bool:
     return not read.isdisjoint(written)
 
 
-def work_of(ops: Sequence[Operation]) -> int:
-    """How many of some operations compute a vector."""
-    return sum(op.name.startswith(("arith.", "math.")) and is_vector(op) for op in ops)
-
-
 def interleave(block: Block) -> None:
     """a0; a1; ...; b0; b1; ...  =>  a0; b0; a1; b1; ..."""
     terminator = block.last_op
     ops = [op for op in block.ops if op is not terminator]
-    if terminator is None or work_of(ops) <= 2 * MOST_WORK or any(op.regions for op in ops):
+    if terminator is None or vector_work(ops) <= 2 * MOST_WORK or any(op.regions for op in ops):
         return
     leading = leading_ops(ops, block)
     first = set(leading)
     chains = chains_of([op for op in ops if op not in first])
-    if len(chains) < 2 or min(map(work_of, chains)) <= MOST_WORK:
+    if len(chains) < 2 or min(map(vector_work, chains)) <= MOST_WORK:
         return
     if len({tuple(op.name for op in chain) for chain in chains}) > 1:
         remark("missed", NAME, block.parent_op() or terminator, "the chains differ")

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import memref, scf, vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
@@ -38,9 +38,18 @@ from xdsl.rewriter import InsertPoint
 from irees.analysis.distribution import root
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import large_buffers, one_per_line, place_in
-from irees.transforms.codegen.cpu.use_nontemporal_stores import MOST_WORK, is_vector, written_only
-from irees.transforms.utils.shapes import IndexBuilder, constant_value, element_bytes
+from irees.transforms.codegen.cpu._large_buffers import (
+    large_buffers,
+    less_constant,
+    one_per_line,
+    place_in,
+)
+from irees.transforms.codegen.cpu.use_nontemporal_stores import (
+    MOST_WORK,
+    vector_work,
+    written_only,
+)
+from irees.transforms.utils.shapes import IndexBuilder, element_bytes
 
 AHEAD = 2048
 """Bytes between what is used and what is asked for: some ten iterations of much arithmetic take as
@@ -50,8 +59,7 @@ long as memory."""
 def is_heavy(block: Block) -> bool:
     """Whether a loop computes so much that it does not wait for memory alone."""
     stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
-    work = sum(o.name.startswith(("arith.", "math.")) and is_vector(o) for o in block.ops)
-    return work > MOST_WORK * max(1, stores)
+    return vector_work(block.ops) > MOST_WORK * max(1, stores)
 
 
 def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
@@ -64,9 +72,7 @@ def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
 
 def moves_with(index: SSAValue, block: Block) -> bool:
     """Whether an index is that of a loop, or a constant more."""
-    if isinstance(index.owner, arith.AddiOp):
-        index = index.owner.lhs if constant_value(index.owner.rhs) is not None else index
-    return index is block.args[0]
+    return less_constant(index)[0] is block.args[0]
 
 
 def only_reads(block: Block) -> bool:

@@ -21,6 +21,7 @@ to addresses that are not multiples of the vector's size are ordinary ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -59,12 +60,15 @@ def is_light(store: vector.StoreOp) -> bool:
     block = store.parent
     assert block is not None
     stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
-    work = sum(o.name.startswith(("arith.", "math.")) and is_vector(o) for o in block.ops)
-    return work <= MOST_WORK * stores
+    return vector_work(block.ops) <= MOST_WORK * stores
 
 
-def is_vector(op: Operation) -> bool:
-    """Whether an op computes a vector."""
+def vector_work(ops: Iterable[Operation]) -> int:
+    """How many of some ops compute a vector."""
+    return sum(op.name.startswith(("arith.", "math.")) and _is_vector(op) for op in ops)
+
+
+def _is_vector(op: Operation) -> bool:
     return isinstance(op.results[0].type, VectorType) and not isinstance(op, arith.ConstantOp)
 
 

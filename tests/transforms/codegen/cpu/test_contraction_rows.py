@@ -15,6 +15,11 @@ from irees.transforms.codegen.cpu import _contraction_plan
 from irees.transforms.codegen.cpu._contraction_plan import slices_of_panel, strip_of_turns
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
 
+MULTIPLY_ADD = """^bb0(%a: f32, %b: f32, %c: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %c, %p : f32
+        linalg.yield %s : f32"""
+
 
 @pytest.mark.parametrize("rows", [5, 12, 64, 1024])
 @pytest.mark.parametrize("columns", [8, 24, 768])
@@ -81,10 +86,7 @@ def product(image: tuple[int, int], apart: int, lanes: int) -> str:
       %o = memref.subview %z[0, 1, 1, 0] [6, {h}, {w}, {lanes}] [1, 1, 1, 1] : {frame} to {inner}
       linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
           ins(%x, %y : {x}, {y}) outs(%o : {inner}) {{
-      ^bb0(%a: f32, %b: f32, %c: f32):
-        %p = arith.mulf %a, %b : f32
-        %s = arith.addf %c, %p : f32
-        linalg.yield %s : f32
+      {MULTIPLY_ADD}
       }}
       return %z : {frame}
     }}
@@ -156,10 +158,7 @@ def biased_product(blocks: int) -> str:
       }}
       linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
           ins(%x, %y : {x}, {y}) outs(%z : {o}) {{
-      ^bb0(%a: f32, %b: f32, %c: f32):
-        %p = arith.mulf %a, %b : f32
-        %s = arith.addf %c, %p : f32
-        linalg.yield %s : f32
+      {MULTIPLY_ADD}
       }}
       linalg.generic {{indexing_maps = [{whole}, {each}, {whole}], iterator_types = [{parallel}]}}
           ins(%z, %bias : {o}, {bias}) outs(%r : {o}) {{

@@ -26,7 +26,7 @@ def kernels(program) -> str:
     return "".join(t for name, t in program.sources.items() if name.startswith("irees_k"))
 
 
-def scalings(program) -> list[str]:
+def scalings(program) -> list[int]:
     """How many lines of text are between one scaling by a power of two and the next."""
     lines = kernels(program).splitlines()
     places = [number for number, line in enumerate(lines) if re.search(r"_ldexp\(v\d", line)]
