@@ -4,7 +4,8 @@ Whole programs in the cache: compiling the same text again costs reading it.
 An entry is found by the text, its weights, the options, the target and the version of
 the compiler, so it is right whenever it is found. It holds the library, the manifest, the
 C and those constants that the compiler made; weights that a program uses as they came are
-taken from the source again. Programs whose own constants are larger than MAX_BYTES are
+taken from the source again. Constants lie in it where kernels may read them, so that a program that
+was read is not copied. Programs whose own constants are larger than MAX_BYTES are
 not kept, nor are those that a failed pass was left out of: what failed once, for want of memory
 or of time, need not fail again. Entries are data: JSON, then bytes, verified by the cache.
 """
@@ -21,14 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
 
 from irees.backends.common.toolchain import CXX, find_compiler, runtime_library
 from irees.backends.cuda.toolchain import nvrtc_version
-from irees.dialects.resources import Blob, ResourceKey
+from irees.blobs import Blob
 from irees.frontends.mlir.sections import Source
 from irees.options import Options
+from irees.runtime.alignment import CACHE_LINE
 from irees.runtime.cache import default_cache, digest_of, key_of
 from irees.runtime.dtypes import numpy_dtype
 from irees.runtime.program import Program
@@ -86,19 +86,6 @@ def compiler_identities(target: Target) -> tuple[str, ...]:
     return (host, nvrtc_version()) if target.kind == "cuda" else (host,)
 
 
-def unchanged_constants(module: ModuleOp, blobs: Mapping[str, Blob]) -> dict[str, str]:
-    """Globals that hold a resource of the source as it came."""
-    keys = {id(blob): key for key, blob in blobs.items()}
-    found: dict[str, str] = {}
-    for op in module.body.block.ops:
-        value = op.initial_value if isinstance(op, memref.GlobalOp) else None
-        if isinstance(op, memref.GlobalOp) and isinstance(value, DenseResourceAttr):
-            name = value.resource_handle.data
-            if isinstance(name, ResourceKey) and id(name.blob) in keys:
-                found[op.sym_name.data] = keys[id(name.blob)]
-    return found
-
-
 def store(key: str, built: Built) -> None:
     """Keeps a program, if all passes did their work and its own constants are not too large."""
     if built.failed_passes:
@@ -119,9 +106,16 @@ def store(key: str, built: Built) -> None:
             "constants": described,
         }
     ).encode()
-    payload = (np.ascontiguousarray(a).reshape(-1).view(np.uint8).data for a in own.values())
-    parts = (len(header).to_bytes(8, "little"), header, built.library, *built.cubins.values())
-    default_cache().put(key, *parts, *payload)
+    head = (len(header).to_bytes(8, "little"), header, built.library, *built.cubins.values())
+    parts: list[bytes | memoryview] = [*head, _gap(sum(map(len, head)))]
+    for array in own.values():
+        parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, _gap(array.nbytes)]
+    default_cache().put(key, *parts)
+
+
+def _gap(size: int) -> bytes:
+    """What is between so many bytes and the next cache line."""
+    return bytes(-size % CACHE_LINE)
 
 
 def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
@@ -145,9 +139,10 @@ def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
             from_source[name] = origin
             data = np.frombuffer(blobs[origin].bytes(), kind)
         else:
+            at += -at % CACHE_LINE
             count = int(np.prod(shape, dtype=np.int64))
             data = np.frombuffer(entry, kind, count, at)
-            at += count * kind.itemsize
+            at += data.nbytes
         constants[name] = data.reshape(shape)
     return Built(library, header["manifest"], header["texts"], constants, from_source, cubins)
 

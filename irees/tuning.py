@@ -20,7 +20,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from irees.compiler import Source, compile, import_source
+from irees.build import Source, import_source
+from irees.compiler import compile
 from irees.errors import ArgumentError
 from irees.remarks import collect, remark
 from irees.runtime.program import Function, Program

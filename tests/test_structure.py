@@ -23,12 +23,21 @@ PASSES = [
 
 LAYERS = (
     {"tools", "testing"},
-    {"pipeline", "phase", "universe", "compiler", "device_programs", "program_cache", "tuning"},
+    {
+        "pipeline",
+        "phase",
+        "universe",
+        "compiler",
+        "build",
+        "device_programs",
+        "program_cache",
+        "tuning",
+    },
     {"backends"},
     {"transforms", "frontends"},
     {"analysis", "interpreters"},
     {"dialects"},
-    {"errors", "options", "target", "remarks", "rewrites"},
+    {"blobs", "errors", "options", "target", "remarks", "rewrites"},
 )
 RANK = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}
 # Files of one layer that are one thing; folders of one layer are strangers.

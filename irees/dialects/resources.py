@@ -1,16 +1,10 @@
 """
-Weights: the bytes behind `dense_resource<key>`, and numpy views of constants.
-
-The IR holds a handle, never bytes. The string of the handle is a `ResourceKey`, a `str` that also
-points at its `Blob`; so bytes live exactly as long as the IR that uses them, two modules that use
-the same key keep their own bytes, and no table is global. A blob is decoded from the text of the
-file when it is first needed, once.
+Weights in IR: `dense_resource<key>` and its bytes (`irees.blobs`), and numpy views of constants.
 """
 
 from __future__ import annotations
 
 import binascii
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
@@ -33,6 +27,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from irees.blobs import Blob, ResourceKey
 from irees.errors import ParseError, UnsupportedError
 
 _FLOATS: dict[str, Any] = {
@@ -109,130 +104,6 @@ def decode_elements(
     return flat.reshape(shape)
 
 
-class Blob:
-    """
-    The bytes of one resource.
-
-    Made of the hex text of a file (decoded when first asked for), of bytes, or of a numpy array
-    that somebody else owns (a parameter of a torch module, say), which is used in place.
-    """
-
-    __slots__ = ("_array", "_data", "_digest", "_hex", "alignment", "key")
-
-    def __init__(
-        self,
-        key: str,
-        *,
-        hex_text: Any = None,
-        data: Any = None,
-        array: np.ndarray | None = None,
-        alignment: int = 64,
-    ):
-        self.key = key
-        self._hex = hex_text
-        self._data = data
-        self._array = array
-        self._digest: str | None = None
-        self.alignment = alignment
-        if hex_text is not None:
-            self.alignment = self._read_alignment()
-
-    def _read_alignment(self) -> int:
-        if len(self._hex) < 8 or len(self._hex) % 2:
-            raise ParseError(
-                f"resource {self.key!r} must have an alignment in 4 bytes and then whole bytes"
-            )
-        return int.from_bytes(self._unhex(0, 8), "little")
-
-    def _unhex(self, start: int, stop: int | None) -> bytes:
-        try:
-            return binascii.unhexlify(self._hex[start:stop])
-        except (binascii.Error, ValueError) as error:
-            raise ParseError(f"resource {self.key!r} is not hexadecimal") from error
-
-    @classmethod
-    def from_array(cls, key: str, array: np.ndarray) -> Blob:
-        """A blob that is a view of `array`, without a copy when it is contiguous."""
-        return cls(key, array=np.ascontiguousarray(array))
-
-    def bytes(self) -> Any:
-        """The payload, as something with the buffer interface; decoded on the first call."""
-        if self._array is not None:
-            return self._array.reshape(-1).view(np.uint8).data
-        if self._data is None:
-            self._data = self._unhex(8, None)
-            self._hex = None
-        return self._data
-
-    def raw(self) -> Any:
-        """What identifies the payload at no cost: the hex text where it was not decoded yet."""
-        return self._hex if self._hex is not None else self.bytes()
-
-    @property
-    def size(self) -> int:
-        """How many bytes, without decoding any."""
-        if self._array is not None:
-            return self._array.nbytes
-        return len(self._data) if self._data is not None else (len(self._hex) - 8) // 2
-
-    def array(self, element_type: Attribute, shape: Sequence[int]) -> np.ndarray:
-        """
-        The payload as a read-only array. Raises a ParseError if it is too short or too long for
-        that.
-        """
-        if self._array is not None:
-            dtype = dtype_of(element_type)
-            if self._array.nbytes == math.prod(shape) * dtype.itemsize:
-                view = self._array.reshape(-1).view(np.uint8).view(dtype).reshape(shape)
-                view.flags.writeable = False
-                return view
-        return decode_elements(self.bytes(), element_type, shape, what=f"resource {self.key!r}")
-
-    def digest(self) -> str:
-        """A hash of the bytes."""
-        if self._digest is None:
-            self._digest = hashlib.blake2b(self.bytes(), digest_size=16).hexdigest()
-        return self._digest
-
-    def __repr__(self) -> str:
-        return f"<Blob {self.key!r}, {self.size} bytes>"
-
-
-class ResourceKey(str):
-    """
-    The name of a resource that also knows its bytes (None if the text had none, as when
-    elided).
-    """
-
-    __slots__ = ("blob",)
-    blob: Blob | None
-
-    def __new__(cls, key: str, blob: Blob | None = None) -> ResourceKey:
-        self = super().__new__(cls, key)
-        self.blob = blob
-        return self
-
-    def __eq__(self, other: object) -> bool:
-        if not str.__eq__(self, other) if isinstance(other, str) else True:
-            return False
-        if not isinstance(other, ResourceKey) or self.blob is other.blob:
-            return True
-        if self.blob is None or other.blob is None or self.blob.size != other.blob.size:
-            return False
-        return self.blob.digest() == other.blob.digest()
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = str.__hash__
-
-    def __deepcopy__(self, memo: dict) -> ResourceKey:
-        return self
-
-    def __reduce__(self):
-        raise TypeError("a ResourceKey is not pickled: its bytes would be copied")
-
-
 def resource_attr(blob: Blob, type_: ShapedType) -> DenseResourceAttr:
     """`dense_resource<key> : type` that holds on to `blob`."""
     return DenseResourceAttr(StringAttr(ResourceKey(blob.key, blob)), type_)
@@ -276,7 +147,9 @@ def constant_array(attr: Attribute) -> np.ndarray:
     shape. A splat is one element in memory, however large the shape.
     """
     if isinstance(attr, DenseResourceAttr):
-        return blob_of(attr).array(attr.type.get_element_type(), attr.type.get_shape())
+        blob, type_ = blob_of(attr), attr.type
+        what = f"resource {blob.key!r}"
+        return decode_elements(blob.bytes(), type_.get_element_type(), type_.get_shape(), what=what)
     if isinstance(attr, DenseIntOrFPElementsAttr):
         element_type, shape = attr.get_element_type(), attr.get_shape()
         data = attr.data.data

@@ -24,7 +24,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from irees.dialects.resources import Blob
+from irees.blobs import Blob
 from irees.dialects.signature import mark_unsigned
 from irees.errors import ArgumentError, IreesError, UnsupportedError
 

@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from irees.runtime.alignment import aligned_room
+
 MAX_BYTES = 4 << 30
 VERSION = "v2"
 _MAGIC = b"IREES-C2"
@@ -112,7 +114,9 @@ class Cache:
     _writes: int = 0
 
     def get(self, key: str) -> memoryview | None:
-        """The content of an entry that is there and whole, else None."""
+        """
+        The content of an entry that is there and whole, else None. It begins with a cache line.
+        """
         path = self._path(key)
         try:
             entry = _read_regular_file(path)
@@ -274,18 +278,20 @@ def _seal(key: str, *parts: bytes | memoryview) -> bytes:
     return digest_of(key.encode(), *parts) + _MAGIC
 
 
-def _unseal(key: str, entry: bytes) -> memoryview | None:
-    content, seal = memoryview(entry)[:-_TRAILER_BYTES], entry[-_TRAILER_BYTES:]
+def _unseal(key: str, entry: memoryview) -> memoryview | None:
+    content, seal = entry[:-_TRAILER_BYTES], entry[-_TRAILER_BYTES:]
     return content if seal == _seal(key, content) else None
 
 
-def _read_regular_file(path: Path) -> bytes:
+def _read_regular_file(path: Path) -> memoryview:
+    """What a file holds, in memory that begins where a vector may."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
             raise OSError(f"{path} is not a file of this user")
-        return file.read()
+        room = memoryview(aligned_room(status.st_size))
+        return room[: file.readinto(room)]
 
 
 def _quietly(action, *arguments) -> None:

@@ -36,7 +36,7 @@ from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.parser import Parser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from irees.dialects.resources import Blob, ResourceKey
+from irees.blobs import Blob, ResourceKey
 
 from .limits import MAX_SPLAT_BYTES
 

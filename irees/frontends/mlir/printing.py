@@ -12,7 +12,7 @@ from typing import IO
 from xdsl.ir import Operation
 from xdsl.printer import Printer
 
-from irees.dialects.resources import Blob, ResourceKey
+from irees.blobs import Blob, ResourceKey
 
 _BARE = re.compile(r"[A-Za-z_][\w$.]*\Z")
 _CHUNK = 1 << 20

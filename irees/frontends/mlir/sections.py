@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from irees.dialects.resources import Blob
+from irees.blobs import Blob
 from irees.errors import ParseError
 
 _BEGIN = re.compile(rb"^[ \t]*\{-#", re.MULTILINE)

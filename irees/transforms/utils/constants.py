@@ -18,7 +18,8 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from irees.dialects.resources import Blob, constant_array, is_splat, resource_attr
+from irees.blobs import Blob
+from irees.dialects.resources import constant_array, is_splat, resource_attr
 
 
 def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:

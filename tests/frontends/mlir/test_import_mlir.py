@@ -8,12 +8,13 @@ import time
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, f32, i1
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, TensorType, i1
 from xdsl.parser import Parser
 
 import irees
+from irees.blobs import Blob
 from irees.dialects import get_context
-from irees.dialects.resources import Blob, blob_of, constant_array, resource_attr
+from irees.dialects.resources import blob_of, constant_array, resource_attr
 from irees.errors import IreesError, LimitExceededError, ParseError, VerifyError
 from irees.frontends.mlir import import_mlir, print_module
 
@@ -71,11 +72,12 @@ def test_resources_in_a_file_are_read_lazily(tmp_path):
     path = tmp_path / "m.mlir"
     path.write_text(text_with_resource([5.0]))
     module = import_mlir(path)
-    blob = blob_of(constants(module)[0])
+    attr = constants(module)[0]
+    blob = blob_of(attr)
     assert blob._data is None
-    assert blob.array(f32, [1]).tolist() == [5.0]
+    assert constant_array(attr).tolist() == [5.0]
     assert blob.alignment == 64
-    assert not blob.array(f32, [1]).flags.writeable
+    assert not constant_array(attr).flags.writeable
 
 
 def test_resources_that_stock_xdsl_parsed_resolve():
@@ -97,8 +99,9 @@ def test_elided_resource_is_an_error_when_used():
 
 
 def test_i1_blobs_are_bits_or_bytes():
-    assert Blob("k", data=bytes([0b101])).array(i1, [3]).tolist() == [True, False, True]
-    assert Blob("k", data=bytes([1, 0, 1])).array(i1, [3]).tolist() == [True, False, True]
+    for data in (bytes([0b101]), bytes([1, 0, 1])):
+        attr = resource_attr(Blob("k", data=data), TensorType(i1, [3]))
+        assert constant_array(attr).tolist() == [True, False, True]
 
 
 def test_blob_of_an_array_is_a_view():

@@ -1,0 +1,254 @@
+"""
+From a module to what can be called: through all phases, then the C compilers.
+
+`irees.compiler` comes here for a program that is not in the cache. What is imported here, all
+passes above all, takes longer to import than a program in the cache takes to read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
+
+from irees.backends.c import backend as c
+from irees.backends.common.program_text import ProgramText, Sources, print_program
+from irees.backends.common.toolchain import CXX, LibraryCompiler
+from irees.backends.cuda import backend as cuda
+from irees.backends.cuda.backend import emulation_engine
+from irees.backends.cuda.toolchain import compile_cubins, host_and_kernels
+from irees.backends.reference.backend import ReferenceProgram
+from irees.blobs import Blob, ResourceKey
+from irees.device_programs import alone, device_program, options_for, parts_of, schedule_of
+from irees.dialects import get_context
+from irees.dialects.flow import ExecutableOp
+from irees.errors import ArgumentError
+from irees.frontends.jax import import_jax, is_jax
+from irees.frontends.mlir import import_mlir, import_opened, open_source
+from irees.frontends.mlir.sections import Source as Opened
+from irees.options import Options
+from irees.pipeline import device_phases, phases, run_phases
+from irees.program_cache import Built, find_parts, program_key, program_of, store_parts
+from irees.remarks import Remark, collect, tell
+from irees.runtime.device_program import DeviceProgram, Maker
+from irees.runtime.manifest import target_record
+from irees.runtime.services import Services
+from irees.runtime.tracing import Tracer
+from irees.target import Target
+
+Source = Any
+"""A path, MLIR text, an xDSL ModuleOp, a torch ExportedProgram or nn.Module, a jitted function."""
+
+
+def import_source(source: Source, inputs: Sequence[Any] | None = None) -> ModuleOp:
+    """
+    The module behind a source. A ModuleOp is cloned, so that the caller's stays as it is.
+
+    Raises ParseError, VerifyError, LimitExceededError or UnsupportedError.
+    """
+    if isinstance(source, ModuleOp):
+        return source.clone()
+    if isinstance(source, str | Path):
+        return import_mlir(source)
+    if is_jax(source):
+        return import_jax(source, inputs or ())
+    from irees.frontends.torch import import_torch
+
+    return import_torch(source, inputs)
+
+
+class Texts:
+    """
+    The texts of a program, printed as its executables are done.
+
+    What has to be compiled for a CPU goes to its compilers at once, so that they work beside the
+    passes.
+    """
+
+    def __init__(self, target: Target, compiler: LibraryCompiler):
+        self.target = target
+        self.backend = (c if target.gpu is None else cuda).BACKEND
+        self.compiler = compiler
+        self.program: ProgramText | None = None
+
+    def ready(self, module: ModuleOp, executable: ExecutableOp) -> None:
+        """Prints an executable."""
+        if self.program is None or executable.sym_name.data in self.program.unit.kernels:
+            # The first one, or the first one again: an optional pass failed and is left out.
+            self.program = ProgramText(module, self.backend)
+        for name, text in self.program.print_kernel(executable).items():
+            if self.target.kind == "cpu":
+                self.compiler.begin(name, text)
+            elif self.target.kind == "cuda-emulated":
+                self.compiler.begin(name, text, CXX)
+
+    def sources(self, module: ModuleOp) -> Sources:
+        """All texts, and what goes with them."""
+        names = [o.sym_name.data for o in module.body.block.ops if isinstance(o, ExecutableOp)]
+        if self.program is None or list(self.program.unit.kernels) != names:
+            return print_program(module, self.backend)
+        return self.program.finish()
+
+
+def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
+    """Takes a module through all phases, in place, and compiles its texts."""
+    target = Target.parse(options.target)
+    defines = ("IREES_EMULATED",) if target.kind == "cuda-emulated" else ()
+    flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
+    with LibraryCompiler(**flags, defines=defines) as compiler:
+        texts = Texts(target, compiler)
+        with collect() as remarks:
+            failed = run_phases(get_context(), module, options, ready=texts.ready, **listeners)
+        for each in remarks:
+            tell(each)
+        sources = texts.sources(module)
+        describe(sources, remarks, target, options)
+        library, cubins = compile_texts(sources, target, options, compiler)
+    return Built(library, sources.manifest, sources.texts, sources.constants, {}, cubins, failed)
+
+
+def build_opened(opened: Opened, options: Options, **listeners: Any) -> Built:
+    """Builds a text whose weights were cut off already; it knows which it took unchanged."""
+    module = import_opened(opened)
+    built = build(module, options, **listeners)
+    built.from_source = unchanged_constants(module, opened.blobs)
+    return built
+
+
+def unchanged_constants(module: ModuleOp, blobs: Mapping[str, Blob]) -> dict[str, str]:
+    """Globals that hold a resource of the source as it came."""
+    keys = {id(blob): key for key, blob in blobs.items()}
+    found: dict[str, str] = {}
+    for op in module.body.block.ops:
+        value = op.initial_value if isinstance(op, memref.GlobalOp) else None
+        if isinstance(op, memref.GlobalOp) and isinstance(value, DenseResourceAttr):
+            name = value.resource_handle.data
+            if isinstance(name, ResourceKey) and id(name.blob) in keys:
+                found[op.sym_name.data] = keys[id(name.blob)]
+    return found
+
+
+def describe(sources: Sources, remarks: Sequence[Remark], target: Target, options: Options) -> None:
+    """Writes into the manifest what the compiler was told, and what it said."""
+    sources.manifest["remarks"] = [str(remark) for remark in remarks]
+    for kernel in sources.manifest["kernels"]:
+        # Equal dispatches were merged, so one kernel may say the same of several ops.
+        said = (f"{r.pass_name}: {r.text}" for r in remarks if r.dispatch == kernel["name"])
+        kernel["remarks"] = list(dict.fromkeys(said))
+    sources.manifest["target"] = target_record(target)
+    if isinstance(options.trace_dispatch_tensors, str):
+        sources.manifest["trace_directory"] = options.trace_dispatch_tensors
+    if options.time_dispatches:
+        sources.manifest["time_dispatches"] = True
+    if options.tuning:
+        sources.manifest["tuning"] = json.loads(str(options.tuning))
+
+
+def compile_texts(
+    sources: Sources, target: Target, options: Options, compiler: LibraryCompiler
+) -> tuple[bytes, dict[str, bytes]]:
+    """
+    The library of a program, and for a GPU the machine code of its kernels by text.
+
+    What the assembler says of each kernel goes into the manifest. Raises ToolchainError.
+    """
+    if target.kind == "cpu":
+        return compiler.library(sources.texts), {}
+    host, kernels = host_and_kernels(sources.texts)
+    if target.kind == "cuda-emulated":
+        return compiler.library(host, {**kernels, "emulation": emulation_engine()}), {}
+    cubins = compile_cubins(kernels, target, options.fp)
+    for launch in sources.manifest["launches"]:
+        taken = cubins[launch["source"]].resources[launch["name"]]
+        launch.update(registers=taken.registers, spilled_bytes=taken.spilled_bytes)
+    return compiler.library(host), {name: c.image for name, c in cubins.items()}
+
+
+def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:
+    """The program that interprets a module: as it came, or its dispatches to trace them."""
+    wanted = options.trace_dispatch_tensors
+    if not wanted:
+        return ReferenceProgram(module)
+    run_phases(get_context(), module, replace(options, target="cpu"), to="dispatch-creation")
+    return ReferenceProgram(module, Tracer(directory=wanted if isinstance(wanted, str) else None))
+
+
+def compile_devices(
+    module: ModuleOp,
+    options: Options,
+    start: str | None = None,
+    kept: tuple[str, Opened] | None = None,
+    **listeners: Any,
+) -> DeviceProgram:
+    """
+    A program for several devices: cut into parts, in place, each compiled for its own. It is
+    kept in the cache if it is known under which key, and from what opened source it came.
+    """
+    run_phases(get_context(), module, options, start=start, **listeners)
+    schedule = schedule_of(module, options)
+    makers: dict[str, Maker] = {}
+    built: dict[str, Built] = {}
+    for name, part in parts_of(module).items():
+        chosen = options_for(schedule["devices"][name], options)
+        if chosen.target == "reference":
+            makers[name] = partial(_interpreted, reference_program(alone(part), chosen))
+            continue
+        built[name] = build(alone(part), chosen, **listeners)
+        makers[name] = partial(program_of, built[name])
+        if kept is not None:
+            built[name].from_source = unchanged_constants(part, kept[1].blobs)
+    if kept is not None and len(built) == len(makers):
+        store_parts(kept[0], schedule, built)
+    return device_program(schedule, makers)
+
+
+def _interpreted(program: ReferenceProgram, services: Services | None) -> ReferenceProgram:
+    return program
+
+
+def _devices_key(opened: Opened, options: Options) -> str:
+    parts = (options_for(spec, options) for spec in options.device_specs().values())
+    targets = [Target.parse(each.target) for each in parts if each.target != "reference"]
+    return program_key(opened, options, *targets)
+
+
+def compile_devices_text(source: str | Path, options: Options, **listeners: Any) -> DeviceProgram:
+    """Compiles MLIR text for several devices, or takes the program from the cache."""
+    opened = open_source(source)
+    # The blobs hash differently once they are decoded.
+    key = _devices_key(opened, options)
+    found = find_parts(key, opened.blobs)
+    if found is None:
+        return compile_devices(import_opened(opened), options, kept=(key, opened), **listeners)
+    schedule, built = found
+    makers = {name: partial(program_of, each) for name, each in built.items()}
+    return device_program(schedule, makers)
+
+
+def lower(module: ModuleOp, options: Options, start: str | None, to: str, **listeners: Any) -> None:
+    """
+    Takes a module up to a phase, in place; one for several devices and beyond the cut, every
+    part. Raises ArgumentError for a phase that is not known.
+    """
+    if not options.devices:
+        run_phases(get_context(), module, options, start=start, to=to, **listeners)
+        return
+    cut = [phase.name for phase in device_phases(options)]
+    chosen = {name: options_for(spec, options) for name, spec in options.device_specs().items()}
+    for name, each in chosen.items():
+        if each.target == "reference":
+            chosen[name] = replace(each, target="cpu")
+    later = dict.fromkeys(phase.name for each in chosen.values() for phase in phases(each))
+    if to not in (known := [*cut, *(name for name in later if name not in cut)]):
+        raise ArgumentError(f"no phase {to!r}", hint=f"use one of {', '.join(known)}")
+    last = to if to in cut else cut[-1]
+    run_phases(get_context(), module, options, start=start, to=last, **listeners)
+    if last != to:
+        for name, part in parts_of(module).items():
+            run_phases(get_context(), part, chosen[name], to=to, **listeners)
