@@ -1,11 +1,5 @@
 /* What the C backend spells differently from others: its vectors, half floats and complex numbers
    are the compiler's own. */
-#include <complex.h>
-#undef I
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define IREES_INLINE static inline __attribute__((always_inline, unused))
 
 typedef _Float16 irees_f16;
@@ -36,6 +30,14 @@ typedef double _Complex irees_c128;
 #define irees_ctanh_c128 ctanh
 #define irees_cpow_c64 cpowf
 #define irees_cpow_c128 cpow
+
+#define IREES_LIBM_COMPLEX(NAME) irees_c128 NAME(irees_c128); irees_c64 NAME##f(irees_c64);
+double cabs(irees_c128), carg(irees_c128);
+float cabsf(irees_c64), cargf(irees_c64);
+IREES_LIBM_COMPLEX(conj) IREES_LIBM_COMPLEX(cexp) IREES_LIBM_COMPLEX(clog)
+IREES_LIBM_COMPLEX(csqrt) IREES_LIBM_COMPLEX(csin) IREES_LIBM_COMPLEX(ccos) IREES_LIBM_COMPLEX(ctanh)
+irees_c128 cpow(irees_c128, irees_c128);
+irees_c64 cpowf(irees_c64, irees_c64);
 
 #define IREES_BITCAST(T, S, x) __extension__({ S a_ = (x); T r_; memcpy(&r_, &a_, sizeof r_); r_; })
 #define IREES_POPCOUNT(x) __builtin_popcountll(x)

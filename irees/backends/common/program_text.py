@@ -69,7 +69,7 @@ class Backend:
 def host_support() -> str:
     """The C in front of every text that the C compiler gets."""
     return '#include "irees.h"\n' + "".join(
-        (HERE / name).read_text() for name in ("irees_c.h", "irees_support.h")
+        (HERE / name).read_text() for name in ("irees_libm.h", "irees_c.h", "irees_support.h")
     )
 
 

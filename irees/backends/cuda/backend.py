@@ -36,6 +36,7 @@ def kernel_support() -> str:
     return "".join(
         (
             "#ifdef IREES_EMULATED\n",
+            (COMMON / "irees_libm.h").read_text(),
             (HERE / "emulation.h").read_text(),
             "#endif\n",
             (HERE / "irees_cuda.h").read_text(),

@@ -1,9 +1,6 @@
 /* A CUDA device for a C++17 compiler: what the text of a kernel needs, on the CPU. The threads of a
    block take turns at barriers and shuffles; `emulation.cpp` has the scheduler. */
-#include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define IREES_EXPORT __attribute__((visibility("default")))
 #define __global__
@@ -118,11 +115,11 @@ IREES_INLINE uint16_t irees_half_bits(float x) {
 }
 IREES_INLINE uint16_t irees_half_bits(double x) {
   double a = fabs(x);
-  uint16_t sign = signbit(x) ? 0x8000 : 0;
+  uint16_t sign = __builtin_signbit(x) ? 0x8000 : 0;
   if (!(a < 65520.0) || a == (double)(float)a) return irees_half_bits((float)x);
   if (a < 0x1p-14) return (uint16_t)(sign | (uint16_t)(int32_t)rint(a * 0x1p24));
   int exponent;
-  double fraction = frexp(a, &exponent); /* 0.5 to 1 */
+  double fraction = __builtin_frexp(a, &exponent); /* 0.5 to 1 */
   return (uint16_t)(sign | (((exponent + 14) << 10) + ((int32_t)rint(fraction * 2048.0) - 1024)));
 }
 IREES_INLINE float irees_half_value(uint16_t u) {
