@@ -55,7 +55,7 @@ IREES_INLINE uint32_t irees_matrix_place(uint64_t descriptor, bool turned, uint3
 template <typename E> IREES_INLINE float irees_matrix_element(uint64_t descriptor, bool turned, uint32_t point, uint32_t step) {
   const uint32_t place = irees_matrix_place(descriptor, turned, point, step);
   E x;
-  if ((int64_t)place + 2 > irees_emulated_here()->shared_bytes) return NAN;
+  if ((int64_t)place + 2 > irees_emulated_here()->shared_bytes) return __builtin_nanf("");
   memcpy((void *)&x, irees_emulated_here()->shared + place, 2);
   return irees_wide(x);
 }
@@ -81,8 +81,8 @@ static void irees_warpgroup_arrives(void *sums) {
   irees_accumulator<N> &c = *(irees_accumulator<N> *)sums;
   float made[N / 2];
   irees_warpgroup_product<E, N, steps, move_a, move_b, turned_a, turned_b>(c.begun[0].a, c.begun[0].b, made);
-  const bool kept = !memcmp(made, c.begun[0].made, sizeof made);
-  for (int i = 0; i < N / 2; i++) c.sums[i] = kept ? c.sums[i] + made[i] : NAN;
+  const bool kept = !__builtin_memcmp(made, c.begun[0].made, sizeof made);
+  for (int i = 0; i < N / 2; i++) c.sums[i] = kept ? c.sums[i] + made[i] : __builtin_nanf("");
   c.count--;
   for (int i = 0; i < c.count; i++) c.begun[i] = c.begun[i + 1];
   if (!c.count) memcpy(c.v, c.sums, sizeof c.v);
@@ -90,13 +90,13 @@ static void irees_warpgroup_arrives(void *sums) {
 template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b, int left>
 IREES_INLINE void irees_warpgroup_mma(irees_accumulator<N> &c, uint64_t a, uint64_t b) {
   if (!c.count) memcpy(c.sums, c.v, sizeof c.v);
-  if (c.count == IREES_MOST_BEGUN) abort();
+  if (c.count == IREES_MOST_BEGUN) __builtin_abort();
   auto &mine = c.begun[c.count++];
   mine.a = a, mine.b = b;
   irees_warpgroup_product<E, N, steps, move_a, move_b, turned_a, turned_b>(a, b, mine.made);
   for (int i = 0; i < N / 2; i++) {
-    c.v[i] = NAN;
-    if (irees_emulated_unfenced()) c.sums[i] = NAN;
+    c.v[i] = __builtin_nanf("");
+    if (irees_emulated_unfenced()) c.sums[i] = __builtin_nanf("");
   }
   irees_emulated_product(&c, irees_warpgroup_arrives<E, N, steps, move_a, move_b, turned_a, turned_b>);
   irees_emulated_products_wait(left);
