@@ -2,7 +2,7 @@
 The programs that `test_sanitizers.py` runs in a process under AddressSanitizer.
 
 Sizes are odd, so that every vector loop has a rest, and arrays are exactly as large as they
-must be, so that one element too far is seen. Run alone: `python sanitized.py <program>`.
+must be, so that one element too far is seen. Run alone: `python sanitized.py <program>...`.
 """
 
 from __future__ import annotations
@@ -404,4 +404,6 @@ PROGRAMS = {
 }
 
 if __name__ == "__main__":
-    PROGRAMS[sys.argv[1]]()
+    for name in sys.argv[1:]:
+        print(f"== {name}", file=sys.stderr, flush=True)
+        PROGRAMS[name]()
