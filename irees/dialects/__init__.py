@@ -11,7 +11,7 @@ xDSL may gain the op.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -103,10 +103,13 @@ def extend_factories(factories: dict[str, DialectFactory]) -> None:
             factories[name] = extended_dialect(name, base)
 
 
-def all_factories() -> dict[str, DialectFactory]:
+@cache
+def all_factories() -> Mapping[str, DialectFactory]:
     """
     Every dialect of the multiverse, ours and xDSL's included, as functions that load it.
     A neighbour that cannot be imported, or that clashes, costs only its own dialects.
+
+    Looked for once: to find the neighbours reads a file of each package that is installed.
     """
     from xdsl.universe import XDSL_UNIVERSE, Universe
 
