@@ -762,7 +762,7 @@ MUTANTS = (
         "irees/transforms/codegen/gpu/_shares.py",
         "        at.insert(MemoryBarrierOp())\n        at.insert(BarrierOp())\n",
         "        at.insert(BarrierOp())\n",
-        ("tests/backends/cuda/test_sanitizers.py::test_no_report[sums-thread]",),
+        ("tests/backends/cuda/test_sanitizers.py::test_no_report[shares-thread]",),
     ),
     Mutant(
         "Sk1",

@@ -15,7 +15,8 @@ import pytest
 
 CHILD = Path(__file__).with_name("sanitized.py")
 PROGRAMS = {
-    "sums": ("rows", "matmul", "matrices", "accumulation", "shared_tiles"),
+    "sums": ("rows", "matmul", "matrices", "accumulation"),
+    "shares": ("shared_tiles",),
     "order": ("sorting", "digits", "many_workgroups", "scatters"),
     "copies": ("warpgroups", "bulk_copies", "attention", "attention_in_registers"),
 }
