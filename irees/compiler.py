@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from irees.backends.reference.backend import ReferenceProgram
+    from irees.build import Source
     from irees.phase import Announcement, Listener
     from irees.runtime.device_program import DeviceProgram
-
-    from .build import Source
 
 YOUNG_OBJECTS = 50_000
 """How many objects are made between two collections of cycles while a program is compiled."""

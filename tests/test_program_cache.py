@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -62,7 +63,7 @@ def test_a_program_with_a_failed_pass_is_not_kept():
     assert find(key, {}) is None
 
 
-def test_a_program_that_is_found_needs_nothing_that_knows_ir():
+def test_a_program_that_is_found_needs_nothing_that_knows_ir(tmp_path):
     code = """
 import sys
 import numpy as np
@@ -73,6 +74,10 @@ print(irees.compile(text)(np.arange(3, dtype=np.float32)), "xdsl" in sys.modules
 """
     for knows_ir in (True, False):
         answer = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            env=os.environ | {"IREES_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert answer.stdout == f"[0. 2. 4.] {knows_ir}\n"
