@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 # Before anything of irees asks for the cache, and for child processes too.
-_CACHE = tempfile.TemporaryDirectory(prefix="irees-tests-")
-os.environ["IREES_CACHE_DIR"] = os.environ.get("IREES_TEST_CACHE_DIR", _CACHE.name)
+if "IREES_TEST_CACHE_DIR" not in os.environ:
+    # The workers of pytest-xdist are given this one: they end without removing theirs.
+    _CACHE = tempfile.TemporaryDirectory(prefix="irees-tests-")
+    os.environ["IREES_TEST_CACHE_DIR"] = _CACHE.name
+os.environ["IREES_CACHE_DIR"] = os.environ["IREES_TEST_CACHE_DIR"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,8 +3,8 @@ The tools that lit runs, by a process that has imported them and forks for each 
 
 To import xDSL and irees takes ten times as long as what a file below `filecheck/` has them do.
 
-    with forked_tools(folder):
-        subprocess.run(["lit", ...], env=os.environ | {"IREES_LIT_TOOLS": str(folder)})
+    with forked_tools() as folder:
+        subprocess.run(["lit", ...], env=os.environ | {"IREES_LIT_TOOLS": folder})
 
 There is a command for each of `TOOLS` in `folder` then, which hands its arguments, its folder and
 its three streams to the server, and ends as the fork there does.
@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,21 +43,23 @@ sys.exit(status[0] if status else "the server of " + {name!r} + " is gone, or it
 
 
 @contextmanager
-def forked_tools(folder: Path) -> Iterator[None]:
-    """Puts the commands into a folder and answers them."""
-    path = str(folder / "server")
-    for name in TOOLS:
-        client = folder / name
-        client.write_text(CLIENT.format(python=sys.executable, path=path, name=name))
-        client.chmod(0o700)
-    server = subprocess.Popen([sys.executable, __file__, path], stdout=subprocess.PIPE)
-    try:
-        assert server.stdout is not None
-        assert server.stdout.readline() == b"ready\n"
-        yield
-    finally:
-        server.kill()
-        server.wait()
+def forked_tools() -> Iterator[str]:
+    """The folder of the commands, which are answered as long as it is there."""
+    # pytest's own folders can be too deep: the path of a socket has about a hundred characters.
+    with tempfile.TemporaryDirectory(prefix="irees-") as folder:
+        path = str(Path(folder) / "server")
+        for name in TOOLS:
+            client = Path(folder) / name
+            client.write_text(CLIENT.format(python=sys.executable, path=path, name=name))
+            client.chmod(0o700)
+        server = subprocess.Popen([sys.executable, __file__, path], stdout=subprocess.PIPE)
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n"
+            yield folder
+        finally:
+            server.kill()
+            server.wait()
 
 
 def serve(path: str) -> None:

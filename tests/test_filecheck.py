@@ -28,11 +28,10 @@ AS_INSTALLED = ROOT / "phases"
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory) -> Iterator[dict[str, str]]:
+def tools() -> Iterator[dict[str, str]]:
     """The environment in which the commands are forked."""
-    folder = tmp_path_factory.mktemp("tools")
-    with forked_tools(folder):
-        yield os.environ | {"IREES_LIT_TOOLS": str(folder)}
+    with forked_tools() as folder:
+        yield os.environ | {"IREES_LIT_TOOLS": folder}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.relative_to(ROOT).as_posix())
