@@ -162,3 +162,20 @@ flow.executable @tuned_reduction {
     }
   }
 }
+
+// Threads take as many columns each: not six and five panels of 48, but whole vectors.
+// CHECK-LABEL: flow.executable @even_columns
+// CHECK:         workgroup = [0 : i64, 256 : i64, 0 : i64], block = [7 : i64, 64 : i64]
+flow.executable @even_columns {
+  builtin.module {
+    func.func @even_columns(%a: memref<512x512xf32>, %b: memref<512x512xf32>, %c: memref<512x512xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<512x512xf32>, memref<512x512xf32>) outs(%c : memref<512x512xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

@@ -369,9 +369,15 @@ func.func @main(%x: {a}, %w: {b}, %o: {out}) -> {out} {{
     np.testing.assert_array_equal(irees.compile(text)(x, w, o), expected)
 
 
-@pytest.mark.parametrize(("n", "sums"), [(512, {27, 18}), (544, {27, 9}), (576, {27}), (524, {27})])
-def test_what_the_last_tile_leaves_is_known(n, sums):
-    """Tiles of columns are whole panels, so the last one ends in one of n mod 48 columns."""
+@pytest.mark.parametrize(
+    ("n", "tile", "rows", "columns", "sums"),
+    [
+        *((512, 256, 7, 64, {28}), (544, 272, 9, 48, {27, 18})),
+        *((576, 288, 9, 48, {27}), (524, 272, 9, 48, {27})),
+    ],
+)
+def test_what_the_last_tile_leaves_is_known(n, tile, rows, columns, sums):
+    """Two threads take as many vectors of columns each, and the last block of a tile is narrow."""
     m, k = 504, 256
     a, b, out = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
     text = f"""
@@ -382,12 +388,13 @@ func.func @main(%x: {a}, %w: {b}, %o: {out}) -> {out} {{
 """
     target = Target(threads=2, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)
     kernel = str(irees.compile(text, to="codegen", target=target))
-    assert "workgroup = [0 : i64, 288 : i64, 0 : i64], block = [9 : i64, 48 : i64]" in kernel
-    # How many vectors of sums a block has: 9 rows of three, or of those that are left.
+    config = f"workgroup = [0 : i64, {tile} : i64, 0 : i64], block = [{rows} : i64, {columns} : i64]"
+    assert config in kernel
+    # How many vectors of sums a block has: of all its columns, or of those that are left.
     blocks = {loop.count(" = ") - 1 for loop in re.findall(r"scf.for .* iter_args\(.*", kernel)}
     assert blocks == sums
     # Columns are looked up one by one only where the last vector is not whole.
-    assert (kernel.count("memref<48xindex>") > 1) == (n % 16 != 0)
+    assert (kernel.count(f"memref<{columns}xindex>") > 1) == (n % 16 != 0)
     random = np.random.default_rng(5)
     x, w, o = (random.integers(-2, 3, s).astype(np.float32) for s in ((m, k), (k, n), (m, n)))
     np.testing.assert_array_equal(irees.compile(text)(x, w, o), x @ w + o)
