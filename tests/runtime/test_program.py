@@ -264,6 +264,14 @@ def test_constants_are_aligned():
     assert all(data.ctypes.data % 64 == 0 for data in program().constants.values())
 
 
+@pytest.mark.parametrize(("size", "alignment"), [(1000, 64), (1 << 13, 4096), (1 << 20, 4096)])
+def test_large_results_begin_with_a_page(size, alignment):
+    """So that no load of an array beside it waits for stores that are a whole page away."""
+    results = [program().functions["count"](size, 64) for _ in range(3)]
+    assert [result.ctypes.data % alignment for result in results] == [0, 0, 0]
+    assert [len(result) for result in results] == [size] * 3
+
+
 def test_calling_without_a_main():
     with pytest.raises(ArgumentError, match="no single function"):
         program()()

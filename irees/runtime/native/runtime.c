@@ -43,9 +43,15 @@ static inline int64_t now_ns(void) {
 /* ---- memory ---------------------------------------------------------------------------------
 
    A block is a 64-byte header and what the program sees. Blocks of 64 KiB and more are kept when
-   they are freed, up to a bound, because fresh pages cost a fault each. */
+   they are freed, up to a bound, because fresh pages cost a fault each.
+
+   What the program sees of such a block begins with a page, in front of which the header has a page
+   of its own. Processors tell a load from the stores before it by the place in the page: were the
+   block 64 bytes further on than the array that a loop reads, each load would wait for the store of
+   the turn before. Arrays of others begin with a page or up to 64 bytes behind one. */
 
 #define HEADER 64
+#define PAGE ((size_t)4096)
 #define HUGE_PAGE ((size_t)2 << 20)
 #define KEEP_FROM ((size_t)64 << 10)
 #define KEEP_BYTES ((size_t)256 << 20)
@@ -53,6 +59,7 @@ static inline int64_t now_ns(void) {
 
 typedef struct block {
   size_t capacity;
+  void *memory; /* what was allocated */
 } block;
 
 static struct {
@@ -63,14 +70,14 @@ static struct {
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static block *block_new(size_t capacity) {
-  size_t total = capacity + HEADER;
+  size_t lead = capacity < KEEP_FROM ? HEADER : PAGE, total = capacity + lead;
   void *memory = NULL;
-  if (posix_memalign(&memory, total >= HUGE_PAGE ? HUGE_PAGE : 64, total)) return NULL;
+  if (posix_memalign(&memory, total >= HUGE_PAGE ? HUGE_PAGE : lead, total)) return NULL;
 #ifdef MADV_HUGEPAGE
   if (total >= HUGE_PAGE) madvise(memory, total & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
 #endif
-  block *fresh = memory;
-  fresh->capacity = capacity;
+  block *fresh = (block *)((char *)memory + lead - HEADER);
+  *fresh = (block){capacity, memory};
   return fresh;
 }
 
@@ -111,7 +118,7 @@ static void rt_free(void *pointer) {
   if (!pointer) return;
   block *done = (block *)((char *)pointer - HEADER);
   if (done->capacity < KEEP_FROM || done->capacity > KEEP_BYTES) {
-    free(done);
+    free(done->memory);
     return;
   }
   block *dropped[KEEP_BLOCKS];
@@ -122,7 +129,7 @@ static void rt_free(void *pointer) {
   kept.blocks[kept.count++] = done;
   kept.bytes += done->capacity;
   pthread_mutex_unlock(&kept.lock);
-  while (drops) free(dropped[--drops]);
+  while (drops) free(dropped[--drops]->memory);
 }
 
 /* Gives the kept blocks back to the system. */
@@ -132,7 +139,7 @@ EXPORT void irees_rt_trim(void) {
   pthread_mutex_lock(&kept.lock);
   while (kept.count) dropped[drops++] = kept_take(0);
   pthread_mutex_unlock(&kept.lock);
-  while (drops) free(dropped[--drops]);
+  while (drops) free(dropped[--drops]->memory);
 }
 
 /* ---- per-thread state -----------------------------------------------------------------------*/
