@@ -244,6 +244,12 @@ def _metadata(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
+@implements("memref.extract_aligned_pointer_as_index")
+def _address(machine: Machine, op: Operation) -> Prepared:
+    """Where the allocation of a view begins"""
+    return lambda source: (np.int64(source.base.ctypes.data),)
+
+
 @implements("memref.collapse_shape", "memref.expand_shape")
 def _reshape(machine: Machine, op: Operation) -> Prepared:
     """Another shape of the same elements, where strides allow it"""

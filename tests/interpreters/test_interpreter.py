@@ -108,6 +108,22 @@ def test_an_index_outside_reads_the_nearest_element():
     assert same.tolist() == [1, 2, 3]
 
 
+def test_the_address_of_a_view_is_that_of_its_allocation():
+    module = import_mlir(
+        """
+        func.func @main(%x: memref<8xf32>) -> (index, index) {
+          %v = memref.subview %x[3] [2] [1] : memref<8xf32> to memref<2xf32, strided<[1], offset: 3>>
+          %b, %o, %n, %s = memref.extract_strided_metadata %v : memref<2xf32, strided<[1], offset: 3>>
+              -> memref<f32>, index, index, index
+          %p = memref.extract_aligned_pointer_as_index %v
+              : memref<2xf32, strided<[1], offset: 3>> -> index
+          return %p, %o : index, index
+        }"""
+    )
+    x = np.arange(8, dtype=np.float32)
+    assert Interpreter(module).call("main", x) == (x.ctypes.data, 3)
+
+
 def test_traps_and_unknown_ops_say_where():
     module = import_mlir(
         """

@@ -469,6 +469,8 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
             a = f"IREES_CONVERT({e.vector(name)}, {a})"
         if is_bool(element(target)):
             return f"-IREES_CONVERT({e.mask(lanes(target))}, {a} & 1)"
+        if lanes(target) == 8 and isinstance(lane, Float32Type) and op.name == "arith.extf":
+            return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
         return f"IREES_CONVERT({e.type(target)}, {a})"
     if isinstance(lane, BFloat16Type):
         a = f"irees_from_bf16({a})"

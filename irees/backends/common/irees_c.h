@@ -167,6 +167,12 @@ typedef float irees_16 __attribute__((vector_size(16)));
   for (int w_ = N / 2; w_ > 0; w_ /= 2) for (int i_ = 0; i_ < w_; i_++) t_[i_] = f(t_[i_], t_[i_ + w_]); t_[0]; })
 
 #define IREES_CONVERT(V, x) __builtin_convertvector(x, V)
+#if defined(__AVX512F__) && !defined(__clang__)
+/* gcc 12 goes by halves unless told the instruction. */
+#define irees_v8f64_of_v8f32(x) ((v8f64)__builtin_ia32_cvtps2pd512_mask(x, (v8f64){0}, (char)-1, 4))
+#else
+#define irees_v8f64_of_v8f32(x) IREES_CONVERT(v8f64, x)
+#endif
 /* As irees_to_bf16, of every lane; U is the vector of integers as wide as those of x. */
 #define IREES_TO_BF16(U, x) __extension__({ __auto_type x_ = (x); U u_ = (U)x_, n_ = (U)(x_ != x_); \
   (((u_ + 0x7fff + ((u_ >> 16) & 1)) & ~n_) | ((u_ | 0x400000) & n_)) >> 16; })

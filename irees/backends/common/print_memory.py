@@ -209,6 +209,12 @@ def _metadata(p: Printer, op: Operation) -> None:
     assert rank == len(base.strides)
 
 
+@handles("memref.extract_aligned_pointer_as_index")
+def _address(p: Printer, op: Operation) -> None:
+    """Of the first element of a view: its offset, too, is in the pointer already."""
+    p.define(op.results[0], f"(int64_t)({p.buffer(op.operands[0]).pointer})")
+
+
 @handles("memref.view")
 def _view(p: Printer, op: Operation) -> None:
     assert isinstance(op, memref.ViewOp)

@@ -233,6 +233,7 @@ template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shu
 #define IREES_MAP2(V, N, f, a, b) irees_map([](auto x_, auto y_) { return f(x_, y_); }, a, b)
 #define IREES_TREE(T, N, f, a) irees_tree<T>([](T x_, T y_) -> T { return f(x_, y_); }, a)
 #define IREES_CONVERT(V, x) irees_convert<V::element>(x)
+#define irees_v8f64_of_v8f32(x) IREES_CONVERT(v8f64, x)
 #define IREES_SHUFFLE(M, a, b, ...) irees_shuffled<__VA_ARGS__>(a, b)
 #define IREES_LITERAL(V, ...) (V::of(__VA_ARGS__))
 

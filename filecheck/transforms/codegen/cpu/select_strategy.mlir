@@ -179,3 +179,20 @@ flow.executable @even_columns {
     }
   }
 }
+
+// 64 panels are eight tiles of eight, four for each thread, and not five of eleven and one of nine.
+// CHECK-LABEL: flow.executable @even_panels
+// CHECK:         workgroup = [0 : i64, 384 : i64, 0 : i64]
+flow.executable @even_panels {
+  builtin.module {
+    func.func @even_panels(%a: memref<128x768xf32>, %b: memref<64x768x48xf32>, %c: memref<128x3072xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n floordiv 48, k, n mod 48)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<128x768xf32>, memref<64x768x48xf32>) outs(%c : memref<128x3072xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

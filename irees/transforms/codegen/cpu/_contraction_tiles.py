@@ -48,6 +48,10 @@ PACKED_FOR = 4
 cache cost less than packing again."""
 
 
+EVEN = 1.02
+"""Of the shortest time of the thread that takes longest, for which larger tiles are worth it."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """What a choice depends on: threads to feed, vector registers and their bytes."""
@@ -199,8 +203,25 @@ def _column_tile(
     pieces = -(-pieces // wanted) * wanted if pieces > wanted else pieces
     tile = -(-size // pieces)
     if inner == 1:
-        tile = -(-tile // panel) * panel
+        tile = panel * _panels(-(-size // panel), -(-tile // panel), wanted)
     return 0 if tile >= size else tile
+
+
+def _panels(panels: int, most: int, wanted: int) -> int:
+    """
+    Panels of a tile, `most` or somewhat fewer, of which each of `wanted` threads takes as many: 64
+    are eight tiles of eight and not five of eleven and one of nine.
+    """
+
+    def longest(each: int) -> int:
+        tiles = -(-panels // each)
+        return -(-tiles // wanted) * each
+
+    if wanted == 1 or most == 0:
+        return most
+    choices = range(most, most // 2, -1)
+    best = min(map(longest, choices))
+    return next(each for each in choices if longest(each) <= EVEN * best)
 
 
 def _even_columns(

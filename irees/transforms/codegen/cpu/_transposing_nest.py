@@ -10,12 +10,16 @@ bit at a time: log2(N) rounds of N shuffles of two vectors.
 
 Where a vector is a part of a line of the cache, as many such tiles are turned before the first is
 written as make whole lines: a part that passes by the caches costs memory more than a whole line.
+
+Rows of x that are a power of two apart share a few sets of the cache, which forget a line before
+the next tile needs the rest of it. So where all rows lie alike in their lines, tiles begin where
+lines do: the first and the last tile of a row are moved inwards and do some points twice.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects import vector
-from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i64
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, MemRefType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -31,6 +35,10 @@ from irees.transforms.utils.lanes import (
 )
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
+from irees.transforms.utils.views import strides_of
+
+SHORT = 8
+"""Tiles of a row that are too few for one more to cost little."""
 
 MOST_LANES = 16
 """Vectors of a tile: as many again are made in a round, and there are 32 registers at most."""
@@ -64,6 +72,7 @@ class Tiles:
         here = IndexBuilder(InsertPoint.before(nest.op))
         nest.start_loops(here)
         others = [i for i in range(len(nest.kinds)) if i not in (self.across, self.along)]
+        self.back = self._back(here)
         self._outer(others, {}, here)
         Rewriter.erase_op(nest.op)
 
@@ -80,20 +89,49 @@ class Tiles:
         nest, across, along = self.nest, self.across, self.along
         lanes = nest.lanes
         rows, columns = nest.sizes[across], nest.sizes[along]
-        main_rows = at.mul(at.floordiv(rows, lanes), lanes)
+        main_rows = at.mul(at.floordiv(rows, lanes), lanes) if self.back is None else rows
         beside, start = self._beside(), 0
         for width in dict.fromkeys((lanes * beside, lanes)):
             main_columns = at.mul(at.floordiv(columns, width), width)
             if main_columns == start and isinstance(start, int):
                 continue
             close, j, b = for_loop(at, start, main_columns, width)
-            close_rows, i, inner = for_loop(b, 0, main_rows, lanes)
+            if self.back is None:
+                close_rows, i, inner = for_loop(b, 0, main_rows, lanes)
+            else:
+                close_rows, tile, inner = for_loop(
+                    b, 0, b.ceildiv(b.add(rows, self.back), lanes), 1
+                )
+                i = inner.maximum(inner.sub(inner.mul(tile, lanes), self.back), 0)
+                i = inner.minimum(i, inner.sub(rows, lanes))
             self._tile({**ivs, across: i, along: j}, width // lanes, inner)
             close_rows()
             self._points(ivs, (main_rows, rows), (j, b.add(j, width)), b)
             close()
             start = main_columns
         self._points(ivs, (0, rows), (start, columns), at)
+
+    def _back(self, at: IndexBuilder) -> Size | None:
+        """
+        How many points before the first of a row a vector begins. None where rows lie differently,
+        are short or their number is not known, or where the op may read what it has written.
+        """
+        nest, (first, *others) = self.nest, self.turned
+        rows, source = nest.sizes[self.across], nest.op.operands[first]
+        kind = source.type
+        assert isinstance(kind, MemRefType)
+        size = element_bytes(kind)
+        width = nest.lanes * size
+        apart = strides_of(kind)[:-1]
+        alike = all(s != DYNAMIC_INDEX and s * size % width == 0 for s in apart)
+        read = [i for i, a in enumerate(nest.block.args) if a.uses and i not in self.turned]
+        twice = any(isinstance(nest.op.operands[i].type, MemRefType) for i in read)
+        if others or twice or not alike or not isinstance(rows, int) or rows < SHORT * nest.lanes:
+            return None
+        metadata = at.insert(memref.ExtractStridedMetaDataOp(source))
+        base = at.insert(memref.ExtractAlignedPointerAsIndexOp.get(source)).results[0]
+        address = at.add(base, at.mul(metadata.results[1], size))
+        return at.floordiv(at.rem(address, width), size)
 
     def _beside(self) -> int:
         """Tiles whose vectors of an output are a line of the cache together."""

@@ -373,7 +373,7 @@ func.func @main(%x: {a}, %w: {b}, %o: {out}) -> {out} {{
     ("n", "tile", "rows", "columns", "sums"),
     [
         *((512, 256, 7, 64, {28}), (544, 272, 9, 48, {27, 18})),
-        *((576, 288, 9, 48, {27}), (524, 272, 9, 48, {27})),
+        *((576, 288, 9, 48, {27}), (524, 272, 9, 48, {27}), (560, 288, 9, 48, {27, 18})),
     ],
 )
 def test_what_the_last_tile_leaves_is_known(n, tile, rows, columns, sums):
@@ -388,7 +388,9 @@ func.func @main(%x: {a}, %w: {b}, %o: {out}) -> {out} {{
 """
     target = Target(threads=2, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)
     kernel = str(irees.compile(text, to="codegen", target=target))
-    config = f"workgroup = [0 : i64, {tile} : i64, 0 : i64], block = [{rows} : i64, {columns} : i64]"
+    config = (
+        f"workgroup = [0 : i64, {tile} : i64, 0 : i64], block = [{rows} : i64, {columns} : i64]"
+    )
     assert config in kernel
     # How many vectors of sums a block has: of all its columns, or of those that are left.
     blocks = {loop.count(" = ") - 1 for loop in re.findall(r"scf.for .* iter_args\(.*", kernel)}

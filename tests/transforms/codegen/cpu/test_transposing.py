@@ -102,6 +102,29 @@ def test_lines_are_written_whole(element, vector_bytes):
         assert same, "a line is left before it is whole"
 
 
+@pytest.mark.parametrize(
+    ("element", "also"), [("f32", False), ("f64", False), ("i8", False), ("f32", True)]
+)
+@pytest.mark.parametrize("columns", [192, 2048, 130])
+def test_tiles_begin_where_lines_do(element, also, columns):
+    """Where all rows lie alike in their lines; a point that is read where it is written is not done
+    twice."""
+    source, rows = text((37, columns), (1, 0), element, False, also), 37
+    target = Target(vector_bytes=32)
+    found = "extract_aligned_pointer" in str(irees.compile(source, to="codegen", target=target))
+    assert found == (columns != 130 and not also)
+    program = irees.compile(source, target=target)
+    kind, random = np.dtype(TYPES[element]), np.random.default_rng(0)
+    room = random.integers(-50, 50, (rows + 1) * columns + 64).astype(kind)
+    line = -room.ctypes.data % 64 // kind.itemsize
+    y = random.integers(-50, 50, (columns, rows)).astype(kind)
+    for shift in range(0, 64 // kind.itemsize, 3):
+        x = room[line + shift :][: rows * columns].reshape(rows, columns)
+        assert x.ctypes.data % 64 == shift * kind.itemsize
+        actual = program(x, y) if also else program(x)
+        np.testing.assert_array_equal(actual, x.T + y if also else x.T)
+
+
 @pytest.mark.parametrize("element", ["complex<f32>", "complex<f64>", "f16", "bf16", "i1", "index"])
 def test_what_is_no_f32_is_moved_right(element):
     module = irees.compile(text((33, 20), (1, 0), element, False, False), to="codegen")
