@@ -18,15 +18,16 @@ func.func @elementwise(%x: memref<1005xf32>, %y: memref<1005xf32>) {
   return
 }
 
-// A broadcast operand is loaded once per row and splat; rows may be any number.
+// A broadcast operand is loaded once for all loops that leave it the same; rows may be any number.
 // CHECK-LABEL: func.func @broadcast
 // CHECK:         scf.for %[[I:.*]] =
 // CHECK:         %[[M:.*]] = memref.load %m[%[[I]]] : memref<?xf32>
+// CHECK:         scf.for %[[K:.*]] =
 // CHECK:         scf.for %[[J:.*]] =
-// CHECK-NEXT:        vector.load %x[%[[I]], %[[J]]] : memref<?x16xf32>, vector<8xf32>
+// CHECK-NEXT:        vector.load %x[%[[I]], %[[K]], %[[J]]] : memref<?x6x16xf32>, vector<8xf32>
 // CHECK-NEXT:        vector.broadcast %[[M]] : f32 to vector<8xf32>
-func.func @broadcast(%x: memref<?x16xf32>, %m: memref<?xf32>, %y: memref<?x16xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %m : memref<?x16xf32>, memref<?xf32>) outs(%y : memref<?x16xf32>) {
+func.func @broadcast(%x: memref<?x6x16xf32>, %m: memref<?xf32>, %y: memref<?x6x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, k, j) -> (i, k, j)>, affine_map<(i, k, j) -> (i)>, affine_map<(i, k, j) -> (i, k, j)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %m : memref<?x6x16xf32>, memref<?xf32>) outs(%y : memref<?x6x16xf32>) {
   ^bb0(%a: f32, %b: f32, %o: f32):
     %c = arith.subf %a, %b : f32
     linalg.yield %c : f32

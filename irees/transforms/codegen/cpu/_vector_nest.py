@@ -314,6 +314,15 @@ class Nest:
         return sizes
 
     def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """The loops that are left, and in front of each what it and those within leave the same."""
+        known = self.computed
+        self.computed = dict(known)
+        if loops and loops[0] != self.axis and self._moving():
+            self._compute({*loops, *self.reduction}, ivs, at)
+        self._loops(loops, ivs, at)
+        self.computed = known
+
+    def _loops(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
         if not loops:
             self._hoist(ivs, at)
             self._point(ivs, at, lanes=1)
@@ -378,7 +387,6 @@ class Nest:
 
     def _hoist(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Computes in front of the inner loops what is the same at all of their points."""
-        self.computed = {}
         moving = self._moving()
         if not moving:
             return
@@ -393,9 +401,12 @@ class Nest:
         """Computes what no loop of `moving` changes."""
         inputs, ops = invariants(self.op, moving)
         for position in inputs:
-            if self.block.args[position].uses:
+            argument = self.block.args[position]
+            if argument.uses and argument not in self.computed:
                 self.computed[self.block.args[position]] = self._read(position, ivs, at, 1)
         for op in ops:
+            if op.results[0] in self.computed:
+                continue
             if isinstance(op, linalg.IndexOp):
                 value = at.value(ivs.get(op.dim.value.data, 0))
             else:
