@@ -55,7 +55,7 @@ from irees.transforms.utils.structured import linear_form, loop_sources, maps
 WAY = 4096
 """Bytes of one way of the L1 cache: addresses that far apart share a set."""
 
-SHARE = 3
+SHARE = 4
 """Rows of A that one set, of eight ways, is trusted to hold beside B and C."""
 
 DEEP_ROW = 3 << 10
