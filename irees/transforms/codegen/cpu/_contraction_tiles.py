@@ -1,5 +1,8 @@
 """
 Tiles and register block of a contraction. Part of `irees-select-strategy`.
+
+The schedule is static, so a kernel is done when the thread is that got most: tiles are cut for
+threads to get as much each, in whole panels, or in whole vectors where the kernel packs B itself.
 """
 
 from __future__ import annotations
@@ -47,7 +50,6 @@ PACKED_FOR = 4
 """Times as many rows share columns that the kernel packs where no strips are cut: rows from the L3
 cache cost less than packing again."""
 
-
 EVEN = 1.02
 """Of the shortest time of the thread that takes longest, for which larger tiles are worth it."""
 
@@ -71,15 +73,20 @@ class Machine:
         """Elements of f32 in a vector."""
         return self.vector_bytes // 4
 
+    @property
+    def embeds(self) -> bool:
+        """Whether a multiply-add reads its broadcast itself."""
+        return embeds_broadcasts(self.vector_bytes)
+
     def block(self, rows: int, columns: int, vectors: int | None = None) -> Blocking:
         """The register block for so many rows and columns."""
-        embeds = embeds_broadcasts(self.vector_bytes)
-        return choose_blocking(rows, columns, self.lanes, self.registers, vectors, embeds=embeds)
+        return choose_blocking(
+            rows, columns, self.lanes, self.registers, vectors, embeds=self.embeds
+        )
 
     def cycles(self, rows: int, columns: int, block: Blocking) -> float:
         """What a step of K of so many rows and columns takes."""
-        embeds = embeds_broadcasts(self.vector_bytes)
-        return block_cycles(rows, columns, self.lanes, self.registers, block, embeds=embeds)
+        return block_cycles(rows, columns, self.lanes, self.registers, block, embeds=self.embeds)
 
 
 def contraction_config(

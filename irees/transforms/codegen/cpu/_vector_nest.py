@@ -403,7 +403,7 @@ class Nest:
         for position in inputs:
             argument = self.block.args[position]
             if argument.uses and argument not in self.computed:
-                self.computed[self.block.args[position]] = self._read(position, ivs, at, 1)
+                self.computed[argument] = self._read(position, ivs, at, 1)
         for op in ops:
             if op.results[0] in self.computed:
                 continue
