@@ -213,16 +213,17 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     """Kernels on buffers become loops over the vectors of a CPU."""
     registers = {"vector_bytes": target.vector_bytes, "registers": target.vector_registers}
     dots = target.integer_dot_products if strict else target.dot_products
+    order, large = {"reassociate": not strict}, target.l3_bytes // 2
     return (
         a("select-strategy", threads=target.threads, l2_bytes=target.l2_bytes, **registers),
         a("tile-and-distribute"),
         a("lower-linalg-ext-to-loops", together=(64, 16)),
-        a("lower-contractions", reassociate=not strict, dot_products=dots, **registers),
-        a("vectorize-structured-ops", reassociate=not strict, vector_bytes=target.vector_bytes),
+        a("lower-contractions", dot_products=dots, **order, **registers),
+        a("vectorize-structured-ops", **order, vector_bytes=target.vector_bytes, large=large),
         a("lower-gather"),
         a("expand-math"),
         a("interleave-chains"),
-        a("use-nontemporal-stores", limit=target.l3_bytes // 2),
+        a("use-nontemporal-stores", limit=large),
         a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
         a("prefetch-outputs", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
         a("prefetch-streams", limit=target.l2_bytes),
@@ -360,12 +361,8 @@ def restore(module: ModuleOp, pristine: ModuleOp) -> None:
     fresh = pristine.clone()
     module.attributes = fresh.attributes
     module.properties = fresh.properties
-    for op in list(module.body.block.ops):
-        op.detach()
-        op.drop_all_references()
-    for op in list(fresh.body.block.ops):
-        op.detach()
-        module.body.block.add_op(op)
+    module.detach_region(module.body).drop_all_references()
+    module.add_region(fresh.detach_region(fresh.body))
 
 
 @dataclass(frozen=True)

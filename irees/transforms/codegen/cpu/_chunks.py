@@ -5,6 +5,8 @@ Tiles of kernels that are worth a thread's while and keep to the cache. Part of
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irees.analysis.distribution import Group
@@ -17,9 +19,19 @@ FUSED = 1024
 written, what is kept between the loops, and the next one, asked for meanwhile, fill half of an L1
 cache."""
 
-ALONG, ACROSS = 64, 1024
-"""Sides of a tile that is written along one loop and read along another: runs of a page are read,
-which the processor follows, and lines that lie side by side are written before others."""
+ALONG, RUNS = 64, 4
+"""Points along the loop that is written along, of a tile of an op that reads along another: at least
+so many, and up to so many times as many where that leaves enough tiles. A thread then goes on
+writing where it wrote."""
+
+ACROSS, SHORT = 4096, 1024
+"""Points at most along the loop that is read along, and where that would leave few tiles."""
+
+ENOUGH, FEW = 16, 4
+"""Tiles that threads can share, and tiles that are too few for that."""
+
+CROSSING = ALONG * SHORT
+"""Points of several small such arrays that are worth handing to a thread."""
 
 DYNAMIC_GUESS = 256
 """What a dynamic trip count is taken for when tiles are chosen."""
@@ -59,16 +71,31 @@ def _moving(expr: AffineExpr) -> set[int]:
 
 def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
     """Tiles of an op that reads along one loop and writes along another."""
-    extents = [DYNAMIC_GUESS if e < 0 else e for e in group.extents()]
+    extents = [DYNAMIC_GUESS if e < 0 else max(1, e) for e in group.extents()]
     loops = [c[0] for c in group.classes]
     tiles = [1] * len(loops)
-    left = ALONG * ACROSS
-    for loop, wanted in ((along, ALONG), (across, ACROSS), *((x, left) for x in loops[::-1])):
-        if loop in loops and tiles[loops.index(loop)] == 1:
-            position = loops.index(loop)
-            tiles[position] = max(1, min(extents[position], wanted, left))
-            left //= tiles[position]
+    if along in loops:
+        position = loops.index(along)
+        run = ALONG * max(1, min(RUNS, extents[position] // ENOUGH // ALONG))
+        tiles[position] = min(extents[position], run)
+    if across in loops:
+        position = loops.index(across)
+        few = prod(map(_pieces, extents, tiles)) // extents[position] < FEW
+        pieces = _pieces(extents[position], SHORT if few else ACROSS)
+        # A rest of a few points would count as much as a tile when threads share them.
+        whole = _pieces(_pieces(extents[position], pieces), ALONG) * ALONG
+        tiles[position] = min(extents[position], whole)
+    left = max(1, CROSSING // prod(tiles))
+    for position in reversed(range(len(loops))):
+        if loops[position] not in (along, across):
+            tiles[position] = min(extents[position], left)
+            left = max(1, left // tiles[position])
     return [0 if t == e else t for t, e in zip(tiles, group.extents(), strict=True)]
+
+
+def _pieces(extent: int, tile: int) -> int:
+    """Tiles of a loop; at least 1."""
+    return max(1, -(-extent // tile))
 
 
 def even(extent: int, tile: int) -> int:

@@ -1,6 +1,7 @@
 """
 The buffers of a kernel that no cache holds, and the loops over their tiles. Part of
-`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`.
+`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`; the transposes of
+`irees-vectorize-structured-ops` ask for bytes.
 """
 
 from __future__ import annotations

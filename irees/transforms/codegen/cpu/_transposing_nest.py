@@ -11,6 +11,9 @@ bit at a time: log2(N) rounds of N shuffles of two vectors.
 Where a vector is a part of a line of the cache, as many such tiles are turned before the first is
 written as make whole lines: a part that passes by the caches costs memory more than a whole line.
 
+Tiles follow each other along j, in strips of i that are a few lines of x wide: memory is given a
+few long runs at a time, and not each line somewhere else.
+
 Rows of x that are a power of two apart share a few sets of the cache, which forget a line before
 the next tile needs the rest of it. So where all rows lie alike in their lines, tiles begin where
 lines do: the first and the last tile of a row are moved inwards and do some points twice.
@@ -24,6 +27,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.transposes import crossing_loops
+from irees.transforms.codegen.cpu._large_buffers import bytes_of
 from irees.transforms.codegen.cpu._vector_nest import Nest
 from irees.transforms.utils.lanes import (
     LINE,
@@ -37,6 +41,12 @@ from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
 from irees.transforms.utils.views import strides_of
 
+STRIP_LINES = 4
+"""Lines of the cache that are read of a row before those of the next rows."""
+
+CROWDED = 2048
+"""Bytes; rows that are a multiple of it apart share a set or two of an L1 cache."""
+
 SHORT = 8
 """Tiles of a row that are too few for one more to cost little."""
 
@@ -44,8 +54,12 @@ MOST_LANES = 16
 """Vectors of a tile: as many again are made in a round, and there are 32 registers at most."""
 
 
-def lower_transposing(nest: Nest) -> None:
-    """Replaces the op by loops over tiles. Raises NotVectorizableError before it is changed."""
+def lower_transposing(nest: Nest, large: int) -> None:
+    """
+    Replaces the op by loops over tiles. Raises NotVectorizableError before it is changed.
+
+    No cache holds buffers of `large` bytes and more.
+    """
     found = crossing_loops(nest.op)
     if found is None:
         raise NotVectorizableError("it does not read along one loop and write along another")
@@ -57,14 +71,15 @@ def lower_transposing(nest: Nest) -> None:
         raise NotVectorizableError("a loop is strided for what is read and what is written")
     nest.take(along)
     nest.lanes = min(nest.lanes, MOST_LANES)
-    Tiles(nest, across, along, turned).build()
+    Tiles(nest, across, along, turned, large).build()
 
 
 class Tiles:
     """The loops of one such op under construction."""
 
-    def __init__(self, nest: Nest, across: int, along: int, turned: list[int]):
+    def __init__(self, nest: Nest, across: int, along: int, turned: list[int], large: int):
         self.nest, self.across, self.along, self.turned = nest, across, along, turned
+        self.large = large
 
     def build(self) -> None:
         """All loops."""
@@ -85,31 +100,57 @@ class Tiles:
         close()
 
     def _tiles(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Whole tiles, and point by point what is left of either loop."""
+        """Whole tiles in strips, and point by point what is left of either loop."""
         nest, across, along = self.nest, self.across, self.along
         lanes = nest.lanes
         rows, columns = nest.sizes[across], nest.sizes[along]
-        main_rows = at.mul(at.floordiv(rows, lanes), lanes) if self.back is None else rows
+        if self.back is None:
+            tiles = at.floordiv(rows, lanes)
+            main_rows = at.mul(tiles, lanes)
+        else:
+            tiles, main_rows = at.ceildiv(at.add(rows, self.back), lanes), rows
         beside, start = self._beside(), 0
+        strip = self._strip()
         for width in dict.fromkeys((lanes * beside, lanes)):
             main_columns = at.mul(at.floordiv(columns, width), width)
             if main_columns == start and isinstance(start, int):
                 continue
-            close, j, b = for_loop(at, start, main_columns, width)
-            if self.back is None:
-                close_rows, i, inner = for_loop(b, 0, main_rows, lanes)
-            else:
-                close_rows, tile, inner = for_loop(
-                    b, 0, b.ceildiv(b.add(rows, self.back), lanes), 1
-                )
-                i = inner.maximum(inner.sub(inner.mul(tile, lanes), self.back), 0)
+            close_strips, first, b = for_loop(at, 0, tiles, strip)
+            close, j, inner = for_loop(b, start, main_columns, width)
+            end = inner.minimum(inner.add(first, strip), tiles)
+            close_tiles, tile, inner = for_loop(inner, first, end, 1)
+            i = inner.mul(tile, lanes)
+            if self.back is not None:
+                i = inner.maximum(inner.sub(i, self.back), 0)
                 i = inner.minimum(i, inner.sub(rows, lanes))
             self._tile({**ivs, across: i, along: j}, width // lanes, inner)
-            close_rows()
-            self._points(ivs, (main_rows, rows), (j, b.add(j, width)), b)
+            close_tiles()
             close()
+            close_strips()
+            self._points(ivs, (main_rows, rows), (start, main_columns), at)
             start = main_columns
         self._points(ivs, (0, rows), (start, columns), at)
+
+    def _strip(self) -> int:
+        """Tiles that lie side by side along the lines that are read of a row at a time."""
+        size = element_bytes(self.nest.op.operands[self.turned[0]].type)
+        lines = STRIP_LINES if all(map(self._in_runs, self.nest.op.outputs)) else 1
+        return max(1, lines * LINE // (size * self.nest.lanes))
+
+    def _in_runs(self, output: SSAValue) -> bool:
+        """
+        Whether many rows can be written at a time: no cache holds the output and whole lines pass
+        by the caches, or a cache does and its rows have room beside each other. Else a line that
+        was begun would be forgotten before the rest of it is written.
+        """
+        assert isinstance(output.type, MemRefType)
+        apart = [s for s in strides_of(output.type)[:-1] if s != DYNAMIC_INDEX]
+        unit = element_bytes(output.type)
+        while isinstance(output.owner, memref.SubviewOp):
+            output = output.owner.source
+        if bytes_of(output.type) >= self.large:
+            return all(s * unit % LINE == 0 for s in apart)
+        return all(s * unit % CROWDED for s in apart)
 
     def _back(self, at: IndexBuilder) -> Size | None:
         """

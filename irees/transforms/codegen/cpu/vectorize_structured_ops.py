@@ -50,7 +50,7 @@ from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.structured import is_parallel
 
 
-def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
+def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool, large: int) -> None:
     """linalg.generic on memrefs  =>  loops"""
     nest = Nest(op, vector_bytes, reassociate)
     marker = op.prev_op
@@ -62,7 +62,7 @@ def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
         reason = str(error)
     erase_unused_between(marker, op)
     try:
-        lower_transposing(Nest(op, vector_bytes, reassociate))
+        lower_transposing(Nest(op, vector_bytes, reassociate), large)
         return
     except NotVectorizableError as error:
         remark("missed", "irees-vectorize-structured-ops", op, f"{reason}; {error}")
@@ -73,12 +73,16 @@ def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
 
 @dataclass(frozen=True)
 class VectorizeStructuredOpsPass(ModulePass):
-    """Structured ops on buffers become loops, vectorized where that is possible."""
+    """
+    Structured ops on buffers become loops, vectorized where that is possible. Buffers of `large`
+    bytes and more are too large for caches.
+    """
 
     name = "irees-vectorize-structured-ops"
 
     vector_bytes: int = 64
     reassociate: bool = True
+    large: int = 16 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         found = [o for o in op.walk() if isinstance(o, linalg.GenericOp)]
@@ -87,4 +91,4 @@ class VectorizeStructuredOpsPass(ModulePass):
             if inner.parent is None:
                 continue
             if all(isinstance(o.type, MemRefType) for o in inner.outputs):
-                lower(inner, self.vector_bytes, self.reassociate)
+                lower(inner, self.vector_bytes, self.reassociate, self.large)

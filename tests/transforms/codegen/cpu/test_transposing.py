@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 import irees
 from irees.target import Target
 from irees.testing import profiles
+from irees.transforms.utils.shapes import constant_value
 
 FACTOR = profiles.load()
 SIZES = st.sampled_from((1, 2, 7, 8, 15, 16, 17, 31, 33, 48, 130))
@@ -123,6 +126,46 @@ def test_tiles_begin_where_lines_do(element, also, columns):
         assert x.ctypes.data % 64 == shift * kind.itemsize
         actual = program(x, y) if also else program(x)
         np.testing.assert_array_equal(actual, x.T + y if also else x.T)
+
+
+@pytest.mark.parametrize(
+    ("shape", "lines"),
+    [
+        pytest.param((768, 800), 4, id="a cache holds it and its rows"),
+        pytest.param((512, 800), 1, id="rows that are written share a set"),
+        pytest.param((4112, 1040), 4, id="no cache holds it, and lines are whole"),
+        pytest.param((4099, 1040), 1, id="no cache holds it, and lines are not whole"),
+    ],
+)
+def test_strips_are_as_wide_as_lines_keep_their_places(shape, lines):
+    target = Target(vector_bytes=64, l3_bytes=32 << 20)
+    source = text(shape, (1, 0), "f32", False, False)
+    module = irees.compile(source, to="codegen", target=target)
+    steps = [constant_value(op.step) for op in module.walk() if op.name == "scf.for"]
+    assert steps[:3] == [lines, 16, 1]
+    x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    np.testing.assert_array_equal(irees.compile(source)(x), x.T)
+
+
+@pytest.mark.parametrize(
+    ("shape", "counts"),
+    [
+        pytest.param((4096, 4096), 16, id="long runs are written"),
+        pytest.param((1024, 1024), 16, id="threads have enough tiles"),
+        pytest.param((64, 4096), 4, id="few rows are cut"),
+        pytest.param((4097, 4099), 34, id="no tile of a few columns"),
+        pytest.param((3, 0), 0, id="nothing"),
+    ],
+)
+def test_tiles_of_transposes(shape, counts):
+    module = irees.compile(text(shape, (1, 0), "f32", False, False), to="codegen")
+    found = [op for op in module.walk() if op.name == "scf.forall"]
+    tiles = [
+        -(-stop // step)
+        for op in found
+        for stop, step in zip(op.staticUpperBound.get_values(), op.staticStep.get_values())
+    ]
+    assert prod(tiles) == counts
 
 
 @pytest.mark.parametrize("element", ["complex<f32>", "complex<f64>", "f16", "bf16", "i1", "index"])
