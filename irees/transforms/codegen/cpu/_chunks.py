@@ -20,8 +20,8 @@ written, what is kept between the loops, and the next one, asked for meanwhile, 
 cache."""
 
 ALONG, RUNS = 64, 4
-"""Points along the loop that is written along, of a tile of an op that reads along another: at least
-so many, and up to so many times as many where that leaves enough tiles. A thread then goes on
+"""Points along the loop that is written along, of a tile of an op that reads along another: at
+least so many, and up to so many times as many where that leaves enough tiles. A thread then goes on
 writing where it wrote."""
 
 ACROSS, SHORT = 4096, 1024

@@ -1,6 +1,6 @@
 """
 The buffers of a kernel that no cache holds, and the loops over their tiles. Part of
-`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`; the transposes of
+`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`; transposes of
 `irees-vectorize-structured-ops` ask for bytes.
 """
 
