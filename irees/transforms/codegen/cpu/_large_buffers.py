@@ -1,7 +1,7 @@
 """
 The buffers of a kernel that no cache holds, and the loops over their tiles. Part of
-`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`; transposes of
-`irees-vectorize-structured-ops` ask for bytes.
+`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`; what asks for no
+loops, `irees-use-nontemporal-stores` and transposes of `irees-vectorize-structured-ops`, for bytes.
 """
 
 from __future__ import annotations

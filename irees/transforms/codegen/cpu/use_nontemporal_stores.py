@@ -23,16 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, vector
-from xdsl.dialects.builtin import DYNAMIC_INDEX, BoolAttr, MemRefType, ModuleOp, VectorType
+from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp, VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from irees.rewrites import may_rewrite
-from irees.transforms.utils.shapes import element_bytes
+from irees.transforms.codegen.cpu._large_buffers import bytes_of
 
 MOST_WORK = 16
 """Vector operations for each store of a loop that memory holds up."""
@@ -72,12 +71,6 @@ def _is_vector(op: Operation) -> bool:
     return isinstance(op.results[0].type, VectorType) and not isinstance(op, arith.ConstantOp)
 
 
-def is_large(kind: MemRefType, limit: int) -> bool:
-    """Whether a buffer surely has `limit` bytes or more."""
-    shape = kind.get_shape()
-    return DYNAMIC_INDEX not in shape and prod(shape) * element_bytes(kind) >= limit
-
-
 @dataclass(frozen=True)
 class UseNontemporalStoresPass(ModulePass):
     """Stores to outputs of `limit` bytes or more go past the caches."""
@@ -93,7 +86,7 @@ class UseNontemporalStoresPass(ModulePass):
             for argument in function.body.block.args:
                 if not isinstance(argument.type, MemRefType):
                     continue
-                if not is_large(argument.type, self.limit):
+                if bytes_of(argument.type) < self.limit:
                     continue
                 for store in written_only(argument) or ():
                     if is_light(store) and may_rewrite(self.name, store, "a store past the caches"):
