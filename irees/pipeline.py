@@ -152,6 +152,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("fuse-elementwise-ops"),
                 a("fold-constants"),
                 *([] if strict or not for_cpu else [a("merge-variance-passes")]),
+                *([] if strict or not for_cpu else [a("fold-reciprocals")]),
                 # Rounds otherwise: a product in a weight, and a sum in another order.
                 a("fold-affine-epilogues", scale=not strict),
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
@@ -275,7 +276,7 @@ OPTIONAL = frozenset(
     canonicalize cse
     irees-fold-unit-extent-dims irees-fold-constants irees-fold-constant-gathers
     irees-sink-reshapes irees-fuse-elementwise-ops
-    irees-merge-variance-passes irees-fuse-sibling-reductions
+    irees-merge-variance-passes irees-fold-reciprocals irees-fuse-sibling-reductions
     irees-widen-accumulators irees-widen-half-arith irees-fold-affine-epilogues
     irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands

@@ -498,6 +498,29 @@ def variances_are_right(program) -> bool:
     return np.array_equal(squares, wanted) and np.array_equal(sums, x.sum(1))
 
 
+QUOTIENTS = """
+#id = affine_map<(d0) -> (d0)>
+func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<6xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<6xf32>) outs(%e : tensor<6xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %d = arith.mulf %a, %a : f32
+    %r = arith.divf %one, %d : f32
+    %t = arith.mulf %a, %r : f32
+    linalg.yield %t : f32
+  } -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+"""
+
+
+def quotients_are_right(program) -> bool:
+    """Reciprocals of powers of two are exact."""
+    x = np.array([1, 2, -4, 0.5, -0.25, 8], np.float32)
+    return np.array_equal(program(x), 1 / x)
+
+
 PROGRAMS = {
     "halves": (HALVES, halves_are_right),
     "several kernels": (TEXT, is_right),
@@ -512,6 +535,7 @@ PROGRAMS = {
     "powers": (POWERS, powers_are_right),
     "channels": (CHANNELS, channels_are_right),
     "variances": (VARIANCES, variances_are_right),
+    "quotients": (QUOTIENTS, quotients_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

@@ -644,6 +644,17 @@ MUTANTS = (
         ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
     ),
     Mutant(
+        "S7ab",
+        "a reciprocal that a row shares is divided by at each point",
+        "irees/transforms/global_opt/fold_reciprocals.py",
+        "if divisor is None or not changes_everywhere(op, divisor):",
+        "if divisor is None:",
+        (
+            "filecheck/transforms/global_opt/fold_reciprocals.mlir",
+            "tests/transforms/global_opt/test_fold_reciprocals.py",
+        ),
+    ),
+    Mutant(
         "S7n",
         "a prefetch for a write is printed as -1",
         "irees/backends/common/print_memory.py",
