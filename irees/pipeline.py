@@ -151,7 +151,6 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("sink-reshapes"),
                 a("fuse-elementwise-ops"),
                 a("fold-constants"),
-                *([] if strict or not for_cpu else [a("merge-variance-passes")]),
                 *([] if strict or not for_cpu else [a("fold-reciprocals")]),
                 # Rounds otherwise: a product in a weight, and a sum in another order.
                 a("fold-affine-epilogues", scale=not strict),
@@ -163,6 +162,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 CountedCanonicalizePass(),
                 # Ops that read the same view of a tensor have to be seen to do so.
                 CountedCommonSubexpressionElimination(),
+                *([] if strict or not for_cpu else [a("merge-variance-passes")]),
                 *([a("fuse-sibling-reductions")] if for_cpu else []),
             ),
             TENSORS,

@@ -6,8 +6,8 @@ k the sum is larger by what k is off, which the sum around k tells:
 
     q = sum((x - s / n)^2)   where s = sum(x), both in f64, of n points each
   =>
-    d, p = sum(x - k), sum((x - k)^2)   where k is the first of the points
-    q = p - d * d / n
+    p = sum((x - k)^2)   where k is the first of the points
+    q = p - (s - n * k)^2 / n
 
 Of floats that is only right where k is near: with k = 0 all digits are lost where the mean is large
 beside the deviation. The first point is near. Its own square is one of those summed up, so p is at
@@ -15,9 +15,10 @@ most 1 + n times q, and most often 2 times. Sums in f64 of what has 24 bits at m
 lose: with up to 2^18 points what is left is better than f32. So that is what is asked for, as
 torch writes its norms; sums in the type of the data keep two passes.
 
-An infinity makes NaN of both, and equal points have a variance of exactly 0. `s` itself is kept:
-`irees-fuse-sibling-reductions` makes one loop of the three sums. After Chan, Golub and LeVeque,
-"Algorithms for computing the sample variance" (1983), whose shifted data this is.
+An infinity makes NaN of q, and equal points have a variance of exactly 0. The sums s and p do not
+wait for each other: `irees-fuse-sibling-reductions` makes one loop of them. Torch sums up x in its
+own type as well, for the mean: that is s, rounded. After Chan, Golub and LeVeque, "Algorithms for
+computing the sample variance" (1983), whose shifted data this is.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType, FloatAttr, ModuleOp, f64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -62,9 +63,9 @@ class Deviation:
     points: float
 
 
-def summed(op: linalg.GenericOp) -> SSAValue | None:
-    """The term t of `t + acc` in f64, of an op that only sums up from 0 on, or None."""
-    if is_parallel(op) or len(op.outputs) != 1 or element_type(op.outputs[0]) != f64:
+def summed(op: linalg.GenericOp, kind: Attribute = f64) -> SSAValue | None:
+    """The term t of `t + acc` in a type, of an op that only sums up from 0 on, or None."""
+    if is_parallel(op) or len(op.outputs) != 1 or element_type(op.outputs[0]) != kind:
         return None
     fill = op.outputs[0].owner
     if not isinstance(fill, linalg.GenericOp) or not is_zero_fill(fill):
@@ -124,52 +125,73 @@ def is_around_mean(op: linalg.GenericOp, found: Deviation) -> bool:
     return min(reduced) > 0 and prod(reduced) == found.points <= MOST_POINTS
 
 
-def first_point(op: linalg.GenericOp, found: Deviation) -> AffineMap | None:
-    """(g, i) -> (g, i)  =>  (g, i) -> (g, 0), where i is reduced; None where x is not plain."""
-    indexing, kinds = maps(op)[found.data], iterators(op)
-    if not all(isinstance(expr, AffineDimExpr) for expr in indexing.results):
+def first_points(op: linalg.GenericOp, found: Deviation) -> tuple[AffineMap, AffineMap] | None:
+    """
+    (g, i) -> (g, i)  =>  (g, i) -> (g, 0) and (g) -> (g, 0), where i is reduced; None where a map
+    is not plain.
+    """
+    data, out = (loops_of(m) for m in (maps(op)[found.data], maps(op)[-1]))
+    if data is None or out is None:
         return None
-    return AffineMap(
-        indexing.num_dims,
-        0,
-        tuple(
-            AffineConstantExpr(0) if kinds[expr.position] == "reduction" else expr
-            for expr in indexing.results
-            if isinstance(expr, AffineDimExpr)
-        ),
-    )
+    zero = AffineConstantExpr(0)
+    there = tuple(AffineDimExpr(x) if x in out else zero for x in data)
+    here = tuple(AffineDimExpr(out.index(x)) if x in out else zero for x in data)
+    return AffineMap(len(iterators(op)), 0, there), AffineMap(len(out), 0, here)
+
+
+def loops_of(indexing: AffineMap) -> list[int] | None:
+    """The loops that index the dims of an operand, or None where one is not a loop alone."""
+    found = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
+    return found if len(found) == len(indexing.results) else None
+
+
+def narrow_sums(total: linalg.GenericOp, data: SSAValue) -> list[linalg.GenericOp]:
+    """Those after `total` that sum up the same x in its own type."""
+    found: list[linalg.GenericOp] = []
+    for use in data.uses:
+        op = use.operation
+        if not isinstance(op, linalg.GenericOp) or op.parent is not total.parent:
+            continue
+        term, kind = summed(op, element_type(data)), iterators(op)
+        plain = term is not None and term is op.body.block.args[use.index]
+        if plain and kind == iterators(total) and total.is_before_in_block(op):
+            place = next(i for i, x in enumerate(total.operands) if x is data)
+            if (maps(op)[use.index], maps(op)[-1]) == (maps(total)[place], maps(total)[-1]):
+                found.append(op)
+    return found
 
 
 def shift(op: linalg.GenericOp) -> bool:
-    """sum((x - s / n)^2)  =>  sum((x - k)^2) - sum(x - k)^2 / n"""
+    """sum((x - s / n)^2)  =>  sum((x - k)^2) - (s - n k)^2 / n"""
     found = deviation_of(op)
     if found is None or not is_around_mean(op, found):
         return False
-    first = first_point(op, found)
+    first = first_points(op, found)
     if first is None or not may_rewrite(NAME, op, "a sum of squares around a mean"):
         return False
     at, indexing, init = TensorBuilder(op), maps(op), op.outputs[0]
+    data, total = op.operands[found.data], op.operands[found.total]
 
-    def sums(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+    def squares(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
         off = s.op(arith.SubfOp, s.cast(v[0], f64), s.cast(v[1], f64))
-        square = s.op(arith.MulfOp, off, off)
-        return [s.op(arith.AddfOp, off, v[2]), s.op(arith.AddfOp, square, v[3])]
+        return [s.op(arith.AddfOp, s.op(arith.MulfOp, off, off), v[2])]
 
     def around_mean(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
-        square = s.op(arith.MulfOp, v[0], v[0])
-        off = s.op(arith.DivfOp, square, s.number(found.points, f64))
-        return [s.op(arith.SubfOp, v[1], off)]
+        points = s.number(found.points, f64)
+        off = s.op(arith.SubfOp, v[1], s.op(arith.MulfOp, s.cast(v[2], f64), points))
+        return [s.op(arith.SubfOp, v[0], s.op(arith.DivfOp, s.op(arith.MulfOp, off, off), points))]
 
-    data = op.operands[found.data]
-    both = at.compute(
-        [data, data],
-        [init, init],
-        [indexing[found.data], first, indexing[-1], indexing[-1]],
-        sums,
-    )
-    out = at.empty(f64, dims(init, at))
-    identity = AffineMap.identity(rank_of(init))
-    Rewriter.replace_op(op, [], at.compute(both, [out], [identity] * 3, around_mean))
+    here, identity = indexing[found.data], AffineMap.identity(rank_of(init))
+    (around_point,) = at.compute([data, data], [init], [here, first[0], indexing[-1]], squares)
+    out, inputs = at.empty(f64, dims(init, at)), [around_point, total, data]
+    plain = [identity, identity, first[1], identity]
+    Rewriter.replace_op(op, [], at.compute(inputs, [out], plain, around_mean))
+    assert isinstance(total.owner, linalg.GenericOp)
+    for narrow in narrow_sums(total.owner, data):
+        if may_rewrite(NAME, narrow, "a sum beside one with more digits"):
+            at, kind = TensorBuilder(narrow), element_type(data)
+            out = at.empty(kind, dims(total, at))
+            Rewriter.replace_op(narrow, [], [at.stored(total, out)])
     return True
 
 
