@@ -131,9 +131,9 @@ def test_tiles_begin_where_lines_do(element, also, columns):
 @pytest.mark.parametrize(
     ("shape", "lines"),
     [
-        pytest.param((768, 800), 4, id="a cache holds it and its rows"),
+        pytest.param((768, 800), 16, id="a cache holds it and its rows"),
         pytest.param((512, 800), 1, id="rows that are written share a set"),
-        pytest.param((4112, 1040), 4, id="no cache holds it, and lines are whole"),
+        pytest.param((4112, 1040), 16, id="no cache holds it, and lines are whole"),
         pytest.param((4099, 1040), 1, id="no cache holds it, and lines are not whole"),
     ],
 )
