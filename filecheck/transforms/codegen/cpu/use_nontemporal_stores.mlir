@@ -41,11 +41,10 @@ func.func @no_size(%y: memref<?xf32>, %v: vector<16xf32>, %i: index) {
   return
 }
 
-// Seventeen products for a store.
-// CHECK-LABEL: func.func @no_work
-// CHECK-NOT:     nontemporal = true
-// CHECK:         func.return
-func.func @no_work(%y: memref<1024xf32>, %v: vector<16xf32>, %i: index) {
+// Seventeen products for a store of a whole line.
+// CHECK-LABEL: func.func @work
+// CHECK:         vector.store %{{.*}} {nontemporal = true}
+func.func @work(%y: memref<1024xf32>, %v: vector<16xf32>, %i: index) {
   %p0 = arith.mulf %v, %v : vector<16xf32>
   %p1 = arith.mulf %p0, %v : vector<16xf32>
   %p2 = arith.mulf %p1, %v : vector<16xf32>
@@ -64,5 +63,31 @@ func.func @no_work(%y: memref<1024xf32>, %v: vector<16xf32>, %i: index) {
   %p15 = arith.mulf %p14, %v : vector<16xf32>
   %p16 = arith.mulf %p15, %v : vector<16xf32>
   vector.store %p16, %y[%i] : memref<1024xf32>, vector<16xf32>
+  return
+}
+
+// The same for half a line, whose other half would be waited for.
+// CHECK-LABEL: func.func @no_work
+// CHECK-NOT:     nontemporal = true
+// CHECK:         func.return
+func.func @no_work(%y: memref<1024xf32>, %v: vector<8xf32>, %i: index) {
+  %p0 = arith.mulf %v, %v : vector<8xf32>
+  %p1 = arith.mulf %p0, %v : vector<8xf32>
+  %p2 = arith.mulf %p1, %v : vector<8xf32>
+  %p3 = arith.mulf %p2, %v : vector<8xf32>
+  %p4 = arith.mulf %p3, %v : vector<8xf32>
+  %p5 = arith.mulf %p4, %v : vector<8xf32>
+  %p6 = arith.mulf %p5, %v : vector<8xf32>
+  %p7 = arith.mulf %p6, %v : vector<8xf32>
+  %p8 = arith.mulf %p7, %v : vector<8xf32>
+  %p9 = arith.mulf %p8, %v : vector<8xf32>
+  %p10 = arith.mulf %p9, %v : vector<8xf32>
+  %p11 = arith.mulf %p10, %v : vector<8xf32>
+  %p12 = arith.mulf %p11, %v : vector<8xf32>
+  %p13 = arith.mulf %p12, %v : vector<8xf32>
+  %p14 = arith.mulf %p13, %v : vector<8xf32>
+  %p15 = arith.mulf %p14, %v : vector<8xf32>
+  %p16 = arith.mulf %p15, %v : vector<8xf32>
+  vector.store %p16, %y[%i] : memref<1024xf32>, vector<8xf32>
   return
 }

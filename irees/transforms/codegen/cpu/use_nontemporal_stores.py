@@ -10,9 +10,11 @@ neither; a copy then moves two bytes for a byte copied, not three.
   =>
     vector.store %v, %out[%i] {nontemporal = true} : memref<16777216xf32>, vector<16xf32>
 
-Where much is computed for each store, memory is not what a loop waits for, and these stores make it
-slower: each of their lines has to leave while the lines that are read come in, twice if they lie
-across two lines of the cache. So a loop has at most 16 operations for each such store.
+A vector that is a part of a line waits for the rest of it in one of a few buffers. Where much is
+computed between the two, memory is not what a loop waits for, and that wait costs more than the
+line that is not read (Zen 4, vectors of half a line: 1.02 to 1.04 of the time). So a loop over such
+vectors has at most 16 operations for each store. Whole lines pass at any time: a GELU on two
+threads takes 0.8 of it.
 
 Only a buffer that the kernel gets from outside, whose size is known and which the kernel never
 reads, is written so. It is a hint, as in MLIR's `vector.store`: a printer may ignore it, and stores
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, vector
@@ -30,8 +33,10 @@ from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp, VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from irees.analysis.element_sizes import item_bytes
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu._large_buffers import bytes_of
+from irees.transforms.utils.lanes import LINE
 
 MOST_WORK = 16
 """Vector operations for each store of a loop that memory holds up."""
@@ -54,10 +59,13 @@ def written_only(buffer: SSAValue) -> list[vector.StoreOp] | None:
     return stores
 
 
-def is_light(store: vector.StoreOp) -> bool:
-    """Whether the loop around a store does little but load and store."""
-    block = store.parent
+def leaves_at_once(store: vector.StoreOp) -> bool:
+    """Whether a store is a whole line, or the loop around it does little but load and store."""
+    kind, block = store.vector.type, store.parent
+    assert isinstance(kind, VectorType)
     assert block is not None
+    if prod(kind.get_shape()) * item_bytes(kind.element_type) >= LINE:
+        return True
     stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
     return vector_work(block.ops) <= MOST_WORK * stores
 
@@ -89,5 +97,7 @@ class UseNontemporalStoresPass(ModulePass):
                 if bytes_of(argument.type) < self.limit:
                     continue
                 for store in written_only(argument) or ():
-                    if is_light(store) and may_rewrite(self.name, store, "a store past the caches"):
+                    if not leaves_at_once(store):
+                        continue
+                    if may_rewrite(self.name, store, "a store past the caches"):
                         store.properties["nontemporal"] = BoolAttr.from_bool(True)
