@@ -644,6 +644,17 @@ MUTANTS = (
         ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
     ),
     Mutant(
+        "S7ac",
+        "four turns of a loop become one whatever is left",
+        "irees/transforms/codegen/cpu/interleave_chains.py",
+        "if turns % n == 0 and (",
+        "if (",
+        (
+            "filecheck/transforms/codegen/cpu/interleave_chains.mlir",
+            "tests/transforms/codegen/cpu/test_interleave_chains.py",
+        ),
+    ),
+    Mutant(
         "S7ab",
         "a reciprocal that a row shares is divided by at each point",
         "irees/transforms/global_opt/fold_reciprocals.py",

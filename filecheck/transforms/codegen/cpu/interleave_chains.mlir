@@ -230,3 +230,192 @@ func.func @different(%x: memref<64xf32>, %y: memref<64xf32>) {
   }
   return
 }
+
+// One chain: four of eight turns are one, and take turns.
+// CHECK-LABEL: func.func @turns
+// CHECK:         %[[step:.*]] = arith.constant 32 : index
+// CHECK:         scf.for %[[i:.*]] = %{{.*}} to %{{.*}} step %[[step]]
+// CHECK:           %[[j:.*]] = arith.addi %[[i]]
+// CHECK:           %[[k:.*]] = arith.addi %[[i]]
+// CHECK:           %[[l:.*]] = arith.addi %[[i]]
+// CHECK:           vector.load %x[%[[i]]]
+// CHECK-NEXT:      vector.load %x[%[[j]]]
+// CHECK-NEXT:      vector.load %x[%[[k]]]
+// CHECK-NEXT:      vector.load %x[%[[l]]]
+// CHECK:           vector.store %{{.*}}, %y[%[[i]]]
+// CHECK-NEXT:      vector.store %{{.*}}, %y[%[[j]]]
+// CHECK-NEXT:      vector.store %{{.*}}, %y[%[[k]]]
+// CHECK-NEXT:      vector.store %{{.*}}, %y[%[[l]]]
+// CHECK-NEXT:    }
+func.func @turns(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %end = arith.constant 64 : index
+  scf.for %i = %c0 to %end step %c8 {
+    %two = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0 = arith.mulf %x0, %two : vector<8xf32>
+    %m1 = arith.mulf %m0, %two : vector<8xf32>
+    %m2 = arith.mulf %m1, %two : vector<8xf32>
+    %m3 = arith.mulf %m2, %two : vector<8xf32>
+    %m4 = arith.mulf %m3, %two : vector<8xf32>
+    %m5 = arith.mulf %m4, %two : vector<8xf32>
+    %m6 = arith.mulf %m5, %two : vector<8xf32>
+    %m7 = arith.mulf %m6, %two : vector<8xf32>
+    %m8 = arith.mulf %m7, %two : vector<8xf32>
+    %m9 = arith.mulf %m8, %two : vector<8xf32>
+    %m10 = arith.mulf %m9, %two : vector<8xf32>
+    %m11 = arith.mulf %m10, %two : vector<8xf32>
+    %m12 = arith.mulf %m11, %two : vector<8xf32>
+    %m13 = arith.mulf %m12, %two : vector<8xf32>
+    %m14 = arith.mulf %m13, %two : vector<8xf32>
+    %m15 = arith.mulf %m14, %two : vector<8xf32>
+    %m16 = arith.mulf %m15, %two : vector<8xf32>
+    vector.store %m16, %y[%i] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}
+
+// Of a chain of 57 operations two.
+// CHECK-LABEL: func.func @longer_turns
+// CHECK:         %[[step:.*]] = arith.constant 16 : index
+// CHECK:         scf.for {{.*}} step %[[step]]
+// CHECK-COUNT-2:   vector.load
+// CHECK-NOT:       vector.load
+// CHECK:         return
+func.func @longer_turns(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %end = arith.constant 64 : index
+  scf.for %i = %c0 to %end step %c8 {
+    %two = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0 = arith.mulf %x0, %two : vector<8xf32>
+    %m1 = arith.mulf %m0, %two : vector<8xf32>
+    %m2 = arith.mulf %m1, %two : vector<8xf32>
+    %m3 = arith.mulf %m2, %two : vector<8xf32>
+    %m4 = arith.mulf %m3, %two : vector<8xf32>
+    %m5 = arith.mulf %m4, %two : vector<8xf32>
+    %m6 = arith.mulf %m5, %two : vector<8xf32>
+    %m7 = arith.mulf %m6, %two : vector<8xf32>
+    %m8 = arith.mulf %m7, %two : vector<8xf32>
+    %m9 = arith.mulf %m8, %two : vector<8xf32>
+    %m10 = arith.mulf %m9, %two : vector<8xf32>
+    %m11 = arith.mulf %m10, %two : vector<8xf32>
+    %m12 = arith.mulf %m11, %two : vector<8xf32>
+    %m13 = arith.mulf %m12, %two : vector<8xf32>
+    %m14 = arith.mulf %m13, %two : vector<8xf32>
+    %m15 = arith.mulf %m14, %two : vector<8xf32>
+    %m16 = arith.mulf %m15, %two : vector<8xf32>
+    %m17 = arith.mulf %m16, %two : vector<8xf32>
+    %m18 = arith.mulf %m17, %two : vector<8xf32>
+    %m19 = arith.mulf %m18, %two : vector<8xf32>
+    %m20 = arith.mulf %m19, %two : vector<8xf32>
+    %m21 = arith.mulf %m20, %two : vector<8xf32>
+    %m22 = arith.mulf %m21, %two : vector<8xf32>
+    %m23 = arith.mulf %m22, %two : vector<8xf32>
+    %m24 = arith.mulf %m23, %two : vector<8xf32>
+    %m25 = arith.mulf %m24, %two : vector<8xf32>
+    %m26 = arith.mulf %m25, %two : vector<8xf32>
+    %m27 = arith.mulf %m26, %two : vector<8xf32>
+    %m28 = arith.mulf %m27, %two : vector<8xf32>
+    %m29 = arith.mulf %m28, %two : vector<8xf32>
+    %m30 = arith.mulf %m29, %two : vector<8xf32>
+    %m31 = arith.mulf %m30, %two : vector<8xf32>
+    %m32 = arith.mulf %m31, %two : vector<8xf32>
+    %m33 = arith.mulf %m32, %two : vector<8xf32>
+    %m34 = arith.mulf %m33, %two : vector<8xf32>
+    %m35 = arith.mulf %m34, %two : vector<8xf32>
+    %m36 = arith.mulf %m35, %two : vector<8xf32>
+    %m37 = arith.mulf %m36, %two : vector<8xf32>
+    %m38 = arith.mulf %m37, %two : vector<8xf32>
+    %m39 = arith.mulf %m38, %two : vector<8xf32>
+    %m40 = arith.mulf %m39, %two : vector<8xf32>
+    %m41 = arith.mulf %m40, %two : vector<8xf32>
+    %m42 = arith.mulf %m41, %two : vector<8xf32>
+    %m43 = arith.mulf %m42, %two : vector<8xf32>
+    %m44 = arith.mulf %m43, %two : vector<8xf32>
+    %m45 = arith.mulf %m44, %two : vector<8xf32>
+    %m46 = arith.mulf %m45, %two : vector<8xf32>
+    %m47 = arith.mulf %m46, %two : vector<8xf32>
+    %m48 = arith.mulf %m47, %two : vector<8xf32>
+    %m49 = arith.mulf %m48, %two : vector<8xf32>
+    %m50 = arith.mulf %m49, %two : vector<8xf32>
+    %m51 = arith.mulf %m50, %two : vector<8xf32>
+    %m52 = arith.mulf %m51, %two : vector<8xf32>
+    %m53 = arith.mulf %m52, %two : vector<8xf32>
+    %m54 = arith.mulf %m53, %two : vector<8xf32>
+    %m55 = arith.mulf %m54, %two : vector<8xf32>
+    %m56 = arith.mulf %m55, %two : vector<8xf32>
+    vector.store %m56, %y[%i] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}
+
+// Five turns have no divisor.
+// CHECK-LABEL: func.func @no_even_turns
+// CHECK:         vector.load
+// CHECK-NOT:     vector.load
+// CHECK:         return
+func.func @no_even_turns(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %end = arith.constant 40 : index
+  scf.for %i = %c0 to %end step %c8 {
+    %two = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0 = arith.mulf %x0, %two : vector<8xf32>
+    %m1 = arith.mulf %m0, %two : vector<8xf32>
+    %m2 = arith.mulf %m1, %two : vector<8xf32>
+    %m3 = arith.mulf %m2, %two : vector<8xf32>
+    %m4 = arith.mulf %m3, %two : vector<8xf32>
+    %m5 = arith.mulf %m4, %two : vector<8xf32>
+    %m6 = arith.mulf %m5, %two : vector<8xf32>
+    %m7 = arith.mulf %m6, %two : vector<8xf32>
+    %m8 = arith.mulf %m7, %two : vector<8xf32>
+    %m9 = arith.mulf %m8, %two : vector<8xf32>
+    %m10 = arith.mulf %m9, %two : vector<8xf32>
+    %m11 = arith.mulf %m10, %two : vector<8xf32>
+    %m12 = arith.mulf %m11, %two : vector<8xf32>
+    %m13 = arith.mulf %m12, %two : vector<8xf32>
+    %m14 = arith.mulf %m13, %two : vector<8xf32>
+    %m15 = arith.mulf %m14, %two : vector<8xf32>
+    %m16 = arith.mulf %m15, %two : vector<8xf32>
+    vector.store %m16, %y[%i] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}
+
+// Nor has a number that is not known.
+// CHECK-LABEL: func.func @no_number_of_turns
+// CHECK:         vector.load
+// CHECK-NOT:     vector.load
+// CHECK:         return
+func.func @no_number_of_turns(%x: memref<64xf32>, %y: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %end = arith.addi %n, %c0 : index
+  scf.for %i = %c0 to %end step %c8 {
+    %two = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0 = arith.mulf %x0, %two : vector<8xf32>
+    %m1 = arith.mulf %m0, %two : vector<8xf32>
+    %m2 = arith.mulf %m1, %two : vector<8xf32>
+    %m3 = arith.mulf %m2, %two : vector<8xf32>
+    %m4 = arith.mulf %m3, %two : vector<8xf32>
+    %m5 = arith.mulf %m4, %two : vector<8xf32>
+    %m6 = arith.mulf %m5, %two : vector<8xf32>
+    %m7 = arith.mulf %m6, %two : vector<8xf32>
+    %m8 = arith.mulf %m7, %two : vector<8xf32>
+    %m9 = arith.mulf %m8, %two : vector<8xf32>
+    %m10 = arith.mulf %m9, %two : vector<8xf32>
+    %m11 = arith.mulf %m10, %two : vector<8xf32>
+    %m12 = arith.mulf %m11, %two : vector<8xf32>
+    %m13 = arith.mulf %m12, %two : vector<8xf32>
+    %m14 = arith.mulf %m13, %two : vector<8xf32>
+    %m15 = arith.mulf %m14, %two : vector<8xf32>
+    %m16 = arith.mulf %m15, %two : vector<8xf32>
+    vector.store %m16, %y[%i] : memref<64xf32>, vector<8xf32>
+  }
+  return
+}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import irees
+from irees.target import host_features
 
 SHAPE = "tensor<64x1024xf32>"
 
@@ -43,8 +44,28 @@ def test_the_powers_of_a_softmax_take_turns_and_are_the_same(target):
     assert np.array_equal(made(x), plain(x))
 
 
-def test_a_loop_of_one_chain_stays():
-    text = SOFTMAX.replace("linalg.softmax dimension(1)", "linalg.exp")
-    made = irees.compile(text)
-    plain = irees.compile(text, disable_pass=("irees-interleave-chains",))
-    assert kernels(made) == kernels(plain)
+def exponentials(columns: int | str) -> str:
+    shape = f"tensor<64x{columns}xf32>"
+    return f"""
+func.func @main(%a: {shape}) -> {shape} {{
+  %r = math.exp %a : {shape}
+  return %r : {shape}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "together"),
+    [(64, 4), (48, 3), (96, 3), (160, 2), (80, 1), (20, 1), ("?", 1)],
+)
+def test_turns_of_one_chain_are_chains(columns: int | str, together: int):
+    text, target = exponentials(columns), "cpu:x86-64-v4"
+    made = irees.compile(text, target=target)
+    plain = irees.compile(text, target=target, disable_pass=("irees-interleave-chains",))
+    assert scalings(made)[: together - 1] == [1] * (together - 1)
+    assert (kernels(made) == kernels(plain)) == (together == 1)
+    count = 77 if columns == "?" else columns
+    x = np.random.default_rng(1).standard_normal((64, count), dtype=np.float32) * 10
+    if "avx512f" in host_features():
+        assert np.array_equal(made(x), plain(x))
+        np.testing.assert_allclose(made(x), np.exp(x), rtol=2e-7)
