@@ -276,7 +276,7 @@ func.func @turns(%x: memref<64xf32>, %y: memref<64xf32>) {
   return
 }
 
-// Of a chain of 57 operations two.
+// Of a chain of 29 operations two.
 // CHECK-LABEL: func.func @longer_turns
 // CHECK:         %[[step:.*]] = arith.constant 16 : index
 // CHECK:         scf.for {{.*}} step %[[step]]
@@ -319,35 +319,7 @@ func.func @longer_turns(%x: memref<64xf32>, %y: memref<64xf32>) {
     %m26 = arith.mulf %m25, %two : vector<8xf32>
     %m27 = arith.mulf %m26, %two : vector<8xf32>
     %m28 = arith.mulf %m27, %two : vector<8xf32>
-    %m29 = arith.mulf %m28, %two : vector<8xf32>
-    %m30 = arith.mulf %m29, %two : vector<8xf32>
-    %m31 = arith.mulf %m30, %two : vector<8xf32>
-    %m32 = arith.mulf %m31, %two : vector<8xf32>
-    %m33 = arith.mulf %m32, %two : vector<8xf32>
-    %m34 = arith.mulf %m33, %two : vector<8xf32>
-    %m35 = arith.mulf %m34, %two : vector<8xf32>
-    %m36 = arith.mulf %m35, %two : vector<8xf32>
-    %m37 = arith.mulf %m36, %two : vector<8xf32>
-    %m38 = arith.mulf %m37, %two : vector<8xf32>
-    %m39 = arith.mulf %m38, %two : vector<8xf32>
-    %m40 = arith.mulf %m39, %two : vector<8xf32>
-    %m41 = arith.mulf %m40, %two : vector<8xf32>
-    %m42 = arith.mulf %m41, %two : vector<8xf32>
-    %m43 = arith.mulf %m42, %two : vector<8xf32>
-    %m44 = arith.mulf %m43, %two : vector<8xf32>
-    %m45 = arith.mulf %m44, %two : vector<8xf32>
-    %m46 = arith.mulf %m45, %two : vector<8xf32>
-    %m47 = arith.mulf %m46, %two : vector<8xf32>
-    %m48 = arith.mulf %m47, %two : vector<8xf32>
-    %m49 = arith.mulf %m48, %two : vector<8xf32>
-    %m50 = arith.mulf %m49, %two : vector<8xf32>
-    %m51 = arith.mulf %m50, %two : vector<8xf32>
-    %m52 = arith.mulf %m51, %two : vector<8xf32>
-    %m53 = arith.mulf %m52, %two : vector<8xf32>
-    %m54 = arith.mulf %m53, %two : vector<8xf32>
-    %m55 = arith.mulf %m54, %two : vector<8xf32>
-    %m56 = arith.mulf %m55, %two : vector<8xf32>
-    vector.store %m56, %y[%i] : memref<64xf32>, vector<8xf32>
+    vector.store %m28, %y[%i] : memref<64xf32>, vector<8xf32>
   }
   return
 }
