@@ -11,8 +11,10 @@ bit at a time: log2(N) rounds of N shuffles of two vectors.
 Where a vector is a part of a line of the cache, as many such tiles are turned before the first is
 written as make whole lines: a part that passes by the caches costs memory more than a whole line.
 
-Tiles follow each other along j, in strips of i that are a few lines of x wide: memory is given a
-few long runs at a time, and not each line somewhere else.
+Tiles follow each other along j, in strips of i that are some lines of x wide: memory is given long
+runs of some rows at a time, and not each line somewhere else. Of an x that no cache holds a tile
+asks for what the tile beside it along j will read, a strip later: each row is another page, where
+the processor's own prefetchers begin anew.
 
 Rows of x that are a power of two apart share a few sets of the cache, which forget a line before
 the next tile needs the rest of it. So where all rows lie alike in their lines, tiles begin where
@@ -26,7 +28,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, MemRefType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.distribution import root
 from irees.analysis.transposes import crossing_loops
+from irees.dialects.upstream.memref import PrefetchOp
 from irees.transforms.codegen.cpu._large_buffers import bytes_of
 from irees.transforms.codegen.cpu._vector_nest import Nest
 from irees.transforms.utils.lanes import (
@@ -52,6 +56,9 @@ CROWDED = 2048
 
 SHORT = 8
 """Tiles of a row that are too few for one more to cost little."""
+
+L2 = 2
+"""The locality of a hint for the L2 cache: a strip lies between it and the load."""
 
 MOST_LANES = 16
 """Vectors of a tile: as many again are made in a round, and there are 32 registers at most."""
@@ -91,6 +98,7 @@ class Tiles:
         nest.start_loops(here)
         others = [i for i in range(len(nest.kinds)) if i not in (self.across, self.along)]
         self.back = self._back(here)
+        self.in_runs = all(map(self._in_runs, nest.op.outputs))
         self._outer(others, {}, here)
         Rewriter.erase_op(nest.op)
 
@@ -137,7 +145,7 @@ class Tiles:
     def _strip(self) -> int:
         """Tiles that lie side by side along the lines that are read of a row at a time."""
         size = element_bytes(self.nest.op.operands[self.turned[0]].type)
-        lines = STRIP_LINES if all(map(self._in_runs, self.nest.op.outputs)) else 1
+        lines = STRIP_LINES if self.in_runs else 1
         return max(1, lines * LINE // (size * self.nest.lanes))
 
     def _in_runs(self, output: SSAValue) -> bool:
@@ -149,9 +157,7 @@ class Tiles:
         assert isinstance(output.type, MemRefType)
         apart = [s for s in strides_of(output.type)[:-1] if s != DYNAMIC_INDEX]
         unit = element_bytes(output.type)
-        while isinstance(output.owner, memref.SubviewOp):
-            output = output.owner.source
-        if bytes_of(output.type) >= self.large:
+        if bytes_of(root(output).type) >= self.large:
             return all(s * unit % LINE == 0 for s in apart)
         return all(s * unit % CROWDED for s in apart)
 
@@ -202,6 +208,8 @@ class Tiles:
         """N x N points, `beside` times: all loads first, the turning, then N times the bodies."""
         lanes = self.nest.lanes
         starts = [{**ivs, self.along: at.add(ivs[self.along], t * lanes)} for t in range(beside)]
+        for start in starts:
+            self._ask({**start, self.along: at.add(start[self.along], beside * lanes)}, at)
         tiles = [self._turned(start, at) for start in starts]
         for n in range(lanes):
             line = at.add(ivs[self.across], n)
@@ -212,13 +220,29 @@ class Tiles:
     def _turned(self, ivs: dict[int, Size], at: IndexBuilder) -> dict[int, list[SSAValue]]:
         """N vectors of what is turned, along the loop that is written along."""
         nest, lanes = self.nest, self.nest.lanes
-        places = [{**ivs, self.along: at.add(ivs[self.along], n)} for n in range(lanes)]
         return {
             position: transposed(
-                [nest.read(position, p, at, lanes, self.across).value for p in places], at
+                [nest.read(position, p, at, lanes, self.across).value for p in self._rows(ivs, at)],
+                at,
             )
             for position in self.turned
         }
+
+    def _rows(self, ivs: dict[int, Size], at: IndexBuilder) -> list[dict[int, Size]]:
+        """Where each of the N rows of a tile begins."""
+        along = ivs[self.along]
+        return [{**ivs, self.along: at.add(along, n)} for n in range(self.nest.lanes)]
+
+    def _ask(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """memref.prefetch of the rows of a tile that no cache holds"""
+        for position in self.turned:
+            source = self.nest.op.operands[position]
+            # Where strips are one tile wide, that is the next one, and too late.
+            if not self.in_runs or bytes_of(root(source).type) < self.large:
+                continue
+            for place in self._rows(ivs, at):
+                indices = self.nest.access(position, place, at)
+                at.insert(PrefetchOp(source, indices, locality=L2))
 
     def _vector(
         self, place: dict[int, Size], turned: dict[int, SSAValue], at: IndexBuilder

@@ -414,7 +414,8 @@ class Nest:
                 value = at.insert(op.clone(value_mapper=values)).results[0]
             self.computed[op.results[0]] = Lane(value, Kind.UNIFORM)
 
-    def _access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
+    def access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
+        """The indices of an operand at a point."""
         dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
         return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
 
@@ -425,7 +426,7 @@ class Nest:
         operand = self.op.operands[position]
         if not isinstance(operand.type, MemRefType):
             return Lane(operand, Kind.UNIFORM)
-        indices = self._access(position, ivs, at)
+        indices = self.access(position, ivs, at)
         if lanes > 1 and axis is not None and self._moves(position, axis):
             form = linear_form(self.maps[position].results[-1])
             assert form is not None
@@ -444,7 +445,7 @@ class Nest:
     ) -> None:
         """Stores a result at a point, or at `lanes` points."""
         target = self.op.operands[self.inputs + position]
-        indices = self._access(self.inputs + position, ivs, at)
+        indices = self.access(self.inputs + position, ivs, at)
         if lanes > 1:
             at.insert(vector.StoreOp(value, target, indices))
         else:

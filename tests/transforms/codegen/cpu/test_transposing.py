@@ -148,6 +148,28 @@ def test_strips_are_as_wide_as_lines_keep_their_places(shape, lines):
 
 
 @pytest.mark.parametrize(
+    ("shape", "hints"),
+    [
+        pytest.param((4112, 1040), 16, id="each row of a tile"),
+        pytest.param((768, 800), 0, id="a cache holds it"),
+        pytest.param((4099, 1040), 0, id="the next tile is read at once"),
+    ],
+)
+def test_rows_that_no_cache_holds_are_asked_for(shape, hints):
+    target = Target(vector_bytes=64, l3_bytes=32 << 20)
+    module = irees.compile(text(shape, (1, 0), "f32", False, False), to="codegen", target=target)
+    asked = [op for op in module.walk() if op.name == "memref.prefetch"]
+    loads = [op for op in module.walk() if op.name == "vector.load"]
+    assert len(asked) == hints
+    assert len(loads) == 16
+    for hint, load in zip(asked, loads, strict=False):
+        # Sixteen rows further, at the same place of the row.
+        assert hint.memref is load.base
+        assert hint.indices[1] is load.indices[1]
+        assert constant_value(hint.indices[0].owner.operands[1]) == 16 or hint is not asked[0]
+
+
+@pytest.mark.parametrize(
     ("shape", "counts"),
     [
         pytest.param((4096, 4096), 16, id="long runs are written"),
