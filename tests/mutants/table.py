@@ -645,10 +645,10 @@ MUTANTS = (
     ),
     Mutant(
         "S7ac",
-        "four turns of a loop become one whatever is left",
+        "all turns that become one but the first are the second",
         "irees/transforms/codegen/cpu/interleave_chains.py",
-        "if turns % n == 0 and (",
-        "if (",
+        "at.add(block.args[0], turn * step)",
+        "at.add(block.args[0], step)",
         ("tests/transforms/codegen/cpu/test_interleave_chains.py",),
     ),
     Mutant(
