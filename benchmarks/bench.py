@@ -5,8 +5,8 @@ Times irees beside PyTorch, Inductor, ONNX Runtime and IREE, in one run, interle
     python benchmarks/bench.py --cache FOLDER --prepare    # compiles only, for a later run
 
 Every repetition runs each contender in turn, so that a change of the machine's speed falls on
-all of them, after a pause and a call that is not counted; then the peak of multiply-adds and of
-copies. Medians are reported. A contender that is not installed, that fails on a program or is not
+all of them, after a pause and a call that is not counted, and beside irees the peak of multiply-adds
+and of copies. Medians are reported. A contender that is not installed, that fails on a program or is not
 ready in time is a dash with the reason below the table. The page and its plot are written after
 each row, so that a run that is cut off leaves what it had.
 """
@@ -21,7 +21,6 @@ import logging
 import os
 import platform
 import shlex
-import statistics
 import sys
 import tempfile
 import time
@@ -79,6 +78,7 @@ class Entry:
         self.call = call
         self.last = first
         self.times: list[float] = []
+        """Milliseconds."""
 
     def repeat(self) -> None:
         """One more repetition, unless it is slow and has been timed enough."""
@@ -91,7 +91,7 @@ class Entry:
         if not slow:
             self.call()
         self.last = timed(self.call)
-        self.times.append(self.last)
+        self.times.append(self.last * 1e3)
 
 
 def attempt(result: Result, name: str, seconds: float, work: Callable[[], object]) -> object:
@@ -105,22 +105,19 @@ def attempt(result: Result, name: str, seconds: float, work: Callable[[], object
 
 
 def measure(result: Result, entries: list[Entry], meter: PeakMeter, repeat: int, seconds: float):
-    """Interleaved repetitions within a budget; fills in medians and peaks."""
+    """Interleaved repetitions within a budget; fills in times and peaks."""
     begin = time.perf_counter()
-    gflops: list[float] = []
-    gigabytes: list[float] = []
+    result.samples = {entry.name: entry.times for entry in entries}
     for done in range(repeat):
         spent = time.perf_counter() - begin
         if (done >= LEAST and spent > seconds) or (done >= SLOW_LEAST and spent > 3 * seconds):
             break
         for entry in entries:
             entry.repeat()
-        settle()
-        gflops.append(meter.gflops(result.threads))
-        gigabytes.append(meter.gigabytes(result.threads))
-        result.repetitions += 1
-    result.times = {e.name: statistics.median(e.times) * 1e3 for e in entries if e.times}
-    result.gflops, result.gigabytes = statistics.median(gflops), statistics.median(gigabytes)
+            if entry.name == "irees":
+                settle()
+                result.gflops.append(meter.gflops(result.threads))
+                result.gigabytes.append(meter.gigabytes(result.threads))
 
 
 def rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from statistics import median
 
 CACHE_FACTOR = 0.5
 """Bandwidth is shown of programs that move more bytes than this share of the last-level cache."""
@@ -14,50 +15,58 @@ RIDGE = 8.0
 
 @dataclass
 class Result:
-    """One program on a number of threads. Times in ms; peaks of these threads together."""
+    """
+    One program on a number of threads: milliseconds of each contender, repetition by repetition,
+    and the peaks of these threads together, measured beside irees each time.
+
+    What is compared was measured side by side: quotients are medians over the repetitions of the
+    quotients of each. A machine that others share has slow minutes, which would fall on a part of
+    the repetitions, and on one median and not on the other.
+    """
 
     name: str
     threads: int
-    times: dict[str, float] = field(default_factory=dict)
+    samples: dict[str, list[float]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     flops: int | None = None
     bytes: int | None = None
-    gflops: float = 0.0
-    gigabytes: float = 0.0
-    repetitions: int = 0
+    gflops: list[float] = field(default_factory=list)
+    gigabytes: list[float] = field(default_factory=list)
 
     @property
-    def peers(self) -> dict[str, float]:
-        """The times of all but irees."""
-        return {name: time for name, time in self.times.items() if name != "irees"}
+    def times(self) -> dict[str, float]:
+        """The median of each contender."""
+        return {name: median(times) for name, times in self.samples.items() if times}
 
     def to(self, other: str) -> float | None:
         """The time of irees over that of another."""
-        if "irees" not in self.times or other not in self.times:
-            return None
-        return self.times["irees"] / self.times[other]
+        mine, theirs = self.samples.get("irees"), self.samples.get(other)
+        # Slow ones are not repeated as often.
+        return median(a / b for a, b in zip(mine, theirs)) if mine and theirs else None
 
     @property
     def to_best_peer(self) -> float | None:
-        """The time of irees over that of the fastest of the others."""
-        peers = self.peers
-        return self.to(min(peers, key=lambda name: peers[name])) if peers else None
+        """The time of irees over that of the fastest of the others: the largest quotient."""
+        found = [self.to(name) for name in self.samples if name != "irees"]
+        return max((ratio for ratio in found if ratio is not None), default=None)
 
     def rates(self, cache_bytes: int) -> tuple[str, str]:
         """GFLOP/s or GB/s of irees, with its share of what the machine can do; one is empty."""
-        mine = self.times.get("irees")
-        if not mine:
-            return "", ""
         flops, moved = self.flops or 0, self.bytes or 0
         if flops and (not moved or flops >= RIDGE * moved):
-            rate = flops / mine / 1e6
-            share = f" ({rate / self.gflops:.0%})" if self.gflops else ""
-            return f"{rate:.0f}{share}", ""
+            return self._rate(flops, self.gflops, ".0f"), ""
         if moved > CACHE_FACTOR * cache_bytes:
-            rate = moved / mine / 1e6
-            share = f" ({rate / self.gigabytes:.0%})" if self.gigabytes else ""
-            return "", f"{rate:.1f}{share}"
+            return "", self._rate(moved, self.gigabytes, ".1f")
         return "", ""
+
+    def _rate(self, amount: int, peaks: list[float], digits: str) -> str:
+        """Billions a second, and the share of a peak."""
+        mine = self.samples.get("irees")
+        if not mine:
+            return ""
+        shares = [amount / time / 1e6 / peak for time, peak in zip(mine, peaks)]
+        share = f" ({median(shares):.0%})" if shares else ""
+        return f"{amount / median(mine) / 1e6:{digits}}{share}"
 
 
 def milliseconds(value: float | None, best: float) -> str:
@@ -124,10 +133,11 @@ def page(
         "",
         "Milliseconds, medians of interleaved repetitions in one run; the best is bold. " + how,
         "",
-        "Below 1, irees is faster. GFLOP/s are shown of programs that do at least "
+        "Below 1, irees is faster. Quotients and shares are medians over the repetitions of what was "
+        "measured side by side in each, and need not be those of the medians beside them. GFLOP/s are shown of programs that do at least "
         f"{RIDGE:.0f} flops a byte, beside the peak of f32 multiply-adds; GB/s of those that move "
         "more than half of what the last-level cache holds, beside a copy of memory (bytes read and written). "
-        "Both peaks are medians of samples between the repetitions of the row. Flops and bytes are "
+        "Both peaks are measured beside irees in each repetition. Flops and bytes are "
         "counted from the program (`irees/analysis/work.py`).",
         "",
         *([f"![irees over its best peer, per program]({plotted})", ""] if plotted else []),
@@ -149,12 +159,12 @@ def peaks(results: list[Result]) -> list[str]:
     """One line per number of threads."""
     lines: list[str] = []
     for threads in sorted({result.threads for result in results}):
-        rows = sorted(r.gflops for r in results if r.threads == threads)
-        copies = sorted(r.gigabytes for r in results if r.threads == threads)
-        middle = len(rows) // 2
-        lines.append(
-            f"- {counted(threads, 'thread')}: {rows[middle]:.0f} GFLOP/s, {copies[middle]:.1f} GB/s"
-        )
+        rows = [r for r in results if r.threads == threads and r.gflops]
+        if not rows:
+            continue
+        flops = median(median(r.gflops) for r in rows)
+        moved = median(median(r.gigabytes) for r in rows)
+        lines.append(f"- {counted(threads, 'thread')}: {flops:.0f} GFLOP/s, {moved:.1f} GB/s")
     return lines
 
 

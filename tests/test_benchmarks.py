@@ -24,14 +24,16 @@ def report(monkeypatch):
 def results(report):
     return [
         report.Result(
-            "product", 1, {"irees": 2.0, "PyTorch": 4.0, "IREE": 1.0}, {"Inductor": "E: none"},
-            flops=10**9, bytes=10**6, gflops=1000.0, gigabytes=20.0,
+            "product", 1, {"irees": [2.0], "PyTorch": [4.0], "IREE": [1.0]}, {"Inductor": "E: none"},
+            flops=10**9, bytes=10**6, gflops=[1000.0], gigabytes=[20.0],
         ),
         report.Result(
-            "sum", 1, {"irees": 10.0, "PyTorch": 10.0}, {},
-            flops=10**7, bytes=10**8, gflops=1000.0, gigabytes=20.0,
+            "sum", 1, {"irees": [10.0], "PyTorch": [10.0]}, {},
+            flops=10**7, bytes=10**8, gflops=[1000.0], gigabytes=[20.0],
         ),
-        report.Result("small", 1, {"irees": 1.0}, {}, flops=10, bytes=100, gflops=1.0, gigabytes=2.0),
+        report.Result(
+            "small", 1, {"irees": [1.0]}, {}, flops=10, bytes=100, gflops=[1.0], gigabytes=[2.0]
+        ),
     ]  # fmt: skip
 
 
@@ -44,6 +46,20 @@ def test_rows_and_means(report):
     assert cells[3][-2:] == ["", "10.0 (50%)"]
     assert cells[4] == ["small", "1", "**1**", "–", "–", "–", "–", "–", "", ""]
     assert cells[5][2:] == ["", "0.71", "–", "2.00", "0.71", "1.41", "", ""]
+
+
+def test_what_is_compared_was_measured_side_by_side(report):
+    """A machine that is half as fast for the last three of five repetitions."""
+    found = report.Result(
+        "product", 1, {"irees": [2, 2, 4, 4, 4], "PyTorch": [3, 3, 6, 6, 6], "IREE": [4, 4]}, {},
+        flops=10**9, bytes=10**6, gflops=[1000, 1000, 500, 500, 500], gigabytes=[20] * 5,
+    )  # fmt: skip
+    assert found.times == {"irees": 4, "PyTorch": 6, "IREE": 4}
+    assert found.to("PyTorch") == found.to_best_peer == pytest.approx(2 / 3)
+    assert found.to("IREE") == 0.5
+    assert found.rates(1 << 20) == ("250 (50%)", "")
+    late = report.Result("late", 1, {"irees": [2, 2, 4, 4], "PyTorch": [3, 3, 3, 3]}, {})
+    assert late.to("PyTorch") == 1.0
 
 
 def test_page_names_what_is_missing(report):
