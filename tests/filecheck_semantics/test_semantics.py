@@ -50,6 +50,7 @@ ROUNDED = {
     "decompose_fft": Tolerance("R", 16),
     "widen_accumulators": Tolerance("R", 32),
     "merge_variance_passes": Tolerance("R", 32),
+    "fold_reciprocals": Tolerance("U", 2),
 }
 """Passes that change the last bits."""
 ELSEWHERE = dict.fromkeys(
