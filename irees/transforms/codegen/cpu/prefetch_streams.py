@@ -17,9 +17,10 @@ written.
 
 So does a sum, which stores nothing and keeps what it reads in registers.
 
-Left alone are loops with at most 16 operations a store, which memory holds up as it is (those have
-`irees-use-nontemporal-stores`); buffers smaller than `limit` bytes, which a cache holds; and inputs
-that a second loop reads, which `irees-prefetch-next-tiles` takes care of. After Mowry, Lam and
+Left alone are loops with at most 16 operations a store, which memory holds up as it is; stores that
+pass by the caches (`irees-use-nontemporal-stores`) and read no line; buffers smaller than `limit`
+bytes, which a cache holds; and inputs that a second loop reads, which `irees-prefetch-next-tiles`
+takes care of. After Mowry, Lam and
 Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetching" (1992); MLIR:
 `memref.prefetch`.
 """
