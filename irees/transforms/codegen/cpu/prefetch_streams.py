@@ -45,11 +45,8 @@ from irees.transforms.codegen.cpu._large_buffers import (
     one_per_line,
     place_in,
 )
-from irees.transforms.codegen.cpu.use_nontemporal_stores import (
-    MOST_WORK,
-    vector_work,
-    written_only,
-)
+from irees.transforms.codegen.cpu._loop_work import MOST_WORK, vector_work
+from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
 from irees.transforms.utils.shapes import IndexBuilder, element_bytes
 
 AHEAD = 2048

@@ -23,23 +23,20 @@ to addresses that are not multiples of the vector's size are ordinary ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, vector
+from xdsl.dialects import func, memref, vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp, VectorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from irees.analysis.element_sizes import item_bytes
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu._large_buffers import bytes_of
+from irees.transforms.codegen.cpu._loop_work import MOST_WORK, vector_work
 from irees.transforms.utils.lanes import LINE
-
-MOST_WORK = 16
-"""Vector operations for each store of a loop that memory holds up."""
 
 
 def written_only(buffer: SSAValue) -> list[vector.StoreOp] | None:
@@ -68,15 +65,6 @@ def leaves_at_once(store: vector.StoreOp) -> bool:
         return True
     stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
     return vector_work(block.ops) <= MOST_WORK * stores
-
-
-def vector_work(ops: Iterable[Operation]) -> int:
-    """How many of some ops compute a vector."""
-    return sum(op.name.startswith(("arith.", "math.")) and _is_vector(op) for op in ops)
-
-
-def _is_vector(op: Operation) -> bool:
-    return isinstance(op.results[0].type, VectorType) and not isinstance(op, arith.ConstantOp)
 
 
 @dataclass(frozen=True)
