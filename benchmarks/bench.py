@@ -6,9 +6,11 @@ Times irees beside PyTorch, Inductor, ONNX Runtime and IREE, in one run, interle
 
 Every repetition runs each contender in turn, so that a change of the machine's speed falls on
 all of them, after a pause and a call that is not counted, and beside irees the peak of multiply-adds
-and of copies. Medians are reported. A contender that is not installed, that fails on a program or is not
-ready in time is a dash with the reason below the table. The page and its plot are written after
-each row, so that a run that is cut off leaves what it had.
+and of copies. The run comes back to each row, so that a minute in which one core or the memory is
+slow, which does not fall on all of them alike, is a part of each row and not all of some. Medians
+are reported. A contender that is not installed, that fails on a program or is not ready in time is
+a dash with the reason below the table. The page and its plot are written after each row, so that a
+run that is cut off leaves what it had.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ PAUSE, IDLE, PAUSES = 0.05, 0.1, 20
 """Before each contender, pauses of so many seconds until in one of them all threads together work
 for less than a share IDLE of it: those of ONNX Runtime spin for 60 to 100 ms on an AMD EPYC."""
 
-LEAST, SLOW, SLOW_LEAST = 5, 1.0, 2
-"""Repetitions of everything, but of a call that takes longer than SLOW seconds only two."""
-
+LEAST, SLOW, SLOW_LEAST = 3, 1.0, 2
+"""Repetitions of everything in a visit, but of a call that takes longer than SLOW seconds only two
+in the whole run."""
 
 LEAST_LIMIT = 20.0
 """Seconds to get ready that every contender has."""
@@ -71,27 +73,30 @@ def settle() -> None:
 
 
 class Entry:
-    """One contender at one program and number of threads."""
+    """One contender at one program and number of threads, open; `times` are milliseconds."""
 
-    def __init__(self, name: str, call: Call, first: float):
+    def __init__(self, name: str, call: Call, first: float, times: list[float]):
         self.name = name
         self.call = call
         self.last = first
-        self.times: list[float] = []
-        """Milliseconds."""
+        self.times = times
 
     def repeat(self) -> None:
         """One more repetition, unless it is slow and has been timed enough."""
-        slow = self.last > SLOW
-        if slow and len(self.times) >= SLOW_LEAST:
+        if timed_enough(self.times):
             return
         # Threads of the one before may still spin, waiting for more work; its own are
         # woken by a call that does not count.
         settle()
-        if not slow:
+        if self.last <= SLOW:
             self.call()
         self.last = timed(self.call)
         self.times.append(self.last * 1e3)
+
+
+def timed_enough(times: list[float]) -> bool:
+    """Whether something of which these are the milliseconds is slow, and they are enough of it."""
+    return len(times) >= SLOW_LEAST and min(times) > SLOW * 1e3
 
 
 def attempt(result: Result, name: str, seconds: float, work: Callable[[], object]) -> object:
@@ -105,9 +110,8 @@ def attempt(result: Result, name: str, seconds: float, work: Callable[[], object
 
 
 def measure(result: Result, entries: list[Entry], meter: PeakMeter, repeat: int, seconds: float):
-    """Interleaved repetitions within a budget; fills in times and peaks."""
+    """Interleaved repetitions within a budget; adds times and peaks."""
     begin = time.perf_counter()
-    result.samples = {entry.name: entry.times for entry in entries}
     for done in range(repeat):
         spent = time.perf_counter() - begin
         if (done >= LEAST and spent > seconds) or (done >= SLOW_LEAST and spent > 3 * seconds):
@@ -120,38 +124,45 @@ def measure(result: Result, entries: list[Entry], meter: PeakMeter, repeat: int,
                 result.gigabytes.append(meter.gigabytes(result.threads))
 
 
-def rows(
-    name: str, folder: Path, cache: Path, chosen: list[str], options: argparse.Namespace,
-    meter: PeakMeter,
-):  # fmt: skip
-    """Yields the results of one program, one per number of threads."""
-    program = programs.program(name, folder)
-    failed = Result(name, 0)
-    ready: dict[str, Open] = {}
-    makers = {each: CONTENDERS[each](folder, cache) for each in chosen}
-    for each, maker in makers.items():
-        opened = attempt(failed, each, options.limit, lambda maker=maker: maker.prepare(program))
-        if opened is not None:
-            ready[each] = opened
-    for threads in options.threads:
-        result = Result(name, threads, reasons=dict(failed.reasons))
-        if "irees" in makers:
-            result.flops, result.bytes = makers["irees"].flops, makers["irees"].bytes
-        entries: list[Entry] = []
-        for each, opened in ready.items():
+class Row:
+    """A program, the contenders that are ready for it, and the results, one per number of threads."""
 
-            def start(opened: Open = opened, threads: int = threads) -> tuple[Call, float]:
-                call = opened(threads)
+    def __init__(self, name: str, threads: list[int]):
+        self.name = name
+        self.results = [Result(name, count) for count in threads]
+        self.ready: dict[str, Open] = {}
+
+    def prepare(self, folder: Path, cache: Path, chosen: list[str], limit: float) -> None:
+        """Makes the program and compiles it, as far as that does not depend on the threads."""
+        program = programs.program(self.name, folder)
+        done = Result(self.name, 0)
+        for each in chosen:
+            maker = CONTENDERS[each](folder, cache)
+            opened = attempt(done, each, limit, lambda maker=maker: maker.prepare(program))
+            if opened is not None:
+                self.ready[each] = opened
+            if each == "irees":
+                done.flops, done.bytes = maker.flops, maker.bytes
+        for result in self.results:
+            result.reasons |= done.reasons
+            result.flops, result.bytes = done.flops, done.bytes
+
+    def visit(self, result: Result, limit: float) -> list[Entry]:
+        """Opens each contender that is to be measured."""
+        entries: list[Entry] = []
+        for each, opened in self.ready.items():
+            times = result.samples.setdefault(each, [])
+            if each in result.reasons or timed_enough(times):
+                continue
+
+            def start(opened: Open = opened) -> tuple[Call, float]:
+                call = opened(result.threads)
                 return call, timed(call)
 
-            made = attempt(result, each, options.limit, start)
+            made = attempt(result, each, limit, start)
             if made is not None:
-                entries.append(Entry(each, *made))
-        if not options.prepare:
-            measure(result, entries, meter, options.repeat, options.seconds)
-        yield result
-        del entries
-        gc.collect()
+                entries.append(Entry(each, *made, times))
+        return entries
 
 
 def main() -> None:
@@ -160,8 +171,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="programs, of all")
     parser.add_argument("--skip", nargs="*", default=[], help="contenders to leave out")
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    parser.add_argument("--repeat", type=int, default=25)
-    parser.add_argument("--seconds", type=float, default=4.0, help="budget of one row")
+    parser.add_argument("--visits", type=int, default=3, help="how often it comes back to a row")
+    parser.add_argument("--repeat", type=int, default=10, help="at most, in a visit")
+    parser.add_argument("--seconds", type=float, default=6.0, help="budget of a row, of all visits")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds to get ready")
     parser.add_argument("--minutes", type=float, default=43.0, help="budget of the whole run")
     parser.add_argument("--cache", type=Path, help="keeps what IREE and Inductor compile")
@@ -179,37 +191,54 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     chosen = [name for name in CONTENDERS if name not in options.skip]
-    cache_bytes = cpu_target().l3_bytes
-    meter = PeakMeter()
-    results: list[Result] = []
-    todo = options.only or programs.names()
-    end, limit = time.perf_counter() + 60 * options.minutes, options.limit
+    rows = [Row(name, options.threads) for name in options.only or programs.names()]
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        cache = (options.cache or folder).absolute()
-        cache.mkdir(parents=True, exist_ok=True)
-        for place, name in enumerate(todo):
+        results = run(rows, Path(temporary), chosen, options)
+    if results and not options.prepare:
+        print(page(results, chosen, cpu_target().l3_bytes, how()))
+
+
+def run(rows: list[Row], folder: Path, chosen: list[str], options: argparse.Namespace):
+    """Visits each row as often as there is time for; the results of those that were measured."""
+    meter, cache_bytes = PeakMeter(), cpu_target().l3_bytes
+    cache = (options.cache or folder).absolute()
+    cache.mkdir(parents=True, exist_ok=True)
+    results: list[Result] = []
+    end = time.perf_counter() + 60 * options.minutes
+    for visit in range(1 if options.prepare else options.visits):
+        for place, row in enumerate(rows):
             left = end - time.perf_counter()
             if left <= 0:
-                print(f"not run, out of time: {' '.join(todo[place:])}", file=sys.stderr)
-                break
+                names = " ".join(row.name for row in rows[place:])
+                print(f"out of time in visit {visit + 1}: {names}", file=sys.stderr)
+                return results
             # A program may take three times its share to get ready, of those that are left.
-            options.limit = min(limit, max(LEAST_LIMIT, 3 * left / (len(todo) - place)))
+            limit = min(options.limit, max(LEAST_LIMIT, 3 * left / (len(rows) - place)))
             try:
-                for result in rows(name, folder, cache, chosen, options, meter):
+                if visit == 0:
+                    row.prepare(folder, cache, chosen, limit)
+                for result in row.results:
+                    entries = row.visit(result, limit)
                     if options.prepare:
-                        print(name, result.threads, result.reasons, flush=True)
+                        print(row.name, result.threads, result.reasons, flush=True)
                         continue
-                    results.append(result)
+                    seconds = options.seconds / options.visits
+                    measure(result, entries, meter, options.repeat, seconds)
+                    del entries
+                    gc.collect()
+                    if visit == 0:
+                        results.append(result)
                     print(table([result], chosen, cache_bytes)[2], flush=True)
                     if options.write:
                         write(options.write, results, chosen, cache_bytes)
             except Exception as error:
-                print(f"{name}: {reason(error)}", file=sys.stderr, flush=True)
+                print(f"{row.name}: {reason(error)}", file=sys.stderr, flush=True)
+                row.results.clear()
             for path in filter(Path.is_file, folder.iterdir()):
-                path.unlink()
-    if results:
-        print(page(results, chosen, cache_bytes, how()))
+                # ONNX Runtime reads its own again in the next visit.
+                if ".onnx" not in path.suffixes:
+                    path.unlink()
+    return results
 
 
 def write(path: Path, results: list[Result], chosen: list[str], cache_bytes: int) -> None:

@@ -119,12 +119,16 @@ class Inductor:
         """Nothing to do: the first call compiles."""
         import torch
 
+        # What is compiled for each number of threads is kept, and modules that are made by one
+        # function share their code: each has a limit of its own else.
+        torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = (
+            1000
+        )
         arguments = tensors(program.inputs)
+        compiled = torch.compile(program.module, dynamic=False)
 
         def at(threads: int) -> Call:
             torch.set_num_threads(threads)
-            torch._dynamo.reset()
-            compiled = torch.compile(program.module)
 
             def call() -> object:
                 with torch.no_grad():

@@ -644,6 +644,22 @@ MUTANTS = (
         ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
     ),
     Mutant(
+        "S7ad",
+        "who is through with its share of the workgroups leaves the others theirs",
+        "irees/runtime/native/runtime.c",
+        "i < pool.parts; i++, from",
+        "i < 1; i++, from",
+        ("tests/runtime/test_native.py",),
+    ),
+    Mutant(
+        "S7ae",
+        "weights that nothing packs are cut into one tile for each thread",
+        "irees/transforms/codegen/cpu/_contraction_tiles.py",
+        "GRAINS if unpacked",
+        "1 if unpacked",
+        ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
+    ),
+    Mutant(
         "S7ac",
         "all turns that become one but the first are the second",
         "irees/transforms/codegen/cpu/interleave_chains.py",

@@ -39,6 +39,29 @@ static void one_round(unsigned *seed) {
   if (rand_r(seed) % 50 == 0) irees_rt_trim();
 }
 
+/* Each workgroup of the first half takes long; each says which thread it ran on. */
+enum { SHARED = 16 };
+
+static void slow_half(const irees_dispatch *d, int64_t i, void *scratch) {
+  (void)scratch;
+  if (i < SHARED / 2) usleep(4000);
+  ((pthread_t *)d->buffers[0])[i] = pthread_self();
+}
+
+/* A thread that is through takes what is left of the others', and without it each has its own. */
+static void shares(void) {
+  pthread_t ran[SHARED];
+  void *buffers[1] = {ran};
+  irees_dispatch d = {.buffers = buffers};
+  int taken = 0;
+  irees_rt_set_threads(2, 2);
+  for (int turn = 0; turn < 10 && !taken; turn++) {
+    rt->parallel(rt->pool, slow_half, &d, SHARED, 0);
+    for (int i = 0; i < SHARED / 2; i++) taken += !pthread_equal(ran[i], pthread_self());
+  }
+  if (!taken) fail("nobody took over from a thread that is slow");
+}
+
 static void *caller(void *argument) {
   unsigned seed = (unsigned)(uintptr_t)argument;
   for (int i = 0; i < ROUNDS; i++) {
@@ -52,6 +75,7 @@ static void *caller(void *argument) {
 int main(int count, char **arguments) {
   (void)arguments;
   rt = irees_rt_get();
+  shares();
   irees_rt_set_threads(3, 2);
   pthread_t threads[CALLERS];
   for (uintptr_t i = 0; i < CALLERS; i++) pthread_create(&threads[i], NULL, caller, (void *)(i + 1));

@@ -44,10 +44,10 @@ typedef struct irees_tensor_map {
 /* Services of the runtime. `pool` is opaque to generated code. */
 typedef struct irees_runtime {
   void *pool;
-  /* Runs workgroups 0..count-1, each exactly once, in contiguous ranges per thread
-     (the same ranges for the same count and thread number), and returns when all are
-     done and what they stored is seen by all, stores past the caches too. Each thread gets its own
-     scratch of at least scratch_bytes, 64-byte aligned. */
+  /* Runs workgroups 0..count-1, each exactly once, and returns when all are done and what they stored
+     is seen by all, stores past the caches too. Each thread begins with a range of its own, the same
+     one for the same count and number of threads, and then takes what is left of the others'. It has
+     its own scratch of at least scratch_bytes, 64-byte aligned. */
   void (*parallel)(void *pool, irees_workgroup_fn fn, const irees_dispatch *dispatch, int64_t count,
                    int64_t scratch_bytes);
   /* 64-byte aligned memory, or NULL. */

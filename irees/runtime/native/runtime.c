@@ -1,9 +1,14 @@
 /* The services that generated code gets through `irees_runtime`: a thread pool and memory.
 
    One pool per process. Its workers start at the first region that needs them, spin for a moment
-   after each region, longer while a program runs, and then sleep. Only one caller at a time has the workers; whoever comes
-   second runs its region alone, on its own scratch, so that nobody waits for anybody and nothing
-   can deadlock. No result depends on which of the two happens. */
+   after each region, longer while a program runs, and then sleep. Only one caller at a time has the
+   workers; whoever comes second runs its region alone, on its own scratch, so that nobody waits for
+   anybody and nothing can deadlock. No result depends on which of the two happens.
+
+   Each thread has its share of a region's workgroups, the same in each region of as many, so that it
+   finds in its cache what it left there. One that is through with its own takes what is left of the
+   others': cores that other programs share are slow for a while, or gone. A worker that has not
+   begun when all is taken is not waited for. No result depends on who computed what. */
 #define _GNU_SOURCE
 #include "irees.h"
 
@@ -178,8 +183,11 @@ static scratch *caller_scratch(void) {
 
 /* ---- pool -----------------------------------------------------------------------------------*/
 
+/* A worker goes from IDLE to CALLED and back by the caller, from CALLED to AT_WORK to IDLE itself. */
+enum { IDLE, CALLED, AT_WORK };
+
 typedef struct {
-  _Alignas(LINE) atomic_uint go; /* raised once per region */
+  _Alignas(LINE) atomic_int turn; /* IDLE, CALLED or AT_WORK */
   atomic_int asleep;
   pthread_mutex_t lock;
   pthread_cond_t wake;
@@ -190,15 +198,13 @@ typedef struct {
 } worker;
 
 static struct {
-  /* The region that runs now. Written by the caller before `go`, read by workers after it. */
+  /* The region that runs now. Written while no worker is CALLED or AT_WORK, read by those that are. */
   irees_workgroup_fn fn;
   const irees_dispatch *dispatch;
-  int64_t count;
   int parts;
   int core; /* the one that the caller runs on, or -1 */
 
-  _Alignas(LINE) atomic_int pending; /* parts that are not done */
-  atomic_int caller_asleep;
+  _Alignas(LINE) atomic_int caller_asleep;
   pthread_mutex_t lock;
   pthread_cond_t done;
 
@@ -216,22 +222,36 @@ static struct {
 
 static worker workers[MAX_THREADS]; /* workers[i] runs part i; 0 is the caller and unused */
 
-static void run_workgroups(irees_workgroup_fn fn, const irees_dispatch *dispatch, int64_t begin,
-                           int64_t end, void *memory) {
-  for (int64_t i = begin; i < end; i++) fn(dispatch, i, memory);
+/* The workgroups of a part that nobody has taken yet. */
+static struct {
+  _Alignas(LINE) _Atomic int64_t next;
+  int64_t end;
+} shares[MAX_THREADS];
+
+static void share_out(int64_t count, int parts) {
+  int64_t size = count / parts, extra = count % parts, begin = 0;
+  for (int i = 0; i < parts; i++) {
+    atomic_store_explicit(&shares[i].next, begin, memory_order_relaxed);
+    shares[i].end = begin += size + (i < extra);
+  }
+}
+
+/* Stores past the caches are in no order with others, such as the one that ends the region. */
+static void end_part(void) {
 #if defined(__SSE2__)
-  /* Stores past the caches are in no order with others, such as the one that ends the region. */
   _mm_sfence();
 #endif
 }
 
 static void run_part(int part, void *memory) {
-  int64_t count = pool.count, parts = pool.parts;
-  /* count * part could overflow; this form cannot, and spreads the remainder over the first. */
-  int64_t size = count / parts, extra = count % parts;
-  int64_t begin = size * part + (part < extra ? part : extra);
-  int64_t end = begin + size + (part < extra);
-  run_workgroups(pool.fn, pool.dispatch, begin, end, memory);
+  for (int i = 0, from = part; i < pool.parts; i++, from = from + 1 < pool.parts ? from + 1 : 0) {
+    int64_t end = shares[from].end, next;
+    /* Who only looks whether something is left does not take the line from its owner. */
+    while (atomic_load_explicit(&shares[from].next, memory_order_relaxed) < end &&
+           (next = atomic_fetch_add_explicit(&shares[from].next, 1, memory_order_relaxed)) < end)
+      pool.fn(pool.dispatch, next, memory);
+  }
+  end_part();
 }
 
 static int64_t spin_limit(void) {
@@ -241,21 +261,20 @@ static int64_t spin_limit(void) {
              : 0;
 }
 
-static unsigned worker_wait(worker *me, unsigned seen) {
-  unsigned go;
+/* Returns when the worker is called; it may have been called off again. */
+static void worker_wait(worker *me) {
   int64_t limit = spin_limit(), begin = limit ? now_ns() : 0, spent;
   for (int i = 1; limit; i++) {
-    if ((go = atomic_load_explicit(&me->go, memory_order_acquire)) != seen) return go;
+    if (atomic_load_explicit(&me->turn, memory_order_relaxed) == CALLED) return;
     relax();
     if (i % 32 || (spent = now_ns() - begin) <= limit) continue;
     if (spent > CALL_NS || !atomic_load_explicit(&pool.calls, memory_order_relaxed)) break;
   }
   pthread_mutex_lock(&me->lock);
   atomic_store(&me->asleep, 1);
-  while ((go = atomic_load(&me->go)) == seen) pthread_cond_wait(&me->wake, &me->lock);
+  while (atomic_load(&me->turn) != CALLED) pthread_cond_wait(&me->wake, &me->lock);
   atomic_store(&me->asleep, 0);
   pthread_mutex_unlock(&me->lock);
-  return go;
 }
 
 /* A worker that slept is often woken on the caller's own core, and left there, behind the caller,
@@ -276,14 +295,17 @@ static void keep_off(worker *sleeper, int core) {
 static void *worker_main(void *argument) {
   worker *me = argument;
   int part = (int)(me - workers);
-  unsigned seen = 0;
   for (;;) {
-    seen = worker_wait(me, seen);
+    int called = CALLED;
+    worker_wait(me);
+    if (!atomic_compare_exchange_strong(&me->turn, &called, AT_WORK)) continue;
 #ifdef __linux__
     if (sched_getcpu() == pool.core) keep_off(me, pool.core);
 #endif
     run_part(part, me->scratch.memory);
-    if (atomic_fetch_sub(&pool.pending, 1) == 1 && atomic_load(&pool.caller_asleep)) {
+    /* Sequentially consistent on both sides: the caller sees it idle, or we see the caller asleep. */
+    atomic_store(&me->turn, IDLE);
+    if (atomic_load(&pool.caller_asleep)) {
       pthread_mutex_lock(&pool.lock);
       pthread_cond_signal(&pool.done);
       pthread_mutex_unlock(&pool.lock);
@@ -297,7 +319,7 @@ static int worker_start(worker *fresh) {
   pthread_attr_t attributes;
   pthread_mutex_init(&fresh->lock, NULL);
   pthread_cond_init(&fresh->wake, NULL);
-  atomic_store(&fresh->go, 0);
+  atomic_store(&fresh->turn, IDLE);
   atomic_store(&fresh->asleep, 0);
   fresh->kept_off = -1;
   if (pthread_attr_init(&attributes)) return 0;
@@ -323,9 +345,15 @@ static int prepare_workers(int parts, int64_t scratch_bytes) {
   return parts;
 }
 
-static void wait_for_workers(void) {
+static int at_work(int parts) {
+  for (int i = 1; i < parts; i++)
+    if (atomic_load(&workers[i].turn) != IDLE) return 1;
+  return 0;
+}
+
+static void wait_for_workers(int parts) {
   int64_t begin = 0, limit = spin_limit(), spent;
-  for (int i = 1; atomic_load_explicit(&pool.pending, memory_order_acquire); i++) {
+  for (int i = 1; at_work(parts); i++) {
     relax();
     if (i % 32) continue;
     if (!begin) begin = now_ns();
@@ -333,25 +361,25 @@ static void wait_for_workers(void) {
     if (spent > limit) sched_yield();
     if (spent > YIELD_NS) break;
   }
-  if (!atomic_load(&pool.pending)) return;
+  if (!at_work(parts)) return;
   pthread_mutex_lock(&pool.lock);
   atomic_store(&pool.caller_asleep, 1);
-  while (atomic_load(&pool.pending)) pthread_cond_wait(&pool.done, &pool.lock);
+  while (at_work(parts)) pthread_cond_wait(&pool.done, &pool.lock);
   atomic_store(&pool.caller_asleep, 0);
   pthread_mutex_unlock(&pool.lock);
 }
 
-static void run_together(int parts, void *memory) {
+static void run_together(int64_t count, int parts, void *memory) {
   pool.parts = parts;
 #ifdef __linux__
   pool.core = sched_getcpu();
 #else
   pool.core = -1;
 #endif
-  atomic_store_explicit(&pool.pending, parts - 1, memory_order_relaxed);
+  share_out(count, parts);
   for (int i = 1; i < parts; i++) {
-    /* Sequentially consistent on both sides: either the worker sees `go`, or we see it asleep. */
-    atomic_fetch_add(&workers[i].go, 1);
+    /* Sequentially consistent on both sides: the worker sees itself called, or we see it asleep. */
+    atomic_store(&workers[i].turn, CALLED);
     if (!atomic_load(&workers[i].asleep)) continue;
     keep_off(workers + i, pool.core);
     pthread_mutex_lock(&workers[i].lock);
@@ -359,7 +387,11 @@ static void run_together(int parts, void *memory) {
     pthread_mutex_unlock(&workers[i].lock);
   }
   run_part(0, memory);
-  wait_for_workers();
+  for (int i = 1; i < parts; i++) {
+    int called = CALLED;
+    atomic_compare_exchange_strong(&workers[i].turn, &called, IDLE);
+  }
+  wait_for_workers(parts);
 }
 
 static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatch *dispatch,
@@ -377,12 +409,12 @@ static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatc
     parts = prepare_workers(parts, scratch_bytes);
     pool.fn = fn;
     pool.dispatch = dispatch;
-    pool.count = count;
-    run_together(parts, mine->memory);
+    run_together(count, parts, mine->memory);
     atomic_flag_clear_explicit(&pool.busy, memory_order_release);
     return;
   }
-  run_workgroups(fn, dispatch, 0, count, mine->memory);
+  for (int64_t i = 0; i < count; i++) fn(dispatch, i, mine->memory);
+  end_part();
 }
 
 /* ---- fork: the child has the memory of the workers, but not the workers -----------------------*/
@@ -395,7 +427,6 @@ static void after_fork_child(void) {
   pthread_mutex_unlock(&kept.lock);
   pthread_mutex_init(&pool.lock, NULL);
   pthread_cond_init(&pool.done, NULL);
-  atomic_store(&pool.pending, 0);
   atomic_store(&pool.caller_asleep, 0);
   /* The scratch of a worker may be half replaced; it is left where it is. */
   for (int i = 1; i < MAX_THREADS; i++) {

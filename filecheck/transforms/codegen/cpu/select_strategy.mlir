@@ -196,3 +196,20 @@ flow.executable @even_panels {
     }
   }
 }
+
+// One row goes through weights once and packs nothing: four tiles a thread, for who is through first.
+// CHECK-LABEL: flow.executable @one_row
+// CHECK:         workgroup = [0 : i64, 128 : i64, 0 : i64]
+flow.executable @one_row {
+  builtin.module {
+    func.func @one_row(%a: memref<1x1024xf32>, %b: memref<16x1024x64xf32>, %c: memref<1x1024xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n floordiv 64, k, n mod 64)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<1x1024xf32>, memref<16x1024x64xf32>) outs(%c : memref<1x1024xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

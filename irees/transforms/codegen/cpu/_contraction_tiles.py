@@ -1,8 +1,10 @@
 """
 Tiles and register block of a contraction. Part of `irees-select-strategy`.
 
-The schedule is static, so a kernel is done when the thread is that got most: tiles are cut for
-threads to get as much each, in whole panels, or in whole vectors where the kernel packs B itself.
+A smaller tile packs its operands for less work, so there are as many as threads, cut for threads to
+get as much each, in whole panels, or in whole vectors where the kernel packs B itself. Where
+nothing is packed there are more, so that a thread that is through takes what is left of one that
+is slow.
 """
 
 from __future__ import annotations
@@ -49,6 +51,9 @@ STREAMED_FOR = 4
 PACKED_FOR = 4
 """Times as many rows share columns that the kernel packs where no strips are cut: rows from the L3
 cache cost less than packing again."""
+
+GRAINS = 4
+"""Tiles of a thread where nothing is packed."""
 
 EVEN = 1.02
 """Of the shortest time of the thread that takes longest, for which larger tiles are worth it."""
@@ -135,10 +140,12 @@ def contraction_config(
         columns_at_most *= STRIPS if strips else STREAMED_FOR if few else 1
         if strips and _extent(member.sizes, columns) >= known:
             order = (columns, rows)
+    # Weights that are read once, as they lie in panels, take a call more for a tile and no packing.
+    unpacked = packed is not None and _extent(member.sizes, rows) <= UNPACKED_ROWS
+    wanted = machine.threads * (GRAINS if unpacked and machine.threads > 1 else 1)
     for part in order:
         for loop in (x for x in loops if x in part):
-            # The schedule is static: more workgroups than threads would balance nothing.
-            missing = -(-machine.threads // count)
+            missing = -(-wanted // count)
             if part is columns:
                 tiles[loop] = _column_tile(
                     member.sizes, loop, columns, panel, missing, columns_at_most
