@@ -46,10 +46,10 @@ func.func @last_panel(%x: tensor<8x3xf32>, %o: tensor<8x5xf32>) -> tensor<8x5xf3
   return %r : tensor<8x5xf32>
 }
 
-// One row reads the matrix only once.
-// CHECK-LABEL: func.func @no_single_row
-// CHECK:         ins(%x, %w : tensor<1x2xf32>, tensor<2x8xf32>)
-func.func @no_single_row(%x: tensor<1x2xf32>, %o: tensor<1x8xf32>) -> tensor<1x8xf32> {
+// One row, of a loop or of none, reads panels from end to end.
+// CHECK-LABEL: func.func @one_row
+// CHECK:         ins(%x, %{{.*}} : tensor<1x2xf32>, tensor<2x2x4xf32>)
+func.func @one_row(%x: tensor<1x2xf32>, %o: tensor<1x8xf32>) -> tensor<1x8xf32> {
   %w = arith.constant dense_resource<w> : tensor<2x8xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1x2xf32>, tensor<2x8xf32>) outs(%o : tensor<1x8xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
@@ -58,6 +58,18 @@ func.func @no_single_row(%x: tensor<1x2xf32>, %o: tensor<1x8xf32>) -> tensor<1x8
     linalg.yield %s : f32
   } -> tensor<1x8xf32>
   return %r : tensor<1x8xf32>
+}
+// CHECK-LABEL: func.func @vector
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> ((d0 floordiv 4), d1, (d0 mod 4))>, affine_map<(d0, d1) -> (d0)>]
+func.func @vector(%x: tensor<2xf32>, %o: tensor<8xf32>) -> tensor<8xf32> {
+  %w = arith.constant dense_resource<w> : tensor<2x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (k, n)>, affine_map<(n, k) -> (n)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<2xf32>, tensor<2x8xf32>) outs(%o : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  return %r : tensor<8xf32>
 }
 
 // Fewer columns than a panel has.

@@ -144,7 +144,7 @@ class Kernel:
         if level + 1 == len(plan.k) and steps is not None:
             source = plan.b.flat if self.panels.b is None else self.panels.b
             vectors = [self._offset(v, b) for v in range(self.columns.vectors)]
-            ask_ahead(source, column, b.mul(step_b, steps), vectors, b)
+            ask_ahead(plan, source, column, b.mul(step_b, steps), vectors, b)
         return close(self._reduce(level + 1, moved, column, step, asked, carried, b))
 
     def _step(

@@ -17,6 +17,9 @@ prefetchers bring it from the L2 cache: each step asks for the vectors of a late
 
     for k in K: prefetch of panel_j[k + 4]; acc += A[i:i+MR, k] (x) panel_j[k]
 
+Rows of B that are read once, some side by side, ask for the rows below them. Those go to the L2
+cache: in the L1 cache they would take the place of each other before they are read.
+
 A hint costs a place in the pipeline, so there are none for operands of few bytes.
 """
 
@@ -175,16 +178,22 @@ def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
 
 
 def ask_ahead(
-    panel: SSAValue, column: Size, step: Size, vectors: Sequence[Size], at: IndexBuilder
+    plan: Plan,
+    panel: SSAValue,
+    column: Size,
+    step: Size,
+    vectors: Sequence[Size],
+    at: IndexBuilder,
 ) -> None:
     """The lines of B that are read one `step` after those of `vectors` at `column`."""
     assert isinstance(panel.type, MemRefType)
     line = LINE // lane_bytes(panel.type.element_type)
     later, asked = at.add(column, step), -line
+    locality = L2 if plan.streamed else L1
     for place in vectors:
         if isinstance(place, int) and place < asked + line:
             continue
-        ask(panel, at.add(later, place), L1, at)
+        ask(panel, at.add(later, place), locality, at)
         asked = place if isinstance(place, int) else asked
 
 
