@@ -243,13 +243,21 @@ static void end_part(void) {
 #endif
 }
 
+/* A thread takes this part of what is left of a share, and one workgroup at a time in the end. Taken
+   one by one small ones would cost too much: an atomic addition waits until all stores before it are
+   done, past the caches too. */
+#define PIECES 4
+
 static void run_part(int part, void *memory) {
   for (int i = 0, from = part; i < pool.parts; i++, from = from + 1 < pool.parts ? from + 1 : 0) {
-    int64_t end = shares[from].end, next;
+    int64_t end = shares[from].end, left;
     /* Who only looks whether something is left does not take the line from its owner. */
-    while (atomic_load_explicit(&shares[from].next, memory_order_relaxed) < end &&
-           (next = atomic_fetch_add_explicit(&shares[from].next, 1, memory_order_relaxed)) < end)
-      pool.fn(pool.dispatch, next, memory);
+    while ((left = end - atomic_load_explicit(&shares[from].next, memory_order_relaxed)) > 0) {
+      int64_t some = (left + PIECES - 1) / PIECES;
+      int64_t next = atomic_fetch_add_explicit(&shares[from].next, some, memory_order_relaxed);
+      int64_t stop = next + some < end ? next + some : end;
+      for (; next < stop; next++) pool.fn(pool.dispatch, next, memory);
+    }
   }
   end_part();
 }
@@ -261,20 +269,28 @@ static int64_t spin_limit(void) {
              : 0;
 }
 
-/* Returns when the worker is called; it may have been called off again. */
-static void worker_wait(worker *me) {
+/* Whether the worker is called before it has waited long. */
+static int spin(const worker *me) {
   int64_t limit = spin_limit(), begin = limit ? now_ns() : 0, spent;
   for (int i = 1; limit; i++) {
-    if (atomic_load_explicit(&me->turn, memory_order_relaxed) == CALLED) return;
+    if (atomic_load_explicit(&me->turn, memory_order_relaxed) == CALLED) return 1;
     relax();
     if (i % 32 || (spent = now_ns() - begin) <= limit) continue;
     if (spent > CALL_NS || !atomic_load_explicit(&pool.calls, memory_order_relaxed)) break;
   }
-  pthread_mutex_lock(&me->lock);
-  atomic_store(&me->asleep, 1);
-  while (atomic_load(&me->turn) != CALLED) pthread_cond_wait(&me->wake, &me->lock);
-  atomic_store(&me->asleep, 0);
-  pthread_mutex_unlock(&me->lock);
+  return atomic_load(&me->turn) == CALLED;
+}
+
+/* Returns when the worker is called; it may have been called off again. Who was woken too late for a
+   region spins for the next one, else it would be too late for that as well. */
+static void worker_wait(worker *me) {
+  while (!spin(me)) {
+    pthread_mutex_lock(&me->lock);
+    atomic_store(&me->asleep, 1);
+    if (atomic_load(&me->turn) != CALLED) pthread_cond_wait(&me->wake, &me->lock);
+    atomic_store(&me->asleep, 0);
+    pthread_mutex_unlock(&me->lock);
+  }
 }
 
 /* A worker that slept is often woken on the caller's own core, and left there, behind the caller,
