@@ -1,10 +1,10 @@
 // RUN: xdsl-opt %s -p "irees-select-strategy{threads=2}" | filecheck %s
 // RUN: xdsl-opt %s -p "irees-select-strategy{threads=1}" | filecheck %s --check-prefix ONE
 
-// Ops over the same rows are one group; its 1024 points are 32 rows of 32, of 4096.
+// Ops over the same rows are one group; its 2048 points are 64 rows of 32, of 4096.
 // CHECK-LABEL: flow.executable @rows
-// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [32 : i64, 0 : i64]}>
-// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [32 : i64, 0 : i64]}>
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [64 : i64, 0 : i64]}>
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [64 : i64, 0 : i64]}>
 flow.executable @rows {
   builtin.module {
     func.func @rows(%x: memref<4096x32xf32>, %m: memref<4096xf32>, %y: memref<4096x32xf32>) {

@@ -14,10 +14,10 @@ from irees.analysis.distribution import Group
 CHUNK = 16384
 """Points of an elementwise or reduction op that are worth handing to a thread."""
 
-FUSED = 1024
-"""The same for ops that hand tiles to one another: of f32, the tile that is read, the one that is
-written, what is kept between the loops, and the next one, asked for meanwhile, fill half of an L1
-cache."""
+FUSED = 2048
+"""The same for ops that hand tiles to one another: of f32, the tile that is read, what is kept
+between the loops, and the next tile, asked for meanwhile, are three quarters of an L1 cache. With
+two rows in a tile, the loop over one works while the sum of the other's lanes is waited for."""
 
 ALONG, RUNS = 64, 4
 """Points along the loop that is written along, of a tile of an op that reads along another: at
