@@ -1,10 +1,10 @@
 // RUN: xdsl-opt %s -p "irees-prefetch-streams{limit=4096}" | filecheck %s
 
-// Seventeen operations for one store: what lies 2 KiB further is asked for on both sides.
+// Seventeen operations for one store: what lies 4 KiB further is asked for on both sides.
 // CHECK-LABEL: func.func @heavy
 // CHECK:         scf.for %[[j:.*]] =
 // CHECK-NEXT:      %{{.*}} = vector.load %[[t:[a-z0-9]+]][%[[i:.*]], %[[j]]]
-// CHECK-NEXT:      %[[c:.*]] = arith.constant 512 : index
+// CHECK-NEXT:      %[[c:.*]] = arith.constant 1024 : index
 // CHECK-NEXT:      %[[n:.*]] = arith.addi %[[j]], %[[c]]
 // CHECK-NEXT:      memref.prefetch %[[t]][%[[i]], %[[n]]], read, locality<3>, data : memref<1x64xf32
 // CHECK:           vector.store %{{.*}}, %[[o:[a-z0-9]+]][%[[i]], %[[j]]]

@@ -4,13 +4,13 @@ Asks for what a loop will read and write in a while, where it computes too much 
 A processor works on some two hundred instructions at once. In a loop that only copies these are
 many loads, and memory is always busy. In one that computes much for each load (a GELU: forty
 operations) they are a few: the next line is asked for when this one is nearly done, and the
-processor's own prefetchers stop at the end of a page. So each load asks for the element 2 KiB
+processor's own prefetchers stop at the end of a page. So each load asks for the element 4 KiB
 further, and each store for the line that it will be written to then, which is read before it is
 written.
 
     scf.for %i { %x = vector.load %in[%i]; ...; vector.store %y, %out[%i] }
   =>
-    scf.for %i { %x = vector.load %in[%i]; %n = arith.addi %i, %c512
+    scf.for %i { %x = vector.load %in[%i]; %n = arith.addi %i, %c1024
                  memref.prefetch %in[%n], read, locality<3>, data : memref<16384xf32, ...>
                  ...; vector.store %y, %out[%i]
                  memref.prefetch %out[%n], write, locality<3>, data : memref<16384xf32, ...> }
@@ -49,7 +49,7 @@ from irees.transforms.codegen.cpu._loop_work import MOST_WORK, vector_work
 from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
 from irees.transforms.utils.shapes import IndexBuilder, element_bytes
 
-AHEAD = 2048
+AHEAD = 4096
 """Bytes between what is used and what is asked for: some ten iterations of much arithmetic take as
 long as memory."""
 
@@ -84,7 +84,7 @@ def only_reads(block: Block) -> bool:
 
 
 def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
-    """vector.load %x[%i]  =>  vector.load %x[%i]; memref.prefetch %x[%i + 2 KiB]"""
+    """vector.load %x[%i]  =>  vector.load %x[%i]; memref.prefetch %x[%i + 4 KiB]"""
     assert isinstance(access.base.type, MemRefType)
     at = IndexBuilder(InsertPoint.after(access))
     further = at.add(access.indices[-1], AHEAD // element_bytes(access.base.type))
@@ -94,7 +94,7 @@ def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
 
 @dataclass(frozen=True)
 class PrefetchStreamsPass(ModulePass):
-    """Loops that compute much, and sums, ask for what they will use 2 KiB further."""
+    """Loops that compute much, and sums, ask for what they will use 4 KiB further."""
 
     name = "irees-prefetch-streams"
 

@@ -70,7 +70,7 @@ def test_four_rows_are_read_side_by_side(columns):
     text = str(irees.compile(product(1, columns, 1024, True), to="codegen", target=WIDE))
     sums = re.findall(r"scf.for .* iter_args\((.*?)\)", text)
     assert [loop.count(" = ") for loop in sums] == [8]
-    # Of each row two lines in a step, and the same 2 KiB further.
+    # Of each row two lines in a step, and the same 4 KiB further.
     assert text.count("memref.prefetch") == 8
 
 
