@@ -131,7 +131,8 @@ def page(
     lines = [
         "# Performance",
         "",
-        "Milliseconds, medians of interleaved repetitions in one run; the best is bold. " + how,
+        "Milliseconds, medians of interleaved repetitions in one run, which comes back to each row; "
+        "the best is bold. " + how,
         "",
         "Below 1, irees is faster. Quotients and shares are medians over the repetitions of what was "
         "measured side by side in each, and need not be those of the medians beside them. GFLOP/s are shown of programs that do at least "
