@@ -198,7 +198,9 @@ def main() -> None:
         print(page(results, chosen, cpu_target().l3_bytes, how()))
 
 
-def run(rows: list[Row], folder: Path, chosen: list[str], options: argparse.Namespace):
+def run(
+    rows: list[Row], folder: Path, chosen: list[str], options: argparse.Namespace
+) -> list[Result]:
     """Visits each row as often as there is time for; the results of those that were measured."""
     meter, cache_bytes = PeakMeter(), cpu_target().l3_bytes
     cache = (options.cache or folder).absolute()
