@@ -48,7 +48,7 @@ static void slow_half(const irees_dispatch *d, int64_t i, void *scratch) {
   ((pthread_t *)d->buffers[0])[i] = pthread_self();
 }
 
-/* A thread that is through takes what is left of the others', and without it each has its own. */
+/* A thread that is through with its share takes what is left of the caller's, which is slow. */
 static void shares(void) {
   pthread_t ran[SHARED];
   void *buffers[1] = {ran};

@@ -131,18 +131,18 @@ def contraction_config(
     blocked = in_blocks(op, parts, side)
     order = (columns, rows) if unfolds or blocked else (rows, columns)
     most, columns_at_most = machine.rows, COLUMNS
+    few = _extent(member.sizes, rows) <= UNPACKED_ROWS
     if packed is None and not blocked:
         known = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
         # Panels of narrow elements are a half or a quarter as large.
         strips = known > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
         most = known if strips else most * PACKED_FOR
-        few = _extent(member.sizes, rows) <= UNPACKED_ROWS
         columns_at_most *= STRIPS if strips else STREAMED_FOR if few else 1
         if strips and _extent(member.sizes, columns) >= known:
             order = (columns, rows)
     # Weights that are read once, as they lie in panels, take a call more for a tile and no packing.
-    unpacked = packed is not None and _extent(member.sizes, rows) <= UNPACKED_ROWS
-    wanted = machine.threads * (GRAINS if unpacked and machine.threads > 1 else 1)
+    unpacked = packed is not None and few and machine.threads > 1
+    wanted = machine.threads * (GRAINS if unpacked else 1)
     for part in order:
         for loop in (x for x in loops if x in part):
             missing = -(-wanted // count)
