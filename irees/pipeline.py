@@ -222,7 +222,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("lower-contractions", dot_products=dots, **order, **registers),
         a("vectorize-structured-ops", **order, vector_bytes=target.vector_bytes, large=large),
         a("lower-gather"),
-        a("expand-math"),
+        a("expand-math", lookups=not strict and target.vector_bytes >= 64),
         a("interleave-chains"),
         a("use-nontemporal-stores", limit=large),
         a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),

@@ -65,6 +65,62 @@ class LdexpOp(IRDLOperation):
         super().__init__(operands=[x, exponent], result_types=[x.type])
 
 
+@irdl_op_definition
+class ScalefOp(IRDLOperation):
+    """
+    x * 2^floor(n), rounded once, one instruction of AVX-512 (`vscalefps`).
+
+    `x` is between 2^-20 and 2^20 in size; `n` is any float: NaN gives NaN, and what is out of range
+    zero or infinity; f32 or a vector of it.
+    """
+
+    name = "irees.scalef"
+
+    T: ClassVar = VarConstraint(
+        "T", AnyOf([base(Float32Type), VectorType.constr(base(Float32Type))])
+    )
+
+    x = operand_def(T)
+    exponent = operand_def(T)
+    result = result_def(T)
+
+    traits = traits_def(Pure())
+    assembly_format = "$x `,` $exponent attr-dict `:` type($result)"
+
+    def __init__(self, x: SSAValue, exponent: SSAValue):
+        super().__init__(operands=[x, exponent], result_types=[x.type])
+
+
+@irdl_op_definition
+class LookupOp(IRDLOperation):
+    """
+    The lanes of a table with some numbers, taken modulo its 16 lanes: `vpermps` of AVX-512.
+
+    The table is a `vector<16xf32>`, the number an i32 or a vector of it, and there are as many
+    results as numbers.
+    """
+
+    name = "irees.lookup"
+
+    table = operand_def(EqAttrConstraint(VectorType(f32, [16])))
+    number = operand_def(AnyOf([EqAttrConstraint(i32), VectorType.constr(EqAttrConstraint(i32))]))
+    result = result_def(AnyOf([base(Float32Type), VectorType.constr(base(Float32Type))]))
+
+    traits = traits_def(Pure())
+    assembly_format = "$table `[` $number `]` attr-dict `:` type($number) `->` type($result)"
+
+    def __init__(self, table: SSAValue, number: SSAValue):
+        kind = number.type
+        result = VectorType(f32, kind.get_shape()) if isinstance(kind, VectorType) else f32
+        super().__init__(operands=[table, number], result_types=[result])
+
+    def verify_(self) -> None:
+        number, result = self.number.type, self.result.type
+        shapes = [k.get_shape() if isinstance(k, VectorType) else () for k in (number, result)]
+        if shapes[0] != shapes[1]:
+            raise VerifyException("expected as many results as numbers")
+
+
 _WORD = VectorType.constr(
     base(Float16Type) | base(BFloat16Type) | base(Float32Type) | EqAttrConstraint(i8)
 )
@@ -234,4 +290,11 @@ class CountersOp(IRDLOperation):
             raise VerifyException("expected a row of counters, of a size that is known")
 
 
-Irees = Dialect("irees", [LdexpOp, MmaSyncOp, WarpgroupSumsOp, CountersOp, DotOp, InvokeOp])
+Irees = Dialect(
+    "irees",
+    [
+        *(LdexpOp, ScalefOp, LookupOp, DotOp),
+        *(MmaSyncOp, WarpgroupSumsOp, CountersOp),
+        InvokeOp,
+    ],
+)

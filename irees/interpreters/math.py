@@ -76,6 +76,17 @@ def ldexp(x: Any, exponent: Any) -> Any:
 pure("irees.ldexp", ldexp)
 
 
+def scalef(x: Any, exponent: Any) -> Any:
+    """x * 2^floor(exponent), rounded once; NaN gives NaN, what is out of range zero or infinity."""
+    exponent = np.asarray(exponent)
+    whole = np.clip(np.nan_to_num(np.floor(exponent)), -1000, 1000).astype(np.int32)
+    return np.where(np.isnan(exponent), exponent, np.ldexp(x, whole))
+
+
+pure("irees.scalef", scalef)
+pure("irees.lookup", lambda table, number: table[number & 15])
+
+
 def _smallest_normal(dtype: np.dtype[Any]) -> Any:
     import ml_dtypes
 

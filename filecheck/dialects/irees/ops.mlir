@@ -10,6 +10,24 @@ func.func @ldexp(%x: f32, %n: f32, %v: vector<8xf32>, %w: vector<8xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @scalef
+// CHECK-NEXT:    %0 = irees.scalef %x, %n : f32
+// CHECK-NEXT:    %1 = irees.scalef %v, %w : vector<16xf32>
+func.func @scalef(%x: f32, %n: f32, %v: vector<16xf32>, %w: vector<16xf32>) {
+  %0 = irees.scalef %x, %n : f32
+  %1 = irees.scalef %v, %w : vector<16xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @lookup
+// CHECK-NEXT:    %0 = irees.lookup %t[%i] : i32 -> f32
+// CHECK-NEXT:    %1 = irees.lookup %t[%v] : vector<8xi32> -> vector<8xf32>
+func.func @lookup(%t: vector<16xf32>, %i: i32, %v: vector<8xi32>) {
+  %0 = irees.lookup %t[%i] : i32 -> f32
+  %1 = irees.lookup %t[%v] : vector<8xi32> -> vector<8xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @mma_sync
 // CHECK:         irees.mma_sync %a, %a, %a, %a, %b, %b, %c : vector<2xbf16> -> vector<4xf32>
 // CHECK:         irees.mma_sync %d, %d, %d, %d, %d, %d, %e : vector<4xi8> -> vector<4xi32>

@@ -280,9 +280,9 @@ class Expressions:
             return self._select(op, names)
         if name in LIBM or name in ("math.rsqrt", "math.roundeven"):
             return self._math(name, kind, names)
-        if name == "irees.ldexp":
+        if name in ("irees.ldexp", "irees.scalef"):
             prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
-            return f"{prefix}_ldexp({', '.join(names)})"
+            return f"{prefix}_{name[6:]}({', '.join(names)})"
         if name in COMPLEX:
             return complex_expression(op, names)
         if name in CASTS:
@@ -431,8 +431,8 @@ class Expressions:
         else:
             function = LIBM[name] + ("" if double else "f")
         if isinstance(kind, VectorType):
-            if name == "math.fma":
-                return f"{names[0]} * {names[1]} + {names[2]}"
+            if name == "math.fma" and isinstance(lane, Float32Type | Float64Type):
+                return f"{self.type(kind)}_fma({', '.join(names)})"
             return self._mapped(function, kind, names)
         return self._float(lane, 0, lambda *a: f"{function}({', '.join(a)})", names)
 

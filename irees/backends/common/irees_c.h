@@ -86,6 +86,15 @@ IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
 #define v16f32_minimum(a, b) IREES_RANGE_v16f32(a, b, 4)
 #endif
 #define v16f32_ldexp(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))
+#define v16f32_scalef(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))
+#define v16f32_fma(a, b, c) ((v16f32)__builtin_ia32_vfmaddps512_mask(a, b, c, (short)-1, 4))
+#define v8f64_fma(a, b, c) ((v8f64)__builtin_ia32_vfmaddpd512_mask(a, b, c, (char)-1, 4))
+#endif
+#ifdef __FMA__
+#define v8f32_fma(a, b, c) ((v8f32)__builtin_ia32_vfmaddps256(a, b, c))
+#define v4f32_fma(a, b, c) ((v4f32)__builtin_ia32_vfmaddps(a, b, c))
+#define v4f64_fma(a, b, c) ((v4f64)__builtin_ia32_vfmaddpd256(a, b, c))
+#define v2f64_fma(a, b, c) ((v2f64)__builtin_ia32_vfmaddpd(a, b, c))
 #endif
 /* Stores past the caches, where the address allows it; the runtime makes others see them. */
 #if defined(__clang__)
@@ -142,6 +151,11 @@ typedef float irees_16 __attribute__((vector_size(16)));
   IREES_INLINE V (V##_minimum)(V a, V b) {                                                  \
     V##_mask m = (a < b) | (a != a), e = a == b, r = (m & (V##_mask)a) | (~m & (V##_mask)b); \
     return (V)(r | (e & (V##_mask)a));                                                      \
+  }                                                                                         \
+  IREES_INLINE V (V##_fma)(V a, V b, V c) {                                                 \
+    V r;                                                                                    \
+    for (int i = 0; i < N; i++) r[i] = sizeof(T) == 8 ? (T)fma(a[i], b[i], c[i]) : (T)fmaf((float)a[i], (float)b[i], (float)c[i]); \
+    return r;                                                                               \
   }
 #define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t)
 /* x * 2^n, n whole and from -252 to 254: two factors, of which only the second may round. The last
@@ -150,7 +164,8 @@ typedef float irees_16 __attribute__((vector_size(16)));
   IREES_INLINE V (V##_ldexp)(V x, V n) {                                                    \
     V##_mask whole = (V##_mask)(n + (0x1.8p+23f + 254)), half = whole >> 1;                 \
     return x * (V)(half << 23) * (V)((whole - half) << 23);                                 \
-  }
+  }                                                                                         \
+  IREES_INLINE V (V##_scalef)(V x, V n) { V r; for (int i = 0; i < N; i++) r[i] = irees_scalef(x[i], n[i]); return r; }
 
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (m)) | ((M)(b) & ~(m))))
 /* Lanes of a and b by number; M is the vector of integers as wide as their lanes. */
@@ -162,6 +177,16 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define IREES_MAP1(V, N, f, a) __extension__({ V a_ = (a), r_; for (int i_ = 0; i_ < N; i_++) r_[i_] = f(a_[i_]); r_; })
 #define IREES_MAP2(V, N, f, a, b) __extension__({ V a_ = (a), b_ = (b), r_; for (int i_ = 0; i_ < N; i_++) r_[i_] = f(a_[i_], b_[i_]); r_; })
 #define IREES_FOLD(T, N, f, a) __extension__({ __auto_type a_ = (a); T r_ = a_[0]; for (int i_ = 1; i_ < N; i_++) r_ = f(r_, a_[i_]); r_; })
+/* Lanes of a table of 16 by number: one instruction of AVX-512. */
+#define IREES_LOOKUP(N, V, table, n) __extension__({ __auto_type t_ = (table); __auto_type n_ = (n); V r_; \
+  for (int i_ = 0; i_ < N; i_++) r_[i_] = t_[n_[i_] & 15]; r_; })
+#if !defined(__AVX512F__)
+#define IREES_LOOKUP_16(V, table, n) IREES_LOOKUP(16, V, table, n)
+#elif defined(__clang__)
+#define IREES_LOOKUP_16(V, table, n) ((V)__builtin_ia32_permvarsf512(table, n))
+#else
+#define IREES_LOOKUP_16(V, table, n) __builtin_shuffle(table, n)
+#endif
 /* Sums halves, so that the order is a tree and not a chain. */
 #define IREES_TREE(T, N, f, a) __extension__({ __auto_type a_ = (a); T t_[N]; memcpy(t_, &a_, sizeof t_); \
   for (int w_ = N / 2; w_ > 0; w_ /= 2) for (int i_ = 0; i_ < w_; i_++) t_[i_] = f(t_[i_], t_[i_ + w_]); t_[0]; })

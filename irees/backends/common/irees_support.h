@@ -57,6 +57,10 @@ IREES_INLINE float irees_ldexp(float x, float n) {
   const uint32_t whole = f32_bits(n + (0x1.8p+23f + 254)), half = whole >> 1;
   return x * f32_of(half << 23) * f32_of((whole - half) << 23);
 }
+/* x * 2^floor(n), x from 2^-20 to 2^20 in size; NaN for n gives NaN. */
+IREES_INLINE float irees_scalef(float x, float n) {
+  return n != n ? n : irees_ldexp(x, n > 253.0f ? 254.0f : n < -252.0f ? -252.0f : floorf(n));
+}
 IREES_INLINE float irees_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
 IREES_INLINE double irees_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
 IREES_INLINE float irees_roundeven_f32(float x) { return rintf(x); }

@@ -72,6 +72,17 @@ def _fma(p: Printer, op: Operation) -> None:
     p.define(op.results[0], f"{a} * {b} + {c}")
 
 
+@handles("irees.lookup")
+def _lookup(p: Printer, op: Operation) -> None:
+    table, number = (p.name(o) for o in op.operands)
+    kind = op.results[0].type
+    if not isinstance(kind, VectorType):
+        p.define(op.results[0], f"{table}[(uint32_t){number} & 15]")
+        return
+    macro = "IREES_LOOKUP_16(" if lanes(kind) == 16 else f"IREES_LOOKUP({lanes(kind)}, "
+    p.define(op.results[0], f"{macro}{p.expressions.type(kind)}, {table}, {number})")
+
+
 @handles("irees.dot", "x86vector.avx512.dot")
 def _dot(p: Printer, op: Operation) -> None:
     names = [p.name(o) for o in op.operands]

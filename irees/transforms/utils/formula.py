@@ -17,13 +17,17 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.dialects.irees import LdexpOp
+from irees.dialects.irees import LdexpOp, LookupOp, ScalefOp
 
 
 class Formula:
-    """Builds arithmetic on f32 scalars or vectors in front of an op."""
+    """
+    Builds arithmetic on f32 scalars or vectors in front of an op, for a target that has an
+    instruction to look up lanes in a vector, or not.
+    """
 
-    def __init__(self, op: Operation):
+    def __init__(self, op: Operation, lookups: bool = False):
+        self.lookups = lookups
         self.point = InsertPoint.before(op)
         kind = op.results[0].type
         self.lanes = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
@@ -122,6 +126,26 @@ class Formula:
     def ldexp(self, a: SSAValue, exponent: SSAValue) -> SSAValue:
         """a * 2^exponent"""
         return self._insert(LdexpOp(a, exponent))
+
+    def scalef(self, a: SSAValue, exponent: SSAValue) -> SSAValue:
+        """a * 2^floor(exponent)"""
+        return self._insert(ScalefOp(a, exponent))
+
+    def lookup(self, table: Sequence[float], number: SSAValue) -> SSAValue:
+        """table[number % 16], for a table of 16."""
+        data = DenseIntOrFPElementsAttr.from_list(VectorType(f32, [len(table)]), table)
+        return self._insert(LookupOp(self._insert(arith.ConstantOp(data)), number))
+
+    def fma(self, a: SSAValue, b: SSAValue | float, c: SSAValue | float) -> SSAValue:
+        """a * b + c, rounded once"""
+        b, c = (x if isinstance(x, SSAValue) else self.number(x) for x in (b, c))
+        return self._insert(
+            math.FmaOp.create(
+                operands=[a, b, c],
+                result_types=[a.type],
+                properties={"fastmath": arith.FastMathFlagsAttr("none")},
+            )
+        )
 
     def clamp(self, a: SSAValue, low: float, high: float) -> SSAValue:
         """min(max(a, low), high), NaN kept"""

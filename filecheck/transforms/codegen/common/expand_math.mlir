@@ -1,4 +1,5 @@
 // RUN: xdsl-opt %s -p irees-expand-math | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-expand-math{lookups=true}' | filecheck %s --check-prefix=TABLE
 
 // n = round(x log2(e)) by a magic number, p(x - n ln2), then times 2^n.
 // CHECK-LABEL: func.func @exp
@@ -9,6 +10,19 @@
 // CHECK:         %[[Y:.*]] = irees.ldexp %{{.*}}, %[[N]] : f32
 // CHECK-NOT:     math.exp
 // CHECK:         func.return
+
+// By sixteen powers: n is a multiple of 1/16, and its lowest bits are the number of a power. Nothing
+// is clamped; the highest bit of the exponent of n - x log2(e) is taken off.
+// TABLE-LABEL: func.func @exp
+// TABLE:         %[[M:.*]] = math.fma %x, %{{.*}}, %{{.*}} : f32
+// TABLE:         %[[N:.*]] = arith.subf %[[M]], %{{.*}} : f32
+// TABLE:         %[[BIT:.*]] = arith.constant -1073741825 : i32
+// TABLE-NEXT:    arith.andi %{{.*}}, %[[BIT]] : i32
+// TABLE:         %[[BITS:.*]] = arith.bitcast %[[M]] : f32 to i32
+// TABLE:         %[[POWER:.*]] = irees.lookup %{{.*}}[%[[BITS]]] : i32 -> f32
+// TABLE-NEXT:    %[[P:.*]] = math.fma %[[POWER]], %{{.*}}, %[[POWER]] : f32
+// TABLE-NEXT:    %[[Y:.*]] = irees.scalef %[[P]], %[[N]] : f32
+// TABLE-NEXT:    func.return %[[Y]] : f32
 func.func @exp(%x: f32) -> f32 {
   %y = math.exp %x : f32
   return %y : f32

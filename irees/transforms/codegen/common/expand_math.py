@@ -1,12 +1,14 @@
 """
 Expands f32 exp, log, tanh, erf, small powers and the like into arithmetic.
 
-libm has no vector form here and differs between machines; a polynomial has one on every
-width and the same bits everywhere. What is not listed stays a call per lane.
+libm has no vector form here and differs between machines; a polynomial has one on every width
+and, as long as nothing is contracted, the same bits everywhere. What is not listed stays a call
+per lane.
 
 | op | method | largest error seen, ULP |
 |---|---|---|
 | exp | 2^n times a degree 6 polynomial on [-ln2/2, ln2/2] (minimax, 3e-9) | 1 |
+| exp, `lookups` | 2^n, by 16 powers, times a degree 3 polynomial (minimax, 2e-9) | 1 |
 | log | exponent and a degree 8 polynomial on [sqrt(1/2), sqrt(2)] (Cephes) | 1 |
 | tanh | odd polynomial below 0.625 (Cephes), else through exp | 2 |
 | erf | rational in x^2, clamped to [-4, 4] | 37 (4 above 1e-30) |
@@ -17,6 +19,18 @@ width and the same bits everywhere. What is not listed stays a call per lane.
     %y = math.exp %x : vector<16xf32>
   =>
     %t = %x * log2(e) + 1.5 * 2^23 ; %n = %t - 1.5 * 2^23 ; %r = %x - %n * ln2 ; p(%r) * 2^n
+
+With `lookups`, on targets that look up lanes of a vector and scale by a power of two in an
+instruction each (AVX-512), %n is a multiple of 1/16, and sixteen powers of two are in a register
+(after Tang, "Table-driven implementation of the exponential function", 1989). There are 8
+operations that a processor does in its multiply-add units, instead of 13:
+
+    %m = fma(%x, log2(e), 1.5 * 2^19) ; %n = %m - 1.5 * 2^19 ; %r = %n - %x * log2(e) in two fma
+    irees.scalef %t * 2^-%r, %n with %t = irees.lookup %powers[bits of %m]
+
+Nothing is clamped: scaling by any %n gives what is right, as long as the polynomial is a positive
+number; an `andi` takes the highest bit off the exponent of %r, so that it is less than 2 for all.
+`fp=strict` does without: its bits are those of every target.
 
 NaN gives NaN, the infinities and overflow give what libm gives. The table is checked by
 `tests/transforms/codegen/common/test_expand_math.py` over samples of all exponents.
@@ -48,8 +62,29 @@ MAGIC = 12582912.0
 """1.5 * 2^23: adding and subtracting it rounds a small float to a whole number."""
 
 
+SIXTEENTHS = 786432.0
+"""1.5 * 2^19: adding and subtracting it rounds a small float to a multiple of 1/16."""
+
+POWERS = tuple(2.0 ** (i / 16) for i in range(16))
+
+
+def exp_by_table(f: Formula, x: SSAValue) -> SSAValue:
+    """exp(x)  =>  2^(n mod 1) 2^(x log2(e) - n) * 2^floor(n), n = round(16 x log2(e)) / 16"""
+    m = f.fma(x, 1.4426950216293335, f.number(SIXTEENTHS))
+    n = f.sub(m, SIXTEENTHS)
+    # n - x log2(e), since no negation hides in a multiply-add of C.
+    rest = f.fma(x, -1.925963033500011e-08, f.fma(x, -1.4426950216293335, n))
+    rest = f.from_bits(f.int_op(arith.AndIOp, f.bits(rest), f.integer(-0x40000001)))
+    p = f.fma(rest, -5.550595000386238e-2, f.number(0.24023428559303284))
+    p = f.mul(f.fma(p, rest, f.number(-0.6931471824645996)), rest)
+    power = f.lookup(POWERS, f.bits(m))
+    return f.scalef(f.fma(power, p, power), n)
+
+
 def exp(f: Formula, x: SSAValue) -> SSAValue:
     """exp(x)  =>  p(x - n ln2) * 2^n, n = round(x / ln2)"""
+    if f.lookups:
+        return exp_by_table(f, x)
     x = f.clamp(x, -104.0, 89.0)
     n = f.sub(f.add(f.mul(x, 1.4426950408889634), MAGIC), MAGIC)
     r = f.sub(f.sub(x, f.mul(n, 0.693359375)), f.mul(n, -2.12194440e-4))
@@ -207,7 +242,7 @@ def small_power(op: Operation) -> int | None:
     return int(number) if number in (2, 3) else None
 
 
-def expand(op: Operation) -> SSAValue | None:
+def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
     """The arithmetic for one op, or None when it stays."""
     if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
         return pick(op)
@@ -218,7 +253,7 @@ def expand(op: Operation) -> SSAValue | None:
     if not isinstance(element, Float32Type):
         return None
     if op.name in FORMULAS:
-        return FORMULAS[op.name](Formula(op), op.operands[0])
+        return FORMULAS[op.name](Formula(op, lookups), op.operands[0])
     power = small_power(op)
     if power is None:
         return None
@@ -233,8 +268,11 @@ class ExpandMathPass(ModulePass):
 
     name = "irees-expand-math"
 
+    lookups: bool = False
+    """Whether the target has an instruction that looks up lanes in a vector of 16."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
-            result = expand(inner)
+            result = expand(inner, self.lookups)
             if result is not None:
                 Rewriter.replace_op(inner, [], [result])

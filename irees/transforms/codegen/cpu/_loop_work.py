@@ -16,9 +16,15 @@ MOST_WORK = 16
 
 
 def vector_work(ops: Iterable[Operation]) -> int:
-    """How many of some ops compute a vector."""
-    return sum(op.name.startswith(("arith.", "math.")) and _is_vector(op) for op in ops)
+    """How many of some ops compute a vector; a multiply-add is two, as it is of `arith`."""
+    return sum(
+        2 if op.name == "math.fma" else 1
+        for op in ops
+        if op.name.startswith(("arith.", "math.", "irees.")) and _is_vector(op)
+    )
 
 
 def _is_vector(op: Operation) -> bool:
-    return isinstance(op.results[0].type, VectorType) and not isinstance(op, arith.ConstantOp)
+    if isinstance(op, arith.ConstantOp):
+        return False
+    return any(isinstance(result.type, VectorType) for result in op.results)

@@ -195,3 +195,46 @@ func.func @main(%x: {kind}, %y: {kind}) -> ({kind}, {kind}, {kind}) {{
     mine = irees.compile(powers, target=target, fp="strict")(x)
     wanted = irees.compile(powers, target="cpu:generic", fp="strict")(x)
     assert np.array_equal(mine, wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("fp", ["default", "strict"])
+@pytest.mark.parametrize(("kind", "half"), [("f32", 12), ("f64", 27)])
+def test_a_multiply_add_rounds_once(kind, half, fp):
+    """(1 + 2^-h)^2 - 1 - 2^(1-h) is 2^(-2h), which the product alone has no room for."""
+    shape = f"tensor<37x{kind}>"
+    text = f"""#id = affine_map<(i) -> (i)>
+func.func @main(%x: {shape}, %c: {shape}) -> {shape} {{
+  %e = tensor.empty() : {shape}
+  %r = linalg.generic {{indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}}
+      ins(%x, %c : {shape}, {shape}) outs(%e : {shape}) {{
+  ^bb0(%a: {kind}, %b: {kind}, %o: {kind}):
+    %s = math.fma %a, %a, %b : {kind}
+    linalg.yield %s : {kind}
+  }} -> {shape}
+  return %r : {shape}
+}}"""
+    dtype = {"f32": np.float32, "f64": np.float64}[kind]
+    x = np.full(37, 1 + 2.0**-half, dtype)
+    c = np.full(37, -1 - 2.0 ** (1 - half), dtype)
+    for target in ("cpu", "cpu:generic"):
+        got = irees.compile(text, target=target, fp=fp)(x, c)
+        assert np.array_equal(got, np.full(37, 2.0 ** (-2 * half), dtype)), target
+
+
+def test_powers_beside_f64_have_half_as_many_lanes():
+    """Vectors of 8 lanes look up a table of 16, one by one."""
+    text = """#id = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<83xf32>, %o: tensor<83xf64>) -> tensor<83xf64> {
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<83xf32>) outs(%o : tensor<83xf64>) {
+  ^bb0(%a: f32, %b: f64):
+    %s = math.exp %a : f32
+    %t = arith.extf %s : f32 to f64
+    linalg.yield %t : f64
+  } -> tensor<83xf64>
+  return %r : tensor<83xf64>
+}"""
+    x = np.append(np.linspace(-80, 80, 80), [np.nan, np.inf, -np.inf]).astype(F32)
+    got = irees.compile(text)(x, np.zeros(83))
+    assert np.array_equal(got[80:], [np.nan, np.inf, 0], equal_nan=True)
+    np.testing.assert_allclose(got[:80], np.exp(x[:80].astype(np.float64)), rtol=1.3e-7)

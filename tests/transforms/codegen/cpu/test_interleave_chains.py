@@ -30,7 +30,9 @@ def kernels(program) -> str:
 def scalings(program) -> list[int]:
     """How many lines of text are between one scaling by a power of two and the next."""
     lines = kernels(program).splitlines()
-    places = [number for number, line in enumerate(lines) if re.search(r"_ldexp\(v\d", line)]
+    places = [
+        number for number, line in enumerate(lines) if re.search(r"_(?:ldexp|scalef)\(v\d", line)
+    ]
     return [after - before for before, after in pairwise(places)]
 
 
