@@ -223,6 +223,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("vectorize-structured-ops", **order, vector_bytes=target.vector_bytes, large=large),
         a("lower-gather"),
         a("expand-math", lookups=not strict and target.vector_bytes >= 64),
+        a("pipeline-workgroups", tile_bytes=target.l1_bytes, shares=2 * target.threads),
         a("interleave-chains"),
         a("use-nontemporal-stores", limit=large),
         a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
@@ -281,8 +282,8 @@ OPTIONAL = frozenset(
     irees-propagate-blocked-layouts
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-interleave-chains irees-use-nontemporal-stores irees-prefetch-next-tiles
-    irees-prefetch-outputs irees-prefetch-streams
+    irees-pipeline-workgroups irees-interleave-chains irees-use-nontemporal-stores
+    irees-prefetch-next-tiles irees-prefetch-outputs irees-prefetch-streams
     irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies irees-gpu-lower-contractions
     irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
     irees-split-reductions irees-split-sorts

@@ -521,7 +521,44 @@ def quotients_are_right(program) -> bool:
     return np.array_equal(program(x), 1 / x)
 
 
+NORMS = """
+#point = affine_map<(c, p) -> (c, p)>
+#row = affine_map<(c, p) -> (c)>
+func.func @main(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %s = linalg.generic {indexing_maps = [#point, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<256x16384xf32>) outs(%f : tensor<256xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.addf %a, %o : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  %h = tensor.empty() : tensor<256x16384xf32>
+  %r = linalg.generic {indexing_maps = [#point, #row, #point], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<256x16384xf32>, tensor<256xf32>) outs(%h : tensor<256x16384xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.addf %a, %b : f32
+    %v = math.exp %d : f32
+    %w = arith.addf %v, %one : f32
+    %q = arith.divf %d, %w : f32
+    linalg.yield %q : f32
+  } -> tensor<256x16384xf32>
+  return %r : tensor<256x16384xf32>
+}
+"""
+
+
+def norms_are_right(program) -> bool:
+    """The sum of a row is a small whole number."""
+    x = np.zeros((256, 16384), np.float32)
+    x[:, :12] = np.arange(-6, 6)
+    x[:, 77] = np.arange(256) % 3
+    d = x.astype(np.float64) + x.sum(1, keepdims=True)
+    return np.allclose(program(x), d / (1 + np.exp(d)), rtol=8 * 2.0**-23, atol=0)
+
+
 PROGRAMS = {
+    "norms": (NORMS, norms_are_right),
     "halves": (HALVES, halves_are_right),
     "several kernels": (TEXT, is_right),
     "integers": (INTEGERS, integers_are_right),

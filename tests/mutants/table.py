@@ -660,6 +660,22 @@ MUTANTS = (
         ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
     ),
     Mutant(
+        "S7af",
+        "beside the points of a tile the same tile is summed up again",
+        "irees/transforms/codegen/cpu/pipeline_workgroups.py",
+        "inside.add(turn.args[0], 1)",
+        "inside.add(turn.args[0], 0)",
+        ("tests/properties/test_pipelined_workgroups.py",),
+    ),
+    Mutant(
+        "S7ag",
+        "a power by a table forgets the low part of log2(e)",
+        "irees/transforms/codegen/common/expand_math.py",
+        "sign * -1.925963033500011e-08",
+        "sign * 0.0",
+        ("tests/transforms/codegen/common/test_expand_math.py",),
+    ),
+    Mutant(
         "S7ac",
         "all turns that become one but the first are the second",
         "irees/transforms/codegen/cpu/interleave_chains.py",

@@ -28,6 +28,18 @@ func.func @exp(%x: f32) -> f32 {
   return %y : f32
 }
 
+// A negation is one of the constants.
+// TABLE-LABEL: func.func @exp_of_minus
+// TABLE:         %[[L:.*]] = arith.constant -1.44269502 : f32
+// TABLE-NEXT:    math.fma %x, %[[L]]
+// TABLE-NOT:     math.fma %y
+// TABLE:         func.return
+func.func @exp_of_minus(%x: f32) -> f32 {
+  %y = arith.negf %x : f32
+  %z = math.exp %y : f32
+  return %z : f32
+}
+
 // Vectors get the same arithmetic on constants that are splats.
 // CHECK-LABEL: func.func @vector
 // CHECK:         arith.constant dense<2147483647> : vector<8xi32>

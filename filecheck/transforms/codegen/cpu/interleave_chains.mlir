@@ -113,23 +113,15 @@ func.func @in_place(%x: memref<64xf32>, %y: memref<64xf32>) {
     %two = arith.constant dense<2.0> : vector<8xf32>
     %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
     %m0 = arith.mulf %x0, %two : vector<8xf32>
-    %m1 = arith.mulf %m0, %two : vector<8xf32>
-    %m2 = arith.mulf %m1, %two : vector<8xf32>
-    %m3 = arith.mulf %m2, %two : vector<8xf32>
-    %m4 = arith.mulf %m3, %two : vector<8xf32>
-    %m5 = arith.mulf %m4, %two : vector<8xf32>
-    %m6 = arith.mulf %m5, %two : vector<8xf32>
-    %m7 = arith.mulf %m6, %two : vector<8xf32>
-    %m8 = arith.mulf %m7, %two : vector<8xf32>
-    %m9 = arith.mulf %m8, %two : vector<8xf32>
-    %m10 = arith.mulf %m9, %two : vector<8xf32>
-    %m11 = arith.mulf %m10, %two : vector<8xf32>
-    %m12 = arith.mulf %m11, %two : vector<8xf32>
-    %m13 = arith.mulf %m12, %two : vector<8xf32>
-    %m14 = arith.mulf %m13, %two : vector<8xf32>
-    %m15 = arith.mulf %m14, %two : vector<8xf32>
-    %m16 = arith.mulf %m15, %two : vector<8xf32>
-    vector.store %m16, %x[%i] : memref<64xf32>, vector<8xf32>
+    %m1 = math.fma %m0, %m0, %two : vector<8xf32>
+    %m2 = math.fma %m1, %m1, %two : vector<8xf32>
+    %m3 = math.fma %m2, %m2, %two : vector<8xf32>
+    %m4 = math.fma %m3, %m3, %two : vector<8xf32>
+    %m5 = math.fma %m4, %m4, %two : vector<8xf32>
+    %m6 = math.fma %m5, %m5, %two : vector<8xf32>
+    %m7 = math.fma %m6, %m6, %two : vector<8xf32>
+    %m8 = math.fma %m7, %m7, %two : vector<8xf32>
+    vector.store %m8, %x[%i] : memref<64xf32>, vector<8xf32>
   }
   return
 }
@@ -214,23 +206,45 @@ func.func @turns(%x: memref<64xf32>, %y: memref<64xf32>) {
     %two = arith.constant dense<2.0> : vector<8xf32>
     %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
     %m0 = arith.mulf %x0, %two : vector<8xf32>
-    %m1 = arith.mulf %m0, %two : vector<8xf32>
-    %m2 = arith.mulf %m1, %two : vector<8xf32>
-    %m3 = arith.mulf %m2, %two : vector<8xf32>
-    %m4 = arith.mulf %m3, %two : vector<8xf32>
-    %m5 = arith.mulf %m4, %two : vector<8xf32>
-    %m6 = arith.mulf %m5, %two : vector<8xf32>
-    %m7 = arith.mulf %m6, %two : vector<8xf32>
-    %m8 = arith.mulf %m7, %two : vector<8xf32>
-    %m9 = arith.mulf %m8, %two : vector<8xf32>
-    %m10 = arith.mulf %m9, %two : vector<8xf32>
-    %m11 = arith.mulf %m10, %two : vector<8xf32>
-    %m12 = arith.mulf %m11, %two : vector<8xf32>
-    %m13 = arith.mulf %m12, %two : vector<8xf32>
-    %m14 = arith.mulf %m13, %two : vector<8xf32>
-    %m15 = arith.mulf %m14, %two : vector<8xf32>
-    %m16 = arith.mulf %m15, %two : vector<8xf32>
-    vector.store %m16, %y[%i] : memref<64xf32>, vector<8xf32>
+    %m1 = math.fma %m0, %m0, %two : vector<8xf32>
+    %m2 = math.fma %m1, %m1, %two : vector<8xf32>
+    %m3 = math.fma %m2, %m2, %two : vector<8xf32>
+    %m4 = math.fma %m3, %m3, %two : vector<8xf32>
+    %m5 = math.fma %m4, %m4, %two : vector<8xf32>
+    %m6 = math.fma %m5, %m5, %two : vector<8xf32>
+    %m7 = math.fma %m6, %m6, %two : vector<8xf32>
+    %m8 = math.fma %m7, %m7, %two : vector<8xf32>
+    vector.store %m8, %y[%i] : memref<64xf32>, vector<8xf32>
   }
   return
+}
+
+// Beside a long chain the operations of a sum are spread, all before its store.
+// CHECK-LABEL: func.func @beside
+// CHECK-COUNT-3:   math.fma
+// CHECK:           vector.load %z
+// CHECK:           arith.addf
+// CHECK-NEXT:      vector.store
+func.func @beside(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>, %zero: vector<8xf32>) -> vector<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %end = arith.constant 64 : index
+  %sum = scf.for %i = %c0 to %end step %c8 iter_args(%s = %zero) -> (vector<8xf32>) {
+    %two = arith.constant dense<2.0> : vector<8xf32>
+    %x0 = vector.load %x[%i] : memref<64xf32>, vector<8xf32>
+    %m0 = arith.mulf %x0, %two : vector<8xf32>
+    %m1 = math.fma %m0, %m0, %two : vector<8xf32>
+    %m2 = math.fma %m1, %m1, %two : vector<8xf32>
+    %m3 = math.fma %m2, %m2, %two : vector<8xf32>
+    %m4 = math.fma %m3, %m3, %two : vector<8xf32>
+    %m5 = math.fma %m4, %m4, %two : vector<8xf32>
+    %m6 = math.fma %m5, %m5, %two : vector<8xf32>
+    %m7 = math.fma %m6, %m6, %two : vector<8xf32>
+    %m8 = math.fma %m7, %m7, %two : vector<8xf32>
+    vector.store %m8, %y[%i] : memref<64xf32>, vector<8xf32>
+    %z0 = vector.load %z[%i] : memref<64xf32>, vector<8xf32>
+    %t = arith.addf %s, %z0 : vector<8xf32>
+    scf.yield %t : vector<8xf32>
+  }
+  return %sum : vector<8xf32>
 }

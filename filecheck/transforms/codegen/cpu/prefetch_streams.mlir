@@ -118,3 +118,42 @@ func.func @no_second_sum(%x: memref<64x64xf32>, %y: memref<64xf32>) {
   }
   return
 }
+
+// Sums of different tiles are streams of their own; the same tile again is in the cache.
+// CHECK-LABEL: func.func @tiles
+// CHECK-COUNT-2: memref.prefetch %{{.*}}, read
+// CHECK-NOT:     memref.prefetch
+// CHECK:         func.return
+func.func @tiles(%x: memref<64x64xf32>, %again: memref<64x64xf32>, %s0: vector<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.forall (%w) in (63) {
+    %w1 = arith.addi %w, %c1 : index
+    %t = memref.subview %x[%w, 0] [1, 64] [1, 1] : memref<64x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+    %u = memref.subview %x[%w1, 0] [1, 64] [1, 1] : memref<64x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+    %r = memref.subview %again[%w, 0] [1, 64] [1, 1] : memref<64x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+    %a = scf.for %j = %c0 to %c64 step %c16 iter_args(%s = %s0) -> (vector<16xf32>) {
+      %v = vector.load %t[%c0, %j] : memref<1x64xf32, strided<[64, 1], offset: ?>>, vector<16xf32>
+      %n = arith.addf %s, %v : vector<16xf32>
+      scf.yield %n : vector<16xf32>
+    }
+    %b = scf.for %j = %c0 to %c64 step %c16 iter_args(%s = %a) -> (vector<16xf32>) {
+      %v = vector.load %u[%c0, %j] : memref<1x64xf32, strided<[64, 1], offset: ?>>, vector<16xf32>
+      %n = arith.addf %s, %v : vector<16xf32>
+      scf.yield %n : vector<16xf32>
+    }
+    %c = scf.for %j = %c0 to %c64 step %c16 iter_args(%s = %b) -> (vector<16xf32>) {
+      %v = vector.load %r[%c0, %j] : memref<1x64xf32, strided<[64, 1], offset: ?>>, vector<16xf32>
+      %n = arith.addf %s, %v : vector<16xf32>
+      scf.yield %n : vector<16xf32>
+    }
+    %d = scf.for %j = %c0 to %c64 step %c16 iter_args(%s = %c) -> (vector<16xf32>) {
+      %v = vector.load %r[%c0, %j] : memref<1x64xf32, strided<[64, 1], offset: ?>>, vector<16xf32>
+      %n = arith.addf %s, %v : vector<16xf32>
+      scf.yield %n : vector<16xf32>
+    }
+  }
+  return
+}

@@ -69,11 +69,19 @@ POWERS = tuple(2.0 ** (i / 16) for i in range(16))
 
 
 def exp_by_table(f: Formula, x: SSAValue) -> SSAValue:
-    """exp(x)  =>  2^(n mod 1) 2^(x log2(e) - n) * 2^floor(n), n = round(16 x log2(e)) / 16"""
-    m = f.fma(x, 1.4426950216293335, f.number(SIXTEENTHS))
+    """
+    exp(x)  =>  2^(n mod 1) 2^(x log2(e) - n) * 2^floor(n), n = round(16 x log2(e)) / 16
+
+    A negation of x is one of the constants.
+    """
+    sign = 1.0
+    if isinstance(x.owner, arith.NegfOp):
+        x, sign = x.owner.operand, -1.0
+    m = f.fma(x, sign * 1.4426950216293335, f.number(SIXTEENTHS))
     n = f.sub(m, SIXTEENTHS)
     # n - x log2(e), since no negation hides in a multiply-add of C.
-    rest = f.fma(x, -1.925963033500011e-08, f.fma(x, -1.4426950216293335, n))
+    rest = f.fma(x, sign * -1.4426950216293335, n)
+    rest = f.fma(x, sign * -1.925963033500011e-08, rest)
     rest = f.from_bits(f.int_op(arith.AndIOp, f.bits(rest), f.integer(-0x40000001)))
     p = f.fma(rest, -5.550595000386238e-2, f.number(0.24023428559303284))
     p = f.mul(f.fma(p, rest, f.number(-0.6931471824645996)), rest)

@@ -60,7 +60,9 @@ def one_per_line(accesses: Sequence[Access]) -> list[Access]:
         (access, *less_constant(access.indices[-1])) for access in accesses if access.indices
     ]
     for access, last, further in sorted(indexed, key=lambda each: each[2]):
-        place = (access.parent, access.base, last, *access.indices[:-1])
+        row = [constant_value(index) for index in access.indices[:-1]]
+        row = [index if n is None else n for n, index in zip(row, access.indices)]
+        place = (access.parent, access.base, last, *row)
         if place not in begun or further - begun[place] >= LINE // element_bytes(access.base.type):
             begun[place] = further
             found.append(access)

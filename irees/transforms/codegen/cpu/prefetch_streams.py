@@ -15,14 +15,14 @@ written.
                  ...; vector.store %y, %out[%i]
                  memref.prefetch %out[%n], write, locality<3>, data : memref<16384xf32, ...> }
 
-So does a sum, which stores nothing and keeps what it reads in registers.
+So does a sum, which stores nothing and keeps what it reads in registers, and a kernel that reads
+tiles one after the other asks for each.
 
 Left alone are loops with at most 16 operations a store, which memory holds up as it is; stores that
 pass by the caches (`irees-use-nontemporal-stores`) and read no line; buffers smaller than `limit`
-bytes, which a cache holds; and inputs that a second loop reads, which `irees-prefetch-next-tiles`
-takes care of. After Mowry, Lam and
-Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetching" (1992); MLIR:
-`memref.prefetch`.
+bytes, which a cache holds; and tiles that a second loop reads, which `irees-prefetch-next-tiles`
+takes care of. After Mowry, Lam and Gupta, "Design and Evaluation of a Compiler Algorithm for
+Prefetching" (1992); MLIR: `memref.prefetch`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref, scf, vector
+from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
@@ -69,8 +69,19 @@ def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
 
 
 def moves_with(index: SSAValue, block: Block) -> bool:
-    """Whether an index is that of a loop, or a constant more."""
-    return less_constant(index)[0] is block.args[0]
+    """Whether an index is that of a loop, or more by a constant and by what comes from outside."""
+    value, _ = less_constant(index)
+    if isinstance(value.owner, arith.AddiOp) and value.owner.rhs is block.args[0]:
+        return isinstance(value.owner.lhs, BlockArgument) or not block.is_ancestor(
+            value.owner.lhs.owner
+        )
+    return value is block.args[0]
+
+
+def tile_of(access: vector.LoadOp | vector.StoreOp) -> tuple[object, ...]:
+    """Where the view begins that an access goes to; nothing for a whole buffer."""
+    view = access.base.owner
+    return (view.static_offsets, *view.offsets) if isinstance(view, memref.SubviewOp) else ()
 
 
 def only_reads(block: Block) -> bool:
@@ -113,13 +124,19 @@ class PrefetchStreamsPass(ModulePass):
         found = [s for s in stores if s.nontemporal != past] or [
             o for o in body.walk() if isinstance(o, vector.LoadOp) and root(o.base) is buffer
         ]
-        if len({place_in(body, access) for access in found}) != 1:
+        places: dict[Operation, list[vector.LoadOp] | list[vector.StoreOp]] = {}
+        for access in found:
+            places.setdefault(place_in(body, access), []).append(access)
+        tiles = [tile for place in places.values() for tile in {tile_of(a) for a in place}]
+        if len(tiles) > len(set(tiles)):
             return []
-        loops = {a.parent for a in found}
         return [
             a
-            for a in found
+            for place in places.values()
+            for a in place
             if runs_along(a)
             and a.parent
-            and (is_heavy(a.parent) or (len(loops) == 1 and only_reads(a.parent)))
+            and (
+                is_heavy(a.parent) or (only_reads(a.parent) and len({b.parent for b in place}) == 1)
+            )
         ]
