@@ -673,7 +673,7 @@ MUTANTS = (
         "irees/transforms/codegen/common/expand_math.py",
         "sign * -1.925963033500011e-08",
         "sign * 0.0",
-        ("tests/transforms/codegen/common/test_expand_math.py",),
+        ("filecheck/transforms/codegen/common/expand_math.mlir",),
     ),
     Mutant(
         "S7ac",

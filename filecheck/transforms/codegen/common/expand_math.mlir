@@ -16,6 +16,8 @@
 // TABLE-LABEL: func.func @exp
 // TABLE:         %[[M:.*]] = math.fma %x, %{{.*}}, %{{.*}} : f32
 // TABLE:         %[[N:.*]] = arith.subf %[[M]], %{{.*}} : f32
+// TABLE:         %[[LOW:.*]] = arith.constant -1.92596303e-08 : f32
+// TABLE-NEXT:    math.fma %x, %[[LOW]]
 // TABLE:         %[[BIT:.*]] = arith.constant -1073741825 : i32
 // TABLE-NEXT:    arith.andi %{{.*}}, %[[BIT]] : i32
 // TABLE:         %[[BITS:.*]] = arith.bitcast %[[M]] : f32 to i32

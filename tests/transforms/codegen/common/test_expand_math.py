@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 import irees
+from irees.dialects import get_context
 from irees.errors import ArgumentError
+from irees.frontends.mlir import import_mlir
 from irees.target import Target
+from irees.testing.oracles import Case, interpret
+from irees.transforms.codegen.common.expand_math import ExpandMathPass
 
 F32 = np.float32
 FUNCTIONS = {
@@ -238,3 +242,31 @@ func.func @main(%x: tensor<83xf32>, %o: tensor<83xf64>) -> tensor<83xf64> {
     got = irees.compile(text)(x, np.zeros(83))
     assert np.array_equal(got[80:], [np.nan, np.inf, 0], equal_nan=True)
     np.testing.assert_allclose(got[:80], np.exp(x[:80].astype(np.float64)), rtol=1.3e-7)
+
+
+def test_powers_by_a_table_are_right_on_machines_without_lookups_too():
+    """The arithmetic of AVX-512 as the interpreter has it, over all exponents and what is none."""
+    edges = [np.nan, np.inf, -np.inf, 3e38, -3e38, 1e9, -1e9, 1e7, 88.73, -103.9, -104, 0.0, -0.0]
+    x = np.concatenate([samples()[::5], np.array(edges, F32)])
+    kind = f"tensor<{x.size}xf32>"
+    module = import_mlir(f"""#id = affine_map<(i) -> (i)>
+func.func @main(%x: {kind}) -> {kind} {{
+  %e = tensor.empty() : {kind}
+  %r = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel"]}}
+      ins(%x : {kind}) outs(%e : {kind}) {{
+  ^bb0(%a: f32, %o: f32):
+    %s = math.exp %a : f32
+    linalg.yield %s : f32
+  }} -> {kind}
+  return %r : {kind}
+}}""")
+    ExpandMathPass(lookups=True).apply(get_context(), module)
+    with np.errstate(all="ignore"):
+        got = interpret(module, [Case("main", (x,))])["main"][0]
+        exact = np.exp(x.astype(np.float64))
+        rounded = exact.astype(F32)
+    ordinary = np.isfinite(exact)
+    assert float(np.max(ulps(got[ordinary], exact[ordinary]))) <= LARGEST_ERROR["exp"] + 0.5
+    special = ~ordinary | np.isinf(rounded) | (rounded == 0)
+    assert np.array_equal(got[special], rounded[special], equal_nan=True)
+    assert not np.signbit(got[~np.isnan(got)]).any()
