@@ -22,15 +22,15 @@ per lane.
 
 With `lookups`, on targets that look up lanes of a vector and scale by a power of two in an
 instruction each (AVX-512), %n is a multiple of 1/16, and sixteen powers of two are in a register
-(after Tang, "Table-driven implementation of the exponential function", 1989). There are 8
-operations that a processor does in its multiply-add units, instead of 13:
+(after Tang, "Table-driven implementation of the exponential function", 1989): 7 operations of the
+multiply-add units of a processor instead of 9, and no clamping.
 
     %m = fma(%x, log2(e), 1.5 * 2^19) ; %n = %m - 1.5 * 2^19 ; %r = %n - %x * log2(e) in two fma
     irees.scalef %t * 2^-%r, %n with %t = irees.lookup %powers[bits of %m]
 
-Nothing is clamped: scaling by any %n gives what is right, as long as the polynomial is a positive
-number; an `andi` takes the highest bit off the exponent of %r, so that it is less than 2 for all.
-`fp=strict` does without: its bits are those of every target.
+Scaling by any %n gives what is right, as long as the polynomial is a positive number; an `andi`
+takes the highest bit off the exponent of %r, so that it is less than 2 for all. `fp=strict` does
+without: its bits are those of every target.
 
 NaN gives NaN, the infinities and overflow give what libm gives. The table is checked by
 `tests/transforms/codegen/common/test_expand_math.py` over samples of all exponents.
