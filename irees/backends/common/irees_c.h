@@ -151,16 +151,13 @@ typedef float irees_16 __attribute__((vector_size(16)));
   IREES_INLINE V (V##_minimum)(V a, V b) {                                                  \
     V##_mask m = (a < b) | (a != a), e = a == b, r = (m & (V##_mask)a) | (~m & (V##_mask)b); \
     return (V)(r | (e & (V##_mask)a));                                                      \
-  }                                                                                         \
-  IREES_INLINE V (V##_fma)(V a, V b, V c) {                                                 \
-    V r;                                                                                    \
-    for (int i = 0; i < N; i++) r[i] = sizeof(T) == 8 ? (T)fma(a[i], b[i], c[i]) : (T)fmaf((float)a[i], (float)b[i], (float)c[i]); \
-    return r;                                                                               \
   }
-#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t)
+#define IREES_VECTOR_FMA(V, N, KIND) \
+  IREES_INLINE V (V##_fma)(V a, V b, V c) { V r; for (int i = 0; i < N; i++) r[i] = irees_fma_##KIND(a[i], b[i], c[i]); return r; }
+#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t) IREES_VECTOR_FMA(V, N, f64)
 /* x * 2^n, n whole and from -252 to 254: two factors, of which only the second may round. The last
    bits of the sum are n + 2 * 127, and the shifts drop all others: each half is a biased exponent. */
-#define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int32_t) \
+#define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int32_t) IREES_VECTOR_FMA(V, N, f32) \
   IREES_INLINE V (V##_ldexp)(V x, V n) {                                                    \
     V##_mask whole = (V##_mask)(n + (0x1.8p+23f + 254)), half = whole >> 1;                 \
     return x * (V)(half << 23) * (V)((whole - half) << 23);                                 \

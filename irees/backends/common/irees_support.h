@@ -61,6 +61,8 @@ IREES_INLINE float irees_ldexp(float x, float n) {
 IREES_INLINE float irees_scalef(float x, float n) {
   return n != n ? n : irees_ldexp(x, n > 253.0f ? 254.0f : n < -252.0f ? -252.0f : floorf(n));
 }
+IREES_INLINE float irees_fma_f32(float a, float b, float c) { return fmaf(a, b, c); }
+IREES_INLINE double irees_fma_f64(double a, double b, double c) { return fma(a, b, c); }
 IREES_INLINE float irees_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
 IREES_INLINE double irees_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
 IREES_INLINE float irees_roundeven_f32(float x) { return rintf(x); }

@@ -226,7 +226,7 @@ template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shu
 #define IREES_VECTOR_ORDER(V, T, N, KIND)                                                      \
   IREES_VECTOR(V, T, N) IREES_VECTOR_BOTH(V, N, max, IREES_OP_max) IREES_VECTOR_BOTH(V, N, min, IREES_OP_min) \
   IREES_VECTOR_BOTH(V, N, maximum, irees_maximum_##KIND) IREES_VECTOR_BOTH(V, N, minimum, irees_minimum_##KIND) \
-  IREES_INLINE V V##_fma(V a, V b, V c) { V r; IREES_EACH(sizeof(T) == 8 ? (T)fma((double)a.v[i], (double)b.v[i], (double)c.v[i]) : (T)fmaf((float)a.v[i], (float)b.v[i], (float)c.v[i])) }
+  IREES_INLINE V V##_fma(V a, V b, V c) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = irees_fma_##KIND(a.v[i], b.v[i], c.v[i]); return r; }
 #define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR_ORDER(V, T, N, f64)
 #define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR_ORDER(V, T, N, f32) IREES_VECTOR_BOTH(V, N, ldexp, irees_ldexp)
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (M)(m)) | ((M)(b) & ~(M)(m))))

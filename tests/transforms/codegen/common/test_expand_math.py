@@ -220,7 +220,7 @@ func.func @main(%x: {shape}, %c: {shape}) -> {shape} {{
     dtype = {"f32": np.float32, "f64": np.float64}[kind]
     x = np.full(37, 1 + 2.0**-half, dtype)
     c = np.full(37, -1 - 2.0 ** (1 - half), dtype)
-    for target in ("cpu", "cpu:generic"):
+    for target in ("cpu", "cpu:generic", "cuda-emulated"):
         got = irees.compile(text, target=target, fp=fp)(x, c)
         assert np.array_equal(got, np.full(37, 2.0 ** (-2 * half), dtype)), target
 
