@@ -59,7 +59,11 @@ IREES_INLINE float irees_ldexp(float x, float n) {
 }
 /* x * 2^floor(n), x from 2^-20 to 2^20 in size; NaN for n gives NaN. */
 IREES_INLINE float irees_scalef(float x, float n) {
-  return n != n ? n : irees_ldexp(x, n > 253.0f ? 254.0f : n < -252.0f ? -252.0f : floorf(n));
+  float whole = floorf(n);
+  whole = whole > 254.0f ? 254.0f : whole;
+  whole = whole < -252.0f ? -252.0f : whole;
+  const float scaled = irees_ldexp(x, whole);
+  return n == n ? scaled : n;
 }
 IREES_INLINE float irees_fma_f32(float a, float b, float c) { return fmaf(a, b, c); }
 IREES_INLINE double irees_fma_f64(double a, double b, double c) { return fma(a, b, c); }

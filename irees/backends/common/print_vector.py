@@ -10,6 +10,7 @@ from irees.backends.common.emit_ops import element, lanes
 from irees.backends.common.print_memory import mixed
 from irees.backends.common.printer import Printer, handles
 from irees.backends.common.types import is_bool, is_float, scalar, short, size_of, vector_name
+from irees.dialects.irees import LookupOp
 
 STREAMED = (16, 32, 64)
 """Bytes that an instruction of some processor stores past the caches."""
@@ -74,13 +75,18 @@ def _fma(p: Printer, op: Operation) -> None:
 
 @handles("irees.lookup")
 def _lookup(p: Printer, op: Operation) -> None:
-    table, number = (p.name(o) for o in op.operands)
-    kind = op.results[0].type
+    assert isinstance(op, LookupOp)
+    table, number = p.name(op.table), p.name(op.number)
+    kind = op.result.type
     if not isinstance(kind, VectorType):
-        p.define(op.results[0], f"{table}[(uint32_t){number} & 15]")
+        # An array, so that the C compiler may make vectors of the loop.
+        array = p.fresh()
+        lanes_of_table = ", ".join(f"{table}[{i}]" for i in range(16))
+        p.line(f"const float {array}[] = {{{lanes_of_table}}};")
+        p.define(op.result, f"{array}[(uint32_t){number} & 15]")
         return
     macro = "IREES_LOOKUP_16(" if lanes(kind) == 16 else f"IREES_LOOKUP({lanes(kind)}, "
-    p.define(op.results[0], f"{macro}{p.expressions.type(kind)}, {table}, {number})")
+    p.define(op.result, f"{macro}{p.expressions.type(kind)}, {table}, {number})")
 
 
 @handles("irees.dot", "x86vector.avx512.dot")

@@ -38,7 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from irees.dialects.upstream.vector.shapes import GatherOp
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.shapes import IndexBuilder
+from irees.transforms.utils.shapes import IndexBuilder, constant_value
 
 Insert = Callable[[Operation], Operation]
 
@@ -255,6 +255,10 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         )
     if isinstance(op, memref.LoadOp):
         return _load(op, operands, lanes, insert)
+    if op.name == "math.fpowi" and isinstance(op.results[0].type, Float32Type):
+        power = constant_value(op.operands[1])
+        if power in (2, 3):
+            return _power(materialize(operands[0], lanes, insert), power, insert)
     if op.name not in ELEMENTWISE:
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
     kinds_of_values = [value.type for value in (*op.operands, *op.results)]
@@ -264,6 +268,14 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
     values = [materialize(o, lanes, insert) for o in operands]
     copy = same_op(op, values, [vector_of(op.results[0].type, lanes)])
     return Lane(insert(copy).results[0], Kind.VECTOR)
+
+
+def _power(x: SSAValue, power: int, insert: Insert) -> Lane:
+    """fpowi(x, 2)  =>  x * x; fpowi(x, 3)  =>  x * x * x"""
+    result = x
+    for _ in range(power - 1):
+        result = insert(arith.MulfOp(result, x)).results[0]
+    return Lane(result, Kind.VECTOR)
 
 
 def _moves(op: Operation, kinds: Sequence[Attribute]) -> bool:

@@ -82,7 +82,7 @@ func.func @sums_and_points(%x: memref<8x64xf32>, %in: memref<8x4x16xf32>, %out: 
 
 // CHECK-LABEL: func.func @points_read_a_buffer
 // CHECK:       scf.forall (%{{.*}}) in (8) {
-// SAID:        the points read a buffer of the workgroup
+// SAID:        the points use a buffer of the workgroup
 func.func @points_read_a_buffer(%x: memref<8x64xf32>, %in: memref<8x4x16xf32>, %out: memref<8x4x16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -240,6 +240,8 @@ FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
 def small_power(op: Operation) -> int | None:
     """The exponent of a power that is a constant 2 or 3, or None."""
     constant = op.operands[1].owner
+    if isinstance(constant, vector.BroadcastOp):
+        constant = constant.operands[0].owner
     if not isinstance(constant, arith.ConstantOp):
         return None
     value = constant.value

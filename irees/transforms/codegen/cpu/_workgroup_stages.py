@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, memref, scf, vector
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
@@ -57,15 +57,20 @@ def nest_of(loop: scf.ForOp) -> Nest | None:
 def carried(nest: Nest) -> list[int | None] | None:
     """
     For each result of a nest the place among the results of its innermost loop, or None where it is
-    what it was at first; None where a loop does more with what it carries than hand it on.
+    what it was at first; None where a loop does more than hand on what it carries.
     """
     places: list[int | None] = list(range(len(nest.loops[-1].results)))
     for outer, inner in zip(nest.loops[-2::-1], nest.loops[:0:-1]):
-        terminator = outer.body.block.last_op
-        assert terminator is not None
+        *others, terminator = [op for op in outer.body.block.ops if op is not inner]
+        if not all(is_side_effect_free(op) for op in others):
+            return None
+        if any(use.operation is not terminator for result in inner.results for use in result.uses):
+            return None
         found: list[int | None] = []
         for number, value in enumerate(terminator.operands):
             mine = outer.body.block.args[number + 1]
+            if any(use.operation not in (inner, terminator) for use in mine.uses):
+                return None
             if value is mine:
                 found.append(None)
                 continue
@@ -120,18 +125,21 @@ def outer_values(loop: scf.ForOp) -> list[SSAValue]:
     )
 
 
-_HARMLESS = (
-    *(memref.LoadOp, vector.LoadOp, memref.AllocaOp),
-    *(scf.ForOp, scf.YieldOp, vector.ReductionOp),
-)
+_HARMLESS = (memref.LoadOp, vector.LoadOp, scf.ForOp, scf.YieldOp, vector.ReductionOp)
 
 
 def is_private(op: Operation, body: Block) -> bool:
-    """Whether an op, with what is in it, changes nothing but buffers of its workgroup."""
+    """
+    Whether an op, with what is in it, changes nothing but buffers of its workgroup, whose sizes are
+    known.
+    """
     for each in op.walk():
         if isinstance(each, memref.StoreOp | vector.StoreOp):
             place = root(each.memref if isinstance(each, memref.StoreOp) else each.base)
             if not isinstance(place.owner, Operation) or place.owner.parent is not body:
+                return False
+        elif isinstance(each, memref.AllocaOp):
+            if each.operands:
                 return False
         elif not isinstance(each, _HARMLESS) and not is_side_effect_free(each):
             return False
@@ -187,6 +195,8 @@ def stages_of(forall: ForallOp, least: int) -> Stages | None:
     points = nest_of(ops[-1])
     if points is None or vector_work(points.inner.ops) <= MOST_WORK:
         return None
+    if any(loop.results for loop in points.loops):
+        return None
     for place, op in enumerate(ops[:-1]):
         sums = nest_of(op) if isinstance(op, scf.ForOp) and op.results else None
         if sums is None or tile_bytes(sums) < least:
@@ -200,8 +210,8 @@ def stages_of(forall: ForallOp, least: int) -> Stages | None:
             why = "the loops of the sums do more than sum up"
         elif not all(is_private(each, body) for each in ops[:-1]):
             why = "more than buffers of the workgroup is changed before the points"
-        elif any(isinstance(root(value).owner, memref.AllocaOp) for value in stages.handed):
-            why = "the points read a buffer of the workgroup"
+        elif any(isinstance(value.type, MemRefType) for value in stages.handed):
+            why = "the points use a buffer of the workgroup"
         if why is None:
             return stages
         remark("missed", NAME, op, why)

@@ -32,7 +32,7 @@ workgroups do not depend on each other, so the next one may begin early. What su
 
 Left alone are tiles smaller than `tile_bytes`, which the cache holds (`irees-prefetch-next-tiles`
 asks for the next); points that memory holds up as it is; kernels with fewer than two workgroups for
-each of `shares`; loops that do not go through the tile alike, and points that read a buffer of the
+each of `shares`; loops that do not go through the tile alike, and points that use a buffer of the
 workgroup. After Lam, "Software Pipelining: An Effective Scheduling Technique for VLIW Machines"
 (1988), over workgroups instead of the turns of a loop; `group_norm_silu` takes 0.87 of the time on
 one thread of a Zen 4.

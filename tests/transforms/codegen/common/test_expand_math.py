@@ -12,6 +12,7 @@ import irees
 from irees.dialects import get_context
 from irees.errors import ArgumentError
 from irees.frontends.mlir import import_mlir
+from irees.remarks import collect
 from irees.target import Target
 from irees.testing.oracles import Case, interpret
 from irees.transforms.codegen.common.expand_math import ExpandMathPass
@@ -270,3 +271,24 @@ func.func @main(%x: {kind}) -> {kind} {{
     special = ~ordinary | np.isinf(rounded) | (rounded == 0)
     assert np.array_equal(got[special], rounded[special], equal_nan=True)
     assert not np.signbit(got[~np.isnan(got)]).any()
+
+
+@pytest.mark.parametrize(("kind", "power", "told"), [("fpowi", 3, 0), ("fpowi", 5, 1)])
+def test_small_powers_have_a_vector_form(kind, power, told):
+    text = f"""#id = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {{
+  %p = arith.constant {power} : i32
+  %e = tensor.empty() : tensor<64xf32>
+  %r = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel"]}}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {{
+  ^bb0(%a: f32, %o: f32):
+    %c = math.{kind} %a, %p : f32, i32
+    linalg.yield %c : f32
+  }} -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}}"""
+    with collect() as remarks:
+        program = irees.compile(import_mlir(text))
+    assert sum(f"math.{kind} differs per lane" in r.text for r in remarks) == told
+    x = np.linspace(-2, 2, 64).astype(F32)
+    np.testing.assert_allclose(program(x), x.astype(np.float64) ** power, rtol=3e-7)
