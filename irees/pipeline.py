@@ -215,6 +215,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
     registers = {"vector_bytes": target.vector_bytes, "registers": target.vector_registers}
     dots = target.integer_dot_products if strict else target.dot_products
     order, large = {"reassociate": not strict}, target.l3_bytes // 2
+    shares = {"shares": 2 * target.threads, "registers": target.vector_registers}
     return (
         a("select-strategy", threads=target.threads, l2_bytes=target.l2_bytes, **registers),
         a("tile-and-distribute"),
@@ -223,7 +224,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("vectorize-structured-ops", **order, vector_bytes=target.vector_bytes, large=large),
         a("lower-gather"),
         a("expand-math", lookups=not strict and target.vector_bytes >= 64),
-        a("pipeline-workgroups", tile_bytes=target.l1_bytes, shares=2 * target.threads),
+        a("pipeline-workgroups", tile_bytes=target.l1_bytes, **shares),
         a("interleave-chains"),
         a("use-nontemporal-stores", limit=large),
         a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),

@@ -665,7 +665,7 @@ MUTANTS = (
         "irees/transforms/codegen/cpu/pipeline_workgroups.py",
         "inside.add(turn.args[0], 1)",
         "inside.add(turn.args[0], 0)",
-        ("tests/properties/test_pipelined_workgroups.py",),
+        ("filecheck/transforms/codegen/cpu/pipeline_workgroups.mlir",),
     ),
     Mutant(
         "S7ag",

@@ -2,10 +2,10 @@
 // RUN: irees opt %s -p "irees-pipeline-workgroups{tile_bytes=128 shares=2}" --remarks 2>&1 >/dev/null | filecheck %s --check-prefix SAID
 // RUN: xdsl-opt %s -p "irees-pipeline-workgroups{tile_bytes=512 shares=2}" | filecheck %s --check-prefix SMALL
 // RUN: irees opt %s -p "irees-pipeline-workgroups{tile_bytes=128 shares=5}" --remarks 2>&1 >/dev/null | filecheck %s --check-prefix FEW
+// RUN: irees opt %s -p "irees-pipeline-workgroups{tile_bytes=128 registers=7}" --remarks 2>&1 >/dev/null | filecheck %s --check-prefix HELD
 
 // Two workgroups take four tiles each: the first is summed up, then each other one while the points
-// of the one before are computed, and the points of the last one end it. What sums leave in a buffer
-// of the workgroup may go by way of it.
+// of the one before are computed, and the points of the last one end it.
 // CHECK-LABEL: func.func @sums_and_points
 // CHECK:       scf.forall (%[[t:.*]]) in (2) {
 // CHECK-NEXT:    %[[mine:.*]] = memref.alloca() : memref<1xf32>
@@ -37,6 +37,7 @@
 // SMALL-LABEL: func.func @sums_and_points
 // SMALL:       scf.forall (%{{.*}}) in (8) {
 // FEW:         there are too few tiles to take several
+// HELD:        the sums hold more than a quarter of the registers
 func.func @sums_and_points(%x: memref<8x64xf32>, %in: memref<8x4x16xf32>, %out: memref<8x4x16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -186,7 +186,7 @@ def tile_bytes(sums: Nest) -> int:
     return max((element_bytes(op.base.type) for op in loads), default=0) * prod(sums.extents)
 
 
-def stages_of(forall: ForallOp, least: int) -> Stages | None:
+def stages_of(forall: ForallOp, least: int, registers: int) -> Stages | None:
     """The stages of a workgroup that goes through a tile of `least` bytes twice, or None."""
     body = forall.region.block
     ops = list(body.ops)[:-1]
@@ -206,6 +206,8 @@ def stages_of(forall: ForallOp, least: int) -> Stages | None:
         why = None
         if groups is None or sums.step % points.step or points.extents[-1] % sums.step:
             why = "sums and points do not go through the tile alike"
+        elif 4 * len(sums.loops[-1].results) > registers:
+            why = "the sums hold more than a quarter of the registers"
         elif carried(sums) is None:
             why = "the loops of the sums do more than sum up"
         elif not all(is_private(each, body) for each in ops[:-1]):
