@@ -1,0 +1,351 @@
+"""
+Tensors under construction, and the few primitives that everything else is written with.
+
+`Builder` appends ops to one block. A `Tensor` is an SSA value with a `DType` and its dims, each an
+int or an index value; two dims that are the same value are equal. Nothing is verified here: the
+module is, once, when it is complete.
+
+The primitives are `structured` (a `linalg.generic` whose body is a Python function of scalars),
+`map` (elementwise with broadcasting), `from_function` (each element from its indices) and `reduce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, cf, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+    TensorType,
+    i32,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint
+
+from irees.blobs import Blob
+from irees.dialects.resources import resource_attr
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+from .dtypes import BOOL, INDEX, DType
+from .scalars import Body, Scalar
+
+Fn = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A tensor value: its SSA value, dtype, and dims (ints or index values)."""
+
+    value: SSAValue
+    dtype: DType
+    shape: tuple[Size, ...]
+
+    @property
+    def rank(self) -> int:
+        """How many dims."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all dims are known."""
+        return all(isinstance(size, int) for size in self.shape)
+
+
+def same(a: Size, b: Size) -> bool:
+    """Whether two dims are known to be equal."""
+    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
+
+
+@lru_cache(1 << 12)
+def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType:
+    return TensorType(element, shape)
+
+
+def tensor_type(dtype: DType, shape: Sequence[Size]) -> TensorType:
+    """The MLIR type of a tensor with these dims."""
+    sizes = tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in shape)
+    return _tensor_type(dtype.element, sizes)
+
+
+@lru_cache(1 << 12)
+def _maps_attr(maps: tuple[AffineMap, ...]) -> ArrayAttr:
+    return ArrayAttr(AffineMapAttr(m) for m in maps)
+
+
+@lru_cache(1 << 8)
+def _kinds_attr(reduced: tuple[bool, ...]) -> ArrayAttr:
+    names = (IteratorType.REDUCTION if r else IteratorType.PARALLEL for r in reduced)
+    return ArrayAttr(IteratorTypeAttr(name) for name in names)
+
+
+@lru_cache(1 << 8)
+def _segments(*counts: int) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, list(counts))
+
+
+@lru_cache(1 << 10)
+def projection(loops: int, dims: tuple[int | None, ...]) -> AffineMap:
+    """(d0, ..., dn) -> the loops of these numbers; None is the constant 0."""
+    from xdsl.ir.affine import AffineExpr
+
+    results = [AffineExpr.constant(0) if d is None else AffineExpr.dimension(d) for d in dims]
+    return AffineMap(loops, 0, tuple(results))
+
+
+class Builder(IndexBuilder):
+    """Appends ops to a block, all with the location that is current."""
+
+    def __init__(self, block: Block, location: LocationAttr | None = None):
+        super().__init__(InsertPoint.at_end(block), {})
+        self.block = block
+        self.location = location
+        self._numbers: dict[tuple[str, str], SSAValue] = {}
+
+    def insert(self, op: Operation) -> Operation:
+        """Appends an op."""
+        if self.location is not None:
+            op.location = self.location
+        self.block.add_op(op)
+        return op
+
+    def emit(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        properties: dict[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Operation:
+        """Appends an op made of its parts."""
+        op = kind.create(
+            operands=operands, result_types=results, properties=properties or {}, regions=regions
+        )
+        return self.insert(op)
+
+    @contextmanager
+    def inside(self, block: Block):
+        """Appends to another block meanwhile; what it computes is not known outside."""
+        saved = self.block, self.known, self._numbers, self.point
+        self.block, self.point = block, InsertPoint.at_end(block)
+        self.known, self._numbers = dict(self.known or {}), dict(self._numbers)
+        try:
+            yield self
+        finally:
+            self.block, self.known, self._numbers, self.point = saved
+
+    # --- tensors from nothing ---
+
+    def of(self, value: SSAValue, dtype: DType, shape: Sequence[Size]) -> Tensor:
+        """A value as a tensor of this dtype and shape."""
+        return Tensor(value, dtype, tuple(shape))
+
+    def number(self, value: float | complex | bool, dtype: DType) -> SSAValue:
+        """A scalar constant of a real dtype."""
+        key = (repr(value), dtype.name)
+        if key not in self._numbers:
+            if dtype.is_integer:
+                data = int(value) if dtype is INDEX else dtype.wrap(int(value))  # type: ignore
+                attr: Attribute = IntegerAttr(data, dtype.element)  # pyright: ignore
+            else:
+                attr = FloatAttr(float(value), dtype.element)  # pyright: ignore
+            op = self.emit(arith.ConstantOp, (), (dtype.element,), {"value": attr})
+            self._numbers[key] = op.results[0]
+        return self._numbers[key]
+
+    def constant(self, array: np.ndarray, dtype: DType, key: str | None = None) -> Tensor:
+        """A tensor constant over the memory of an array, which is not copied if it is dense."""
+        blob = Blob.from_array(key or "", array)
+        if key is None:
+            blob.key = f"constant_{blob.digest()}"
+        kind = tensor_type(dtype, array.shape)
+        op = self.emit(arith.ConstantOp, (), (kind,), {"value": resource_attr(blob, kind)})
+        return Tensor(op.results[0], dtype, array.shape)
+
+    def empty(self, dtype: DType, shape: Sequence[Size]) -> Tensor:
+        """A tensor whose elements are not defined."""
+        dynamic = [s for s in shape if isinstance(s, SSAValue)]
+        op = self.emit(tensor.EmptyOp, dynamic, (tensor_type(dtype, shape),))
+        return Tensor(op.results[0], dtype, tuple(shape))
+
+    def full(self, value: float | complex | bool, dtype: DType, shape: Sequence[Size]) -> Tensor:
+        """A tensor of one number."""
+        if dtype.is_complex:
+            return self.from_function(lambda s, *_: s.number(value, dtype), shape, dtype)
+        return self.splat(self.number(value, dtype), dtype, shape)
+
+    def splat(self, value: SSAValue, dtype: DType, shape: Sequence[Size]) -> Tensor:
+        """A tensor whose elements are all one scalar value."""
+        init = self.empty(dtype, shape)
+        block = Block(arg_types=[dtype.element, dtype.element])
+        block.add_op(linalg.YieldOp.create(operands=[block.args[0]]))
+        op = self.emit(
+            linalg.FillOp,
+            (value, init.value),
+            (init.value.type,),
+            {"operandSegmentSizes": _segments(1, 1)},
+            (Region(block),),
+        )
+        return Tensor(op.results[0], dtype, init.shape)
+
+    def rank0(self, value: SSAValue, dtype: DType) -> Tensor:
+        """A scalar value as a tensor without dims."""
+        op = self.emit(tensor.FromElementsOp, (value,), (tensor_type(dtype, ()),))
+        return Tensor(op.results[0], dtype, ())
+
+    def item(self, x: Tensor, indices: Sequence[Size] = ()) -> SSAValue:
+        """An element as a scalar value; the indices must be inside of the bounds."""
+        at = [self.value(i) for i in indices]
+        return self.emit(tensor.ExtractOp, (x.value, *at), (x.dtype.element,)).results[0]
+
+    def compute(self, fn: Fn, *values: tuple[SSAValue, DType]) -> Scalar:
+        """Scalar arithmetic outside of tensors: `fn` of these values."""
+        body = Body(self.block, self.location)
+        return fn(*(Scalar(body, value, dtype) for value, dtype in values))
+
+    def check(self, condition: SSAValue, message: str) -> None:
+        """Stops the program with a message unless a bool holds."""
+        self.emit(cf.AssertOp, (condition,), (), {"msg": StringAttr(message)})
+
+    # --- primitives ---
+
+    def structured(
+        self,
+        inputs: Sequence[Tensor],
+        inits: Sequence[Tensor],
+        maps: Sequence[AffineMap],
+        reduced: Sequence[bool],
+        body: Fn,
+    ) -> list[Tensor]:
+        """
+        A `linalg.generic`: one loop per entry of `reduced`, one map per operand, inits last.
+
+        `body(s, *scalars)` gets a `Body` and an element of each operand, and returns a Scalar, or
+        one for each init. The results have the dtypes and dims of the inits.
+        """
+        operands = [*inputs, *inits]
+        block = Block(arg_types=[t.dtype.element for t in operands])
+        s = Body(block, self.location)
+        arguments = [Scalar(s, arg, t.dtype) for arg, t in zip(block.args, operands)]
+        results = body(s, *arguments)
+        results = (results,) if isinstance(results, Scalar) else tuple(results)
+        yielded = [r.to(t.dtype).value for r, t in zip(results, inits, strict=True)]
+        block.add_op(linalg.YieldOp.create(operands=yielded))
+        op = self.emit(
+            linalg.GenericOp,
+            [t.value for t in operands],
+            [t.value.type for t in inits],
+            {
+                "indexing_maps": _maps_attr(tuple(maps)),
+                "iterator_types": _kinds_attr(tuple(reduced)),
+                "operandSegmentSizes": _segments(len(inputs), len(inits)),
+            },
+            (Region(block),),
+        )
+        return [Tensor(r, t.dtype, t.shape) for r, t in zip(op.results, inits)]
+
+    def map(
+        self, fn: Fn, *inputs: Tensor, dtype: DType | None = None, shape: Sequence[Size] = ()
+    ) -> Tensor:
+        """
+        out[i] = fn(x[i], y[i], ...), shapes broadcast against each other (and `shape`) as in
+        numpy. `dtype` is that of the result, by default what `fn` returns for the first input's.
+        """
+        out = self.broadcast_shape(*(t.shape for t in inputs), tuple(shape))
+        init = self.empty(dtype or inputs[0].dtype, out)
+        maps = [self.broadcast_map(t.shape, out) for t in inputs]
+        maps.append(projection(len(out), tuple(range(len(out)))))
+        reduced = [False] * len(out)
+        n = len(inputs)
+        return self.structured(inputs, [init], maps, reduced, lambda s, *v: fn(*v[:n]))[0]
+
+    def from_function(self, fn: Fn, shape: Sequence[Size], dtype: DType) -> Tensor:
+        """out[i, j, ...] = fn(s, i, j, ...), with indices as Scalars of type index."""
+        rank = len(shape)
+        return self.structured(
+            [],
+            [self.empty(dtype, shape)],
+            [projection(rank, tuple(range(rank)))],
+            [False] * rank,
+            lambda s, _: fn(s, *(s.index(i) for i in range(rank))),
+        )[0]
+
+    def reduce(
+        self,
+        fn: Fn,
+        inputs: Sequence[Tensor],
+        axes: Sequence[int],
+        starts: Sequence[tuple[Any, DType]],
+    ) -> list[Tensor]:
+        """
+        Folds along axes: acc = fn(s, *elements, *accs) from the start values (number, dtype).
+
+        All inputs have one shape; the results lack the axes.
+        """
+        shape = inputs[0].shape
+        kept = tuple(i for i in range(len(shape)) if i not in axes)
+        inits = [self.full(v, dtype, [shape[i] for i in kept]) for v, dtype in starts]
+        whole = projection(len(shape), tuple(range(len(shape))))
+        maps = [whole] * len(inputs) + [projection(len(shape), kept)] * len(inits)
+        return self.structured(inputs, inits, maps, [i in axes for i in range(len(shape))], fn)
+
+    # --- broadcasting ---
+
+    def broadcast_shape(self, *shapes: Sequence[Size]) -> tuple[Size, ...]:
+        """The shape that all broadcast to. A dim that is not known to be 1 is taken as it is."""
+        rank = max((len(shape) for shape in shapes), default=0)
+        out: list[Size] = [1] * rank
+        for shape in shapes:
+            for i, size in enumerate(shape, rank - len(shape)):
+                current = out[i]
+                if isinstance(current, int) and (current == 1 or not isinstance(size, int)):
+                    # Of 4 and a dim that is not known the result is 4.
+                    out[i] = size if current == 1 else current
+                elif isinstance(size, int) and size != 1:
+                    out[i] = size
+        return tuple(out)
+
+    def broadcast_map(self, shape: Sequence[Size], out: Sequence[Size]) -> AffineMap:
+        """The map of an operand of `shape` in a loop nest over `out`."""
+        skipped = len(out) - len(shape)
+        stretched = (
+            None if isinstance(size, int) and size == 1 and not same(size, out[i]) else i
+            for i, size in enumerate(shape, skipped)
+        )
+        return projection(len(out), tuple(stretched))
+
+    # --- views of types ---
+
+    def cast(self, x: Tensor, dtype: DType) -> Tensor:
+        """x with its elements converted (`Scalar.to`)."""
+        if dtype is x.dtype:
+            return x
+        if dtype.element == x.dtype.element:
+            return Tensor(x.value, dtype, x.shape)
+        return self.map(lambda v: v.to(dtype), x, dtype=dtype)
+
+    def with_shape(self, x: Tensor, shape: Sequence[Size]) -> Tensor:
+        """x with dims that are known to equal its own, static ones among them."""
+        kind = tensor_type(x.dtype, shape)
+        value = x.value
+        if value.type != kind:
+            value = self.emit(tensor.CastOp, (value,), (kind,)).results[0]
+        return Tensor(value, x.dtype, tuple(shape))
+
+    def is_true(self, x: Tensor) -> Tensor:
+        """x != 0 as bool."""
+        return self.cast(x, BOOL)

@@ -1,0 +1,116 @@
+"""
+Element types as frontends know them: signed and unsigned integers are different types here.
+
+MLIR's integers carry no sign on linalg, so `u8` and `i8` share the element type `i8`, and the
+builder picks the signed or the unsigned op from the `DType`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    ComplexType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+)
+from xdsl.ir import Attribute
+
+Kind = Literal["bool", "int", "uint", "float", "complex", "float8", "index"]
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type: `name` is unique, `bits` the storage size, `element` the type in MLIR."""
+
+    name: str
+    kind: Kind
+    bits: int
+    element: Attribute
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @cached_property
+    def is_float(self) -> bool:
+        """Whether arithmetic on it is that of real floats."""
+        return self.kind == "float"
+
+    @cached_property
+    def is_complex(self) -> bool:
+        """Whether elements are pairs of floats."""
+        return self.kind == "complex"
+
+    @cached_property
+    def is_integer(self) -> bool:
+        """Whether elements are integers, bools included."""
+        return self.kind in ("bool", "int", "uint", "index")
+
+    @cached_property
+    def is_unsigned(self) -> bool:
+        """Whether integer ops take the unsigned form."""
+        return self.kind in ("bool", "uint")
+
+    @cached_property
+    def computed(self) -> DType:
+        """The type that arithmetic runs in: f32 for halves and f8, itself otherwise."""
+        return F32 if self.kind == "float8" or (self.is_float and self.bits < 32) else self
+
+    @cached_property
+    def part(self) -> DType:
+        """The type of the real part of a complex type; itself otherwise."""
+        return {"c64": F32, "c128": F64}.get(self.name, self)
+
+    @cached_property
+    def complex(self) -> DType:
+        """The complex type with this part."""
+        return C128 if self.name in ("f64", "c128") else C64
+
+    @cached_property
+    def lowest(self) -> float | int:
+        """The value that is less than or equal to every other; 0 for bool."""
+        if self.is_float:
+            return float("-inf")
+        return 0 if self.is_unsigned else -(1 << (self.bits - 1))
+
+    @cached_property
+    def highest(self) -> float | int:
+        """The value that is greater than or equal to every other; 1 for bool."""
+        if self.is_float:
+            return float("inf")
+        if self.kind == "bool":
+            return 1
+        return (1 << (self.bits - (not self.is_unsigned))) - 1
+
+    def wrap(self, value: int) -> int:
+        """An integer modulo 2^bits, in the range of this type; 0 or 1 for bool."""
+        if self.kind == "bool":
+            return int(value != 0)
+        value &= (1 << self.bits) - 1
+        signed = not self.is_unsigned and value >> (self.bits - 1)
+        return value - (1 << self.bits) if signed else value
+
+
+def _integer(name: str, kind: Kind, bits: int, width: int | None = None) -> DType:
+    return DType(name, kind, bits, IntegerType(width or bits))
+
+
+BOOL = _integer("bool", "bool", 8, 1)
+I8, I16, I32, I64 = (_integer(f"i{n}", "int", n) for n in (8, 16, 32, 64))
+U8, U16, U32, U64 = (_integer(f"u{n}", "uint", n) for n in (8, 16, 32, 64))
+INDEX = DType("index", "index", 64, IndexType())
+F16 = DType("f16", "float", 16, Float16Type())
+BF16 = DType("bf16", "float", 16, BFloat16Type())
+F32 = DType("f32", "float", 32, Float32Type())
+F64 = DType("f64", "float", 64, Float64Type())
+C64 = DType("c64", "complex", 64, ComplexType(Float32Type()))
+C128 = DType("c128", "complex", 128, ComplexType(Float64Type()))
+
+ALL = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, INDEX, F16, BF16, F32, F64, C64, C128)
+BY_NAME = {dtype.name: dtype for dtype in ALL}

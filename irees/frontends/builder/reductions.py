@@ -1,0 +1,207 @@
+"""Reductions along axes. Halves are summed up in f32, bools and small integers in i64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Block
+
+from irees.dialects.iree_linalg_ext import YieldOp
+from irees.dialects.iree_linalg_ext.sorting import ArgCompareOp
+
+from .core import Builder, Size, Tensor, projection
+from .dtypes import BOOL, F32, F64, I64, DType
+from .scalars import Body, Scalar
+from .shapes import reshape
+
+Axes = Sequence[int]
+
+
+def keep_dims(b: Builder, x: Tensor, reduced: Tensor, axes: Axes) -> Tensor:
+    """A reduction of x with the dims that it lacks as dims of size 1."""
+    return reshape(b, reduced, [1 if i in axes else s for i, s in enumerate(x.shape)])
+
+
+def fold(b: Builder, x: Tensor, axes: Axes, start: Any, wide: DType, fn: Any) -> Tensor:
+    """acc = fn(acc, x) along axes from `start`, in dtype `wide`."""
+    if not axes:
+        return b.map(lambda v: fn(v._other(0).to(wide)._other(start), v.to(wide)), x, dtype=wide)
+    return b.reduce(lambda s, v, acc: fn(acc, v.to(wide)), [x], axes, [(start, wide)])[0]
+
+
+def sum_(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor:
+    """The sum along axes, in `wide` (f32 for halves, else the dtype of x)."""
+    wide = wide or x.dtype.computed
+    if not axes:
+        return b.cast(x, wide)
+    return b.reduce(lambda s, v, acc: acc + v.to(wide), [x], axes, [(0, wide)])[0]
+
+
+def prod(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor:
+    """The product along axes."""
+    wide = wide or x.dtype.computed
+    if not axes:
+        return b.cast(x, wide)
+    return b.reduce(lambda s, v, acc: acc * v.to(wide), [x], axes, [(1, wide)])[0]
+
+
+def count(b: Builder, x: Tensor, axes: Axes) -> Size:
+    """How many elements are folded into one."""
+    return b.product([x.shape[i] for i in axes])
+
+
+def size_as(b: Builder, size: Size, dtype: DType) -> Any:
+    """A size for use in a body: an int, or a function from the body to a Scalar."""
+    if isinstance(size, int):
+        return lambda s: s.number(size, dtype)
+    return lambda s: s.scalar(size).to(dtype)
+
+
+def mean(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor:
+    """sum(x) / n along axes; NaN where n is 0."""
+    total = sum_(b, x, axes, wide)
+    n = size_as(b, count(b, x, axes), total.dtype.part)
+    if total.dtype.is_complex:
+        return b.map(lambda v: (v.re() / n(v.body)).with_imaginary(v.im() / n(v.body)), total)
+    return b.map(lambda v: v / n(v.body), total)
+
+
+def var_mean(b: Builder, x: Tensor, axes: Axes, correction: float) -> tuple[Tensor, Tensor]:
+    """sum(|x - mean|^2) / max(n - correction, 0) along axes, and the mean."""
+    average = mean(b, x, axes)
+    wide = average.dtype
+    centred = keep_dims(b, x, average, axes)
+
+    def square(s: Body, v: Scalar, m: Scalar, acc: Scalar) -> Scalar:
+        d = v.to(wide) - m
+        if wide.is_complex:
+            return acc + d.re() * d.re() + d.im() * d.im()
+        return acc + d * d
+
+    rank = x.rank
+    kept = tuple(i for i in range(rank) if i not in axes)
+    init = b.full(0, wide.part, [x.shape[i] for i in kept])
+    maps = [
+        projection(rank, tuple(range(rank))),
+        b.broadcast_map(centred.shape, x.shape),
+        projection(rank, kept),
+    ]
+    (total,) = b.structured([x, centred], [init], maps, [i in axes for i in range(rank)], square)
+    n = size_as(b, count(b, x, axes), wide.part)
+    scaled = b.map(lambda v: v / (n(v.body) - correction).maximum(0.0), total)
+    return scaled, average
+
+
+def max_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
+    """The largest element along axes; NaN where there is one."""
+    return fold(b, x, axes, x.dtype.lowest, x.dtype, Scalar.maximum)
+
+
+def min_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
+    """The smallest element along axes; NaN where there is one."""
+    return fold(b, x, axes, x.dtype.highest, x.dtype, Scalar.minimum)
+
+
+def any_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
+    """Whether an element along axes is not 0."""
+    return fold(b, x, axes, 0, BOOL, lambda acc, v: acc | v)
+
+
+def all_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
+    """Whether all elements along axes are not 0."""
+    return fold(b, x, axes, 1, BOOL, lambda acc, v: acc & v)
+
+
+def arg_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """
+    The largest (or smallest) element along an axis and its index in i64: of equal ones the first,
+    of NaNs the first, before every number.
+    """
+    if x.dtype is BOOL:
+        from .dtypes import U8
+
+        values, indices = arg_best(b, b.cast(x, U8), axis, largest)
+        return b.cast(values, BOOL), indices
+    kind = x.dtype
+    block = Block(arg_types=[kind.element, kind.element])
+    s = Body(block, b.location)
+    left, right = (Scalar(s, arg, kind) for arg in block.args)
+    better = left > right if largest else left < right
+    if kind.is_float:
+        better = better | (left.isnan() & ~right.isnan())
+    block.add_op(YieldOp(better.value))
+    # The first element is the one to beat, so that the index is never that of a start value.
+    from .shapes import select, slice_axis
+
+    shape = [size for i, size in enumerate(x.shape) if i != axis]
+    best = select(b, x, axis, 0)
+    where = b.full(0, I64, shape)
+    rest = slice_axis(b, x, axis, 1, b.sub(x.shape[axis], 1))
+    if isinstance(x.shape[axis], int) and x.shape[axis] == 1:
+        return best, where
+    op = ArgCompareOp.build(
+        operands=[rest.value, [], best.value, where.value, [b.value(1)]],
+        result_types=[[best.value.type, where.value.type]],
+        properties={"dimension": IntegerAttr(axis, i64)},
+        regions=[[block]],
+    )
+    b.insert(op)
+    return Tensor(op.res[0], kind, tuple(shape)), Tensor(op.res[1], I64, tuple(shape))
+
+
+def logsumexp(b: Builder, x: Tensor, axes: Axes) -> Tensor:
+    """log(sum(exp(x))) along axes, shifted by the largest element where that is finite."""
+    wide = x.dtype.computed if x.dtype.is_float else F32
+    x = b.cast(x, wide)
+    top = max_(b, x, axes)
+    top = b.map(lambda v: v.isfinite().where(v, 0.0), top)
+    shifted = b.map(lambda v, m: (v - m).exp(), x, keep_dims(b, x, top, axes))
+    return b.map(lambda total, m: total.log() + m, sum_(b, shifted, axes), top)
+
+
+def norm(b: Builder, x: Tensor, order: float, axes: Axes) -> Tensor:
+    """(sum(|x|^p))^(1/p) along axes; max or min of |x| for p = +-inf, how many are not 0 for 0."""
+    wide = x.dtype.part.computed if not x.dtype.is_integer else F32
+    size = b.map(lambda v: v.to(wide).abs() if not v.dtype.is_complex else v.abs(), x, dtype=wide)
+    if order == math.inf:
+        return fold(b, size, axes, 0.0, wide, Scalar.maximum)
+    if order == -math.inf:
+        return min_(b, size, axes)
+    if order == 0:
+        return sum_(b, b.map(lambda v: (v != 0).to(wide), size), axes)
+    if order == 1:
+        return sum_(b, size, axes)
+    if order == 2:
+        return b.map(lambda v: v.sqrt(), sum_(b, b.map(lambda v: v * v, size), axes))
+    total = sum_(b, b.map(lambda v: v.pow(order), size), axes)
+    return b.map(lambda v: v.pow(1 / order), total)
+
+
+def softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """exp(x - max(x)) / sum(exp(x - max(x))) along an axis, in f32 for halves."""
+    wide = x.dtype.computed
+    x = b.cast(x, wide)
+    top = keep_dims(b, x, max_(b, x, [axis]), [axis])
+    powers = b.map(lambda v, m: (v - m).exp(), x, top)
+    total = keep_dims(b, x, sum_(b, powers, [axis]), [axis])
+    return b.map(lambda p, t: p / t, powers, total)
+
+
+def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """x - max(x) - log(sum(exp(x - max(x)))) along an axis, in f32 for halves."""
+    wide = x.dtype.computed
+    x = b.cast(x, wide)
+    top = keep_dims(b, x, max_(b, x, [axis]), [axis])
+    shifted = b.map(lambda v, m: v - m, x, top)
+    total = sum_(b, b.map(lambda v: v.exp(), shifted), [axis])
+    logs = keep_dims(b, x, b.map(lambda v: v.log(), total), [axis])
+    return b.map(lambda v, t: v - t, shifted, logs)
+
+
+__all__ = [
+    "F64", "all_", "any_", "arg_best", "count", "fold", "keep_dims", "log_softmax", "logsumexp",
+    "max_", "mean", "min_", "norm", "prod", "softmax", "sum_", "var_mean",
+]  # fmt: skip

@@ -1,0 +1,388 @@
+"""Convolutions and poolings of any rank: sums and maxima over windows of the last dims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from .core import Builder, Size, Tensor, projection
+from .dtypes import BOOL, I64, INDEX, DType
+from .scalars import Body, Scalar
+from .shapes import flip, pad, reshape, slice_axis, transpose, unsqueeze, update_slice
+
+
+@dataclass(frozen=True)
+class Windows:
+    """
+    Along each spatial dim: the size of a window, the distance between windows and between their
+    elements, and what is added before and after.
+    """
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        """How many spatial dims."""
+        return len(self.kernel)
+
+    def extent(self, i: int) -> int:
+        """How many elements a window spans."""
+        return self.dilation[i] * (self.kernel[i] - 1) + 1
+
+    def outputs(self, b: Builder, sizes: Sequence[Size]) -> list[Size]:
+        """How many windows there are along each spatial dim."""
+        found: list[Size] = []
+        for i, size in enumerate(sizes):
+            free = b.add(size, self.low[i] + self.high[i] - self.extent(i))
+            found.append(b.add(b.floordiv(free, self.stride[i]), 1))
+        return found
+
+
+def _window_exprs(
+    windows: Windows, loops: int, outs: Sequence[int], inner: Sequence[int]
+) -> list[AffineExpr]:
+    d = [AffineExpr.dimension(i) for i in range(loops)]
+    return [
+        d[o] * windows.stride[i] + d[k] * windows.dilation[i]
+        for i, (o, k) in enumerate(zip(outs, inner))
+    ]
+
+
+def _map(loops: int, results: Sequence[Any]) -> AffineMap:
+    exprs = [AffineExpr.dimension(r) if isinstance(r, int) else r for r in results]
+    return AffineMap(loops, 0, tuple(exprs))
+
+
+def convolution(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    windows: Windows,
+    groups: int = 1,
+    wide: DType | None = None,
+    out: Sequence[Size] | None = None,
+) -> Tensor:
+    """
+    out[n, f, o...] = sum over c, k... of x[n, c, o * stride + k * dilation...] * w[f, c, k...]
+
+    x has its channels in dim 1; `groups` cuts the channels of both. `out` are the spatial dims of
+    the result where they are known. Halves are summed up in f32 (`wide`).
+    """
+    wide = wide or x.dtype.computed
+    n = windows.rank
+    outs = list(out or windows.outputs(b, x.shape[2:]))
+    x = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
+    channels, features = x.shape[1], weight.shape[0]
+    assert isinstance(features, int)
+    assert isinstance(channels, int)
+    if groups == 1:
+        return _convolve(b, x, weight, windows, wide, outs)
+    if groups == channels and features == channels:
+        return _depthwise(b, x, weight, windows, wide, outs)
+    x = reshape(b, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
+    weight = reshape(b, weight, [groups, features // groups, *weight.shape[1:]])
+    # n, g, f, o..., c, k...
+    loops = 4 + 2 * n
+    spatial, inner = list(range(3, 3 + n)), list(range(4 + n, 4 + 2 * n))
+    maps = [
+        _map(loops, [0, 1, 3 + n, *_window_exprs(windows, loops, spatial, inner)]),
+        _map(loops, [1, 2, 3 + n, *inner]),
+        _map(loops, [0, 1, 2, *spatial]),
+    ]
+    init = b.full(0, wide, [x.shape[0], groups, features // groups, *outs])
+    reduced = [i >= 3 + n for i in range(loops)]
+    result = _sum_of_products(b, x, weight, init, maps, reduced, wide)
+    return reshape(b, result, [x.shape[0], features, *outs])
+
+
+def _sum_of_products(
+    b: Builder, x: Tensor, weight: Tensor, init: Tensor, maps: Any, reduced: Any, wide: DType
+) -> Tensor:
+    return b.structured(
+        [x, weight], [init], maps, reduced, lambda s, u, v, acc: acc + u.to(wide) * v.to(wide)
+    )[0]
+
+
+def _convolve(
+    b: Builder, x: Tensor, weight: Tensor, windows: Windows, wide: DType, outs: list[Size]
+) -> Tensor:
+    n = windows.rank
+    loops = 3 + 2 * n  # n, f, o..., c, k...
+    spatial, inner = list(range(2, 2 + n)), list(range(3 + n, 3 + 2 * n))
+    maps = [
+        _map(loops, [0, 2 + n, *_window_exprs(windows, loops, spatial, inner)]),
+        _map(loops, [1, 2 + n, *inner]),
+        _map(loops, [0, 1, *spatial]),
+    ]
+    init = b.full(0, wide, [x.shape[0], weight.shape[0], *outs])
+    reduced = [i >= 2 + n for i in range(loops)]
+    return _sum_of_products(b, x, weight, init, maps, reduced, wide)
+
+
+def _depthwise(
+    b: Builder, x: Tensor, weight: Tensor, windows: Windows, wide: DType, outs: list[Size]
+) -> Tensor:
+    n = windows.rank
+    weight = reshape(b, weight, [weight.shape[0], *weight.shape[2:]])
+    loops = 2 + 2 * n  # n, c, o..., k...
+    spatial, inner = list(range(2, 2 + n)), list(range(2 + n, 2 + 2 * n))
+    maps = [
+        _map(loops, [0, 1, *_window_exprs(windows, loops, spatial, inner)]),
+        _map(loops, [1, *inner]),
+        _map(loops, [0, 1, *spatial]),
+    ]
+    init = b.full(0, wide, [x.shape[0], x.shape[1], *outs])
+    return _sum_of_products(b, x, weight, init, maps, [i >= 2 + n for i in range(loops)], wide)
+
+
+def transposed_convolution(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    windows: Windows,
+    groups: int,
+    out: Sequence[Size],
+    wide: DType | None = None,
+) -> Tensor:
+    """
+    The adjoint of `convolution` by x: out[n, f, i * stride + k * dilation - low...] sums up
+    x[n, c, i...] * w[c, f, k...].
+
+    `out` are the spatial dims of the result; `high` is not read. It is a convolution with the
+    flipped weight over x with stride - 1 zeros between its elements.
+    """
+    n = windows.rank
+    spread = _spread(b, x, windows, out)
+    channels, features = weight.shape[0], weight.shape[1]
+    assert isinstance(features, int)
+    assert isinstance(channels, int)
+    weight = flip(b, weight, list(range(2, 2 + n)))
+    weight = reshape(b, weight, [groups, channels // groups, features, *weight.shape[2:]])
+    weight = transpose(b, weight, [0, 2, 1, *range(3, 3 + n)])
+    weight = reshape(b, weight, [groups * features, channels // groups, *weight.shape[3:]])
+    none, ones = (0,) * n, (1,) * n
+    dense = Windows(windows.kernel, ones, windows.dilation, none, none)
+    return convolution(b, spread, weight, dense, groups, wide, out)
+
+
+def _spread(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
+    """x[..., i, ...] at (extent - 1 - low) + i * stride of zeros, cut to out + extent - 1."""
+    for i in range(windows.rank):
+        axis, before = i + 2, windows.extent(i) - 1 - windows.low[i]
+        stride, size = windows.stride[i], x.shape[i + 2]
+        needed = b.add(out[i], windows.extent(i) - 1)
+        if before < 0:
+            # Elements that only reach what is cut off: ceil(-before / stride) of them.
+            dropped = -(before // stride)
+            x = slice_axis(b, x, axis, dropped, b.sub(size, dropped))
+            before, size = before + dropped * stride, x.shape[axis]
+        # As many as fit into what is read.
+        most = b.add(b.floordiv(b.sub(b.sub(needed, before), 1), stride), 1)
+        kept = b.minimum(size, most)
+        x = slice_axis(b, x, axis, 0, kept)
+        shape = [needed if d == axis else s for d, s in enumerate(x.shape)]
+        offsets = [before if d == axis else 0 for d in range(x.rank)]
+        strides = [stride if d == axis else 1 for d in range(x.rank)]
+        x = update_slice(b, b.full(0, x.dtype, shape), x, offsets, strides)
+    return x
+
+
+# --- pooling ---
+
+
+def _pool_maps(x: Tensor, windows: Windows, results: int) -> tuple[list[AffineMap], list[bool]]:
+    """Maps of the input, of the shape of a window, and of results; loops ..., o..., k..."""
+    n, lead = windows.rank, x.rank - windows.rank
+    loops = lead + 2 * n
+    spatial, inner = list(range(lead, lead + n)), list(range(lead + n, loops))
+    maps = [
+        _map(loops, [*range(lead), *_window_exprs(windows, loops, spatial, inner)]),
+        _map(loops, inner),
+        *[_map(loops, [*range(lead), *spatial])] * results,
+    ]
+    return maps, [i >= lead + n for i in range(loops)]
+
+
+def _padded(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size], value: float) -> Tensor:
+    """x with what its windows reach: at least `high` behind it, more where `out` asks for it."""
+    lead = x.rank - windows.rank
+    high: list[Size] = []
+    for i, size in enumerate(x.shape[lead:]):
+        reach = b.add(b.mul(b.sub(out[i], 1), windows.stride[i]), windows.extent(i))
+        missing = b.sub(reach, b.add(size, windows.low[i]))
+        high.append(b.maximum(missing, windows.high[i]))
+    return pad(b, x, [0] * lead + list(windows.low), [0] * lead + high, value)
+
+
+def pool(
+    b: Builder,
+    x: Tensor,
+    windows: Windows,
+    out: Sequence[Size],
+    start: float,
+    fn: Callable[[Scalar, Scalar], Scalar],
+    wide: DType | None = None,
+) -> Tensor:
+    """acc = fn(acc, x) over each window of the last dims, from `start`, which pads x as well."""
+    wide = wide or x.dtype
+    lead = x.rank - windows.rank
+    padded = _padded(b, x, windows, out, start)
+    shape = b.empty(x.dtype, windows.kernel)
+    init = b.full(start, wide, [*x.shape[:lead], *out])
+    maps, reduced = _pool_maps(x, windows, 1)
+    return b.structured(
+        [padded, shape], [init], maps, reduced, lambda s, v, _, acc: fn(acc, v.to(wide))
+    )[0]
+
+
+def max_pool(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
+    """The largest element of each window; NaN where there is one."""
+    return pool(b, x, windows, out, x.dtype.lowest, Scalar.maximum)
+
+
+def max_pool_with_indices(
+    b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]
+) -> tuple[Tensor, Tensor]:
+    """
+    The largest element of each window, and its place in the row-major order of the spatial dims
+    of x, in i64: the first of equal ones, the last NaN.
+    """
+    n, lead = windows.rank, x.rank - windows.rank
+    padded = _padded(b, x, windows, out, x.dtype.lowest)
+    shape = b.empty(x.dtype, windows.kernel)
+    maps, reduced = _pool_maps(x, windows, 2)
+    dims = [*x.shape[:lead], *out]
+    inits = [b.full(x.dtype.lowest, x.dtype, dims), b.full(-1, I64, dims)]
+
+    def body(s: Body, v: Scalar, _: Scalar, best: Scalar, where: Scalar) -> tuple[Scalar, Scalar]:
+        place, inside = s.number(0, INDEX), None
+        for i in range(n):
+            at = s.index(lead + i) * windows.stride[i] + s.index(lead + n + i) * windows.dilation[i]
+            at = at - windows.low[i]
+            size = s.as_index(x.shape[lead + i])
+            fits = (at >= 0) & (at < size)
+            inside = fits if inside is None else inside & fits
+            place = place * size + at
+        better = (v > best) | (where < 0)
+        if v.dtype.is_float:
+            better = better | v.isnan()
+        assert inside is not None
+        taken = inside & better
+        return taken.where(v, best), taken.where(place.to(I64), where)
+
+    values, indices = b.structured([padded, shape], inits, maps, reduced, body)
+    return values, indices
+
+
+def average_pool(
+    b: Builder,
+    x: Tensor,
+    windows: Windows,
+    out: Sequence[Size],
+    include_padding: bool,
+    divisor: int | None = None,
+) -> Tensor:
+    """
+    The sum of each window by how many elements it has: of x alone, or with its padding (`low`
+    and `high`, not what windows reach beyond), or by `divisor`.
+    """
+    wide = x.dtype.computed
+    total = pool(b, x, windows, out, 0, lambda acc, v: acc + v, wide)
+    n, lead = windows.rank, x.rank - windows.rank
+
+    def divide(s: Body, v: Scalar, *_: Scalar) -> Scalar:
+        if divisor is not None:
+            return v.truncdiv(divisor) if wide.is_integer else v / divisor
+        count = s.number(1, INDEX)
+        for i in range(n):
+            begin = s.index(lead + i) * windows.stride[i] - windows.low[i]
+            size = s.as_index(x.shape[lead + i])
+            end = (begin + windows.kernel[i]).minimum(size + windows.high[i])
+            if not include_padding:
+                end, begin = end.minimum(size), begin.maximum(0)
+            count = count * (end - begin)
+        amount = count.to(wide)
+        return v.truncdiv(amount) if wide.is_integer else v / amount
+
+    identity = projection(total.rank, tuple(range(total.rank)))
+    init = b.empty(wide, total.shape)
+    return b.structured([total], [init], [identity] * 2, [False] * total.rank, divide)[0]
+
+
+def unfold(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
+    """out[n, c, k..., o...] = x[n, c, o * stride + k * dilation - low...], 0 outside."""
+    n = windows.rank
+    padded = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
+    loops = 2 + 2 * n
+    inner, spatial = list(range(2, 2 + n)), list(range(2 + n, loops))
+    maps = [
+        _map(loops, [0, 1, *_window_exprs(windows, loops, spatial, inner)]),
+        projection(loops, tuple(range(loops))),
+    ]
+    init = b.empty(x.dtype, [*x.shape[:2], *windows.kernel, *out])
+    return b.structured([padded], [init], maps, [False] * loops, lambda s, v, _: v)[0]
+
+
+def as_channels(b: Builder, x: Tensor, spatial: int) -> tuple[Tensor, bool]:
+    """x with a batch dim in front where it has none, and whether one was added."""
+    if x.rank == spatial + 1:
+        return unsqueeze(b, x, 0), True
+    return x, False
+
+
+def adaptive_pool(
+    b: Builder, x: Tensor, out: Sequence[Size], largest: bool
+) -> tuple[Tensor, Tensor]:
+    """
+    Over windows from floor(i * n / m) to ceil((i + 1) * n / m) of the last dims, for i < m: the
+    mean in f32 or wider, or the largest element; and the place of that in the spatial dims.
+    """
+    n, lead = len(out), x.rank - len(out)
+    sizes = x.shape[lead:]
+    # A window has ceil(n / m) + 1 elements at most; what is beyond its end is left out.
+    reach = [b.add(b.floordiv(b.add(s, b.sub(o, 1)), o), 1) for s, o in zip(sizes, out)]
+    wide = x.dtype if largest else x.dtype.computed
+    loops = lead + 2 * n
+    maps = [
+        projection(loops, tuple(range(lead + n, loops))),
+        *[projection(loops, tuple(range(lead + n)))] * 2,
+    ]
+    dims = [*x.shape[:lead], *out]
+    inits = [b.full(x.dtype.lowest if largest else 0, wide, dims), b.full(-1, I64, dims)]
+
+    def place(s: Body) -> tuple[list[Scalar], Scalar, Scalar, Scalar]:
+        at, inside = [], s.number(1, BOOL)
+        flat, count = s.number(0, INDEX), s.number(1, INDEX)
+        for i in range(n):
+            o, size, m = s.index(lead + i), s.as_index(sizes[i]), s.as_index(out[i])
+            begin = (o * size).truncdiv(m)
+            end = ((o + 1) * size + m - 1).truncdiv(m)
+            here = begin + s.index(lead + n + i)
+            inside = inside & (here < end)
+            here = here.minimum(size - 1)
+            at.append(here)
+            flat, count = flat * size + here, count * (end - begin)
+        return at, inside, flat, count
+
+    def body(s: Body, _: Scalar, acc: Scalar, where: Scalar) -> tuple[Scalar, Scalar]:
+        at, inside, flat, count = place(s)
+        v = s.extract(x, [*(s.index(i) for i in range(lead)), *at]).to(wide)
+        if not largest:
+            return acc + inside.where(v, 0.0) / count.to(wide), where
+        better = (v > acc) | (where < 0)
+        if v.dtype.is_float:
+            better = better | v.isnan()
+        taken = inside & better
+        return taken.where(v, acc), taken.where(flat.to(I64), where)
+
+    shape = b.empty(x.dtype, reach)
+    reduced = [i >= lead + n for i in range(loops)]
+    values, indices = b.structured([shape], inits, maps, reduced, body)
+    return values, indices

@@ -1,0 +1,242 @@
+"""
+One operator of a PyTorch graph, as the function that lowers it sees it, and the table of those.
+
+    @lowers(aten.addcmul.default)
+    def addcmul(call, x, t1, t2, *, value):
+        return call.elementwise(lambda x, t1, t2, v: x + v * t1 * t2, x, t1, t2, value)
+
+A lowering gets all positional arguments of the operator's schema in order, defaults filled in, and
+those keyword-only ones that it names. Tensors come as the builder's `Tensor`s, SymInts as dims,
+other symbolic numbers as `Symbolic`; dtypes stay PyTorch's. It returns a Tensor, a tuple of them
+for an operator of several results, or None for none.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+from xdsl.ir import SSAValue
+
+from irees.errors import UnsupportedError
+
+from ..builder import Body, Builder, DType, Scalar, Size, Tensor
+from ..builder.dtypes import BOOL, INDEX
+from .dtypes import dtype_of
+from .symbols import Symbols
+
+LOWERINGS: dict[Any, Callable[..., Any]] = {}
+"""OpOverload => the function that lowers it."""
+
+
+def lowers(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Says that a function lowers these operators."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for overload in overloads:
+            assert overload not in LOWERINGS, f"{overload} has two lowerings"
+            LOWERINGS[overload] = function
+        return function
+
+    return register
+
+
+@dataclass(frozen=True, eq=False)
+class Symbolic:
+    """A scalar value that the program computes: a SymFloat or a SymBool."""
+
+    value: SSAValue
+    dtype: DType
+
+
+class NotLowered(Exception):
+    """Raised by a lowering for arguments that it leaves to the operator's decomposition."""
+
+
+Number = int | float | complex | bool
+Operand = Tensor | Number | SSAValue | Symbolic
+
+
+class Call:
+    """An operator's call: the builder, and what PyTorch says of its operands and results."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        symbols: Symbols,
+        target: Any,
+        raw: Sequence[Any],
+        value: Any,
+        named: dict[str, Any] | None = None,
+    ):
+        self.b = builder
+        self.symbols = symbols
+        self.target = target
+        self.raw = raw
+        """Arguments as fake tensors and numbers."""
+        self.named = named or {}
+        """Arguments that are given by name, likewise."""
+        self.value = value
+        """The result as a fake tensor, or a sequence of them."""
+
+    def fake(self, index: int = 0) -> Any:
+        """Result number `index` as PyTorch's fake tensor."""
+        return self.value[index] if isinstance(self.value, list | tuple) else self.value
+
+    def dtype(self, index: int = 0) -> DType:
+        """The dtype of a result."""
+        return dtype_of(self.fake(index).dtype)
+
+    def shape(self, index: int = 0) -> tuple[Size, ...]:
+        """The dims of a result."""
+        return tuple(self.symbols.size(s) for s in self.fake(index).shape)
+
+    def has_symbols(self, index: int = 0) -> bool:
+        """Whether the dims of a result are known before it is computed."""
+        return all(self.symbols.is_known(s) for s in self.fake(index).shape)
+
+    def common_dtype(self, *raw: Any, kind: str = "DEFAULT") -> DType:
+        """What PyTorch promotes operands to: the type in which they are compared."""
+        given = raw or tuple(a for a in self.raw if isinstance(a, torch.Tensor | Number))
+        promoted = elementwise_dtypes(
+            *given, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND[kind]
+        )
+        return dtype_of(promoted[0])
+
+    def unsupported(self, what: str) -> UnsupportedError:
+        """The error for arguments that the lowering does not take."""
+        return UnsupportedError(what, op=str(self.target))
+
+    # --- operands ---
+
+    def tensor(self, value: Operand, dtype: DType | None = None) -> Tensor:
+        """An operand as a tensor, of this dtype if it is given; numbers become rank 0."""
+        if not isinstance(value, Tensor):
+            kind = dtype or _dtype_of_number(value)
+            value = self.b.from_function(lambda s: self.number_in(s, value, kind), (), kind)
+        return value if dtype is None else self.b.cast(value, dtype)
+
+    def number_in(self, s: Body, value: Operand, dtype: DType) -> Scalar:
+        """A number of any form as a scalar of a body."""
+        if isinstance(value, Symbolic):
+            return s.scalar(value.value, value.dtype).to(dtype)
+        if isinstance(value, SSAValue):
+            return s.scalar(value, INDEX).to(dtype)
+        assert not isinstance(value, Tensor)
+        if dtype.is_integer and isinstance(value, float):
+            value = int(value)
+        return s.number(value, dtype)
+
+    def elementwise(
+        self,
+        fn: Callable[..., Scalar],
+        *operands: Operand,
+        wide: DType | None = None,
+        dtype: DType | None = None,
+    ) -> Tensor:
+        """
+        fn over operands that broadcast, each converted to `wide` (by default the dtype that the
+        result is computed in), and the result to `dtype` (by default the operator's).
+        """
+        out = dtype or self.dtype()
+        kind = wide or out.computed
+        tensors = [o for o in operands if isinstance(o, Tensor)]
+
+        def body(*scalars: Scalar) -> Scalar:
+            s, given = scalars[0].body, iter(scalars)
+            values = [
+                next(given).to(kind) if isinstance(o, Tensor) else self.number_in(s, o, kind)
+                for o in operands
+            ]
+            return fn(*values)
+
+        if not tensors:
+            return self.b.from_function(
+                lambda s: fn(*(self.number_in(s, o, kind) for o in operands)), (), out
+            )
+        return self.b.map(body, *tensors, dtype=out)
+
+    def compare(self, fn: Callable[..., Scalar], *operands: Operand) -> Tensor:
+        """fn over operands in their common dtype, as bool."""
+        return self.elementwise(fn, *operands, wide=self.common_dtype(), dtype=BOOL)
+
+    def rounded(self, value: Any, kind: torch.dtype | None = None) -> Any:
+        """
+        A Python number rounded to the dtype of the result, which addition, comparison, clamp and
+        fill do before they compute.
+        """
+        kind = kind or self.fake().dtype
+        if isinstance(value, float) and kind in (torch.float16, torch.bfloat16):
+            return torch.tensor(value, dtype=kind).item()
+        return value
+
+    def axis(self, dim: int, rank: int) -> int:
+        """A dim that may be negative, as one from 0 to rank - 1."""
+        return dim % max(rank, 1)
+
+    def axes(self, dims: Any, rank: int) -> list[int]:
+        """Dims that may be negative or one number; None and an empty list are all."""
+        if dims is None or (isinstance(dims, list | tuple) and not dims):
+            return list(range(rank))
+        dims = [dims] if isinstance(dims, int) else dims
+        return sorted({self.axis(d, rank) for d in dims}) if rank else []
+
+    def spread(self, values: Any, count: int) -> tuple[int, ...]:
+        """One number per spatial dim, of a list that may have one for all."""
+        values = [values] if isinstance(values, int) else list(values)
+        return tuple(values * count if len(values) == 1 else values)
+
+
+def _dtype_of_number(value: Any) -> DType:
+    if isinstance(value, Symbolic):
+        return value.dtype
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int | SSAValue):
+        return dtype_of(torch.int64)
+    if isinstance(value, complex):
+        return dtype_of(torch.complex64)
+    return dtype_of(torch.get_default_dtype())
+
+
+@cache
+def keyword_names(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameters of a lowering that may be given by name."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return frozenset(p.name for p in parameters if p.kind in kinds)
+
+
+@cache
+def _most_positional(function: Callable[..., Any]) -> int | None:
+    """How many positional arguments a lowering takes after the call; None for any number."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return None
+    return sum(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
+
+
+@cache
+def _schema(target: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[tuple[str, Any], ...]]:
+    """Positional and keyword-only arguments of an operator with their defaults."""
+    positional = [(a.name, a.default_value) for a in target._schema.arguments if not a.kwarg_only]
+    named = [(a.name, a.default_value) for a in target._schema.arguments if a.kwarg_only]
+    return tuple(positional), tuple(named)
+
+
+def arrange(
+    target: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call as a lowering takes them."""
+    positional, named = _schema(target)
+    values = list(args)
+    for name, default in positional[len(args) :]:
+        values.append(kwargs.get(name, default))
+    wanted = keyword_names(function)
+    values = values[: _most_positional(function)]
+    return values, {name: kwargs.get(name, default) for name, default in named if name in wanted}

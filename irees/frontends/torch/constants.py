@@ -1,0 +1,82 @@
+"""
+The tensors of a program: parameters, buffers and literals, bound to the memory that they have.
+
+A dense tensor is used where it is, so a model costs its text, and a weight that is changed in place
+before the program is built is changed in it. Names that share memory are one constant. What has
+gaps (a transposed or an expanded weight) is copied once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from irees.errors import UnsupportedError
+
+from ..builder import Builder, Tensor
+from ..builder.dtypes import BF16, C64, C128
+from .dtypes import dtype_of
+
+_SIGNED = {np.dtype(f"uint{n}"): np.dtype(f"int{n}") for n in (8, 16, 32, 64)}
+
+
+def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
+    """Raises UnsupportedError for a tensor without plain elements on this machine's memory."""
+    if tensor.layout is not torch.strided:
+        raise UnsupportedError(f"{what} is sparse", hint="use .to_dense()")
+    if tensor.is_quantized or tensor.is_nested:
+        raise UnsupportedError(
+            f"{what} is a {'quantized' if tensor.is_quantized else 'nested'} tensor"
+        )
+    if tensor.device.type != "cpu":
+        raise UnsupportedError(f"{what} is on {tensor.device}", hint="copy it with .cpu()")
+
+
+def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The elements as a dense array, over the same memory if they lie there so."""
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if plain.dtype == torch.bfloat16:
+        return plain.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
+    array = plain.numpy()
+    return array.view(_SIGNED[array.dtype]) if array.dtype in _SIGNED else array
+
+
+class Constants:
+    """Makes a constant of a tensor, one for each piece of memory."""
+
+    def __init__(self, builder: Builder):
+        self.b = builder
+        self._made: dict[tuple[Any, ...], Tensor] = {}
+        self._kept: list[torch.Tensor] = []
+        self._names: set[str] = set()
+
+    def of(self, tensor: torch.Tensor, name: str) -> Tensor:
+        """The constant of a tensor, under its name. Raises UnsupportedError for an odd one."""
+        refuse_odd_tensor(tensor, repr(name))
+        dtype = dtype_of(tensor.dtype)
+        if tensor.numel() == 0:
+            return self.b.empty(dtype, tuple(tensor.shape))
+        if tensor.numel() == 1 and dtype not in (C64, C128):
+            return self.b.full(tensor.detach().reshape(()).item(), dtype, tuple(tensor.shape))
+        key = (
+            tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(),
+            tensor.is_conj(), tensor.is_neg(),
+        )  # fmt: skip
+        if key not in self._made:
+            array = array_of(tensor)
+            self._kept.append(tensor)
+            self._made[key] = self.b.constant(array, dtype, self._fresh(name))
+        return self._made[key]
+
+    def _fresh(self, name: str) -> str:
+        fresh, number = name, 0
+        while fresh in self._names:
+            fresh, number = f"{name}_{number}", number + 1
+        self._names.add(fresh)
+        return fresh
+
+
+__all__ = ["BF16", "Constants", "array_of", "refuse_odd_tensor"]

@@ -1,0 +1,113 @@
+"""
+The decomposition of one operator: PyTorch's own, traced alone for the call at hand.
+
+Decomposing a whole graph takes longer than compiling it. An operator without a lowering is traced
+by itself instead, and the trace is kept by operator, shapes, dtypes and other arguments. Tracing
+stops at operators that have a lowering.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from .calls import LOWERINGS
+
+aten = torch.ops.aten
+
+
+@cache
+def full_table() -> dict[Any, Any]:
+    """
+    Decompositions that may be used: those to core ATen, then all others that PyTorch registers
+    (`torch._refs` among them).
+    """
+    from torch._decomp import decomposition_table
+    from torch._inductor.decomposition import select_decomp_table
+
+    table = {**decomposition_table, **dict(torch.export.default_decompositions().items())}
+    for op, function in select_decomp_table().items():
+        table.setdefault(op, function)
+    return table
+
+
+@cache
+def table() -> dict[Any, Any]:
+    """Decompositions of operators that have no lowering."""
+    return {op: function for op, function in full_table().items() if op not in LOWERINGS}
+
+
+_traces: dict[Any, torch.fx.GraphModule | None] = {}
+
+
+def _key(target: Any, args: Any, kwargs: Any) -> Any:
+    leaves, spec = tree_flatten((args, kwargs))
+    described = tuple(
+        (tuple(map(str, x.shape)), x.dtype, tuple(map(str, x.stride())))
+        if isinstance(x, torch.Tensor)
+        else (type(x).__name__, str(x))
+        for x in leaves
+    )
+    return target, described, str(spec)
+
+
+def decomposed(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
+    """
+    A graph that computes `target(*args, **kwargs)` by other operators, of the tensors among the
+    arguments in order; None where PyTorch has none. Arguments are fake tensors and numbers.
+    """
+    key = _key(target, args, kwargs)
+    symbolic = any(isinstance(x, torch.SymInt) for x in tree_flatten((args, kwargs))[0])
+    if symbolic or key not in _traces:
+        graph = _trace(target, args, kwargs)
+        if symbolic:
+            return graph
+        _traces[key] = graph
+    return _traces[key]
+
+
+def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
+    leaves, spec = tree_flatten((args, kwargs))
+    places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+    rules = dict(table())
+    if target in full_table():
+        rules[target] = full_table()[target]
+
+    def run(*tensors: Any) -> Any:
+        filled = list(leaves)
+        for place, each in zip(places, tensors):
+            filled[place] = each
+        positional, named = tree_unflatten(filled, spec)
+        return target(*positional, **named)
+
+    inputs = [leaves[i] for i in places]
+    modes = [x.fake_mode for x in inputs if hasattr(x, "fake_mode")]
+    for function in (run, torch.func.functionalize(run, remove="mutations")):
+        with torch.no_grad():
+            if modes:
+                with modes[0]:
+                    graph = make_fx(function, decomposition_table=rules)(*inputs)
+            else:
+                graph = make_fx(function, decomposition_table=rules, tracing_mode="fake")(*inputs)
+        nodes = [n for n in graph.graph.nodes if n.op == "call_function"]
+        if any(n.target is target for n in nodes):
+            return None
+        if not any(mutates(n) for n in nodes):
+            return graph
+    return None
+
+
+def mutates(node: torch.fx.Node) -> bool:
+    """Whether a node writes to one of its arguments; batch norm in training does, unsaid."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or node.target is aten.detach_.default:
+        return False
+    if schema.is_mutable:
+        return True
+    if node.target in (aten.batch_norm.default, aten.instance_norm.default):
+        return bool(node.args[5]) and node.args[3] is not None
+    return False

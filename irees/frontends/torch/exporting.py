@@ -1,0 +1,199 @@
+"""`torch.export` for any callable: repeated arguments, caches, and reasons for failures."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import warnings
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from irees.errors import ArgumentError, UnsupportedError
+
+from .decomposing import full_table, mutates
+
+_LOGGERS = (
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._dynamo",
+    "torch.export",
+    "torch._export",
+)
+aten = torch.ops.aten
+
+
+@contextlib.contextmanager
+def quiet() -> Generator[None]:
+    """Keeps what PyTorch logs and warns of during an export off the terminal."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def export(
+    program: Any,
+    args: Sequence[Any] | None,
+    kwargs: dict[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+) -> torch.export.ExportedProgram:
+    """
+    The ExportedProgram of an nn.Module, a function, or of itself.
+
+    Raises ArgumentError for what is none of these or lacks example inputs, UnsupportedError for
+    what PyTorch cannot export, with its reason and the user's line.
+    """
+    if isinstance(program, torch.export.ExportedProgram):
+        return program
+    module = as_module(program)
+    if args is None and not kwargs:
+        if _required(module.forward):
+            raise ArgumentError(
+                "compiling a PyTorch program needs example inputs",
+                hint="as in irees.compile(model, (x,)); they say shapes and dtypes",
+            )
+        args = ()
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    args, kwargs = distinct(tuple(args or ()), dict(kwargs or {}))
+    with quiet(), torch.no_grad():
+        try:
+            return _exported(module, args, kwargs, dynamic_shapes)
+        except Exception as error:
+            raise UnsupportedError(
+                f"torch.export cannot export the program: {reason(error)}",
+                location=user_line(error),
+            ) from error
+
+
+def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
+    from . import trees
+
+    trees.register_known_types((args, kwargs))
+    for _ in range(8):
+        try:
+            return torch.export.export(
+                module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+            )
+        except Exception as error:
+            # A result of a class that PyTorch's trees do not know: register it, once each.
+            if not trees.register_named_in(error):
+                raise
+    raise UnsupportedError("the program returns too many kinds of objects")
+
+
+def as_module(program: Any) -> torch.nn.Module:
+    """A module whose `forward` has the parameters of a function; a module as it is."""
+    if isinstance(program, torch.nn.Module):
+        return program
+    if not callable(program) or isinstance(program, type):
+        raise ArgumentError(
+            f"expected an nn.Module, a function or an ExportedProgram, but got "
+            f"{type(program).__name__}"
+        )
+
+    class Function(torch.nn.Module):
+        pass
+
+    parameters = inspect.signature(program)
+    names = list(parameters.parameters)
+    first = "self_" if "self" in names else "self"
+
+    def forward(*given: Any, **named: Any) -> Any:
+        return program(*given[1:], **named)
+
+    own = inspect.Parameter(first, inspect.Parameter.POSITIONAL_ONLY)
+    kept = [
+        p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        if p.kind is inspect.Parameter.POSITIONAL_ONLY
+        else p
+        for p in parameters.parameters.values()
+    ]
+    forward.__signature__ = parameters.replace(  # type: ignore[attr-defined]
+        parameters=[own.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD), *kept]
+    )
+    Function.forward = forward  # type: ignore[assignment]
+    return Function()
+
+
+def _required(forward: Any) -> list[str]:
+    """The parameters of a call that have no default."""
+    return [
+        p.name
+        for p in inspect.signature(forward).parameters.values()
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+
+
+def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """
+    The arguments with tensors that stand twice cloned: PyTorch would take them for one argument.
+    """
+    seen: set[int] = set()
+
+    def once(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) in seen:
+            return value.clone()
+        seen.add(id(value))
+        return value
+
+    leaves = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    if len({id(x) for x in leaves}) == len(leaves):
+        return args, kwargs
+    return tree_map(once, (args, kwargs))
+
+
+def functional(exported: Any) -> Any:
+    """The program as a graph that writes to nothing: mutations are results (see its signature)."""
+    if not needs_functionalization(exported):
+        return exported
+    stateful = (
+        aten.instance_norm.default, aten.embedding_renorm_.default, aten.batch_norm.default,
+    )  # fmt: skip
+    table = {op: full_table()[op] for op in stateful if op in full_table()}
+    with quiet(), torch.no_grad():
+        return exported.run_decompositions(table)
+
+
+def needs_functionalization(exported: Any) -> bool:
+    """Whether a node mutates, or a parameter is a tensor subclass."""
+    graphs = [m.graph for m in exported.graph_module.modules() if hasattr(m, "graph")]
+    if any(mutates(node) for graph in graphs for node in graph.nodes):
+        return True
+    if any(
+        "autocast" in str(node.target) for g in graphs for node in g.nodes if node.op != "output"
+    ):
+        return True
+    plain = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+    return any(type(t) not in plain for t in exported.state_dict.values())
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what PyTorch says that is not a heading."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or [type(error).__name__])[0][:400]
+
+
+def user_line(error: BaseException) -> str | None:
+    """The innermost line of a traceback that is not PyTorch's, irees' or Python's own."""
+    import traceback
+
+    ours = ("/torch/", "/irees/frontends/", "/contextlib.py")
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if not any(part in f.filename for part in ours) and not f.filename.startswith("<")
+    ]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

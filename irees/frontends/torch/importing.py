@@ -1,0 +1,255 @@
+"""
+A graph of PyTorch as ops on tensors: each node by its lowering, or by its decomposition.
+
+`GraphImporter` walks nodes in order and keeps what each of them is: a builder's Tensor, a size, a
+number, a tuple. Subgraphs of higher-order operators and decompositions are walked by the same
+importer with their own environment.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx.node import map_arg
+from torch.utils._pytree import tree_map
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
+from xdsl.ir import SSAValue
+
+from irees.errors import IreesError, UnsupportedError
+
+from ..builder import Builder, Tensor
+from ..builder.dtypes import BOOL, F64
+from . import lowerings
+from .calls import LOWERINGS, Call, NotLowered, Symbolic, arrange
+from .constants import Constants
+from .decomposing import decomposed
+from .symbols import Symbols
+
+lowerings.load()
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_NOT_THE_USERS = ("/torch/", "/irees/frontends/")
+_IGNORED = {"_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size"}
+
+
+def fake_of(value: Any) -> Any:
+    """An argument of a node as a fake tensor or a number."""
+    return map_arg(value, lambda node: node.meta.get("val"))
+
+
+class GraphImporter:
+    """Walks graphs; everything is appended to the builder's block."""
+
+    def __init__(self, builder: Builder):
+        self.b = builder
+        self.symbols = Symbols(builder)
+        self.constants = Constants(builder)
+        self._locations: dict[str, LocationAttr | None] = {}
+
+    def run(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        """What the graph returns for these values of its placeholders."""
+        env: dict[torch.fx.Node, Any] = {}
+        given = iter(inputs)
+        for node in graph_module.graph.nodes:
+            if node.op == "placeholder":
+                env[node] = next(given)
+            elif node.op == "get_attr":
+                env[node] = self._attribute(graph_module, str(node.target))
+            elif node.op == "output":
+                return self._argument(node.args[0], env)
+            else:
+                env[node] = self._node(node, env)
+        return None
+
+    # --- values ---
+
+    def _attribute(self, module: Any, path: str) -> Any:
+        value = module
+        for name in path.split("."):
+            value = getattr(value, name)
+        if isinstance(value, torch.Tensor):
+            return self.constants.of(value, path)
+        return value
+
+    def _argument(self, value: Any, env: dict[torch.fx.Node, Any]) -> Any:
+        """An argument of a node with nodes replaced by what they are."""
+        found = map_arg(value, lambda node: env[node])
+        return tree_map(self._symbolic, found)
+
+    def _symbolic(self, value: Any) -> Any:
+        if isinstance(value, torch.SymInt):
+            return self.symbols.size(value)
+        if isinstance(value, torch.SymFloat | torch.SymBool):
+            return self._sym_scalar(value)
+        if isinstance(value, torch.Tensor):
+            return self.constants.of(value, "literal")
+        return value
+
+    def _sym_scalar(self, value: Any) -> Any:
+        expr = value.node.expr
+        if isinstance(value, torch.SymBool) and str(expr) in ("True", "False"):
+            return bool(expr)
+        if isinstance(value, torch.SymFloat):
+            return float(expr) if expr.is_number else Symbolic(self.symbols._float(value), F64)
+        return Symbolic(self.symbols.condition(value), BOOL)
+
+    # --- nodes ---
+
+    def _node(self, node: torch.fx.Node, env: dict[torch.fx.Node, Any]) -> Any:
+        self.b.location = self.location(node)
+        try:
+            return self._lower(node, env)
+        except IreesError as error:
+            if error.location is None and self.b.location is not None:
+                again = type(error)(
+                    error.message, location=self.b.location, op=error.op, hint=error.hint
+                )
+                raise again from error
+            raise
+
+    def _lower(self, node: torch.fx.Node, env: dict[torch.fx.Node, Any]) -> Any:
+        target, value = node.target, node.meta.get("val")
+        if target is operator.getitem:
+            return self._argument(node.args[0], env)[node.args[1]]
+        name = getattr(getattr(target, "_schema", None), "name", "").split("::")[-1]
+        if name in _IGNORED:
+            return None
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            from .control import lower_higher_order
+
+            return lower_higher_order(self, node, env)
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) and self.is_known(
+            value
+        ):
+            return self._symbolic(value)
+        if not isinstance(target, torch._ops.OpOverload):
+            return self._python(node, env)
+        args, kwargs = self._argument((node.args, node.kwargs), env)
+        return self.operator(target, args, kwargs, fake_of((node.args, node.kwargs)), value)
+
+    def is_known(self, value: Any) -> bool:
+        """Whether a symbolic number can be computed from what is bound."""
+        try:
+            return all(s in self.symbols.bound for s in value.node.expr.free_symbols)
+        except AttributeError:
+            return True
+
+    def _python(self, node: torch.fx.Node, env: dict[torch.fx.Node, Any]) -> Any:
+        """Python's own operators, on numbers that are known."""
+        args = self._argument(node.args, env)
+        if all(isinstance(a, int | float | bool) for a in args):
+            return node.target(*args)  # type: ignore[operator]
+        raise UnsupportedError(f"{node.target} of numbers that the program computes")
+
+    def operator(self, target: Any, args: Any, kwargs: Any, fakes: Any, value: Any) -> Any:
+        """An operator by its lowering, else by its decomposition."""
+        function = LOWERINGS.get(target)
+        if function is not None:
+            raw, _ = arrange(target, function, *fakes)
+            call = Call(self.b, self.symbols, target, raw, value, fakes[1])
+            positional, named = arrange(target, function, args, kwargs)
+            try:
+                return self._conform(function(call, *positional, **named), value)
+            except NotLowered:
+                pass
+        return self._decompose(target, args, kwargs, fakes)
+
+    def _decompose(self, target: Any, args: Any, kwargs: Any, fakes: Any) -> Any:
+        try:
+            graph = decomposed(target, *fakes)
+        except IreesError:
+            raise
+        except Exception as error:
+            raise self.no_lowering(target, fakes, f": {type(error).__name__}: {error}") from error
+        if graph is None:
+            raise self.no_lowering(target, fakes)
+        from torch.utils._pytree import tree_flatten
+
+        leaves = tree_flatten((args, kwargs))[0]
+        originals = tree_flatten(fakes)[0]
+        tensors = [
+            mine for mine, fake in zip(leaves, originals, strict=True)
+            if isinstance(fake, torch.Tensor)
+        ]  # fmt: skip
+        saved = self.b.location
+        location, self.location_of_decomposition = self.location_of_decomposition, saved
+        try:
+            return self.run(graph, tensors)
+        finally:
+            self.location_of_decomposition = location
+            self.b.location = saved
+
+    location_of_decomposition: LocationAttr | None = None
+
+    def no_lowering(self, target: Any, fakes: Any, why: str = "") -> UnsupportedError:
+        """The error for an operator that is not lowered, with its operands' dtypes."""
+        from torch.utils._pytree import tree_flatten
+
+        kinds = [
+            str(x.dtype).removeprefix("torch.")
+            for x in tree_flatten(fakes)[0]
+            if isinstance(x, torch.Tensor)
+        ]
+        reason = " ".join(why.split())[:300]
+        return UnsupportedError(
+            f"operator {target} of {', '.join(kinds) or 'no tensors'} has no lowering{reason}"
+        )
+
+    def _conform(self, result: Any, value: Any) -> Any:
+        """Results with the dims that PyTorch says; symbols that are first seen here are bound."""
+        if isinstance(result, Tensor) and isinstance(value, torch.Tensor):
+            return self._conform_tensor(result, value)
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            return self._bind_number(result, value)
+        if isinstance(result, tuple | list) and isinstance(value, tuple | list):
+            return tuple(self._conform(r, v) for r, v in zip(result, value))
+        return result
+
+    def _bind_number(self, result: Any, value: Any) -> Any:
+        expr = value.node.expr
+        if expr.is_Symbol:
+            self.symbols.bind(expr, result.value if isinstance(result, Symbolic) else result)
+        elif isinstance(value, torch.SymBool) and isinstance(result, Symbolic):
+            self.symbols.bound.setdefault(expr, result.value)
+            for symbol in expr.free_symbols:
+                self.symbols.bind(symbol, self._as_size(result))
+        return result
+
+    def _as_size(self, result: Symbolic) -> SSAValue:
+        from ..builder.dtypes import INDEX
+
+        return self.b.compute(lambda v: v.to(INDEX), (result.value, result.dtype)).value
+
+    def _conform_tensor(self, result: Tensor, value: torch.Tensor) -> Tensor:
+        assert len(result.shape) == value.dim(), f"rank {result.rank}, not {value.dim()}"
+        for size, dim in zip(result.shape, value.shape):
+            expr = getattr(getattr(dim, "node", None), "expr", None)
+            if expr is not None and expr.is_Symbol:
+                self.symbols.bind(expr, size)
+        shape = [
+            self.symbols.size(dim) if self.symbols.is_known(dim) else size
+            for size, dim in zip(result.shape, value.shape)
+        ]
+        return self.b.with_shape(result, shape)
+
+    # --- locations ---
+
+    def location(self, node: torch.fx.Node) -> LocationAttr | None:
+        """The user's line of Python: the innermost frame that is not of PyTorch."""
+        if self.location_of_decomposition is not None:
+            return self.location_of_decomposition
+        trace = node.meta.get("stack_trace")
+        if not trace:
+            return self.b.location
+        if trace not in self._locations:
+            frames = _FRAME.findall(trace)
+            mine = [f for f in frames if not any(part in f[0] for part in _NOT_THE_USERS)]
+            self._locations[trace] = (
+                FileLineColLoc(StringAttr(mine[-1][0]), IntAttr(int(mine[-1][1])), IntAttr(0))
+                if mine
+                else None
+            )
+        return self._locations[trace]

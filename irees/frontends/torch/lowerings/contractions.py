@@ -1,0 +1,193 @@
+"""Products of matrices, attention, and what is written as einsum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from ...builder import Size, Tensor, contractions, reductions, shapes
+from ...builder.dtypes import BOOL
+from ..calls import Call, NotLowered, lowers
+
+aten = torch.ops.aten
+
+
+@lowers(aten.mm.default, aten.bmm.default, aten.matmul.default, aten.mv.default, aten.dot.default,
+        aten.linalg_matmul.default)  # fmt: skip
+def matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    """x @ y"""
+    if not x.rank or not y.rank:
+        raise call.unsupported("a product of matrices without dims")
+    return call.b.cast(contractions.matmul(call.b, x, y), call.dtype())
+
+
+@lowers(aten.mm.dtype, aten.bmm.dtype)
+def matmul_dtype(call: Call, x: Tensor, y: Tensor, _: Any) -> Tensor:
+    """x @ y in another dtype"""
+    return call.b.cast(contractions.matmul(call.b, x, y), call.dtype())
+
+
+@lowers(aten.vdot.default)
+def vdot(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    """conj(x) . y"""
+    if x.dtype.is_complex:
+        x = call.b.map(lambda v: v.conj(), x)
+    return call.b.cast(contractions.matmul(call.b, x, y), call.dtype())
+
+
+@lowers(aten.outer.default, aten.ger.default)
+def outer(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    """x[i] y[j]"""
+    return call.elementwise(lambda u, v: u * v, shapes.unsqueeze(call.b, x, 1), y)
+
+
+@lowers(aten.linear.default)
+def linear(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x @ weight^T + bias"""
+    return call.b.cast(contractions.linear(call.b, x, weight, bias), call.dtype())
+
+
+def _weighted(call: Call, base: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """beta * base + alpha * product; what is times 0 is not read."""
+    wide = product.dtype
+    if beta == 0:
+        return call.elementwise(lambda p, a: a * p, product, alpha, wide=wide)
+    if beta == 1 and alpha == 1:
+        return call.elementwise(lambda s, p: s + p, base, product, wide=wide)
+    return call.elementwise(lambda s, p, c, a: c * s + a * p, base, product, beta, alpha, wide=wide)
+
+
+@lowers(aten.addmm.default, aten.baddbmm.default, aten.addmv.default)
+def addmm(call: Call, base: Tensor, x: Tensor, y: Tensor, *, beta: Any, alpha: Any) -> Tensor:
+    """beta * base + alpha * x @ y"""
+    return _weighted(call, base, contractions.matmul(call.b, x, y), beta, alpha)
+
+
+@lowers(aten.addbmm.default)
+def addbmm(call: Call, base: Tensor, x: Tensor, y: Tensor, *, beta: Any, alpha: Any) -> Tensor:
+    """beta * base + alpha * sum of all x[i] @ y[i]"""
+    product = contractions.contract(call.b, "bmk,bkn->mn", x, y)
+    return _weighted(call, base, product, beta, alpha)
+
+
+@lowers(aten.addr.default)
+def addr(call: Call, base: Tensor, x: Tensor, y: Tensor, *, beta: Any, alpha: Any) -> Tensor:
+    """beta * base + alpha * x[i] y[j]"""
+    column = shapes.unsqueeze(call.b, x, 1)
+    if beta == 0:
+        return call.elementwise(lambda u, v, a: a * u * v, column, y, alpha)
+    return call.elementwise(lambda s, u, v, c, a: c * s + a * u * v, base, column, y, beta, alpha)
+
+
+@lowers(aten.einsum.default)
+def einsum(call: Call, equation: str, operands: list[Tensor]) -> Tensor:
+    """Sums over letters"""
+    equation = equation.replace(" ", "")
+    left, _, out = equation.partition("->")
+    letters = left.split(",")
+    plain = "." not in equation and "->" in equation and len(letters) > 1
+    if not plain or any(len(set(term)) != len(term) for term in letters):
+        raise NotLowered
+    if any(t.rank != len(term) for t, term in zip(operands, letters, strict=True)):
+        raise NotLowered
+    sizes: dict[str, Size] = {}
+    for term, t in zip(letters, operands):
+        for c, size in zip(term, t.shape):
+            if isinstance(size, int) and isinstance(sizes.get(c, size), int):
+                if sizes.setdefault(c, size) != size:
+                    raise NotLowered  # a dim of 1 that broadcasts
+    return call.b.cast(contractions.einsum(call.b, letters, out, operands), call.dtype())
+
+
+# --- attention ---
+
+
+def attention(
+    call: Call,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float | None,
+    grouped: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """
+    softmax(query @ key^T * scale + mask) @ value, and the logsumexp of the scores.
+
+    A bool mask keeps where it is true. Rows that nothing is kept of are 0.
+    """
+    b = call.b
+    if grouped:
+        key, value = (_repeat_heads(call, t, query.shape[-3]) for t in (key, value))
+    width = query.shape[-1]
+    assert isinstance(width, int)
+    factor = 1 / math.sqrt(width) if scale is None else scale
+    scores = contractions.matmul(b, query, shapes.transpose(b, key, _swapped(key.rank)))
+    wide = scores.dtype
+    scores = b.map(lambda v: v * factor, scores)
+    if causal:
+        rank = scores.rank
+        scores = b.structured(
+            [scores], [b.empty(wide, scores.shape)],
+            [b.broadcast_map(scores.shape, scores.shape)] * 2, [False] * rank,
+            lambda s, v, _: (s.index(rank - 1) <= s.index(rank - 2)).where(v, float("-inf")),
+        )[0]  # fmt: skip
+    if mask is not None:
+        scores = b.map(
+            lambda v, m: m.where(v, float("-inf")) if m.dtype is BOOL else v + m.to(wide),
+            scores, mask,
+        )  # fmt: skip
+    last = [scores.rank - 1]
+    weights = reductions.softmax(b, scores, last[0])
+    if mask is not None:
+        top = reductions.keep_dims(b, scores, reductions.max_(b, scores, last), last)
+        weights = b.map(lambda w, m: (m == float("-inf")).where(0.0, w), weights, top)
+    if wide is not value.dtype:
+        weights = b.cast(weights, value.dtype)
+    result = contractions.matmul(b, weights, value)
+    return b.cast(result, call.dtype()), scores
+
+
+def _swapped(rank: int) -> list[int]:
+    return [*range(rank - 2), rank - 1, rank - 2]
+
+
+def _repeat_heads(call: Call, x: Tensor, heads: Size) -> Tensor:
+    """Each head of x as often as there are query heads for it."""
+    b, mine = call.b, x.shape[-3]
+    if mine == heads:
+        return x
+    assert isinstance(mine, int)
+    assert isinstance(heads, int)
+    lead, tail = list(x.shape[:-2]), list(x.shape[-2:])
+    wide = shapes.broadcast_to(b, shapes.reshape(b, x, [*lead, 1, *tail]),
+                               [*lead, heads // mine, *tail])  # fmt: skip
+    return shapes.reshape(b, wide, [*lead[:-1], heads, *tail])
+
+
+@lowers(aten.scaled_dot_product_attention.default)
+def scaled_dot_product_attention(
+    call: Call, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
+    dropout: float, causal: bool, *, scale: float | None, enable_gqa: bool,
+) -> Tensor:  # fmt: skip
+    """softmax(query @ key^T * scale + mask) @ value"""
+    if dropout:
+        raise NotLowered
+    return attention(call, query, key, value, mask, causal, scale, enable_gqa)[0]
+
+
+@lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)
+def flash_attention(
+    call: Call, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool,
+    *, attn_mask: Tensor | None, scale: float | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The same, with the logsumexp of scores for the backward pass"""
+    if dropout:
+        raise NotLowered
+    result, scores = attention(call, query, key, value, attn_mask, causal, scale)
+    sums = reductions.logsumexp(call.b, scores, [scores.rank - 1])
+    # PyTorch has it as (batch, heads, queries).
+    return result, call.b.cast(sums, call.dtype(1))

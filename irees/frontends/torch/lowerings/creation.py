@@ -1,0 +1,179 @@
+"""Operators that make tensors of numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from ...builder import Tensor, shapes
+from ...builder.dtypes import F64, I64
+from ..calls import Call, lowers
+
+aten = torch.ops.aten
+
+
+@lowers(
+    aten.empty.memory_format, aten.empty_strided.default, aten.empty_like.default,
+    aten.new_empty.default, aten.new_empty_strided.default, aten.empty_permuted.default,
+    aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default,
+    aten._efficientzerotensor.default,
+)  # fmt: skip
+def zeros(call: Call, *_: Any) -> Tensor:
+    """0 everywhere, what is not initialised among it"""
+    return call.b.full(0, call.dtype(), call.shape())
+
+
+@lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)
+def ones(call: Call, *_: Any) -> Tensor:
+    """1 everywhere"""
+    return call.b.full(1, call.dtype(), call.shape())
+
+
+@lowers(aten.new_full.default)
+def new_full(call: Call, _: Any, shape: Any, value: Any) -> Tensor:
+    """One number everywhere"""
+    return full(call, shape, value)
+
+
+@lowers(aten.full.default, aten.full_like.default, aten.fill.Scalar, aten.fill.Tensor)
+def full(call: Call, _: Any, value: Any) -> Tensor:
+    """One number everywhere"""
+    return shapes.broadcast_to(call.b, call.tensor(value, call.dtype()), call.shape())
+
+
+@lowers(aten.scalar_tensor.default)
+def scalar_tensor(call: Call, value: Any) -> Tensor:
+    """A number as a tensor without dims"""
+    return call.tensor(value, call.dtype())
+
+
+@lowers(aten.arange.default, aten.arange.start, aten.arange.start_step)
+def arange(call: Call, *bounds: Any) -> Tensor:
+    """start + i * step"""
+    start, step = 0, 1
+    if call.target is not aten.arange.default:
+        start = bounds[0]
+    if call.target is aten.arange.start_step:
+        step = bounds[2] if len(bounds) > 2 else 1
+    dtype = call.dtype()
+    wide = I64 if dtype.is_integer else F64
+
+    def element(s: Any, i: Any) -> Any:
+        first, by = (call.number_in(s, v, wide) for v in (start, step))
+        return (first + i.to(wide) * by).to(dtype)
+
+    return call.b.from_function(element, call.shape(), dtype)
+
+
+@lowers(aten.linspace.default)
+def linspace(call: Call, start: Any, end: Any, steps: int) -> Tensor:
+    """steps numbers from start to end, counted from the nearer one"""
+    dtype = call.dtype()
+    if isinstance(start, complex) or isinstance(end, complex) or dtype.is_complex:
+        wide = dtype
+    else:
+        wide = F64 if dtype.is_integer or dtype is F64 else dtype.computed
+
+    def element(s: Any, i: Any) -> Any:
+        low, high = (call.number_in(s, v, wide) for v in (start, end))
+        if wide.is_complex:
+            step = (high - low) * (1 / max(steps - 1, 1))
+        else:
+            step = (high - low) / max(steps - 1, 1)
+        below = low + step * i.to(wide.part).to(wide)
+        above = high - step * (steps - 1 - i).to(wide.part).to(wide)
+        return (i < steps // 2).where(below, above).to(dtype) if steps > 1 else low.to(dtype)
+
+    return call.b.from_function(element, call.shape(), dtype)
+
+
+@lowers(aten.logspace.default)
+def logspace(call: Call, start: Any, end: Any, steps: int, base: float) -> Tensor:
+    """base ^ linspace(start, end)"""
+    dtype = call.dtype()
+    wide = F64
+    if dtype.is_complex or isinstance(start, complex) or isinstance(end, complex):
+        raise call.unsupported("logspace of complex numbers")
+
+    def element(s: Any, i: Any) -> Any:
+        low, high = (call.number_in(s, v, wide) for v in (start, end))
+        step = (high - low) / max(steps - 1, 1)
+        below = low + step * i.to(wide)
+        above = high - step * (steps - 1 - i).to(wide)
+        exponent = (i < steps // 2).where(below, above) if steps > 1 else low
+        return s.number(base, wide).pow(exponent).to(dtype)
+
+    return call.b.from_function(element, call.shape(), dtype)
+
+
+@lowers(aten.eye.default, aten.eye.m)
+def eye(call: Call, *_: Any) -> Tensor:
+    """1 on the diagonal"""
+    dtype = call.dtype()
+    return call.b.from_function(lambda s, i, j: (i == j).to(dtype), call.shape(), dtype)
+
+
+@lowers(aten.tril_indices.default, aten.triu_indices.default)
+def triangle_indices(call: Call, rows: int, columns: int, offset: int) -> Tensor:
+    """The places of a triangle, rows above columns"""
+    make = torch.tril_indices if call.target is aten.tril_indices.default else torch.triu_indices
+    found = make(rows, columns, offset, dtype=torch.int64).contiguous().numpy()
+    if not found.size:
+        return call.b.empty(call.dtype(), call.shape())
+    return call.b.cast(call.b.constant(found, I64), call.dtype())
+
+
+def window(call: Call, fn: Any, length: int, periodic: bool) -> Tensor:
+    """fn(i / n) for n = length where periodic, else length - 1"""
+    dtype = call.dtype()
+    n = length if periodic else length - 1
+
+    def element(s: Any, i: Any) -> Any:
+        if length == 1:
+            return s.number(1.0, F64).to(dtype)
+        return fn(i.to(F64) / n).to(dtype)
+
+    return call.b.from_function(element, call.shape(), dtype)
+
+
+def _cosines(*weights: float) -> Any:
+    def fn(x: Any) -> Any:
+        total = x._other(weights[0])
+        for k, weight in enumerate(weights[1:], 1):
+            total = total + (x * (2 * math.pi * k)).cos() * ((-1) ** k * weight)
+        return total
+
+    return fn
+
+
+@lowers(aten.hann_window.default, aten.hann_window.periodic)
+def hann_window(call: Call, length: int, periodic: bool = True) -> Tensor:
+    """0.5 - 0.5 cos(2 pi x)"""
+    return window(call, _cosines(0.5, 0.5), length, periodic)
+
+
+@lowers(
+    aten.hamming_window.default,
+    aten.hamming_window.periodic,
+    aten.hamming_window.periodic_alpha,
+    aten.hamming_window.periodic_alpha_beta,
+)
+def hamming_window(
+    call: Call, length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46
+) -> Tensor:
+    """alpha - beta cos(2 pi x)"""
+    return window(call, _cosines(alpha, beta), length, periodic)
+
+
+@lowers(aten.blackman_window.default, aten.blackman_window.periodic)
+def blackman_window(call: Call, length: int, periodic: bool = True) -> Tensor:
+    """0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x)"""
+    return window(call, _cosines(0.42, 0.5, 0.08), length, periodic)
+
+
+@lowers(aten.bartlett_window.default, aten.bartlett_window.periodic)
+def bartlett_window(call: Call, length: int, periodic: bool = True) -> Tensor:
+    """1 - |2 x - 1|"""
+    return window(call, lambda x: 1 - (x * 2 - 1).abs(), length, periodic)

@@ -1,0 +1,400 @@
+"""Operators that only move elements: views, reshapes, slices, concatenation, padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...builder import Size, Tensor, shapes
+from ...builder.dtypes import INDEX
+from ..calls import Call, NotLowered, lowers
+from ..dtypes import dtype_of
+
+aten = torch.ops.aten
+
+
+@lowers(
+    aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.view_copy.default,
+    aten._reshape_alias.default, aten.flatten.using_ints, aten.unflatten.int, aten.ravel.default,
+    aten.view_as.default, aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims,
+    aten.unsqueeze.default, aten.squeeze_copy.default, aten.squeeze_copy.dim,
+    aten.squeeze_copy.dims, aten.unsqueeze_copy.default, aten.reshape_as.default,
+    aten._reshape_copy.default, aten.atleast_1d.default, aten.atleast_2d.default,
+)  # fmt: skip
+def view(call: Call, x: Tensor, *_: Any) -> Tensor:
+    """The elements in row-major order as another shape"""
+    return shapes.reshape(call.b, x, call.shape())
+
+
+@lowers(
+    aten.expand.default,
+    aten.expand_as.default,
+    aten.broadcast_to.default,
+    aten.expand_copy.default,
+)
+def expand(call: Call, x: Tensor, *_: Any) -> Tensor:
+    """x broadcast to a shape"""
+    return shapes.broadcast_to(call.b, x, call.shape())
+
+
+@lowers(aten.permute.default, aten.permute_copy.default)
+def permute(call: Call, x: Tensor, dims: list[int]) -> Tensor:
+    """Dim n of the result is dims[n] of x"""
+    return shapes.transpose(call.b, x, [d % max(x.rank, 1) for d in dims])
+
+
+@lowers(aten.transpose.int, aten.swapaxes.default, aten.swapdims.default, aten.transpose_copy.int)
+def transpose(call: Call, x: Tensor, first: int, second: int) -> Tensor:
+    """Two dims exchanged"""
+    if not x.rank:
+        return x
+    order = list(range(x.rank))
+    first, second = first % x.rank, second % x.rank
+    order[first], order[second] = order[second], order[first]
+    return shapes.transpose(call.b, x, order)
+
+
+@lowers(
+    aten.t.default,
+    aten.numpy_T.default,
+    aten.mT.default,
+    aten.t_copy.default,
+    aten.adjoint.default,
+    aten.mH.default,
+    aten.matrix_H.default,
+)
+def t(call: Call, x: Tensor) -> Tensor:
+    """The last two dims exchanged, conjugated by the adjoints"""
+    if x.rank < 2:
+        return x
+    if call.target is aten.numpy_T.default:
+        return shapes.transpose(call.b, x, list(range(x.rank))[::-1])
+    order = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
+    result = shapes.transpose(call.b, x, order)
+    adjoint = call.target in (aten.adjoint.default, aten.mH.default, aten.matrix_H.default)
+    if adjoint and x.dtype.is_complex:
+        return call.b.map(lambda v: v.conj(), result)
+    return result
+
+
+@lowers(aten.movedim.int, aten.movedim.intlist, aten.moveaxis.int, aten.moveaxis.intlist)
+def movedim(call: Call, x: Tensor, source: Any, target: Any) -> Tensor:
+    """Dims at other places, the rest in order"""
+    sources = [source] if isinstance(source, int) else source
+    targets = [target] if isinstance(target, int) else target
+    order: list[int | None] = [None] * x.rank
+    for s, d in zip(sources, targets):
+        order[d % x.rank] = s % x.rank
+    rest = iter(i for i in range(x.rank) if i not in order)
+    return shapes.transpose(call.b, x, [next(rest) if i is None else i for i in order])
+
+
+def bound(call: Call, index: Any, size: Size, default: Size) -> Size:
+    """A bound of a slice: negative counts from the end, then clamped to 0 .. size."""
+    b = call.b
+    if index is None:
+        return default
+    if isinstance(index, int):
+        if isinstance(size, int):
+            return min(max(index + size if index < 0 else index, 0), size)
+        if index >= 2**62:
+            return size
+        if index >= 0:
+            return b.minimum(index, size) if index else 0
+        return b.maximum(b.add(size, index), 0)
+    pair = ((index, INDEX), (b.value(size), INDEX))
+    return b.compute(lambda i, n: (i < 0).where(i + n, i).clamp(0, n), *pair).value
+
+
+@lowers(aten.slice.Tensor, aten.slice_copy.Tensor)
+def slice_(call: Call, x: Tensor, dim: int, start: Any, end: Any, step: Any) -> Tensor:
+    """x[..., start:end:step, ...]"""
+    b, axis = call.b, dim % x.rank
+    size = x.shape[axis]
+    begin = bound(call, start, size, 0)
+    if call.has_symbols():
+        count = call.shape()[axis]
+    else:
+        stop = b.maximum(bound(call, end, size, size), begin)
+        count = b.floordiv(b.add(b.sub(stop, begin), step - 1), step)
+    return shapes.slice_axis(b, x, axis, begin, count, step)
+
+
+@lowers(aten.narrow.default, aten.narrow_copy.default)
+def narrow(call: Call, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
+    """x[..., start : start + length, ...]"""
+    if isinstance(start, Tensor):
+        raise NotLowered
+    axis = dim % x.rank
+    begin = bound(call, start, x.shape[axis], 0)
+    return shapes.slice_axis(call.b, x, axis, begin, length)
+
+
+@lowers(aten.select.int, aten.select_copy.int)
+def select(call: Call, x: Tensor, dim: int, index: Any) -> Tensor:
+    """x[..., index, ...]"""
+    axis = dim % x.rank
+    return shapes.select(call.b, x, axis, bound(call, index, x.shape[axis], 0))
+
+
+@lowers(
+    aten.split_with_sizes.default, aten.split.Tensor, aten.split.sizes, aten.chunk.default,
+    aten.unsafe_split.Tensor, aten.unsafe_split_with_sizes.default, aten.unsafe_chunk.default,
+    aten.tensor_split.sections, aten.tensor_split.indices, aten.split_copy.Tensor,
+    aten.split_with_sizes_copy.default, aten.hsplit.int, aten.hsplit.array,
+    aten.vsplit.int, aten.vsplit.array, aten.dsplit.int, aten.dsplit.array,
+)  # fmt: skip
+def split(call: Call, x: Tensor, _: Any, *dim: int) -> tuple[Tensor, ...]:
+    """Consecutive pieces along a dim"""
+    name = call.target.__name__.split(".")[0]
+    fixed = {"hsplit": 1 if x.rank > 1 else 0, "vsplit": 0, "dsplit": 2}
+    axis = fixed[name] if name in fixed else dim[0] % x.rank
+    pieces: list[Tensor] = []
+    begin: Size = 0
+    for i in range(len(call.value)):
+        size = call.shape(i)[axis]
+        pieces.append(shapes.slice_axis(call.b, x, axis, begin, size))
+        begin = call.b.add(begin, size)
+    return tuple(pieces)
+
+
+@lowers(aten.unbind.int, aten.unbind_copy.int)
+def unbind(call: Call, x: Tensor, dim: int) -> tuple[Tensor, ...]:
+    """The slices along a dim, without it"""
+    axis = dim % x.rank
+    return tuple(shapes.select(call.b, x, axis, i) for i in range(len(call.value)))
+
+
+@lowers(aten.cat.default, aten.concat.default, aten.concatenate.default)
+def cat(call: Call, tensors: list[Tensor], dim: int) -> Tensor:
+    """One after the other along a dim; an empty vector is ignored"""
+    rank = len(call.shape())
+    kept = [t for t in tensors if t.rank == rank and (rank > 1 or t.shape != (0,))]
+    if not kept:
+        return call.b.empty(call.dtype(), call.shape())
+    parts = [call.b.cast(t, call.dtype()) for t in kept]
+    return shapes.concatenate(call.b, parts, dim % max(rank, 1))
+
+
+@lowers(aten.stack.default)
+def stack(call: Call, tensors: list[Tensor], dim: int) -> Tensor:
+    """Along a new dim"""
+    parts = [call.b.cast(t, call.dtype()) for t in tensors]
+    return shapes.stack(call.b, parts, dim % len(call.shape()))
+
+
+@lowers(aten.constant_pad_nd.default)
+def constant_pad_nd(call: Call, x: Tensor, amounts: list[Any], value: Any) -> Tensor:
+    """x with a number around it; negative amounts cut off"""
+    b, rank = call.b, x.rank
+    low: list[Size] = [0] * rank
+    high: list[Size] = [0] * rank
+    for i in range(len(amounts) // 2):
+        low[rank - 1 - i], high[rank - 1 - i] = amounts[2 * i], amounts[2 * i + 1]
+    for i in range(rank):
+        cut = [-n if isinstance(n, int) and n < 0 else 0 for n in (low[i], high[i])]
+        if any(cut):
+            x = shapes.slice_axis(b, x, i, cut[0], b.sub(x.shape[i], cut[0] + cut[1]))
+            low[i], high[i] = (0 if c else n for c, n in zip(cut, (low[i], high[i])))
+    if x.dtype.is_integer:
+        value = int(value)
+    return shapes.pad(b, x, low, high, value)
+
+
+@lowers(aten.pad.default)
+def pad(call: Call, x: Tensor, amounts: list[Any], mode: str, value: Any) -> Tensor:
+    """x with a border by mode"""
+    if mode == "constant":
+        return constant_pad_nd(call, x, amounts, value or 0)
+    return _bordered(call, x, amounts, mode)
+
+
+@lowers(aten.reflection_pad1d.default, aten.reflection_pad2d.default, aten.reflection_pad3d.default)
+def reflection_pad(call: Call, x: Tensor, amounts: list[Any]) -> Tensor:
+    """x[|i|], mirrored at both ends without repeating them"""
+    return _bordered(call, x, amounts, "reflect")
+
+
+@lowers(
+    aten.replication_pad1d.default, aten.replication_pad2d.default, aten.replication_pad3d.default
+)
+def replication_pad(call: Call, x: Tensor, amounts: list[Any]) -> Tensor:
+    """x[clamp(i)]"""
+    return _bordered(call, x, amounts, "replicate")
+
+
+@lowers(aten._pad_circular.default)
+def pad_circular(call: Call, x: Tensor, amounts: list[Any]) -> Tensor:
+    """x[i mod n]"""
+    return _bordered(call, x, amounts, "circular")
+
+
+def _bordered(call: Call, x: Tensor, amounts: list[Any], mode: str) -> Tensor:
+    b = call.b
+    before = {x.rank - 1 - i: amounts[2 * i] for i in range(len(amounts) // 2)}
+
+    def place(s: Any, i: int, at: Any) -> Any:
+        if i not in before:
+            return at
+        at, size = at - s.as_index(before[i]), s.as_index(x.shape[i])
+        if mode == "replicate":
+            return at.clamp(0, size - 1)
+        if mode == "circular":
+            return at.mod(size)
+        at = at.abs()
+        return (at >= size).where(size * 2 - 2 - at, at)
+
+    return b.from_function(
+        lambda s, *at: s.extract(x, [place(s, i, v) for i, v in enumerate(at)]),
+        call.shape(),
+        x.dtype,
+    )
+
+
+@lowers(aten.flip.default)
+def flip(call: Call, x: Tensor, dims: list[int]) -> Tensor:
+    """Reversed along dims"""
+    return shapes.flip(call.b, x, call.axes(dims, x.rank)) if dims else x
+
+
+@lowers(aten.fliplr.default)
+def fliplr(call: Call, x: Tensor) -> Tensor:
+    """Reversed along dim 1"""
+    return shapes.flip(call.b, x, [1])
+
+
+@lowers(aten.flipud.default)
+def flipud(call: Call, x: Tensor) -> Tensor:
+    """Reversed along dim 0"""
+    return shapes.flip(call.b, x, [0])
+
+
+@lowers(aten.roll.default)
+def roll(call: Call, x: Tensor, shifts: list[Any], dims: list[int]) -> Tensor:
+    """Elements moved along dims, those that leave come back at the other end"""
+    b = call.b
+    if not dims:
+        flat = shapes.roll(b, shapes.flatten(b, x), shifts[0], 0)
+        return shapes.reshape(b, flat, x.shape)
+    for shift, dim in zip(shifts, dims):
+        x = shapes.roll(b, x, shift, dim % max(x.rank, 1)) if x.rank else x
+    return x
+
+
+@lowers(aten.repeat.default, aten.tile.default)
+def repeat(call: Call, x: Tensor, repeats: list[Any]) -> Tensor:
+    """x several times along each dim"""
+    b, shape = call.b, call.shape()
+    repeats = [1] * (len(shape) - len(repeats)) + list(repeats)
+    x = shapes.reshape(b, x, [1] * (len(shape) - x.rank) + list(x.shape))
+    inner: list[Size] = []
+    outer: list[Size] = []
+    for count, size in zip(repeats, x.shape):
+        inner += [1, size]
+        outer += [count, size]
+    wide = shapes.broadcast_to(b, shapes.reshape(b, x, inner), outer)
+    return shapes.reshape(b, wide, shape)
+
+
+@lowers(aten.diagonal.default, aten.diagonal_copy.default)
+def diagonal(call: Call, x: Tensor, offset: int, first: int, second: int) -> Tensor:
+    """x[..., k, ..., k + offset, ...] as the last dim"""
+    size = call.shape()[-1]
+    return shapes.diagonal(call.b, x, offset, first % x.rank, second % x.rank, size)
+
+
+@lowers(aten.tril.default, aten.triu.default)
+def triangle(call: Call, x: Tensor, diagonal: Any) -> Tensor:
+    """The part on one side of a diagonal, 0 on the other"""
+    return shapes.triangle(call.b, x, diagonal, upper=call.target is aten.triu.default)
+
+
+@lowers(aten.as_strided.default, aten.as_strided_copy.default)
+def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset: Any) -> Tensor:
+    """Elements of the storage of x, by distances between them"""
+    b, source = call.b, call.raw[0]
+    base = source.storage_offset() if offset is None else offset
+    if not all(isinstance(s, int) for s in (*size, *stride, base, *source.shape)):
+        raise call.unsupported("as_strided with sizes that are not known")
+    flat = _storage_order(call, x, source)
+    first = source.storage_offset()
+
+    def element(s: Any, *at: Any) -> Any:
+        place = s.number(base - first, INDEX)
+        for v, step in zip(at, stride):
+            place = place + v * step
+        return s.extract(flat, [place])
+
+    return b.from_function(element, call.shape(), x.dtype)
+
+
+def _storage_order(call: Call, x: Tensor, source: torch.Tensor) -> Tensor:
+    """All elements in the order of memory, for a tensor that is dense in some order of its dims."""
+    strides, sizes = source.stride(), source.shape
+    order = sorted(range(x.rank), key=lambda i: (-strides[i], i))
+    expected = 1
+    for i in reversed(order):
+        if sizes[i] != 1 and strides[i] != expected:
+            raise call.unsupported("as_strided of a tensor that is not dense")
+        expected *= sizes[i]
+    return shapes.flatten(call.b, shapes.transpose(call.b, x, order))
+
+
+@lowers(aten.unfold.default, aten.unfold_copy.default)
+def unfold(call: Call, x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    """out[..., i, ..., k] = x[..., i * step + k, ...]"""
+    if not x.rank:
+        return shapes.reshape(call.b, x, call.shape())
+    axis = dim % x.rank
+
+    def element(s: Any, *at: Any) -> Any:
+        places = list(at[:-1])
+        places[axis] = places[axis] * step + at[-1]
+        return s.extract(x, places)
+
+    return call.b.from_function(element, call.shape(), x.dtype)
+
+
+@lowers(aten.view_as_real.default, aten.view_as_real_copy.default)
+def view_as_real(call: Call, x: Tensor) -> Tensor:
+    """Real and imaginary parts in a last dim"""
+    parts = [call.b.map(fn, x, dtype=x.dtype.part) for fn in (lambda v: v.re(), lambda v: v.im())]
+    return shapes.stack(call.b, parts, x.rank)
+
+
+@lowers(aten.view_as_complex.default, aten.view_as_complex_copy.default)
+def view_as_complex(call: Call, x: Tensor) -> Tensor:
+    """The last dim, of two numbers, as a complex number"""
+    re, im = (shapes.select(call.b, x, x.rank - 1, i) for i in range(2))
+    return call.b.map(lambda u, v: u.with_imaginary(v), re, im, dtype=call.dtype())
+
+
+@lowers(aten.view.dtype, aten.view_copy.dtype)
+def view_dtype(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The same bits as another dtype of that size"""
+    to = dtype_of(dtype)
+    if to.bits != x.dtype.bits or to.is_complex or x.dtype.is_complex:
+        raise NotLowered
+    return call.b.map(lambda v: v.bitcast(to), x, dtype=to)
+
+
+@lowers(aten.slice_scatter.default)
+def slice_scatter(
+    call: Call, x: Tensor, part: Tensor, dim: int, start: Any, end: Any, step: Any
+) -> Tensor:
+    """x with x[..., start:end:step, ...] = part"""
+    axis = dim % x.rank
+    begin = bound(call, start, x.shape[axis], 0)
+    offsets: list[Size] = [begin if i == axis else 0 for i in range(x.rank)]
+    strides: list[Size] = [step if i == axis else 1 for i in range(x.rank)]
+    return shapes.update_slice(call.b, x, call.b.cast(part, x.dtype), offsets, strides)
+
+
+@lowers(aten.select_scatter.default)
+def select_scatter(call: Call, x: Tensor, part: Tensor, dim: int, index: Any) -> Tensor:
+    """x with x[..., index, ...] = part"""
+    axis = dim % x.rank
+    at = bound(call, index, x.shape[axis], 0)
+    part = shapes.unsqueeze(call.b, call.b.cast(part, x.dtype), axis)
+    return shapes.update_slice(call.b, x, part, [at if i == axis else 0 for i in range(x.rank)])

@@ -1,0 +1,191 @@
+"""Convolutions and poolings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...builder import Tensor, shapes, windows
+from ...builder.windows import Windows
+from ..calls import Call, NotLowered, lowers
+
+aten = torch.ops.aten
+
+
+def _with_bias(call: Call, result: Tensor, bias: Tensor | None, axis: int = 1) -> Tensor:
+    if bias is None:
+        return call.b.cast(result, call.dtype())
+    wide = result.dtype
+    bias = shapes.reshape(call.b, bias, [bias.shape[0], *[1] * (result.rank - axis - 1)])
+    return call.b.map(lambda v, c: v + c.to(wide), result, bias, dtype=call.dtype())
+
+
+def convolve(
+    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+    dilation: Any, transposed: bool, output_padding: Any, groups: int,
+) -> Tensor:  # fmt: skip
+    """A convolution of any rank, or its adjoint; x may lack the batch dim."""
+    b, n = call.b, weight.rank - 2
+    x, lone = windows.as_channels(b, x, n)
+    kernel = tuple(int(k) for k in weight.shape[2:])  # type: ignore[arg-type]
+    low = high = call.spread(padding, n)
+    shape = call.shape()
+    out = shape[-n:] if n else ()
+    found = Windows(kernel, call.spread(stride, n), call.spread(dilation, n), low, high)
+    if transposed:
+        result = windows.transposed_convolution(b, x, weight, found, groups, out)
+    else:
+        result = windows.convolution(b, x, weight, found, groups, out=out)
+    result = _with_bias(call, result, bias)
+    return shapes.reshape(b, result, shape) if lone else result
+
+
+lowers(aten.convolution.default, aten._convolution.default, aten.convolution_overrideable.default)(
+    lambda call, *args: convolve(call, *args[:9])
+)
+
+
+@lowers(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
+def conv(
+    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+    dilation: Any, groups: int,
+) -> Tensor:  # fmt: skip
+    """A convolution"""
+    return convolve(call, x, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+@lowers(aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding)
+def conv_padding(
+    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: str,
+    dilation: Any, groups: int,
+) -> Tensor:  # fmt: skip
+    """A convolution with padding "valid", or "same", which has more behind than before"""
+    b, n = call.b, weight.rank - 2
+    if padding == "valid":
+        return convolve(call, x, weight, bias, stride, 0, dilation, False, 0, groups)
+    x, lone = windows.as_channels(b, x, n)
+    kernel = tuple(int(k) for k in weight.shape[2:])  # type: ignore[arg-type]
+    steps = call.spread(dilation, n)
+    total = [d * (k - 1) for k, d in zip(kernel, steps)]
+    low = tuple(t // 2 for t in total)
+    high = tuple(t - m for t, m in zip(total, low))
+    found = Windows(kernel, call.spread(stride, n), steps, low, high)
+    out = call.shape()[-n:]
+    result = _with_bias(call, windows.convolution(b, x, weight, found, groups, out=out), bias)
+    return shapes.reshape(b, result, call.shape()) if lone else result
+
+
+@lowers(aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input)
+def conv_transpose(
+    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+    output_padding: Any, groups: int, dilation: Any,
+) -> Tensor:  # fmt: skip
+    """The adjoint of a convolution"""
+    return convolve(call, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+# --- pooling ---
+
+
+def pool_windows(
+    call: Call, n: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
+) -> Windows:
+    """The windows of a pooling; the stride is the kernel where none is given."""
+    kernel = call.spread(kernel, n)
+    stride = call.spread(stride, n) if stride not in ([], None) else kernel
+    padding = call.spread(padding, n)
+    return Windows(kernel, stride, call.spread(dilation, n), padding, padding)
+
+
+def _rank_of(call: Call) -> int:
+    name = call.target.__name__
+    return next(n for n in (1, 2, 3) if f"{n}d" in name)
+
+
+@lowers(aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default)
+def max_pool(
+    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, _: bool
+) -> Tensor:
+    """The largest of each window"""
+    n = _rank_of(call)
+    found = pool_windows(call, n, kernel, stride, padding, dilation)
+    return windows.max_pool(call.b, x, found, call.shape()[-n:])
+
+
+@lowers(
+    aten.max_pool1d_with_indices.default,
+    aten.max_pool2d_with_indices.default,
+    aten.max_pool3d_with_indices.default,
+)
+def max_pool_with_indices(
+    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, _: bool
+) -> tuple[Tensor, Tensor]:
+    """The largest of each window, and where"""
+    n = _rank_of(call)
+    found = pool_windows(call, n, kernel, stride, padding, dilation)
+    return windows.max_pool_with_indices(call.b, x, found, call.shape()[-n:])
+
+
+@lowers(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
+def avg_pool(
+    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, _: bool, include: bool,
+    divisor: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window"""
+    n = _rank_of(call)
+    found = pool_windows(call, n, kernel, stride, padding)
+    result = windows.average_pool(call.b, x, found, call.shape()[-n:], include, divisor)
+    return call.b.cast(result, call.dtype())
+
+
+@lowers(
+    aten.adaptive_avg_pool1d.default,
+    aten.adaptive_avg_pool2d.default,
+    aten.adaptive_avg_pool3d.default,
+    aten._adaptive_avg_pool2d.default,
+    aten._adaptive_avg_pool3d.default,
+)
+def adaptive_avg_pool(call: Call, x: Tensor, _: Any) -> Tensor:
+    """Means of windows that cover x in as many pieces as asked for"""
+    n = _rank_of(call)
+    out, sizes = call.shape()[-n:], x.shape[-n:]
+    even = all(
+        isinstance(o, int) and isinstance(s, int) and o and s % o == 0 for o, s in zip(out, sizes)
+    )
+    if even:
+        kernel = tuple(s // o for s, o in zip(sizes, out))  # type: ignore[operator]
+        found = Windows(kernel, kernel, (1,) * n, (0,) * n, (0,) * n)
+        result = windows.average_pool(call.b, x, found, out, True)
+        return call.b.cast(result, call.dtype())
+    result, _ = windows.adaptive_pool(call.b, x, out, largest=False)
+    return call.b.cast(result, call.dtype())
+
+
+@lowers(
+    aten.adaptive_max_pool1d.default,
+    aten.adaptive_max_pool2d.default,
+    aten.adaptive_max_pool3d.default,
+)
+def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor]:
+    """The largest of windows that cover x in as many pieces as asked for, and where"""
+    n = _rank_of(call)
+    out = call.shape()[-n:]
+    values, indices = windows.adaptive_pool(call.b, x, out, largest=True)
+    return values, indices
+
+
+@lowers(aten.im2col.default)
+def im2col(call: Call, x: Tensor, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
+    """Windows as columns"""
+    b = call.b
+    x, _ = windows.as_channels(b, x, 2)
+    padding = call.spread(padding, 2)
+    found = Windows(
+        call.spread(kernel, 2), call.spread(stride, 2), call.spread(dilation, 2), padding, padding
+    )
+    result = windows.unfold(b, x, found, found.outputs(b, x.shape[2:]))
+    return shapes.reshape(b, result, call.shape())
+
+
+__all__ = ["NotLowered"]

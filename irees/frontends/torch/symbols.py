@@ -1,0 +1,204 @@
+"""
+Symbolic sizes of PyTorch (`s17`, `2*s17 + 1`, `u0`) as index values.
+
+A symbol is bound once: to a dim of an argument, or to what an operator counted (`nonzero`). An
+expression is then arithmetic on index values, emitted at its first use and shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+from torch.utils._sympy import functions as sf
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from irees.errors import UnsupportedError
+
+from ..builder import Builder, Scalar, Size
+from ..builder.dtypes import BOOL, F64, I64, INDEX
+
+
+class Symbols:
+    """What each symbol is, and the values of expressions over them."""
+
+    def __init__(self, builder: Builder):
+        self.b = builder
+        self.bound: dict[sympy.Symbol, Size] = {}
+        self.values: dict[sympy.Basic, Size] = {}
+
+    def bind(self, symbol: sympy.Symbol, size: Size) -> None:
+        """Says what a symbol is."""
+        self.bound.setdefault(symbol, size)
+
+    def is_known(self, expr: Any) -> bool:
+        """Whether all symbols of a size are bound."""
+        node = getattr(expr, "node", None)
+        return node is None or all(s in self.bound for s in node.expr.free_symbols)
+
+    def size(self, value: Any) -> Size:
+        """An int or a SymInt as a dim. Raises UnsupportedError for a symbol without a value."""
+        if isinstance(value, int):
+            return value
+        expr = value.node.expr
+        if expr.is_Integer:
+            return int(expr)
+        if expr not in self.values:
+            self.values[expr] = self._int(expr)
+        return self.values[expr]
+
+    def _int(self, expr: sympy.Basic) -> Size:
+        """An integer expression as index arithmetic."""
+        if expr.is_Integer:
+            return int(expr)  # type: ignore[arg-type]
+        if expr in self.values:
+            return self.values[expr]
+        if isinstance(expr, sympy.Symbol):
+            if (found := self.bound.get(expr)) is None:
+                raise UnsupportedError(f"the size {expr} is not known when it is needed")
+            return found
+        rule = self._rule(expr)
+        if rule is None:
+            raise UnsupportedError(f"the size {expr} is not understood")
+        result = rule([self._int(a) for a in expr.args])
+        self.values[expr] = result
+        return result
+
+    def _rule(self, expr: sympy.Basic) -> Callable[[list[Size]], Size] | None:
+        b = self.b
+
+        def fold(fn: Callable[[Size, Size], Size]) -> Callable[[list[Size]], Size]:
+            def run(sizes: list[Size]) -> Size:
+                result = sizes[0]
+                for size in sizes[1:]:
+                    result = fn(result, size)
+                return result
+
+            return run
+
+        rules: list[tuple[Any, Callable[[list[Size]], Size]]] = [
+            (sympy.Add, fold(b.add)),
+            (sympy.Mul, fold(b.mul)),
+            (sympy.Pow, self._power),
+            (sf.FloorDiv, fold(self._floordiv)),
+            (sf.CleanDiv, fold(self._floordiv)),
+            (sf.CeilToInt, fold(b.add)),
+            (sf.Mod, fold(self._mod)),
+            (sf.PythonMod, fold(self._mod)),
+            (sympy.Mod, fold(self._mod)),
+            (sympy.Max, fold(b.maximum)),
+            (sympy.Min, fold(b.minimum)),
+            (sf.Max, fold(b.maximum)),
+            (sf.Min, fold(b.minimum)),
+            (sf.Identity, lambda sizes: sizes[0]),
+        ]
+        return next((rule for kind, rule in rules if isinstance(expr, kind)), None)
+
+    def _power(self, sizes: list[Size]) -> Size:
+        base, exponent = sizes
+        assert isinstance(exponent, int)
+        result: Size = 1
+        for _ in range(exponent):
+            result = self.b.mul(result, base)
+        return result
+
+    def _floordiv(self, a: Size, c: Size) -> Size:
+        if isinstance(a, int) and isinstance(c, int):
+            return a // c
+        return self._signed(lambda x, y: x.floordiv(y), a, c)
+
+    def _mod(self, a: Size, c: Size) -> Size:
+        if isinstance(a, int) and isinstance(c, int):
+            return a % c
+        return self._signed(lambda x, y: x.mod(y), a, c)
+
+    def _signed(self, fn: Callable[[Scalar, Scalar], Scalar], a: Size, c: Size) -> SSAValue:
+        return self.b.compute(fn, (self.b.value(a), INDEX), (self.b.value(c), INDEX)).value
+
+    def scalar(self, value: Any) -> tuple[SSAValue, Any]:
+        """A number or a symbolic one as a scalar value and its dtype (i64, f64 or bool)."""
+        if isinstance(value, bool | torch.SymBool):
+            return self.condition(value), BOOL
+        if isinstance(value, float | torch.SymFloat):
+            return self._float(value), F64
+        size = self.b.value(self.size(value))
+        return self.b.emit(arith.IndexCastOp, (size,), (I64.element,)).results[0], I64
+
+    def _float(self, value: Any) -> SSAValue:
+        if isinstance(value, float):
+            return self.b.number(value, F64)
+        return self._float_of(value.node.expr)
+
+    def _float_of(self, expr: Any) -> SSAValue:
+        if expr.is_number:
+            return self.b.number(float(expr), F64)
+        found = self.bound.get(expr)
+        if isinstance(found, SSAValue) and found.type == F64.element:
+            return found
+        if isinstance(expr, sf.ToFloat):
+            return self._index_to_float(self._int(expr.args[0]))
+        if isinstance(expr, sf.IntTrueDiv | sf.FloatTrueDiv):
+            a, c = (
+                self._index_to_float(self._int(e)) if e.is_integer else self._float_of(e)
+                for e in expr.args
+            )
+            return self.b.compute(lambda x, y: x / y, (a, F64), (c, F64)).value
+        if isinstance(expr, sympy.Mul | sympy.Add):
+            values = [
+                self._index_to_float(self._int(e)) if e.is_integer else self._float_of(e)
+                for e in expr.args
+            ]
+            result = values[0]
+            for each in values[1:]:
+                fn = (lambda x, y: x * y) if isinstance(expr, sympy.Mul) else (lambda x, y: x + y)
+                result = self.b.compute(fn, (result, F64), (each, F64)).value
+            return result
+        raise UnsupportedError(f"the number {expr} is not understood")
+
+    def _index_to_float(self, size: Size) -> SSAValue:
+        return self.b.compute(lambda x: x.to(F64), (self.b.value(size), INDEX)).value
+
+    def condition(self, value: Any) -> SSAValue:
+        """A bool or a SymBool as an i1."""
+        if isinstance(value, bool):
+            return self.b.number(value, BOOL)
+        return self._condition(value.node.expr)
+
+    def _condition(self, expr: Any) -> SSAValue:
+        if expr in (sympy.true, sympy.false):
+            return self.b.number(bool(expr), BOOL)
+        found = self.bound.get(expr)
+        if isinstance(found, SSAValue) and found.type == BOOL.element:
+            return found
+        logic = {sympy.And: lambda x, y: x & y, sympy.Or: lambda x, y: x | y}
+        for kind, fn in logic.items():
+            if isinstance(expr, kind):
+                values = [self._condition(a) for a in expr.args]
+                result = values[0]
+                for each in values[1:]:
+                    result = self.b.compute(fn, (result, BOOL), (each, BOOL)).value
+                return result
+        if isinstance(expr, sympy.Not):
+            return self.b.compute(lambda x: ~x, (self._condition(expr.args[0]), BOOL)).value
+        signs = {
+            sympy.Eq: lambda x, y: x == y, sympy.Ne: lambda x, y: x != y,
+            sympy.Lt: lambda x, y: x < y, sympy.Le: lambda x, y: x <= y,
+            sympy.Gt: lambda x, y: x > y, sympy.Ge: lambda x, y: x >= y,
+        }  # fmt: skip
+        for kind, fn in signs.items():
+            if isinstance(expr, kind):
+                return self._compare(fn, *expr.args)
+        raise UnsupportedError(f"the condition {expr} is not understood")
+
+    def _compare(self, fn: Callable[..., Scalar], a: Any, c: Any) -> SSAValue:
+        if a.is_integer and c.is_integer:
+            pair = [(self.b.value(self._int(e)), INDEX) for e in (a, c)]
+        else:
+            pair = [
+                (self._index_to_float(self._int(e)) if e.is_integer else self._float_of(e), F64)
+                for e in (a, c)
+            ]
+        return self.b.compute(fn, *pair).value
