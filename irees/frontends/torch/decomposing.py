@@ -8,6 +8,7 @@ stops at operators that have a lowering.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -38,7 +39,17 @@ def full_table() -> dict[Any, Any]:
 @cache
 def table() -> dict[Any, Any]:
     """Decompositions of operators that have no lowering."""
-    return {op: function for op, function in full_table().items() if op not in LOWERINGS}
+    return {
+        op: function
+        for op, function in full_table().items()
+        if op not in LOWERINGS and not writes(op)
+    }
+
+
+def writes(op: Any) -> bool:
+    """Whether an operator's schema says that it writes to an argument."""
+    schema = getattr(op, "_schema", None)
+    return schema is not None and schema.is_mutable
 
 
 _traces: dict[Any, torch.fx.GraphModule | None] = {}
@@ -85,28 +96,34 @@ def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
         return target(*positional, **named)
 
     inputs = [leaves[i] for i in places]
+    graph = _traced(run, rules, inputs)
+    if _holds(graph, target):
+        return None
+    if any(mutates(n) for n in graph.graph.nodes):
+        # Composites write to what they have just made. Traced again, these are operators of the
+        # graph itself, which can be made functional; inside of a composite they cannot.
+        again = torch.func.functionalize(graph, remove="mutations")
+        graph = _traced(again, rules, inputs)
+        graph.graph.eliminate_dead_code()
+    return None if any(mutates(n) for n in graph.graph.nodes) else graph
+
+
+def _traced(function: Any, rules: Any, inputs: Any) -> torch.fx.GraphModule:
     modes = [x.fake_mode for x in inputs if hasattr(x, "fake_mode")]
-    for function in (run, torch.func.functionalize(run, remove="mutations")):
-        with torch.no_grad():
-            if modes:
-                with modes[0]:
-                    graph = make_fx(function, decomposition_table=rules)(*inputs)
-            else:
-                graph = make_fx(function, decomposition_table=rules, tracing_mode="fake")(*inputs)
-        nodes = [n for n in graph.graph.nodes if n.op == "call_function"]
-        if any(n.target is target for n in nodes):
-            return None
-        if not any(mutates(n) for n in nodes):
-            return graph
-    return None
+    with torch.no_grad(), modes[0] if modes else nullcontext():
+        mode = "real" if modes else "fake"
+        return make_fx(function, decomposition_table=rules, tracing_mode=mode)(*inputs)
+
+
+def _holds(graph: torch.fx.GraphModule, target: Any) -> bool:
+    return any(n.op == "call_function" and n.target is target for n in graph.graph.nodes)
 
 
 def mutates(node: torch.fx.Node) -> bool:
     """Whether a node writes to one of its arguments; batch norm in training does, unsaid."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or node.target is aten.detach_.default:
+    if node.target is aten.detach_.default:
         return False
-    if schema.is_mutable:
+    if writes(node.target):
         return True
     if node.target in (aten.batch_norm.default, aten.instance_norm.default):
         return bool(node.args[5]) and node.args[3] is not None
