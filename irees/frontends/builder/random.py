@@ -1,0 +1,209 @@
+"""
+Random numbers by Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
+
+An element's number depends on the seed and on its linear index alone, so tiles, threads and fusion
+do not change it. A seed is an i64 value; each tensor that is drawn needs one of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from . import indexing, ordering, shapes
+from .core import Builder, Size, Tensor, projection
+from .dtypes import BOOL, F32, F64, I64, INDEX, U32, U64, DType
+from .scalars import Body, Scalar
+
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+
+
+def philox(key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Four u32 of Philox 4x32-10 for a u64 key and the counter (low, high, 0, 0) of a u64."""
+    keys = [key.to(U32), key.logical_shift_right(32).to(U32)]
+    a, b = counter.to(U32), counter.logical_shift_right(32).to(U32)
+    c = d = a._other(0)
+    for i in range(_ROUNDS):
+        if i:
+            keys = [k + w for k, w in zip(keys, _WEYL)]
+        left, right = (v.to(U64) * m for v, m in zip((a, c), _MULTIPLIERS))
+        a, b, c, d = (
+            right.logical_shift_right(32).to(U32) ^ b ^ keys[0],
+            right.to(U32),
+            left.logical_shift_right(32).to(U32) ^ d ^ keys[1],
+            left.to(U32),
+        )
+    return a, b, c, d
+
+
+def draw(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType, fn: Any) -> Tensor:
+    """out[i...] = fn(four u32 of Philox at the linear index of i...)"""
+
+    def element(s: Body, *at: Scalar) -> Scalar:
+        place = s.number(0, INDEX)
+        for size, i in zip(shape, at):
+            place = place * s.as_index(b.value(size)) + i
+        return fn(*philox(s.scalar(seed, I64).to(U64), place.to(U64))).to(dtype)
+
+    return b.from_function(element, shape, dtype)
+
+
+def _digits(dtype: DType) -> int:
+    """How many random bits a uniform number of a dtype has: those of its significand."""
+    return {"f16": 11, "bf16": 8, "f64": 53}.get(dtype.name, 24)
+
+
+def _fraction(high: Scalar, low: Scalar, digits: int) -> Scalar:
+    """A number of 0 <= u < 1 with so many bits; f64 for more than 24, else f32."""
+    if digits > 24:
+        bits = high.to(U64).shift_left(32) | low.to(U64)
+        return bits.logical_shift_right(64 - digits).to(F64) * 2.0**-digits
+    return high.logical_shift_right(32 - digits).to(F32) * 2.0**-digits
+
+
+def _normal(dtype: DType, u: Scalar, v: Scalar) -> Scalar:
+    """sqrt(-2 log(1 - u)) cos(2 pi v): Box and Muller's method."""
+    return ((1 - u).log() * -2.0).sqrt() * (v * (2 * math.pi)).cos()
+
+
+def uniform(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
+    """
+    Multiples of 2^-n with 0 <= u < 1, n the bits of the significand of `dtype`; f32 for halves.
+    Both parts of complex numbers are drawn.
+    """
+    part = dtype.part
+    digits = _digits(part)
+    if dtype.is_complex:
+        return draw(
+            b, seed, shape, dtype,
+            lambda p, q, r, t: _fraction(p, q, digits).with_imaginary(_fraction(r, t, digits)),
+        )  # fmt: skip
+    return draw(b, seed, shape, dtype.computed, lambda p, q, *_: _fraction(p, q, digits))
+
+
+def normal(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
+    """Standard normals by Box and Muller; f32 for halves. |z|^2 has mean 1 for complex z."""
+    part = dtype.part.computed
+    digits = _digits(part)
+
+    def element(p: Scalar, q: Scalar, r: Scalar, t: Scalar) -> Scalar:
+        u, v = _fraction(p, q, digits), _fraction(r, t, digits)
+        if not dtype.is_complex:
+            return _normal(part, u, v)
+        radius = (-(1 - u).log()).sqrt()
+        angle = v * (2 * math.pi)
+        return (radius * angle.cos()).with_imaginary(radius * angle.sin())
+
+    return draw(b, seed, shape, dtype.computed, element)
+
+
+def integers(
+    b: Builder, seed: SSAValue, shape: Sequence[Size], low: Any, count: Any, dtype: DType
+) -> Tensor:
+    """
+    low + k with 0 <= k < count, each number alike to a part in 2^32 where count is less than that
+    (the high word of a product), by a remainder of 64 bits else. Both are ints, or functions from
+    the body to a Scalar in i64.
+    """
+
+    def element(p: Scalar, q: Scalar, *_: Scalar) -> Scalar:
+        first = low if isinstance(low, int) else low(p.body)
+        if isinstance(count, int) and count <= 1 << 32:
+            k = (p.to(U64) * count).logical_shift_right(32)
+        else:
+            n = p.body.number(count, U64) if isinstance(count, int) else count(p.body).to(U64)
+            k = (p.to(U64).shift_left(32) | q.to(U64)).rem((n == 0).where(1, n))
+        return k.to(I64) + first
+
+    return draw(b, seed, shape, dtype, element)
+
+
+def permutation(b: Builder, seed: SSAValue, size: Size) -> Tensor:
+    """0, ..., size - 1 in a random order, in i64: the order of random keys."""
+    keys = draw(
+        b, seed, [size], I64,
+        lambda p, q, *_: (p.to(U64).shift_left(32) | q.to(U64)).to(I64),
+    )  # fmt: skip
+    return ordering.sort(b, keys, 0, False)[1]
+
+
+def exponential(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
+    """-log(1 - u), never 0; f32 for halves."""
+    digits = _digits(dtype.computed)
+    least = 2.0**-digits / 2
+
+    def element(p: Scalar, q: Scalar, *_: Scalar) -> Scalar:
+        return (-(1 - _fraction(p, q, digits)).log()).maximum(least)
+
+    return draw(b, seed, shape, dtype.computed, element)
+
+
+def open_uniform(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
+    """Numbers of 0 < u < 1, in f64 for f64, else in f32."""
+    wide = F64 if dtype is F64 else F32
+    digits = _digits(wide) - 1
+    half = 2.0 ** -(digits + 1)
+    return draw(b, seed, shape, wide, lambda p, q, *_: _fraction(p, q, digits) + half)
+
+
+def multinomial(
+    b: Builder, seed: SSAValue, weights: Tensor, count: Size, replacement: bool
+) -> Tensor:
+    """
+    `count` indices of each row of weights, drawn by weight. With replacement, the inverse of the
+    running sum; without, those with the largest weight / e for exponential e.
+    """
+    wide = F64 if weights.dtype is F64 else F32
+    rows, last = b.cast(weights, wide), weights.rank - 1
+    if not replacement:
+        noise = exponential(b, seed, rows.shape, wide)
+        keys = b.map(lambda w, e: w / e, rows, noise)
+        return ordering.topk(b, keys, count, last, True)[1]
+    sums = indexing.scan(b, rows, last, 0, lambda acc, v: acc + v)
+    total = shapes.slice_axis(b, sums, last, b.sub(rows.shape[last], 1), 1)
+    places = uniform(b, seed, [*rows.shape[:last], count], wide)
+    return ordering.search(b, sums, b.map(lambda u, t: u * t, places, total), True)
+
+
+def bernoulli(b: Builder, seed: SSAValue, shape: Sequence[Size], p: float) -> Tensor:
+    """true with probability p."""
+    return b.map(lambda u: u < p, uniform(b, seed, shape, F32), dtype=BOOL)
+
+
+_ARRIVALS, _MOST = 160, 64.0
+"""Arrivals that are drawn for rates up to 64: 12 standard deviations above the mean."""
+
+
+def poisson(b: Builder, seed: SSAValue, rate: Tensor) -> Tensor:
+    """
+    How many arrivals of a Poisson process are before time `rate`: counted one by one for rates up
+    to 64, and above by the normal quantile with Cornish and Fisher's correction for skewness.
+    """
+    wide = F64 if rate.dtype is F64 else F32
+    rate, rank = b.cast(rate, wide), rate.rank
+    whole = tuple(range(rank))
+    maps = [projection(rank + 1, whole), projection(rank + 1, (rank,))]
+    maps += [projection(rank + 1, whole)] * 2
+    inits = [b.full(0.0, wide, rate.shape), b.full(0.0, wide, rate.shape)]
+
+    def arrive(s: Body, limit: Scalar, _: Scalar, time: Scalar, n: Scalar) -> tuple[Scalar, Scalar]:
+        place = s.number(0, INDEX)
+        for i, size in enumerate([*rate.shape, _ARRIVALS]):
+            place = place * s.as_index(b.value(size)) + s.index(i)
+        p, q, *_ = philox(s.scalar(seed, I64).to(U64), place.to(U64))
+        time = time - (1 - _fraction(p, q, _digits(wide))).log()
+        return time, n + (time <= limit).to(wide)
+
+    steps = b.empty(BOOL, [_ARRIVALS])
+    _, counts = b.structured([rate, steps], inits, maps, [False] * rank + [True], arrive)
+
+    def choose(r: Scalar, n: Scalar, z: Scalar) -> Scalar:
+        far = (r + r.sqrt() * z + (z * z - 1) / 6 + 0.5).floor().maximum(0.0)
+        return (r <= _MOST).where(n, far)
+
+    return b.map(choose, rate, counts, normal(b, seed, rate.shape, wide))
