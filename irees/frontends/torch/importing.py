@@ -155,7 +155,7 @@ class GraphImporter:
                 return self._conform(function(call, *positional, **named), value)
             except NotLowered:
                 pass
-        return self._decompose(target, args, kwargs, fakes)
+        return self._conform(self._decompose(target, args, kwargs, fakes), value)
 
     def _decompose(self, target: Any, args: Any, kwargs: Any, fakes: Any) -> Any:
         try:
@@ -227,8 +227,9 @@ class GraphImporter:
         assert len(result.shape) == value.dim(), f"rank {result.rank}, not {value.dim()}"
         for size, dim in zip(result.shape, value.shape):
             expr = getattr(getattr(dim, "node", None), "expr", None)
-            if expr is not None and expr.is_Symbol:
+            if expr is not None and expr.is_Symbol and expr not in self.symbols.bound:
                 self.symbols.bind(expr, size)
+                self.symbols.counted.add(expr)
         shape = [
             self.symbols.size(dim) if self.symbols.is_known(dim) else size
             for size, dim in zip(result.shape, value.shape)

@@ -29,6 +29,8 @@ class Symbols:
         self.b = builder
         self.bound: dict[sympy.Symbol, Size] = {}
         self.values: dict[sympy.Basic, Size] = {}
+        self.counted: set[sympy.Symbol] = set()
+        """Symbols that are how many elements an operator found (`nonzero`)."""
 
     def bind(self, symbol: sympy.Symbol, size: Size) -> None:
         """Says what a symbol is."""

@@ -484,7 +484,7 @@ lowers(
     aten._to_copy.default, aten.to.dtype, aten.to.dtype_layout, aten.to.device, aten.to.other,
     aten.type_as.default, aten.clone.default, aten.alias.default, aten.detach.default,
     aten.detach_.default, aten.lift_fresh_copy.default, aten.lift_fresh.default, aten.lift.default,
-    aten.contiguous.default, aten.copy.default, aten.alias_copy.default, aten.detach_copy.default,
+    aten.contiguous.default, aten.alias_copy.default, aten.detach_copy.default,
     aten._conj_copy.default, aten.resolve_conj.default, aten.resolve_neg.default,
 )(_identity)  # fmt: skip
 

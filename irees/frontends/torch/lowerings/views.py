@@ -38,6 +38,12 @@ def expand(call: Call, x: Tensor, *_: Any) -> Tensor:
     return shapes.broadcast_to(call.b, x, call.shape())
 
 
+@lowers(aten.copy.default)
+def copy(call: Call, x: Tensor, source: Tensor, _: bool) -> Tensor:
+    """source in the shape and the dtype of x"""
+    return shapes.broadcast_to(call.b, call.b.cast(source, x.dtype), x.shape)
+
+
 @lowers(aten.permute.default, aten.permute_copy.default)
 def permute(call: Call, x: Tensor, dims: list[int]) -> Tensor:
     """Dim n of the result is dims[n] of x"""

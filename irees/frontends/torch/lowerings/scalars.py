@@ -1,0 +1,85 @@
+"""Sizes, elements as numbers, and assertions that run with the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from xdsl.ir import SSAValue
+
+from ...builder import Size, Tensor
+from ...builder.dtypes import BOOL, F64, INDEX
+from ..calls import Call, Symbolic, lowers
+
+aten = torch.ops.aten
+
+
+@lowers(aten.sym_size.int)
+def sym_size(call: Call, x: Tensor, dim: int) -> Size:
+    """The size of a dim"""
+    return x.shape[dim % x.rank]
+
+
+@lowers(aten.sym_numel.default)
+def sym_numel(call: Call, x: Tensor) -> Size:
+    """The product of all dims"""
+    return call.b.product(x.shape)
+
+
+@lowers(aten.sym_stride.int)
+def sym_stride(call: Call, x: Tensor, dim: int) -> Size:
+    """The stride of a dim in the layout that PyTorch has at this place"""
+    return call.symbols.size(call.raw[0].stride(dim))
+
+
+@lowers(aten.sym_storage_offset.default)
+def sym_storage_offset(call: Call, x: Tensor) -> Size:
+    """The offset in the layout that PyTorch has at this place"""
+    return call.symbols.size(call.raw[0].storage_offset())
+
+
+@lowers(aten.sym_is_contiguous.default)
+def sym_is_contiguous(call: Call, x: Tensor) -> bool:
+    """Whether PyTorch's layout at this place is row-major"""
+    return bool(call.raw[0].is_contiguous())
+
+
+@lowers(aten._local_scalar_dense.default, aten.item.default)
+def item(call: Call, x: Tensor) -> Any:
+    """The only element of x: an index, a f64 or a bool"""
+    value = call.b.item(x, [0] * x.rank)
+    if x.dtype.is_complex:
+        raise call.unsupported("a complex element as a number")
+    if x.dtype is BOOL:
+        return Symbolic(value, BOOL)
+    kind = INDEX if x.dtype.is_integer else F64
+    number = call.b.compute(lambda v: v.to(kind), (value, x.dtype)).value
+    return number if kind is INDEX else Symbolic(number, F64)
+
+
+def _is_true(call: Call, value: Any) -> SSAValue | None:
+    """A condition as an i1; None where it is known to hold."""
+    b = call.b
+    if isinstance(value, Tensor):
+        return b.item(b.is_true(value), [0] * value.rank)
+    if isinstance(value, Symbolic):
+        return b.compute(lambda v: v.to(BOOL), (value.value, value.dtype)).value
+    if isinstance(value, SSAValue):
+        return b.compute(lambda v: v.to(BOOL), (value, INDEX)).value
+    return None if value else b.number(False, BOOL)
+
+
+@lowers(
+    aten._assert_scalar.default, aten._assert_async.default, aten._assert_async.msg,
+    aten._functional_assert_scalar.default, aten._functional_assert_async.msg,
+)  # fmt: skip
+def assert_(call: Call, condition: Any, message: str = "an assertion failed", *_: Any) -> Any:
+    """Stops the program unless the condition holds"""
+    free = getattr(getattr(call.raw[0], "node", None), "expr", None)
+    if free is not None and free.free_symbols <= call.symbols.counted:
+        # PyTorch's bounds of what an operator counts: wrong ones for a mask that broadcasts.
+        return None
+    found = _is_true(call, condition)
+    if found is not None:
+        call.b.check(found, message)
+    return call.b.empty(call.dtype(), call.shape()) if call.value is not None else None
