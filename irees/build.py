@@ -29,7 +29,8 @@ from irees.device_programs import alone, device_program, options_for, parts_of, 
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
 from irees.errors import ArgumentError
-from irees.frontends.jax import import_jax, is_jax
+from irees.frontends.imported import Imported
+from irees.frontends.jax import import_jax_program, is_jax
 from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
 from irees.options import Options
@@ -46,21 +47,24 @@ Source = Any
 """A path, MLIR text, an xDSL ModuleOp, a torch ExportedProgram or nn.Module, a jitted function."""
 
 
-def import_source(source: Source, inputs: Sequence[Any] | None = None) -> ModuleOp:
+def import_source(source: Source, inputs: Sequence[Any] | None = None, **given: Any) -> Imported:
     """
-    The module behind a source. A ModuleOp is cloned, so that the caller's stays as it is.
+    The module behind a source, and how it is called. A ModuleOp is cloned, so that the caller's
+    stays as it is. `given` are `kwargs` and `dynamic_shapes` of a PyTorch program.
 
-    Raises ParseError, VerifyError, LimitExceededError or UnsupportedError.
+    Raises ParseError, VerifyError, LimitExceededError, ArgumentError or UnsupportedError.
     """
     if isinstance(source, ModuleOp):
-        return source.clone()
+        return Imported(source.clone())
+    if isinstance(source, Imported):
+        return Imported(source.module.clone(), source.signature, source.state)
     if isinstance(source, str | Path):
-        return import_mlir(source)
+        return Imported(import_mlir(source))
     if is_jax(source):
-        return import_jax(source, inputs or ())
-    from irees.frontends.torch import import_torch
+        return import_jax_program(source, inputs or ())
+    from irees.frontends.torch import import_program
 
-    return import_torch(source, inputs)
+    return import_program(source, inputs, **given)
 
 
 class Texts:
@@ -94,6 +98,13 @@ class Texts:
         if self.program is None or list(self.program.unit.kernels) != names:
             return print_program(module, self.backend)
         return self.program.finish()
+
+
+def build_imported(imported: Imported, options: Options, **listeners: Any) -> Built:
+    """Builds a program that is called as what it was imported from."""
+    built = build(imported.module, options, **listeners)
+    imported.complete(built.manifest, built.constants)
+    return built
 
 
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
@@ -170,11 +181,14 @@ def compile_texts(
     return compiler.library(host), {name: c.image for name, c in cubins.items()}
 
 
-def reference_program(module: ModuleOp, options: Options) -> ReferenceProgram:
+def reference_program(
+    module: ModuleOp, options: Options, imported: Imported | None = None
+) -> ReferenceProgram:
     """The program that interprets a module: as it came, or its dispatches to trace them."""
     wanted = options.trace_dispatch_tensors
     if not wanted:
-        return ReferenceProgram(module)
+        call = (None, None) if imported is None else (imported.signature, imported.state)
+        return ReferenceProgram(module, None, *call)
     run_phases(get_context(), module, replace(options, target="cpu"), to="dispatch-creation")
     return ReferenceProgram(module, Tracer(directory=wanted if isinstance(wanted, str) else None))
 

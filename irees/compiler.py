@@ -81,6 +81,8 @@ def compile(
     source: Source,
     inputs: Sequence[Any] | None = None,
     *,
+    kwargs: dict[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     to: str | None = None,
     start: str | None = None,
     before: Announcement | None = None,
@@ -92,7 +94,9 @@ def compile(
     Compiles a program; with `to`, returns the module as it is after that phase, of a program for
     several devices with the modules of all of them.
 
-    `inputs` are example inputs, needed for a torch module. `start` names the phase after
+    `inputs` and `kwargs` are example arguments, needed for a PyTorch module or function, and
+    `dynamic_shapes` says which of their dims may vary, as for `torch.export.export`. The program
+    is then called as the module is. `start` names the phase after
     which the source was saved. `before` hears of every pass that begins, `listener` of every one
     that has ended and `after` of every phase, unless the program comes from the cache. Other
     keywords are fields of `irees.options.Options`; `target="reference"` interprets the source.
@@ -107,12 +111,13 @@ def compile(
 
     if whole_text and chosen.devices:
         return build.compile_devices_text(source, chosen, **listeners)
-    module = build.import_source(source, inputs)
+    imported = build.import_source(source, inputs, kwargs=kwargs, dynamic_shapes=dynamic_shapes)
+    module = imported.module
     if chosen.target == "reference" and not chosen.devices:
-        return build.reference_program(module, chosen)
+        return build.reference_program(module, chosen, imported)
     if to is not None:
         build.lower(module, chosen, start, to, **listeners)
         return module
     if chosen.devices:
         return build.compile_devices(module, chosen, start, **listeners)
-    return program_of(build.build(module, chosen, start=start, **listeners))
+    return program_of(build.build_imported(imported, chosen, start=start, **listeners))

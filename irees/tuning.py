@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from irees.build import Source, import_source
 from irees.compiler import compile
 from irees.errors import ArgumentError
+from irees.frontends.imported import Imported
 from irees.remarks import collect, remark
 from irees.runtime.program import Function, Program
 from irees.runtime.timing import DispatchTimer
@@ -209,12 +210,14 @@ def tune(
         if options.pop(name, False):
             raise ArgumentError(f"{name} cannot be tuned with", hint="compile with it afterwards")
     best: Tuning = dict(tuning or {})
-    module = import_source(source, inputs)
-    stage = compile(module, to="stream", time_dispatches=True, **options)
+    imported = import_source(source, inputs)
+    stage = compile(imported, to="stream", time_dispatches=True, **options)
+    assert isinstance(stage, ModuleOp)
+    lowered = Imported(stage, imported.signature, imported.state)
 
     def build(chosen: Tuning) -> Program:
         with collect():  # what the compiler says of each candidate is of no interest
-            made = compile(stage, start="stream", time_dispatches=True, tuning=chosen, **options)
+            made = compile(lowered, start="stream", time_dispatches=True, tuning=chosen, **options)
         assert isinstance(made, Program)
         return made
 
@@ -248,7 +251,7 @@ def tune(
             best |= {key: trial[key] for key in won}
             current = build(best)
     kept = _confirmed(untuned, current, best, dict(tuning or {}), compared)
-    return _final(module, inputs, function, kept, dict(tuning or {}), options)
+    return _final(imported, inputs, function, kept, dict(tuning or {}), options)
 
 
 def _worthwhile(
@@ -289,7 +292,7 @@ def _confirmed(
 
 
 def _final(
-    module: ModuleOp,
+    source: Imported,
     inputs: Sequence[Any],
     name: str | None,
     kept: Tuning,
@@ -298,7 +301,7 @@ def _final(
 ) -> Program:
     """The program with the tuning, or without when it is not faster as a whole."""
     with collect():
-        plain, tuned = (compile(module, tuning=t, **options) for t in (given, kept))
+        plain, tuned = (compile(source, tuning=t, **options) for t in (given, kept))
     assert isinstance(plain, Program)
     assert isinstance(tuned, Program)
     if kept == given:

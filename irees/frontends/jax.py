@@ -20,7 +20,10 @@ from xdsl.ir import Operation
 
 from irees.dialects.signature import is_entry, mark_unsigned
 from irees.errors import UnsupportedError
+from irees.runtime.signature import Signature
+from irees.runtime.trees import LEAF, Tree, class_path, count_leaves
 
+from .imported import Imported
 from .mlir import import_mlir
 
 
@@ -31,7 +34,17 @@ def is_jax(program: Any) -> bool:
 
 def import_jax(program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None = None) -> ModuleOp:
     """
-    A module with one function, `main`, that computes what the JAX function does.
+    A module with one function, `main`, that computes what the JAX function does. Arguments and
+    errors are those of `import_jax_program`.
+    """
+    return import_jax_program(program, inputs, ctx=ctx).module
+
+
+def import_jax_program(
+    program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None = None
+) -> Imported:
+    """
+    A module with one function, `main`, that computes what the JAX function does, and its trees.
 
     `program` is what `jax.jit` makes of a function, with example arguments (arrays, or
     `jax.ShapeDtypeStruct`), or what its `lower` returns. Raises UnsupportedError for a function
@@ -50,7 +63,43 @@ def import_jax(program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None 
 
     dtypes = [str(leaf.dtype) for leaf in tree_util.tree_leaves(lowered.out_info)]
     mark_unsigned(function, [i for i, dtype in enumerate(dtypes) if dtype.startswith("uint")])
-    return module
+    return Imported(module, _signature(lowered))
+
+
+def _signature(lowered: Any) -> Signature | None:
+    """How the function is called; None where its trees hold classes of the user's."""
+    args, kwargs = lowered.in_tree.children()
+    try:
+        positional = tuple(_tree(child) for child in args.children())
+        names = list(kwargs.node_data()[1]) if kwargs.node_data() else []
+        named = dict(zip(names, map(_tree, kwargs.children())))
+        outputs = _tree(lowered.out_tree)
+    except TypeError:
+        return None
+    count = sum(map(count_leaves, (*positional, *named.values())))
+    kept = sorted(lowered._lowering.compile_args.get("kept_var_idx", range(count)))
+    leaves = [{"argument": kept.index(i)} if i in kept else {"ignored": True} for i in range(count)]
+    results = tuple({"result": i} for i in range(count_leaves(outputs)))
+    return Signature(
+        positional, named, (), {}, tuple(leaves), outputs, results, origin="jax", variadic=True
+    )
+
+
+def _tree(definition: Any) -> Tree:
+    """A PyTreeDef as a tree. Raises TypeError for a class of the user's."""
+    data = definition.node_data()
+    if data is None:
+        return LEAF if definition.num_leaves else {"kind": "none"}
+    kind, keys = data
+    children = [_tree(child) for child in definition.children()]
+    if kind in (tuple, list):
+        return {"kind": kind.__name__, "children": children}
+    if kind is dict:
+        return {"kind": "dict", "keys": list(keys), "children": children}
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        fields = list(kind._fields)
+        return {"kind": "named", "class": class_path(kind), "fields": fields, "children": children}
+    raise TypeError(kind)
 
 
 def linalg_of(text: bytes) -> bytes:

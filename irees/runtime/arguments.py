@@ -182,6 +182,18 @@ class TensorSpec:
             ) from error
 
 
+def numpy_of(value: Any) -> np.ndarray[Any, Any]:
+    """An array of numpy or torch as numpy's, over the same memory where it is dense."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return np.asarray(value)
+    plain = value.detach().resolve_conj().resolve_neg().contiguous()
+    dtype = torch_dtypes().get(plain.dtype)
+    if dtype is None or dtype.isbuiltin == 1:
+        return plain.numpy()
+    return plain.view(getattr(torch, f"int{8 * dtype.itemsize}")).numpy().view(dtype)
+
+
 class ScalarSpec:
     """One scalar argument or result."""
 

@@ -31,6 +31,7 @@ from irees.runtime.alignment import CACHE_LINE, aligned_room
 from irees.runtime.device_program import DeviceProgram
 from irees.runtime.program import Program
 from irees.runtime.services import Services
+from irees.runtime.signature import STATE
 
 FORMAT = 1
 MAX_MANIFEST_BYTES = 64 << 20
@@ -72,7 +73,8 @@ def bytes_of(program: Program) -> bytes:
 
 
 def _members_of(program: Program) -> dict[str, Any]:
-    offsets, constants = _pack(program.constants)
+    states = {STATE + name: array for name, array in program.state.items()}
+    offsets, constants = _pack({**program.constants, **states})
     record = {"format": FORMAT, **program.manifest, "constant_data": offsets}
     kernels = {launch["source"] for launch in program.manifest.get("launches", ())}
     arch = (program.manifest.get("target") or {}).get("arch", "")

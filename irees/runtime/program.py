@@ -22,6 +22,7 @@ from irees.errors import (
     ArgumentError,
     DeviceError,
     OutOfMemoryError,
+    ParseError,
     RuntimeTrap,
     UnsupportedError,
 )
@@ -35,6 +36,7 @@ from irees.runtime.graphs import GraphCalls
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
 from irees.runtime.services import Services, load_services
+from irees.runtime.signature import STATE, Signature, State
 from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
 
@@ -125,7 +127,14 @@ class Function:
     def __call__(self, *arguments: Any) -> Any:
         """
         Runs the function. A single result is returned bare, several as a tuple; torch tensors
-        come back when one of the arguments is one, numpy arrays otherwise.
+        come back when one of the arguments is one, numpy arrays otherwise. Raises what `run` does.
+        """
+        outputs = self.run(arguments)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run(self, arguments: Sequence[Any]) -> list[Any]:
+        """
+        The results of a call as a list.
 
         Raises ArgumentError before anything runs, RuntimeTrap when the program stops itself,
         OutOfMemoryError when a result or a temporary does not fit.
@@ -162,13 +171,13 @@ class Function:
             if self.tracer is not None:
                 self.tracer.end()
             if pad.torch:
-                outputs = [_to_torch(value) for value in outputs]
+                outputs = [to_torch(value) for value in outputs]
         finally:
             if pad.keep:
                 pad.keep.clear()
             pad.torch = pad.device = False
             self._frames.append(frame)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return outputs
 
     def _invoke(self, frame: _Frame) -> int:
         """Runs the entry, or what a device recorded of it before."""
@@ -256,14 +265,60 @@ class Program:
         self.constants = placed({name: _constant(data) for name, data in (constants or {}).items()})
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
         self._main = sole_function(self.functions)
+        self.signature: Signature | None = None
+        self.state = State({})
+        if self._main is not None and "signature" in self.manifest:
+            self.signature = Signature.read(
+                self.manifest["signature"], len(self._main.arguments), len(self._main.results)
+            )
+            self.state = self._initial_state()
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Calls `main`, or the only public function. Raises what `Function` does."""
+    def _initial_state(self) -> State:
+        """The arrays that the program updates, as they were when it was compiled or saved."""
+        assert self.signature is not None
+        assert self._main is not None
+        names = [name for name, _ in self.signature.states]
+        specs = self._main.arguments[len(self._main.arguments) - len(names) :]
+        found: dict[str, np.ndarray[Any, Any]] = {}
+        for name, spec in zip(names, specs):
+            data = self.constants.get(STATE + name)
+            size = prod(s or 0 for s in spec.shape) * spec.dtype.itemsize
+            if data is None or data.nbytes != size:
+                raise ParseError(f"the state {name!r} of the program is missing or damaged")
+            flat = data.reshape(-1).view(np.uint8)
+            found[name] = flat.view(spec.dtype).reshape([s or 0 for s in spec.shape]).copy()
+        return State(found)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """
+        Calls `main`, or the only public function, as the function that it was made of: nested
+        arguments by position or by name, where the program has a signature.
+
+        Raises what `Function.run` does, and ArgumentError for arguments of another structure.
+        """
         main = self._main or main_function(self.functions)
+        if self.signature is not None:
+            return self.signature.run(main.run, self.state, arguments, named)
+        if named:
+            raise ArgumentError(
+                f"{main.name} takes its arguments by position, but {', '.join(named)} was given "
+                "by name"
+            )
         return main(*arguments)
 
     def __repr__(self) -> str:
+        if self.signature is not None:
+            return f"<irees program {self.signature} on {self.target_kind}>"
         return f"<irees program with {', '.join(self.functions) or 'no functions'}>"
+
+    def __reduce__(self) -> Any:
+        from irees.runtime.artifact import bytes_of, load_bytes
+
+        return load_bytes, (bytes_of(self), "<pickle>")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        make, arguments = self.__reduce__()
+        return make(*arguments)
 
     def constant_address(self, name: str) -> int:
         """Where a constant lies. Raises ArgumentError when the program was made without it."""
@@ -378,7 +433,8 @@ def _scalar_reader(index: int, spec: ScalarSpec) -> Callable[[_Frame], Any]:
     return lambda frame: spec.read(frame.scalars, begin)
 
 
-def _to_torch(value: Any) -> Any:
+def to_torch(value: Any) -> Any:
+    """An array as a torch tensor over the same memory; torch must have been imported."""
     if isinstance(value, sys.modules["torch"].Tensor):
         return value
     if hasattr(value, "__cuda_array_interface__"):

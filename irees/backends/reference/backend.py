@@ -6,7 +6,7 @@ Nothing is generated. It needs no compiler and no hardware, every value is exact
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from irees.dialects.signature import is_entry, unsigned_results
 from irees.dialects.util import FuncOp as UtilFuncOp
+from irees.errors import ArgumentError
 from irees.interpreters import Interpreter
 from irees.interpreters.host import traced
+from irees.runtime.arguments import numpy_of
 from irees.runtime.entry import main_function
+from irees.runtime.signature import Signature, State
 from irees.runtime.tracing import Tracer
 
 
@@ -38,12 +41,17 @@ class ReferenceFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         """The result, or a tuple when there are several. Raises ArgumentError and RuntimeTrap."""
-        results = self._run([np.asarray(a) for a in arguments])
+        results = self.run(arguments)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, arguments: Sequence[Any]) -> list[Any]:
+        """The results as a list. Raises ArgumentError and RuntimeTrap."""
+        results = self._run([numpy_of(a) for a in arguments])
         for number in self.unsigned:
             dtype = results[number].dtype
             if dtype.kind == "i":
                 results[number] = results[number].view(f"u{dtype.name}")
-        return results[0] if len(results) == 1 else tuple(results)
+        return results
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
         if self.tracer is None:
@@ -61,8 +69,16 @@ class ReferenceProgram:
     of them are in `program.functions`.
     """
 
-    def __init__(self, module: ModuleOp, tracer: Tracer | None = None):
+    def __init__(
+        self,
+        module: ModuleOp,
+        tracer: Tracer | None = None,
+        signature: Signature | None = None,
+        state: Mapping[str, np.ndarray] | None = None,
+    ):
         self.module = module
+        self.signature = signature
+        self.state = State({name: array.copy() for name, array in (state or {}).items()})
         interpreter = Interpreter(module)
         self.functions = {
             op.sym_name.data: ReferenceFunction(
@@ -71,9 +87,17 @@ class ReferenceProgram:
             for op in public_functions(module)
         }
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Calls `main`, or the only public function. Raises what that raises."""
-        return main_function(self.functions)(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """
+        Calls `main`, or the only public function, as the function that it was made of where the
+        program has a signature. Raises what that raises.
+        """
+        main = main_function(self.functions)
+        if self.signature is not None:
+            return self.signature.run(main.run, self.state, arguments, named)
+        if named:
+            raise ArgumentError(f"{main.name} takes its arguments by position")
+        return main(*arguments)
 
     def __repr__(self) -> str:
         return f"<irees reference program with {', '.join(self.functions) or 'no functions'}>"

@@ -19,6 +19,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from irees.errors import UnsupportedError
 
+from ..imported import Imported
+
 
 def import_torch(
     program: Any,
@@ -37,14 +39,28 @@ def import_torch(
     of them. Raises an UnsupportedError for a program that PyTorch cannot export, or an operator
     that is not lowered.
     """
+    return import_program(program, inputs, dynamic_shapes, kwargs, function).module
+
+
+def import_program(
+    program: Any,
+    inputs: Sequence[Any] | None = None,
+    dynamic_shapes: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    function: str = "main",
+) -> Imported:
+    """The module of `import_torch` with the signature and the state of the program."""
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError as error:
         raise UnsupportedError(
             f"importing a PyTorch program needs {error.name}", hint="pip install 'irees[torch]'"
         ) from None
-    from .exporting import export
+    from .exporting import export, parameters_of
     from .program import import_exported
 
+    parameters = None
+    if not isinstance(program, torch.export.ExportedProgram):
+        parameters = parameters_of(program)
     exported = export(program, inputs, kwargs, dynamic_shapes)
-    return import_exported(exported, function)[0]
+    return import_exported(exported, parameters, function)

@@ -126,6 +126,11 @@ def as_module(program: Any) -> torch.nn.Module:
     return Function()
 
 
+def parameters_of(program: Any) -> dict[str, inspect.Parameter]:
+    """The parameters of a module's `forward`, or of a function. Raises ArgumentError of others."""
+    return dict(inspect.signature(as_module(program).forward).parameters)
+
+
 def _required(forward: Any) -> list[str]:
     """The parameters of a call that have no default."""
     return [

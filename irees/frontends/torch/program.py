@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
+import numpy as np
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from xdsl.dialects import func, tensor
@@ -12,66 +14,195 @@ from xdsl.ir import Block, Region, SSAValue
 
 from irees.dialects.signature import mark_unsigned
 from irees.errors import UnsupportedError
+from irees.runtime.signature import Signature
 
 from ..builder import Builder, Tensor, tensor_type
 from ..builder.dtypes import I64, INDEX
+from ..imported import Imported
 from .calls import Symbolic
-from .constants import refuse_odd_tensor
+from .constants import array_of, refuse_odd_tensor
 from .dtypes import dtype_of
 from .exporting import functional
 from .importing import GraphImporter
+from .trees import tree_of_spec
 
 _STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+_MUTATIONS = (
+    OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION,
+)  # fmt: skip
 
 
-def import_exported(exported: Any, function: str = "main") -> tuple[ModuleOp, Any]:
-    """The module of an exported program, and the program in the form that was imported."""
+def import_exported(
+    exported: Any, parameters: dict[str, inspect.Parameter] | None = None, function: str = "main"
+) -> Imported:
+    """
+    An exported program as a module with a signature. `parameters` are those of the function that
+    was exported, where they are known.
+    """
     exported = functional(exported)
     block = Block()
     importer = GraphImporter(Builder(block))
-    placeholders = [n for n in exported.graph.nodes if n.op == "placeholder"]
-    values: list[Any] = []
-    arguments: list[Tensor] = []
-    for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
-        values.append(_input(importer, block, exported, node, spec, arguments))
-    bind_symbols(importer, arguments, [n for n in placeholders if _is_user_tensor(n, exported)])
-    results = importer.run(exported.graph_module, values)
-    outputs, unsigned = _outputs(importer, exported, results)
+    inputs = _Inputs(importer, block, exported)
+    results = importer.run(exported.graph_module, inputs.values)
+    outputs = _Outputs(importer, exported, results, inputs)
     importer.b.location = None
-    importer.b.insert(func.ReturnOp(*outputs))
-    kinds = ([arg.type for arg in block.args], [value.type for value in outputs])
+    importer.b.insert(func.ReturnOp(*outputs.values))
+    kinds = ([arg.type for arg in block.args], [value.type for value in outputs.values])
     op = func.FuncOp(function, kinds, Region(block))
-    mark_unsigned(op, unsigned)
-    return ModuleOp([op]), exported
+    mark_unsigned(op, outputs.unsigned)
+    return Imported(ModuleOp([op]), _signature(exported, parameters, inputs, outputs), inputs.state)
 
 
-def _is_user_tensor(node: torch.fx.Node, exported: Any) -> bool:
-    user = exported.graph_signature.user_inputs
-    return node.name in user and isinstance(node.meta.get("val"), torch.Tensor)
+class _Inputs:
+    """The placeholders of a program: constants, arguments of the caller, arguments of the state."""
 
+    def __init__(self, importer: GraphImporter, block: Block, exported: Any):
+        self.importer, self.block, self.exported = importer, block, exported
+        nodes = [n for n in exported.graph.nodes if n.op == "placeholder"]
+        specs = exported.graph_signature.input_specs
+        self.nodes = dict(zip((n.name for n in nodes), nodes, strict=True))
+        self.arguments: list[Tensor] = []
+        self.leaves: list[dict[str, Any]] = []
+        self.state: dict[str, np.ndarray[Any, Any]] = {}
+        self.state_names: list[str] = []
+        self.number: dict[str, int] = {}
+        """Placeholder => argument."""
+        found: dict[torch.fx.Node, Any] = {}
+        pairs = list(zip(nodes, specs, strict=True))
+        for node, spec in pairs:
+            if spec.kind not in _STATE:
+                found[node] = self._user_input(node, spec)
+        bind_symbols(importer, self.arguments, [self.nodes[n] for n in self.number])
+        mutated = {s.target for s in exported.graph_signature.output_specs if s.kind in _MUTATIONS}
+        for node, spec in pairs:
+            if spec.kind in _STATE:
+                found[node] = self._stored(spec, node, mutated)
+        self.values = [found[node] for node in nodes]
 
-def _input(
-    importer: GraphImporter,
-    block: Block,
-    exported: Any,
-    node: torch.fx.Node,
-    spec: Any,
-    arguments: list[Tensor],
-) -> Any:
-    """What a placeholder is: a constant, an argument of the function, or a number."""
-    if spec.kind in _STATE:
-        table = exported.state_dict
+    def _user_input(self, node: torch.fx.Node, spec: Any) -> Any:
+        if spec.kind is InputKind.CUSTOM_OBJ:
+            raise UnsupportedError(f"{spec.target!r} is a script object")
+        if spec.kind is InputKind.TOKEN:
+            return None
+        if isinstance(spec.arg, ConstantArgument):
+            self.leaves.append({"constant": spec.arg.value})
+            return spec.arg.value
+        value = node.meta.get("val")
+        self.leaves.append({"argument": len(self.block.args)})
+        if isinstance(value, torch.SymInt):
+            return self._size(value)
+        self.number[node.name] = len(self.block.args)
+        return argument(self.block, value, node.name, self.arguments)
+
+    def _size(self, value: torch.SymInt) -> Any:
+        """A number that a caller gives, as a size."""
+        arg = self.block.insert_arg(I64.element, len(self.block.args))
+        size = self.importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value
+        self.importer.symbols.bind(value.node.expr, size)
+        return size
+
+    def _stored(self, spec: Any, node: torch.fx.Node, mutated: set[str]) -> Any:
+        table = self.exported.state_dict
         if spec.target not in table or spec.persistent is False:
-            table = exported.constants
-        return importer.constants.of(table[spec.target], spec.target)
-    if spec.kind is InputKind.CUSTOM_OBJ:
-        raise UnsupportedError(f"{spec.target!r} is a script object")
-    if isinstance(spec.arg, ConstantArgument):
-        return spec.arg.value
-    value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
-        return value
-    return argument(block, value, node.name, arguments)
+            table = self.exported.constants
+        tensor = table[spec.target]
+        if spec.target not in mutated:
+            return self.importer.constants.of(tensor, spec.target)
+        refuse_odd_tensor(tensor, repr(spec.target))
+        self.state[spec.target] = array_of(tensor).copy()
+        self.state_names.append(spec.target)
+        return argument(self.block, node.meta["val"], node.name, [])
+
+
+class _Outputs:
+    """The values that the function returns, each once, and what they are for the caller."""
+
+    def __init__(self, importer: GraphImporter, exported: Any, results: Any, inputs: _Inputs):
+        self.importer = importer
+        self.values: list[SSAValue] = []
+        self.unsigned: list[int] = []
+        self.leaves: list[dict[str, Any]] = []
+        self.updates: list[tuple[int, int]] = []
+        self.states: dict[str, int] = {}
+        given = {id(v): inputs.number.get(n) for n, v in zip(inputs.nodes, inputs.values)}
+        updated: dict[int, int] = {}
+        specs = exported.graph_signature.output_specs
+        for spec, result in zip(specs, results, strict=True):
+            if spec.kind is OutputKind.TOKEN:
+                continue
+            if spec.kind is OutputKind.USER_INPUT_MUTATION:
+                number = inputs.number[spec.target]
+                self.updates.append((self._result(result), number))
+                updated[id(result)] = number
+            elif spec.kind in _MUTATIONS:
+                self.states[spec.target] = self._result(result)
+            elif isinstance(result, Tensor) and updated.get(id(result)) is not None:
+                self.leaves.append({"argument": updated[id(result)]})
+            elif isinstance(result, Tensor) and given.get(id(result)) is not None:
+                self.leaves.append({"argument": given[id(result)]})
+            else:
+                self.leaves.append(self._leaf(result))
+
+    def _leaf(self, result: Any) -> dict[str, Any]:
+        if isinstance(result, Tensor | Symbolic | SSAValue):
+            return {"result": self._result(result)}
+        return {"constant": result}
+
+    def _result(self, result: Any) -> int:
+        """The number of a result; a tensor that is there already is not returned again."""
+        if isinstance(result, Tensor | Symbolic):
+            value = result.value
+        else:
+            value = self.importer.b.compute(lambda v: v.to(I64), (result, INDEX)).value
+        if value in self.values:
+            return self.values.index(value)
+        if isinstance(result, Tensor) and result.dtype.kind == "uint":
+            self.unsigned.append(len(self.values))
+        self.values.append(value)
+        return len(self.values) - 1
+
+
+def _signature(
+    exported: Any,
+    parameters: dict[str, inspect.Parameter] | None,
+    inputs: _Inputs,
+    outputs: _Outputs,
+) -> Signature:
+    args, kwargs = exported.call_spec.in_spec.children()
+    positional = tuple(tree_of_spec(child) for child in args.children())
+    named = dict(zip(kwargs.context or (), map(tree_of_spec, kwargs.children())))
+    names, defaults, variadic = _parameters(exported, parameters)
+    return Signature(
+        positional=positional,
+        named=named,
+        parameters=names,
+        defaults=defaults,
+        inputs=tuple(inputs.leaves),
+        outputs=tree_of_spec(exported.call_spec.out_spec),
+        results=tuple(outputs.leaves),
+        updates=tuple(outputs.updates),
+        states=tuple((name, outputs.states.get(name, -1)) for name in inputs.state_names),
+        variadic=variadic,
+    )
+
+
+def _parameters(
+    exported: Any, parameters: dict[str, inspect.Parameter] | None
+) -> tuple[tuple[str, ...], dict[str, Any], bool]:
+    """Names of parameters in order, defaults that JSON can hold, and whether there is a **rest."""
+    if parameters is None:
+        root = exported.module_call_graph[0].signature
+        return tuple(getattr(root, "forward_arg_names", None) or ()), {}, False
+    kinds = inspect.Parameter
+    plain = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    names = tuple(name for name, each in parameters.items() if each.kind in plain)
+    defaults = {
+        name: each.default
+        for name, each in parameters.items()
+        if each.default is None or type(each.default) in (bool, int, float, str)
+    }
+    variadic = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    return names, defaults, variadic
 
 
 def argument(block: Block, value: Any, name: str, arguments: list[Tensor]) -> Tensor:
@@ -130,25 +261,3 @@ def _solve(importer: GraphImporter, checks: list[tuple[SSAValue, Any, str]]) -> 
         if not (factor.is_Integer and rest.is_Integer):
             raise UnsupportedError(f"the size {symbol} cannot be told from {dim.node.expr}")
         symbols.bind(symbol, b.floordiv(b.sub(size, int(rest)), int(factor)))
-
-
-def _outputs(
-    importer: GraphImporter, exported: Any, results: Any
-) -> tuple[list[SSAValue], list[int]]:
-    """The values that the function returns, and which of them are unsigned."""
-    values: list[SSAValue] = []
-    unsigned: list[int] = []
-    for spec, result in zip(exported.graph_signature.output_specs, results, strict=True):
-        if spec.kind is OutputKind.TOKEN or isinstance(spec.arg, ConstantArgument):
-            continue
-        if result is None or isinstance(result, bool | int | float | str | complex):
-            continue
-        if isinstance(result, Tensor):
-            if result.dtype.kind == "uint":
-                unsigned.append(len(values))
-            values.append(result.value)
-        elif isinstance(result, Symbolic):
-            values.append(result.value)
-        else:
-            values.append(importer.b.compute(lambda v: v.to(I64), (result, INDEX)).value)
-    return values, unsigned

@@ -1,0 +1,317 @@
+"""
+How a program is called: as the function that it was made of.
+
+A program itself takes arrays in order and returns arrays (the flat form). A `Signature` says which
+leaf of nested arguments each of them is, what was compiled in, which results are leaves of what is
+returned, and which are new values of arguments or of the program's state.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError, ParseError
+from irees.runtime.trees import (
+    LEAF,
+    Tree,
+    check_tree,
+    count_leaves,
+    describe,
+    flatten,
+    leaf_paths,
+    tree_of,
+    unflatten,
+)
+
+STATE = "state:"
+"""What the name of a constant begins with that holds the state of a saved program."""
+
+
+class State(dict[str, np.ndarray[Any, Any]]):
+    """
+    The arrays that a program updates, by name. Setting one copies a value into it; there are no
+    others.
+    """
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Raises ArgumentError for a name that is none, or a value of another shape or dtype."""
+        if name not in self:
+            known = ", ".join(self) or "no state"
+            raise ArgumentError(f"the program has no state {name!r}", hint=f"it has {known}")
+        array = _as_numpy(value)
+        mine = self[name]
+        if array.shape != mine.shape or array.dtype != mine.dtype:
+            raise ArgumentError(
+                f"state {name!r} is {array.dtype}{list(array.shape)}, but must be "
+                f"{mine.dtype}{list(mine.shape)}"
+            )
+        np.copyto(mine, array)
+
+    def __delitem__(self, name: str) -> None:
+        raise ArgumentError("a program's state cannot be deleted")
+
+
+Leaf = Mapping[str, Any]
+"""`{"argument": i}`, `{"result": i}`, `{"constant": value}` or `{"ignored": true}`."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """
+    The call of a program.
+
+    `positional` and `named` are trees of the arguments that were given by position and by name;
+    `parameters` are all names of the function in order and `defaults` those values that JSON can
+    hold. `inputs` and `outputs` say what each leaf is. `updates` are pairs of a result and the
+    argument that it is a new value of. `states` are names of arguments that follow those of
+    the caller, each with the result that is its new value, or -1.
+    """
+
+    positional: tuple[Tree, ...]
+    named: dict[str, Tree]
+    parameters: tuple[str, ...]
+    defaults: dict[str, Any]
+    inputs: tuple[Leaf, ...]
+    outputs: Tree
+    results: tuple[Leaf, ...]
+    updates: tuple[tuple[int, int], ...] = ()
+    states: tuple[tuple[str, int], ...] = ()
+    origin: str = "torch"
+    variadic: bool = field(default=False)
+
+    # --- as data ---
+
+    def record(self) -> dict[str, Any]:
+        """The signature as JSON."""
+        return {
+            "positional": list(self.positional),
+            "named": self.named,
+            "parameters": list(self.parameters),
+            "defaults": self.defaults,
+            "inputs": [dict(leaf) for leaf in self.inputs],
+            "outputs": self.outputs,
+            "results": [dict(leaf) for leaf in self.results],
+            "updates": [list(pair) for pair in self.updates],
+            "states": [list(pair) for pair in self.states],
+            "origin": self.origin,
+            "variadic": self.variadic,
+        }
+
+    @staticmethod
+    def read(record: Any, arguments: int, results: int) -> Signature | None:
+        """
+        The signature in a manifest, None where there is none.
+
+        Raises ParseError for one that does not fit a function of so many arguments and results.
+        """
+        if record is None:
+            return None
+        try:
+            found = Signature(
+                tuple(record["positional"]), dict(record["named"]), tuple(record["parameters"]),
+                dict(record["defaults"]), tuple(map(dict, record["inputs"])), record["outputs"],
+                tuple(map(dict, record["results"])),
+                tuple((int(a), int(b)) for a, b in record["updates"]),
+                tuple((str(a), int(b)) for a, b in record["states"]),
+                str(record["origin"]), bool(record["variadic"]),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError):
+            raise ParseError("the manifest's 'signature' lacks a field") from None
+        found.check(arguments, results)
+        return found
+
+    def check(self, arguments: int, results: int) -> None:
+        """Raises ParseError unless every number is one of an argument or a result."""
+        for tree in (*self.positional, *self.named.values(), self.outputs):
+            check_tree(tree)
+        given = sum(map(count_leaves, (*self.positional, *self.named.values())))
+        ends = [leaf.get("argument", 0) for leaf in (*self.inputs, *self.results)]
+        ends += [argument for _, argument in self.updates]
+        made = [leaf.get("result", 0) for leaf in self.results]
+        made += [result for result, _ in self.updates] + [max(r, 0) for _, r in self.states]
+        fits = (
+            given == len(self.inputs)
+            and count_leaves(self.outputs) == len(self.results)
+            and all(isinstance(i, int) and 0 <= i < max(arguments, 1) for i in ends)
+            and all(isinstance(i, int) and 0 <= i < max(results, 1) for i in made)
+        )
+        if not fits:
+            raise ParseError("the manifest's 'signature' does not fit its function")
+
+    # --- calls ---
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """How a caller writes each leaf of the arguments."""
+        found: list[str] = []
+        for i, tree in enumerate(self.positional):
+            name = self.parameters[i] if i < len(self.parameters) else f"args[{i}]"
+            found += leaf_paths(tree, name)
+        for name, tree in self.named.items():
+            found += leaf_paths(tree, name)
+        return found
+
+    @cached_property
+    def argument_names(self) -> dict[int, str]:
+        """Argument of the flat form => how a caller writes it."""
+        return {
+            leaf["argument"]: path
+            for leaf, path in zip(self.inputs, self.paths)
+            if "argument" in leaf
+        }
+
+    @cached_property
+    def _plain(self) -> int:
+        """How many arguments, if all are arrays given by position; else -1."""
+        trees = (*self.positional, *self.named.values())
+        in_order = [leaf.get("argument") for leaf in self.inputs] == list(range(len(trees)))
+        return len(trees) if all(t == LEAF for t in trees) and in_order and not self.named else -1
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The leaves of a call in the order of the flat form. Raises ArgumentError."""
+        if not kwargs and len(args) == self._plain:
+            return list(args)
+        leaves: list[Any] = []
+        for tree, value, name in self._match(args, kwargs):
+            flatten(tree, value, leaves, name)
+        found: dict[int, Any] = {}
+        for leaf, value, path in zip(self.inputs, leaves, self.paths, strict=True):
+            if "argument" in leaf:
+                found[leaf["argument"]] = value
+            elif "constant" in leaf:
+                _check_constant(value, leaf["constant"], path)
+        return [found[i] for i in range(len(found))]
+
+    def _match(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[Tree, Any, str]]:
+        """Each tree with its value and name, however it was given."""
+        kwargs = dict(kwargs)
+        pairs: list[tuple[Tree, Any, str]] = []
+        if len(args) > max(len(self.positional), len(self.parameters)):
+            raise self._wrong(args, kwargs)
+        for i, tree in enumerate(self.positional):
+            name = self.parameters[i] if i < len(self.parameters) else f"args[{i}]"
+            if i < len(args):
+                pairs.append((tree, args[i], name))
+            elif name in kwargs:
+                pairs.append((tree, kwargs.pop(name), name))
+            else:
+                raise self._wrong(args, kwargs, name)
+        extra = dict(zip(self.parameters[len(self.positional) :], args[len(self.positional) :]))
+        for name, value in extra.items():
+            if name in kwargs:
+                raise ArgumentError(f"argument {name!r} is given twice")
+            kwargs[name] = value
+        for name, tree in self.named.items():
+            if name not in kwargs:
+                raise self._wrong(args, kwargs, name)
+            pairs.append((tree, kwargs.pop(name), name))
+        for name, value in kwargs.items():
+            self._check_left_out(name, value, args, kwargs)
+        return pairs
+
+    def _check_left_out(
+        self, name: str, value: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        """An argument that the program was compiled without may only have its default."""
+        if name not in (*self.parameters, *self.defaults) and not self.variadic:
+            raise self._wrong(args, kwargs)
+        default = self.defaults.get(name)
+        same = type(value) is type(default) and value == default
+        if name not in self.defaults or not same:
+            shown = repr(value) if isinstance(value, int | float | str | None) else type(value)
+            raise ArgumentError(
+                f"argument {name!r} is {shown}, but the program was compiled without it",
+                hint="give it to irees.compile as well",
+            )
+
+    def _wrong(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], missing: str | None = None
+    ) -> ArgumentError:
+        """The error that shows what was given beside what is taken."""
+        given = [describe(tree_of(a)) for a in args]
+        given += [f"{name}={describe(tree_of(v))}" for name, v in kwargs.items()]
+        lack = f"argument {missing!r} is missing: " if missing else ""
+        return ArgumentError(f"{lack}the program takes {self}, but is given ({', '.join(given)})")
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.parameters[i] if i < len(self.parameters) else f'args[{i}]'}: {describe(tree)}"
+            for i, tree in enumerate(self.positional)
+        ]
+        parts += [f"{name}: {describe(tree)}" for name, tree in self.named.items()]
+        return f"({', '.join(parts)})"
+
+    def assemble(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """What the function returns, of the results of the flat form and its arguments."""
+
+        def leaf(said: Leaf) -> Any:
+            if "result" in said:
+                return results[said["result"]]
+            if "argument" in said:
+                return leaves[said["argument"]]
+            return said.get("constant")
+
+        if self.outputs == LEAF:
+            return leaf(self.results[0])
+        return unflatten(self.outputs, map(leaf, self.results))
+
+    def run(
+        self, flat: Callable[[Sequence[Any]], list[Any]], state: Mapping[str, Any],
+        args: Sequence[Any], kwargs: Mapping[str, Any],
+    ) -> Any:  # fmt: skip
+        """
+        Calls the flat form with the leaves of the arguments and the state, writes what is updated
+        to where it is, and returns what the function does. Raises what the flat form does.
+        """
+        leaves = self.bind(args, kwargs)
+        results = flat([*leaves, *(state[name] for name, _ in self.states)])
+        torch = sys.modules.get("torch") if self.origin == "torch" else None
+        if torch is not None and not any(isinstance(a, np.ndarray) for a in leaves):
+            results = [_as_torch(torch, r) for r in results]
+        for result, argument in self.updates:
+            write_into(leaves[argument], results[result], self.argument_names[argument])
+        for name, result in self.states:
+            if result >= 0:
+                np.copyto(state[name], _as_numpy(results[result]))
+        return self.assemble(results, leaves)
+
+
+def _check_constant(value: Any, constant: Any, path: str) -> None:
+    if type(value) is not type(constant) or value != constant:
+        raise ArgumentError(
+            f"{path} is {value!r}, but the program was compiled for {constant!r}",
+            hint="compile it again for another value, or pass a tensor",
+        )
+
+
+def _as_torch(torch: Any, value: Any) -> Any:
+    from irees.runtime.program import to_torch
+
+    return to_torch(value) if isinstance(value, np.ndarray) else value
+
+
+def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
+    from irees.runtime.arguments import numpy_of
+
+    return numpy_of(value)
+
+
+def write_into(target: Any, value: Any, path: str) -> None:
+    """Copies a new value into an argument. Raises ArgumentError where that cannot be written."""
+    try:
+        if isinstance(target, np.ndarray):
+            np.copyto(target, _as_numpy(value))
+        else:
+            torch = sys.modules["torch"]
+            with torch.no_grad():
+                target.copy_(value if isinstance(value, torch.Tensor) else _as_torch(torch, value))
+    except (ValueError, RuntimeError, AttributeError) as error:
+        raise ArgumentError(
+            f"{path} is written to by the program, but cannot be: {error}"
+        ) from None

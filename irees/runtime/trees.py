@@ -1,0 +1,278 @@
+"""
+Trees of arrays: the nested structure of a program's arguments and results, as data.
+
+A tree is JSON. `"*"` is a leaf, any other node is an object with a `kind`:
+
+    {"kind": "dict", "keys": ["x", "y"], "children": ["*", {"kind": "list", "children": []}]}
+
+| kind | object |
+|---|---|
+| `none`, `tuple`, `list`, `deque` | None, and sequences |
+| `dict`, `ordered_dict`, `defaultdict` | mappings, with `keys` in their order |
+| `named` | an instance of `class` (`module:qualname`) with `fields` |
+| `cache` | a cache of transformers: lists of keys and of values, a layer each |
+
+A `named` node is a dataclass, a named tuple, or a `ModelOutput` of transformers. Its class is
+imported when the first object of it is made, so a saved program with a tree of builtins needs
+neither PyTorch nor JAX. If the import fails, a dict of the fields is made instead.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from irees.errors import ArgumentError, ParseError
+
+LEAF = "*"
+Tree = Any
+"""A leaf or a node, as JSON."""
+
+_SEQUENCES: dict[str, type] = {"tuple": tuple, "list": list, "deque": collections.deque}
+_MAPPINGS: dict[str, type] = {
+    "dict": dict,
+    "ordered_dict": collections.OrderedDict,
+    "defaultdict": collections.defaultdict,
+}
+_KINDS = {"none", "named", "cache", *_SEQUENCES, *_MAPPINGS}
+MAX_DEPTH = 64
+
+
+def class_path(kind: type) -> str:
+    """The name of a class that `import_class` finds again."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def import_class(path: str) -> type | None:
+    """The class of that name; None if it cannot be imported."""
+    module, _, name = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    return found if isinstance(found, type) else None
+
+
+def check_tree(tree: Any, depth: int = 0) -> None:
+    """Raises ParseError for what is not a tree."""
+    if tree == LEAF and isinstance(tree, str):
+        return
+    bad = ParseError("the manifest's 'signature' must have trees of known kinds")
+    if not isinstance(tree, dict) or tree.get("kind") not in _KINDS or depth > MAX_DEPTH:
+        raise bad
+    children = tree.get("children", [])
+    names = tree.get("keys", tree.get("fields"))
+    if not isinstance(children, list):
+        raise bad
+    if names is not None and (not isinstance(names, list) or len(names) != len(children)):
+        raise bad
+    if tree["kind"] == "named" and not isinstance(tree.get("class"), str):
+        raise bad
+    for child in children:
+        check_tree(child, depth + 1)
+
+
+def count_leaves(tree: Tree) -> int:
+    """How many leaves a tree has."""
+    return 1 if tree == LEAF else sum(map(count_leaves, tree.get("children", ())))
+
+
+def leaf_paths(tree: Tree, path: str) -> Iterator[str]:
+    """How each leaf is reached, as Python writes it: `kwargs['cache'].keys[0]`."""
+    if tree == LEAF:
+        yield path
+        return
+    for step, child in zip(_steps(tree), tree.get("children", ())):
+        yield from leaf_paths(child, path + step)
+
+
+def _steps(tree: Tree) -> list[str]:
+    if "keys" in tree:
+        return [f"[{key!r}]" for key in tree["keys"]]
+    if "fields" in tree:
+        return [f".{name}" for name in tree["fields"]]
+    return [f"[{i}]" for i in range(len(tree.get("children", ())))]
+
+
+def describe(tree: Tree) -> str:
+    """A tree as Python would write an object of it, `*` for leaves."""
+    if tree == LEAF:
+        return LEAF
+    kind, children = tree["kind"], [describe(child) for child in tree.get("children", ())]
+    if kind == "none":
+        return "None"
+    if kind == "tuple":
+        return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
+    if kind == "list":
+        return f"[{', '.join(children)}]"
+    if "keys" in tree:
+        return f"{{{', '.join(f'{k!r}: {c}' for k, c in zip(tree['keys'], children))}}}"
+    name = tree.get("class", kind).rpartition(":")[2]
+    fields = tree.get("fields")
+    inner = children if fields is None else [f"{f}={c}" for f, c in zip(fields, children)]
+    return f"{name}({', '.join(inner)})"
+
+
+def tree_of(value: Any) -> Tree:
+    """The tree of an object at hand; what is no container is a leaf."""
+    if value is None:
+        return {"kind": "none"}
+    for kind, cls in (*_SEQUENCES.items(), *_MAPPINGS.items()):
+        if type(value) is cls:
+            if kind in _SEQUENCES:
+                return {"kind": kind, "children": [tree_of(v) for v in value]}
+            children = [tree_of(v) for v in value.values()]
+            return {"kind": kind, "keys": list(value), "children": children}
+    fields = fields_of(value)
+    if fields is None:
+        return LEAF
+    return {
+        "kind": "named",
+        "class": class_path(type(value)),
+        "fields": list(fields),
+        "children": [tree_of(v) for v in fields.values()],
+    }
+
+
+def fields_of(value: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass, a named tuple or a mapping with attributes; None of others."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value))
+    if isinstance(value, Mapping) and type(value).__module__ != "builtins":
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    return None
+
+
+# --- taking objects apart ---
+
+
+def flatten(tree: Tree, value: Any, out: list[Any], path: str = "") -> None:
+    """
+    Appends the leaves of an object that has the structure of a tree.
+
+    Raises ArgumentError that names the place where it has not.
+    """
+    if tree == LEAF:
+        out.append(value)
+        return
+    kind = tree["kind"]
+    if kind == "none":
+        if value is not None:
+            raise _mismatch(path, "None", value)
+        return
+    children = tree.get("children", ())
+    for child, part, step in zip(children, _parts(tree, value, path), _steps(tree), strict=True):
+        flatten(child, part, out, path + step)
+
+
+def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
+    """The children of an object, as many as the node has."""
+    kind, children = tree["kind"], tree.get("children", ())
+    if kind in _SEQUENCES:
+        if not isinstance(value, _SEQUENCES[kind]) and not (
+            isinstance(value, list | tuple) and kind in ("list", "tuple")
+        ):
+            raise _mismatch(path, f"a {kind} of {len(children)}", value)
+        if len(value) != len(children):
+            raise _mismatch(path, f"a {kind} of {len(children)}", value)
+        return list(value)
+    if kind in _MAPPINGS:
+        if not isinstance(value, Mapping) or set(value) != set(tree["keys"]):
+            raise _mismatch(
+                path, f"a dict with the keys {', '.join(map(repr, tree['keys']))}", value
+            )
+        return [value[key] for key in tree["keys"]]
+    if kind == "cache":
+        return cache_parts(value, tree, path)
+    fields = tree["fields"]
+    if isinstance(value, tuple) and len(value) == len(fields):
+        return list(value)
+    if isinstance(value, Mapping) and set(fields) <= set(value):
+        return [value[name] for name in fields]
+    try:
+        return [getattr(value, name) for name in fields]
+    except AttributeError:
+        name = tree["class"].rpartition(":")[2]
+        raise _mismatch(path, f"a {name} with {', '.join(fields)}", value) from None
+
+
+def cache_parts(value: Any, tree: Tree, path: str) -> list[Any]:
+    """Keys and values of each layer of a cache."""
+    layers = getattr(value, "layers", None)
+    if layers is None or 2 * len(layers) != len(tree.get("children", ())):
+        raise _mismatch(path, f"a cache of {len(tree.get('children', ())) // 2} layers", value)
+    return [part for layer in layers for part in (layer.keys, layer.values)]
+
+
+def _mismatch(path: str, wanted: str, value: Any) -> ArgumentError:
+    found = describe(tree_of(value))
+    shown = type(value).__name__ if found == LEAF else found
+    return ArgumentError(f"{path} is {shown[:200]}, but must be {wanted}")
+
+
+# --- putting objects together ---
+
+
+def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
+    """The object of a tree with these leaves, in order."""
+    if tree == LEAF:
+        return next(leaves)
+    kind = tree["kind"]
+    if kind == "none":
+        return None
+    parts = [unflatten(child, leaves) for child in tree.get("children", ())]
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind](parts)
+    if kind == "defaultdict":
+        return collections.defaultdict(None, zip(tree["keys"], parts))
+    if kind in _MAPPINGS:
+        return _MAPPINGS[kind](zip(tree["keys"], parts))
+    if kind == "cache":
+        return make_cache(tree, parts)
+    return make_named(tree, parts)
+
+
+_makers: dict[str, Callable[[dict[str, Any]], Any]] = {}
+
+
+def make_named(tree: Tree, parts: list[Any]) -> Any:
+    """An instance of the class of a node; a dict if the class cannot be imported."""
+    path = tree["class"]
+    fields = dict(zip(tree["fields"], parts))
+    if path not in _makers:
+        _makers[path] = _maker(import_class(path))
+    return _makers[path](fields)
+
+
+def _maker(cls: type | None) -> Callable[[dict[str, Any]], Any]:
+    if cls is None:
+        return dict
+    if issubclass(cls, tuple):
+        if hasattr(cls, "_make"):
+            return lambda fields: cls._make(fields.values())  # type: ignore[attr-defined]
+        return lambda fields: cls(tuple(fields.values()))  # a structseq of PyTorch
+    return lambda fields: cls(**fields)
+
+
+def make_cache(tree: Tree, parts: list[Any]) -> Any:
+    """A cache of transformers over keys and values that are there; lists without transformers."""
+    pairs = list(zip(parts[::2], parts[1::2]))
+    cls = import_class(tree["class"])
+    if cls is None:
+        return pairs
+    layer_class = import_class("transformers.cache_utils:DynamicLayer")
+    cache = cls()
+    assert layer_class is not None
+    for keys, values in pairs:
+        layer = layer_class()
+        layer.keys, layer.values, layer.is_initialized = keys, values, True
+        layer.dtype, layer.device = getattr(keys, "dtype", None), getattr(keys, "device", None)
+        cache.layers.append(layer)
+    return cache

@@ -1,0 +1,204 @@
+"""A compiled PyTorch program is called as the module is: trees, names, defaults, state."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+
+import irees  # noqa: E402
+from irees.errors import ArgumentError, UnsupportedError  # noqa: E402
+
+
+class Nested(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+        self.register_buffer("mask", torch.arange(3.0), persistent=False)
+
+    def forward(self, x, extra=None, *, scale=2.0, flag=None):
+        y = self.linear(x) * scale + self.mask
+        if extra is not None:
+            y = y + extra["bias"][0]
+        return {"y": y, "rest": [y.sum(), None, 3], "given": (x,)}
+
+
+X = torch.linspace(-1, 1, 8).reshape(2, 4)
+
+
+@pytest.fixture(scope="module", params=["cpu", "reference"])
+def nested(request):
+    model = Nested().eval()
+    scale = torch.tensor(3.0)
+    return model, irees.compile(model, (X,), kwargs={"scale": scale}, target=request.param), scale
+
+
+def test_results_have_their_structure(nested):
+    model, program, scale = nested
+    found, wanted = program(X, scale=scale), model(X, scale=scale)
+    assert list(found) == ["y", "rest", "given"]
+    torch.testing.assert_close(found["y"], wanted["y"])
+    assert found["rest"][1:] == [None, 3]
+    assert found["given"][0] is X
+
+
+def test_arguments_by_name_in_any_order(nested):
+    _, program, scale = nested
+    torch.testing.assert_close(program(scale=scale, x=X)["y"], program(X, scale=scale)["y"])
+    assert program(X, None, scale=scale, flag=None)["y"].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "words"),
+    [
+        ((), {}, r"'x' is missing: the program takes \(x: \*, scale: \*\)"),
+        ((X,), {}, "argument 'scale' is missing"),
+        ((X, {"bias": [X]}), {"scale": X}, "'extra' .* was compiled without it"),
+        ((X,), {"scale": X, "nonsense": 1}, r"nonsense=\*"),
+        ((X, None, X, X), {}, "is given"),
+        (([X, X],), {"scale": torch.tensor(1.0)}, r"'x'|x"),
+    ],
+)
+def test_wrong_structures_show_both_trees(nested, args, kwargs, words):
+    _, program, _ = nested
+    with pytest.raises(ArgumentError, match=words):
+        program(*args, **kwargs)
+
+
+def test_errors_name_the_argument_by_its_path():
+    program = irees.compile(Nested().eval(), (X, {"bias": [torch.ones(3)]}))
+    with pytest.raises(ArgumentError, match=r"extra\['bias'\]\[0\]"):
+        program(X, {"bias": [torch.ones(4)]})
+    with pytest.raises(ArgumentError, match=r"extra is .*'other'.* keys 'bias'"):
+        program(X, {"other": [torch.ones(3)]})
+    with pytest.raises(ArgumentError, match="float64"):
+        program(X.double(), {"bias": [torch.ones(3)]})
+
+
+def test_numbers_are_compiled_in():
+    program = irees.compile(lambda x, n: x * n, (X, 3))
+    torch.testing.assert_close(program(X, 3), X * 3)
+    with pytest.raises(ArgumentError, match="n is 4, but the program was compiled for 3"):
+        program(X, 4)
+
+
+def test_pickle_copy_save_keep_the_signature(nested, tmp_path):
+    model, program, scale = nested
+    if not isinstance(program, irees.Program):
+        pytest.skip("an interpreted program cannot be saved")
+    wanted = model(X, scale=scale)["y"]
+    program.save(tmp_path / "p.irees")
+    for again in (
+        pickle.loads(pickle.dumps(program)), copy.deepcopy(program),
+        irees.load(tmp_path / "p.irees"),
+    ):  # fmt: skip
+        torch.testing.assert_close(again(X, scale=scale)["y"], wanted)
+        assert repr(again) == repr(program) == "<irees program (x: *, scale: *) on cpu>"
+    code = (
+        "import irees, numpy as np, sys;"
+        f"p = irees.load({str(tmp_path / 'p.irees')!r});"
+        "r = p(np.ones((2, 4), 'f'), scale=np.float32(3));"
+        "assert r['rest'][1:] == [None, 3] and isinstance(r['y'], np.ndarray);"
+        "assert 'torch' not in sys.modules and 'xdsl' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@dataclasses.dataclass
+class Pair:
+    total: torch.Tensor
+    product: torch.Tensor
+    count: int = 2
+
+
+def test_functions_dataclasses_and_an_argument_that_is_given_twice():
+    program = irees.compile(lambda a, b: Pair(a + b, a - b), (X, X))
+    found = program(X, X + 1)
+    assert isinstance(found, Pair)
+    assert found.count == 2
+    torch.testing.assert_close(found.product, torch.full_like(X, -1))
+
+
+def test_dynamic_shapes_and_sizes_as_results():
+    batch = torch.export.Dim("batch", min=2)
+    program = irees.compile(
+        lambda x: (x.sum(0), x.shape[0] * 2), (X,), dynamic_shapes={"x": {0: batch}}
+    )
+    found = program(torch.ones(5, 4))
+    assert found[0].tolist() == [5.0] * 4
+    assert found[1] == 10
+
+
+def test_sizes_that_must_agree_are_checked():
+    batch = torch.export.Dim("batch", min=2)
+    shapes = {"x": {0: batch}, "y": {0: batch}}
+    program = irees.compile(lambda x, y: x + y, (X, X + 1), dynamic_shapes=shapes)
+    with pytest.raises(ArgumentError, match="must equal"):
+        program(torch.ones(5, 4), torch.ones(6, 4))
+
+
+class Norm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_buffers_are_state(target, tmp_path):
+    model = Norm().train()
+    program = irees.compile(model, (X,), target=target)
+    for step in range(3):
+        torch.testing.assert_close(program(X + step), model(X + step))
+    for name, buffer in model.named_buffers():
+        np.testing.assert_allclose(program.state[name], buffer.numpy(), rtol=1e-6)
+    program.state["norm.running_mean"] = torch.zeros(4)
+    assert program.state["norm.running_mean"].tolist() == [0.0] * 4
+    with pytest.raises(ArgumentError, match="no state 'nonsense'"):
+        program.state["nonsense"] = torch.zeros(4)
+    with pytest.raises(ArgumentError, match="must be"):
+        program.state["norm.running_mean"] = torch.zeros(5)
+    if target == "cpu":
+        program.save(tmp_path / "p.irees")
+        again = irees.load(tmp_path / "p.irees")
+        assert again.state["norm.num_batches_tracked"] == 3
+
+
+class Cache(torch.nn.Module):
+    def forward(self, cache, position, row):
+        cache[:, position] = row
+        return cache, cache.sum()
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_arguments_are_written_where_they_are(target):
+    example = (torch.zeros(2, 8, 4), torch.tensor([3]), torch.ones(2, 1, 4))
+    program = irees.compile(Cache(), example, target=target)
+    cache = torch.zeros(2, 8, 4)
+    found, total = program(cache, torch.tensor([5]), torch.ones(2, 1, 4))
+    assert found is cache
+    assert total == cache[:, 5].sum() == cache.sum() == 8
+    array = np.zeros((2, 8, 4), np.float32)
+    assert program(array, np.array([1]), np.ones((2, 1, 4), np.float32))[0] is array
+    assert array[:, 1].sum() == array.sum() == 8
+    array.flags.writeable = False
+    with pytest.raises(ArgumentError, match="cache is written to"):
+        program(array, np.array([1]), np.ones((2, 1, 4), np.float32))
+
+
+def test_what_cannot_be_compiled_says_why():
+    with pytest.raises(ArgumentError, match="needs example inputs"):
+        irees.compile(Nested())
+    with pytest.raises(UnsupportedError, match="'x' is sparse"):
+        irees.compile(lambda x: x * 2, (X.to_sparse(),))
+    with pytest.raises(UnsupportedError, match="'x' is on meta"):
+        irees.compile(lambda x: x * 2, (X.to("meta"),))
