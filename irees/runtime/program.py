@@ -278,7 +278,8 @@ class Program:
         assert self.signature is not None
         assert self._main is not None
         names = [name for name, _ in self.signature.states]
-        specs = self._main.arguments[len(self._main.arguments) - len(names) :]
+        first = len(self._main.arguments) - len(names) - self.signature.seeds
+        specs = self._main.arguments[first:]
         found: dict[str, np.ndarray[Any, Any]] = {}
         for name, spec in zip(names, specs):
             data = self.constants.get(STATE + name)

@@ -70,7 +70,8 @@ class Signature:
     `parameters` are all names of the function in order and `defaults` those values that JSON can
     hold. `inputs` and `outputs` say what each leaf is. `updates` are pairs of a result and the
     argument that it is a new value of. `states` are names of arguments that follow those of
-    the caller, each with the result that is its new value, or -1.
+    the caller, each with the result that is its new value, or -1. `seeds` is how many numbers
+    follow those, drawn anew for each call from the generator of PyTorch, or of numpy without it.
     """
 
     positional: tuple[Tree, ...]
@@ -82,6 +83,7 @@ class Signature:
     results: tuple[Leaf, ...]
     updates: tuple[tuple[int, int], ...] = ()
     states: tuple[tuple[str, int], ...] = ()
+    seeds: int = 0
     origin: str = "torch"
     variadic: bool = field(default=False)
 
@@ -99,6 +101,7 @@ class Signature:
             "results": [dict(leaf) for leaf in self.results],
             "updates": [list(pair) for pair in self.updates],
             "states": [list(pair) for pair in self.states],
+            "seeds": self.seeds,
             "origin": self.origin,
             "variadic": self.variadic,
         }
@@ -119,7 +122,7 @@ class Signature:
                 tuple(map(dict, record["results"])),
                 tuple((int(a), int(b)) for a, b in record["updates"]),
                 tuple((str(a), int(b)) for a, b in record["states"]),
-                str(record["origin"]), bool(record["variadic"]),
+                int(record["seeds"]), str(record["origin"]), bool(record["variadic"]),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError):
             raise ParseError("the manifest's 'signature' lacks a field") from None
@@ -270,7 +273,8 @@ class Signature:
         to where it is, and returns what the function does. Raises what the flat form does.
         """
         leaves = self.bind(args, kwargs)
-        results = flat([*leaves, *(state[name] for name, _ in self.states)])
+        states = [state[name] for name, _ in self.states]
+        results = flat([*leaves, *states, *draw_seeds(self.seeds)])
         torch = sys.modules.get("torch") if self.origin == "torch" else None
         if torch is not None and not any(isinstance(a, np.ndarray) for a in leaves):
             results = [_as_torch(torch, r) for r in results]
@@ -280,6 +284,15 @@ class Signature:
             if result >= 0:
                 np.copyto(state[name], _as_numpy(results[result]))
         return self.assemble(results, leaves)
+
+
+def draw_seeds(count: int) -> list[int]:
+    """Numbers of 64 bits from the generator of PyTorch where it is imported, else of numpy."""
+    if not count:
+        return []
+    if (torch := sys.modules.get("torch")) is not None:
+        return torch.randint(-(2**63), 2**63 - 1, (count,)).tolist()
+    return np.random.randint(-(2**63), 2**63 - 1, count, np.int64).tolist()
 
 
 def _check_constant(value: Any, constant: Any, path: str) -> None:

@@ -73,12 +73,15 @@ class Call:
         raw: Sequence[Any],
         value: Any,
         named: dict[str, Any] | None = None,
+        seed: Callable[[], SSAValue] | None = None,
     ):
         self.b = builder
         self.symbols = symbols
         self.target = target
         self.raw = raw
         """Arguments as fake tensors and numbers."""
+        self.new_seed = seed
+        """Makes the seed of one random operator, an i64 that is another one in each call."""
         self.named = named or {}
         """Arguments that are given by name, likewise."""
         self.value = value

@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from irees.errors import IreesError, UnsupportedError
 
 from ..builder import Builder, Tensor
-from ..builder.dtypes import BOOL, F64
+from ..builder.dtypes import BOOL, F64, I64
 from . import lowerings
 from .calls import LOWERINGS, Call, NotLowered, Symbolic, arrange
 from .constants import Constants
@@ -48,6 +48,8 @@ class GraphImporter:
         self.symbols = Symbols(builder)
         self.constants = Constants(builder)
         self._locations: dict[str, LocationAttr | None] = {}
+        self.seeds: list[SSAValue] = []
+        self._entry = builder.block
 
     def run(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         """What the graph returns for these values of its placeholders."""
@@ -63,6 +65,11 @@ class GraphImporter:
             else:
                 env[node] = self._node(node, env)
         return None
+
+    def new_seed(self) -> SSAValue:
+        """A new argument of the function, the seed of one random operator."""
+        self.seeds.append(self._entry.insert_arg(I64.element, len(self._entry.args)))
+        return self.seeds[-1]
 
     # --- values ---
 
@@ -149,7 +156,7 @@ class GraphImporter:
         function = LOWERINGS.get(target)
         if function is not None:
             raw, _ = arrange(target, function, *fakes)
-            call = Call(self.b, self.symbols, target, raw, value, fakes[1])
+            call = Call(self.b, self.symbols, target, raw, value, fakes[1], self.new_seed)
             positional, named = arrange(target, function, args, kwargs)
             try:
                 return self._conform(function(call, *positional, **named), value)

@@ -182,6 +182,7 @@ def _signature(
         results=tuple(outputs.leaves),
         updates=tuple(outputs.updates),
         states=tuple((name, outputs.states.get(name, -1)) for name in inputs.state_names),
+        seeds=len(inputs.importer.seeds),
         variadic=variadic,
     )
 

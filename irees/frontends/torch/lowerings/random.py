@@ -18,9 +18,9 @@ aten, prims = torch.ops.aten, torch.ops.prims
 
 
 def fresh_seed(call: Call) -> SSAValue:
-    """The i64 seed of a random op: a constant that is drawn from PyTorch's generator at import."""
-    value = int(torch.randint(-(2**63), 2**63 - 1, ()).item())
-    return call.b.number(value, I64)
+    """The i64 seed of a random op: an argument of the program that each call draws."""
+    assert call.new_seed is not None
+    return call.new_seed()
 
 
 def _uniform(call: Call) -> Tensor:
