@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, i64
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block
 
 from irees.dialects.iree_linalg_ext import YieldOp
-from irees.dialects.iree_linalg_ext.sorting import SortOp
+from irees.dialects.iree_linalg_ext.sorting import SortOp, TopkV2Op
 
 from .core import Builder, Size, Tensor, projection
-from .dtypes import BOOL, I64, U8
+from .dtypes import BOOL, I64, INDEX, U8, DType
 from .scalars import Body, Scalar
-from .shapes import slice_axis
+from .shapes import flatten, slice_axis
+
+SHORT = 64
+"""The most elements that are selected by insertion rather than by a sort of the row."""
+
+BISECTIONS = 40
+"""Steps of a search of a row whose size is not known: rows have fewer than 2^40 elements."""
 
 
 def _along(b: Builder, x: Tensor, axis: int) -> Tensor:
@@ -31,10 +40,7 @@ def sort(b: Builder, x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Te
     """
     keys = _keys(b, x)
     kind = keys.dtype
-    block = Block(arg_types=[kind.element] * 2 + [I64.element] * 2)
-    s = Body(block, b.location)
-    left, right = (Scalar(s, arg, kind) for arg in block.args[:2])
-    block.add_op(YieldOp((left > right if descending else left < right).value))
+    block = _comparator(kind, 1, descending, b)
     where = _along(b, x, axis)
     outs = [b.empty(kind, x.shape).value, b.empty(I64, x.shape).value]
     op = SortOp.of([keys.value, where.value], outs, {"dimension": IntegerAttr(axis, i64)}, block)
@@ -43,10 +49,32 @@ def sort(b: Builder, x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Te
     return values, Tensor(op.res[1], I64, x.shape)
 
 
+def _comparator(kind: DType, others: int, descending: bool, b: Builder) -> Block:
+    """The one comparison that the lowering of sorts knows; NaN is the largest there."""
+    block = Block(arg_types=[kind.element] * 2 + [I64.element] * 2 * others)
+    s = Body(block, b.location)
+    left, right = (Scalar(s, arg, kind) for arg in block.args[:2])
+    block.add_op(YieldOp((left > right if descending else left < right).value))
+    return block
+
+
 def topk(b: Builder, x: Tensor, k: Size, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) elements along an axis in order, and where, in i64."""
-    values, indices = sort(b, x, axis, descending=largest)
-    return slice_axis(b, values, axis, 0, k), slice_axis(b, indices, axis, 0, k)
+    if not isinstance(k, int) or not 0 < k <= SHORT:
+        values, indices = sort(b, x, axis, descending=largest)
+        return slice_axis(b, values, axis, 0, k), slice_axis(b, indices, axis, 0, k)
+    keys = _keys(b, x)
+    shape = [k if i == axis else size for i, size in enumerate(x.shape)]
+    outs = [b.empty(keys.dtype, shape), b.empty(I64, shape)]
+    op = TopkV2Op.of(
+        [keys.value],
+        [t.value for t in outs],
+        {"dimension": IntegerAttr(axis, i64), "is_sorted": UnitAttr()},
+        _comparator(keys.dtype, 0, largest, b),
+    )
+    b.insert(op)
+    values, indices = (Tensor(r, t.dtype, t.shape) for r, t in zip(op.results, outs))
+    return b.cast(values, x.dtype), indices
 
 
 def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
@@ -54,76 +82,97 @@ def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tenso
     The largest (or smallest) element up to each place along an axis, and where it is, in i64: of
     equal ones the last, and NaN from the first one on.
     """
-    from .indexing import scan, take_along
+    from .indexing import scan, take
 
-    # A scan has one value: it runs over places, and compares the elements there.
-    where = _along(b, x, axis)
+    # A scan carries one value: it runs over places in row-major order, and compares what is there.
+    flat = flatten(b, x)
+    places = b.from_function(lambda s, *at: _linear(s, x.shape, at).to(I64), x.shape, I64)
 
     def best(acc: Scalar, new: Scalar) -> Scalar:
         s = acc.body
-        old, value = _element(s, x, axis, acc), _element(s, x, axis, new)
+        old, value = s.extract(flat, [acc.maximum(0)]), s.extract(flat, [new])
         better = value >= old if largest else value <= old
         if value.dtype.is_float:
             better = better & ~old.isnan() | value.isnan()
-        return better.where(new, acc)
+        return (better | (acc < 0)).where(new, acc)
 
-    if x.rank != 1:
-        return _running_best_by_loop(b, x, axis, largest)
-    places = scan(b, where, axis, 0, best)
-    return take_along(b, x, places, axis), places
+    found = scan(b, places, axis, -1, best)
+    inner, size = b.product(x.shape[axis + 1 :]), x.shape[axis]
+
+    def along(place: Scalar) -> Scalar:
+        s = place.body
+        column = place.to(INDEX).truncdiv(s.as_index(inner))
+        return column.rem(s.as_index(size)).to(I64)
+
+    return take(b, flat, found, 0), b.map(along, found)
 
 
-def _element(s: Body, x: Tensor, axis: int, place: Scalar) -> Scalar:
-    return s.extract(x, [place])
-
-
-def _running_best_by_loop(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Each place looks at all before it: quadratic, and no scan of pairs."""
-    rank = x.rank
-    loops = rank + 1
-    inits = [
-        b.full(x.dtype.lowest if largest else x.dtype.highest, x.dtype, x.shape),
-        b.full(-1, I64, x.shape),
-    ]
-    maps = [projection(loops, (rank,)), *[projection(loops, tuple(range(rank)))] * 2]
-    shape = b.empty(x.dtype, [x.shape[axis]])
-
-    def body(s: Body, _: Scalar, acc: Scalar, where: Scalar) -> tuple[Scalar, Scalar]:
-        here = s.index(rank)
-        at = [here if i == axis else s.index(i) for i in range(rank)]
-        value = s.extract(x, at)
-        better = value >= acc if largest else value <= acc
-        if value.dtype.is_float:
-            better = (better & ~acc.isnan()) | value.isnan()
-        taken = (here <= s.index(axis)) & (better | (where < 0))
-        return taken.where(value, acc), taken.where(here.to(I64), where)
-
-    values, places = b.structured([shape], inits, maps, [False] * rank + [True], body)
-    return values, places
+def _linear(s: Body, shape: Sequence[Size], at: Sequence[Scalar]) -> Scalar:
+    """The row-major place of indices."""
+    place = s.number(0, INDEX)
+    for index, size in zip(at, shape, strict=True):
+        place = place * s.as_index(size) + index
+    return place
 
 
 def search(b: Builder, sorted_: Tensor, values: Tensor, right: bool) -> Tensor:
     """
     How many elements of a sorted row are less than each value (`right`: less than or equal), in
     i64. `sorted_` is a vector for all values, or has one row for each row of values.
+
+    The count is found bit by bit, from the highest: a bit is set where all elements that it
+    counts are before the value.
     """
-    shared = sorted_.rank == 1
+    size, rank = sorted_.shape[-1], values.rank
+    row = range(0 if sorted_.rank == 1 else rank - 1)
+
+    def step(s: Body, value: Scalar, count: Scalar, bit: Scalar) -> Scalar:
+        n, more = s.as_index(size), count + bit
+        last = more.minimum(n) - 1
+        element = s.extract(sorted_, [*(s.index(i) for i in row), last])
+        return ((more <= n) & _is_before(element, value, right)).where(more, count)
+
+    if isinstance(size, int) and size == 0:
+        return b.full(0, I64, values.shape)
+    if isinstance(size, int):
+        return b.structured(
+            [values], [b.empty(I64, values.shape)],
+            [projection(rank, tuple(range(rank)))] * 2, [False] * rank,
+            lambda s, value, _: _bisect(s, size, lambda c, bit: step(s, value, c, bit)),
+        )[0]  # fmt: skip
+    return _search_by_loop(b, values, size, step)
+
+
+def _bisect(s: Body, size: int, step: Any) -> Scalar:
+    count = s.number(0, INDEX)
+    for bit in reversed(range(size.bit_length())):
+        count = step(count, s.number(1 << bit, INDEX))
+    return count.to(I64)
+
+
+def _search_by_loop(b: Builder, values: Tensor, size: Size, step: Any) -> Tensor:
+    """The search of rows of a size that is not known, with the bits as a loop."""
     rank = values.rank
     loops = rank + 1
-    maps = [
-        projection(loops, tuple(range(rank))),
-        projection(loops, (rank,) if shared else (*range(rank - 1), rank)),
-        projection(loops, tuple(range(rank))),
-    ]
+    whole = projection(loops, tuple(range(rank)))
+    shape = b.empty(BOOL, [BISECTIONS])
 
-    def body(s: Body, value: Scalar, element: Scalar, acc: Scalar) -> Scalar:
-        # NaN is larger than every number.
-        before = ~(element > value) if right else element < value
-        if value.dtype.is_float:
-            nan = value.isnan()
-            before = (before & ~element.isnan()) | (nan if right else nan & ~element.isnan())
-        return acc + before.to(I64)
+    def body(s: Body, value: Scalar, _: Scalar, count: Scalar) -> Scalar:
+        place = s.number(BISECTIONS - 1, I64) - s.index(rank).to(I64)
+        bit = s.number(1, I64).shift_left(place).to(INDEX)
+        empty = s.as_index(size) == 0
+        found = step(s, value, count.to(INDEX), bit)
+        return empty.where(count, found.to(I64))
 
     init = b.full(0, I64, values.shape)
-    (found,) = b.structured([values, sorted_], [init], maps, [False] * rank + [True], body)
-    return found
+    maps = [whole, projection(loops, (rank,)), whole]
+    return b.structured([values, shape], [init], maps, [False] * rank + [True], body)[0]
+
+
+def _is_before(element: Scalar, value: Scalar, right: bool) -> Scalar:
+    """element < value, or <= for `right`; NaN is larger than every number."""
+    before = element <= value if right else element < value
+    if value.dtype.is_float:
+        nan = value.isnan()
+        before = before | (nan if right else nan & ~element.isnan())
+    return before
