@@ -231,7 +231,10 @@ class GraphImporter:
         return self.b.compute(lambda v: v.to(INDEX), (result.value, result.dtype)).value
 
     def _conform_tensor(self, result: Tensor, value: torch.Tensor) -> Tensor:
-        assert len(result.shape) == value.dim(), f"rank {result.rank}, not {value.dim()}"
+        if result.rank != value.dim():
+            raise UnsupportedError(
+                f"PyTorch traced a result of rank {value.dim()} that has rank {result.rank}"
+            )
         for size, dim in zip(result.shape, value.shape):
             expr = getattr(getattr(dim, "node", None), "expr", None)
             if expr is not None and expr.is_Symbol and expr not in self.symbols.bound:
