@@ -398,6 +398,6 @@ def _bitcast(machine: Machine, op: Operation) -> Prepared:
     def run(a: Any):
         if a.dtype.kind == "b" or target.kind == "b":
             return (a.astype(target),)
-        return ((np.ascontiguousarray(a) if is_array(a) else a).view(target),)
+        return ((np.asarray(a, order="C") if is_array(a) else a).view(target),)
 
     return run
