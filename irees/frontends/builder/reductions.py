@@ -180,6 +180,52 @@ def norm(b: Builder, x: Tensor, order: float, axes: Axes) -> Tensor:
     return b.map(lambda v: v.pow(1 / order), total)
 
 
+def distances(b: Builder, x: Tensor, y: Tensor, order: float) -> Tensor:
+    """out[..., i, j] = norm(x[..., i, :] - y[..., j, :]) of an order; batch dims broadcast."""
+    batch = b.broadcast_shape(x.shape[:-2], y.shape[:-2])
+    lead, wide = len(batch), x.dtype.computed
+    shape = [*batch, x.shape[-2], y.shape[-2]]
+    loops = lead + 3
+    maps = [
+        projection(loops, (*_stretched(t, batch), row, lead + 2))
+        for t, row in ((x, lead), (y, lead + 1))
+    ]
+    maps.append(projection(loops, tuple(range(lead + 2))))
+    step, finish = _norm_steps(order)
+    start = math.inf if order == -math.inf else 0
+
+    def body(s: Body, u: Scalar, v: Scalar, acc: Scalar) -> Scalar:
+        return step(acc, (u.to(wide) - v.to(wide)).abs())
+
+    reduced = [i == lead + 2 for i in range(loops)]
+    (total,) = b.structured([x, y], [b.full(start, wide, shape)], maps, reduced, body)
+    return total if finish is None else b.map(finish, total)
+
+
+def _stretched(t: Tensor, batch: Sequence[Size]) -> list[int | None]:
+    """The loops of the batch dims of an operand, None where it has one for all."""
+    skipped = len(batch) - (t.rank - 2)
+    return [
+        None if isinstance(n, int) and n == 1 and batch[i + skipped] != 1 else i + skipped
+        for i, n in enumerate(t.shape[:-2])
+    ]
+
+
+def _norm_steps(order: float) -> tuple[Any, Any]:
+    """How a norm takes one more size, and what is done with the last one."""
+    if order == math.inf:
+        return Scalar.maximum, None
+    if order == -math.inf:
+        return Scalar.minimum, None
+    if order == 0:
+        return (lambda acc, d: acc + (d != 0).to(d.dtype)), None
+    if order == 1:
+        return (lambda acc, d: acc + d), None
+    if order == 2:
+        return (lambda acc, d: acc + d * d), lambda v: v.sqrt()
+    return (lambda acc, d: acc + d.pow(order)), lambda v: v.pow(1 / order)
+
+
 def softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
     """exp(x - max(x)) / sum(exp(x - max(x))) along an axis, in f32 for halves."""
     wide = x.dtype.computed

@@ -34,6 +34,26 @@ LOWERINGS: dict[Any, Callable[..., Any]] = {}
 """OpOverload => the function that lowers it."""
 
 
+BY_NAME: dict[str, Callable[..., Any]] = {}
+"""The same for operators of other libraries, which may not be loaded: by "library::name"."""
+
+
+def lowers_named(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Says that a function lowers all overloads of operators of other libraries."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            BY_NAME[name] = function
+        return function
+
+    return register
+
+
+def lowering_of(target: Any) -> Callable[..., Any] | None:
+    """The function that lowers an operator."""
+    return LOWERINGS.get(target) or BY_NAME.get(target._schema.name)
+
+
 def lowers(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Says that a function lowers these operators."""
 

@@ -24,7 +24,7 @@ from irees.errors import IreesError, UnsupportedError
 from ..builder import Builder, Tensor
 from ..builder.dtypes import BOOL, F64, I64
 from . import lowerings
-from .calls import LOWERINGS, Call, NotLowered, Symbolic, arrange
+from .calls import Call, NotLowered, Symbolic, arrange, lowering_of
 from .constants import Constants
 from .decomposing import decomposed
 from .symbols import Symbols
@@ -153,7 +153,7 @@ class GraphImporter:
 
     def operator(self, target: Any, args: Any, kwargs: Any, fakes: Any, value: Any) -> Any:
         """An operator by its lowering, else by its decomposition."""
-        function = LOWERINGS.get(target)
+        function = lowering_of(target)
         if function is not None:
             raw, _ = arrange(target, function, *fakes)
             call = Call(self.b, self.symbols, target, raw, value, fakes[1], self.new_seed)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ...builder import Size, Tensor, contractions, reductions, shapes
-from ...builder.dtypes import BOOL
-from ..calls import Call, NotLowered, lowers
+from ...builder.dtypes import BOOL, INDEX
+from ..calls import Call, NotLowered, lowers, lowers_named
 
 aten = torch.ops.aten
 
@@ -101,6 +101,89 @@ def einsum(call: Call, equation: str, operands: list[Tensor]) -> Tensor:
     return call.b.cast(contractions.einsum(call.b, letters, out, operands), call.dtype())
 
 
+@lowers(aten._trilinear.default)
+def trilinear(
+    call: Call, x: Tensor, y: Tensor, z: Tensor, expand_x: list[int], expand_y: list[int],
+    expand_z: list[int], summed: list[int], _: int = 1,
+) -> Tensor:  # fmt: skip
+    """The sum over dims of x * y * z, each with dims of size 1 inserted"""
+    rank = x.rank + len(expand_x)
+    letters = "abcdefghij"[:rank]
+    terms = [
+        "".join(c for i, c in enumerate(letters) if i not in expanded)
+        for expanded in (expand_x, expand_y, expand_z)
+    ]
+    out = "".join(c for i, c in enumerate(letters) if i not in summed)
+    return call.b.cast(contractions.einsum(call.b, terms, out, [x, y, z]), call.dtype())
+
+
+# --- groups of rows ---
+
+
+def _group(call: Call, offsets: Tensor, i: int, size: Size) -> tuple[Size, Size]:
+    """Where group i of `size` rows begins, and how many it has, at most what there is."""
+    b = call.b
+
+    def end(at: int) -> Size:
+        if at < 0:
+            return 0
+        pair = (b.item(offsets, [at]), offsets.dtype)
+        return b.compute(lambda v, n: v.to(INDEX).clamp(0, n), pair, (b.value(size), INDEX)).value
+
+    begin = end(i - 1)
+    return begin, b.maximum(b.sub(end(i), begin), 0)
+
+
+@lowers(aten._grouped_mm.default)
+def grouped_mm(
+    call: Call,
+    x: Tensor,
+    y: Tensor,
+    offsets: Tensor | None,
+    bias: Tensor | None = None,
+    _: Any = None,
+) -> Tensor:
+    """
+    x[begin:end] @ y[g] for each group g of rows, which end at offsets[g]. Of y without groups
+    its columns, or the dim that is summed up, are cut likewise.
+    """
+    b = call.b
+    if bias is not None:
+        raise call.unsupported("a grouped product with a bias")
+    if offsets is None or (x.rank == 3 and y.rank == 3):
+        return b.cast(contractions.matmul(b, x, y), call.dtype())
+    groups, size = offsets.shape[0], x.shape[0] if y.rank == 3 else x.shape[1]
+    assert isinstance(groups, int)
+    result = b.full(0, call.dtype(), call.shape())
+    for g in range(groups):
+        begin, count = _group(call, offsets, g, y.shape[-1] if x.rank == 3 else size)
+        result = _add_group(call, result, x, y, g, begin, count)
+    return result
+
+
+def _add_group(
+    call: Call, result: Tensor, x: Tensor, y: Tensor, g: int, begin: Size, count: Size
+) -> Tensor:
+    """The result with the product of one group."""
+    b = call.b
+    if x.rank == 3:
+        left, offsets = shapes.select(b, x, 0, g), [0, begin]
+    else:
+        left = shapes.slice_axis(b, x, 0 if y.rank == 3 else 1, begin, count)
+        offsets = [begin, 0]
+    if y.rank == 3:
+        right = shapes.select(b, y, 0, g)
+    else:
+        right = shapes.slice_axis(b, y, 1 if x.rank == 3 else 0, begin, count)
+    product = b.cast(contractions.matmul(b, left, right), call.dtype())
+    if x.rank == 2 and y.rank == 2:
+        product, offsets = shapes.unsqueeze(b, product, 0), [g, 0, 0]
+    return shapes.update_slice(b, result, product, offsets)
+
+
+lowers_named("transformers::grouped_mm_fallback")(grouped_mm)
+
+
 # --- attention ---
 
 
@@ -187,7 +270,7 @@ def flash_attention(
     """The same, with the logsumexp of scores for the backward pass"""
     if dropout:
         raise NotLowered
-    result, scores = attention(call, query, key, value, attn_mask, causal, scale)
+    result, scores = attention(call, query, key, value, attn_mask, causal, scale, grouped=True)
     sums = reductions.logsumexp(call.b, scores, [scores.rank - 1])
     # PyTorch has it as (batch, heads, queries).
     return result, call.b.cast(sums, call.dtype(1))

@@ -9,7 +9,7 @@ import torch
 
 from ...builder import Scalar, Size, Tensor, indexing, shapes
 from ...builder.dtypes import BOOL, I64
-from ..calls import Call, NotLowered, lowers
+from ..calls import Call, lowers
 
 aten = torch.ops.aten
 
@@ -125,6 +125,8 @@ _REDUCTIONS: dict[str, Any] = {
     "amax": Scalar.maximum, "amin": Scalar.minimum,
 }  # fmt: skip
 
+_SPELLINGS = {"add": "sum", "multiply": "prod"}
+
 
 def _scatter(call: Call, x: Tensor, dim: int, indices: Tensor, source: Any, fn: Any) -> Tensor:
     b = call.b
@@ -173,6 +175,7 @@ def scatter_reduce(
     if reduce == "mean":
         return _scatter_mean(call, x, dim, indices, source, include_self)
     fn = _REDUCTIONS[reduce]
+    reduce = _SPELLINGS.get(reduce, reduce)
     if include_self:
         return _scatter(call, x, dim, indices, source, fn)
     start = {"sum": 0, "prod": 1, "amax": x.dtype.lowest, "amin": x.dtype.highest}[reduce]
@@ -253,7 +256,9 @@ def index_reduce(
     """x[..., indices[j], ...] combined with source[..., j, ...]"""
     b = call.b
     if not x.rank:
-        raise NotLowered
+        one, rows = (shapes.reshape(b, t, [1]) for t in (x, source))
+        result = index_reduce(call, one, 0, indices, rows, reduce, include_self=include_self)
+        return shapes.reshape(b, result, ())
     axis = dim % x.rank
     flat = indices if indices.rank else shapes.reshape(b, indices, [1])
     shape: list[Size] = [1] * x.rank

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from ...builder import Size, Tensor, shapes
-from ...builder.dtypes import INDEX
+from ...builder import Size, Tensor, indexing, shapes
+from ...builder.dtypes import I64, INDEX
 from ..calls import Call, NotLowered, lowers
 from ..dtypes import dtype_of
 
@@ -335,16 +335,59 @@ def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset
     return b.from_function(element, call.shape(), x.dtype)
 
 
+@lowers(aten.as_strided_scatter.default, torch.ops.prims.as_strided_scatter.default)
+def as_strided_scatter(
+    call: Call, x: Tensor, part: Tensor, size: list[Any], stride: list[Any], offset: Any
+) -> Tensor:
+    """x with the elements of its storage that lie at distances from each other replaced"""
+    b, source = call.b, call.raw[0]
+    base = source.storage_offset() if offset is None else offset
+    if not all(isinstance(s, int) for s in (*size, *stride, base, *source.shape)):
+        raise call.unsupported("as_strided_scatter with sizes that are not known")
+    first = source.storage_offset()
+    order = _memory_order(call, source)
+    flat = shapes.flatten(b, shapes.transpose(b, x, order))
+
+    def place(s: Any, *at: Any) -> Any:
+        found = s.number(base - first, INDEX)
+        for v, step in zip(at, stride):
+            found = found + v * step
+        return found.to(I64)
+
+    places = shapes.flatten(b, b.from_function(place, size, I64))
+    values = shapes.flatten(b, b.cast(shapes.broadcast_to(b, part, size), x.dtype))
+    done = indexing.scatter(b, flat, shapes.unsqueeze(b, places, 1), values, None)
+    done = shapes.reshape(b, done, [x.shape[i] for i in order])
+    return shapes.transpose(b, done, [order.index(i) for i in range(x.rank)])
+
+
+@lowers(aten.resize.default)
+def resize(call: Call, x: Tensor, _: Any) -> Tensor:
+    """The first elements in the order of memory as another shape; what is missing is 0"""
+    b = call.b
+    flat = shapes.flatten(b, shapes.transpose(b, x, _memory_order(call, call.raw[0])))
+    count, given = b.product(call.shape()), flat.shape[0]
+    if not (isinstance(count, int) and isinstance(given, int)):
+        raise call.unsupported("resize to a size that is not known")
+    flat = shapes.slice_axis(b, flat, 0, 0, min(count, given))
+    return shapes.reshape(b, shapes.pad(b, flat, [0], [max(count - given, 0)]), call.shape())
+
+
 def _storage_order(call: Call, x: Tensor, source: torch.Tensor) -> Tensor:
     """All elements in the order of memory, for a tensor that is dense in some order of its dims."""
+    return shapes.flatten(call.b, shapes.transpose(call.b, x, _memory_order(call, source)))
+
+
+def _memory_order(call: Call, source: torch.Tensor) -> list[int]:
+    """The dims from the one with the largest stride to the one whose elements are neighbours."""
     strides, sizes = source.stride(), source.shape
-    order = sorted(range(x.rank), key=lambda i: (-strides[i], i))
+    order = sorted(range(source.dim()), key=lambda i: (-strides[i], i))
     expected = 1
     for i in reversed(order):
         if sizes[i] != 1 and strides[i] != expected:
-            raise call.unsupported("as_strided of a tensor that is not dense")
+            raise call.unsupported("the layout of a tensor that is not dense")
         expected *= sizes[i]
-    return shapes.flatten(call.b, shapes.transpose(call.b, x, order))
+    return order
 
 
 @lowers(aten.unfold.default, aten.unfold_copy.default)

@@ -1,0 +1,142 @@
+"""Sums and other reductions of bags and segments of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...builder import Scalar, Size, Tensor, indexing, ordering, shapes
+from ...builder.dtypes import I64
+from ..calls import Call, lowers
+
+aten = torch.ops.aten
+
+
+def _by_row(call: Call, values: Tensor, factors: Tensor, fn: Any) -> Tensor:
+    """fn of each row and a number for it."""
+    column = shapes.reshape(call.b, factors, [factors.shape[0], *[1] * (values.rank - 1)])
+    return call.b.map(fn, values, column, dtype=values.dtype)
+
+
+def _reduced(call: Call, rows: Tensor, bags: Tensor, count: Size, mode: str) -> Tensor:
+    """The rows of each of `count` bags by "sum", "prod", "max" or "min"; others are left out."""
+    b, dtype = call.b, rows.dtype
+    start = {"sum": 0, "prod": 1, "max": dtype.lowest, "min": dtype.highest}[mode]
+    fn = {
+        "sum": lambda old, new: old + new, "prod": lambda old, new: old * new,
+        "max": Scalar.maximum, "min": Scalar.minimum,
+    }[mode]  # fmt: skip
+    init = b.full(start, dtype, [count, *rows.shape[1:]])
+    return indexing.scatter(b, init, shapes.unsqueeze(b, bags, 1), rows, fn)
+
+
+def _counts(call: Call, bags: Tensor, count: Size) -> Tensor:
+    """How many rows each bag has."""
+    ones = call.b.full(1, I64, bags.shape)
+    return _reduced(call, ones, bags, count, "sum")
+
+
+@lowers(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
+def embedding_bag(
+    call: Call, table: Tensor, indices: Tensor, offsets: Tensor, _: bool, mode: int,
+    sparse: bool, weights: Tensor | None, last: bool, padding: int,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """
+    The sum, mean (1) or maximum (2) of rows of a table by bags, which begin at offsets; the bag
+    of each index, how many each bag has, and which were the largest (0: that is not kept).
+    """
+    b = call.b
+    count: Size = b.sub(offsets.shape[0], 1) if last else offsets.shape[0]
+    places = shapes.iota(b, indices.shape[0])
+    ends = b.cast(offsets, I64)
+    bags = b.map(lambda n: n - 1, ordering.search(b, ends, places, right=True))
+    kept = bags
+    if padding >= 0:
+        kept = b.map(lambda bag, i: (i == padding).where(-1, bag), bags, indices)
+    wide = table.dtype.computed
+    rows = b.cast(indexing.take(b, table, indices, 0), wide)
+    if weights is not None:
+        rows = _by_row(call, rows, weights, lambda v, w: v * w.to(wide))
+    sizes = _counts(call, kept, count)
+    result = _reduced(call, rows, kept, count, "max" if mode == 2 else "sum")
+    if mode == 1:
+        result = _by_row(call, result, sizes, lambda v, n: v / n.maximum(1).to(wide))
+    if mode == 2:
+        result = _by_row(call, result, sizes, lambda v, n: (n == 0).where(0.0, v))
+    rest = (bags, sizes, sizes)
+    return b.cast(result, call.dtype()), *(_shaped(call, t, i) for i, t in enumerate(rest, 1))
+
+
+def _shaped(call: Call, x: Tensor, i: int) -> Tensor:
+    """A result that is only kept for the backward pass, in the shape that PyTorch has for it."""
+    b, shape = call.b, call.shape(i)
+    if i < 3 and len(shape) == x.rank and all(
+        not isinstance(m, int) or m == n for m, n in zip(shape, x.shape)
+    ):  # fmt: skip
+        return b.cast(x, call.dtype(i))
+    return b.full(0, call.dtype(i), shape)
+
+
+# --- segments ---
+
+
+def _segments(call: Call, data: Tensor, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
+    """The ends of segments along the last dim."""
+    b = call.b
+    if lengths is not None:
+        wide = b.cast(lengths, I64)
+        return indexing.scan(b, wide, lengths.rank - 1, 0, lambda acc, v: acc + v)
+    assert offsets is not None
+    last = offsets.rank - 1
+    return b.cast(shapes.slice_axis(b, offsets, last, 1, b.sub(offsets.shape[last], 1)), I64)
+
+
+@lowers(aten.segment_reduce.default)
+def segment_reduce(
+    call: Call, data: Tensor, reduce: str, *, lengths: Tensor | None, offsets: Tensor | None,
+    axis: int, initial: Any,
+) -> Tensor:  # fmt: skip
+    """A reduction of consecutive segments along an axis, whose lengths or offsets are given"""
+    b = call.b
+    ends = _segments(call, data, lengths, offsets)
+    axis = ends.rank - 1
+    batch, count = b.product(data.shape[:axis]), ends.shape[axis]
+    size = data.shape[axis]
+    rows = shapes.reshape(b, data, [b.product([batch, size]), *data.shape[axis + 1 :]])
+    lead = [batch, size]
+    places = b.from_function(lambda s, i, j: j.to(I64), lead, I64)
+    segments = ordering.search(b, shapes.reshape(b, ends, [batch, count]), places, right=True)
+    # Of each batch the segments stand one after the other; what is behind the last is left out.
+    bags = b.structured(
+        [segments], [b.empty(I64, lead)], [b.broadcast_map(lead, lead)] * 2, [False, False],
+        lambda s, n, _: (n < s.as_index(count).to(I64)).where(
+            s.index(0).to(I64) * s.as_index(count).to(I64) + n, -1),
+    )[0]  # fmt: skip
+    bags, total = shapes.flatten(b, bags), b.product([batch, count])
+    mode = {"mean": "sum", "amax": "max", "amin": "min"}.get(reduce, reduce)
+    wide = data.dtype.computed
+    result = _reduced(call, b.cast(rows, wide), bags, total, mode)
+    sizes = _counts(call, bags, total)
+    finish = _finish(reduce, mode, None if initial is None else float(initial))
+    result = _by_row(call, result, sizes, finish)
+    return b.cast(shapes.reshape(b, result, call.shape()), call.dtype())
+
+
+def _finish(reduce: str, mode: str, initial: float | None) -> Any:
+    """What is done with a segment's reduction and its length: a start value, a division."""
+
+    def body(v: Scalar, n: Scalar) -> Scalar:
+        if initial is not None:
+            first = v._other(initial)
+            combine = {
+                "sum": lambda: v + first, "prod": lambda: v * first,
+                "max": lambda: v.maximum(first), "min": lambda: v.minimum(first),
+            }  # fmt: skip
+            v = combine[mode]()
+        if reduce != "mean":
+            return v
+        empty = v._other(float("nan") if initial is None else initial)
+        return (n == 0).where(empty, v / n.maximum(1).to(v.dtype))
+
+    return body
