@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,32 @@ class Function:
             pad.torch = pad.device = False
             self._frames.append(frame)
         return outputs
+
+    @contextmanager
+    def frame(self) -> Generator[_Frame]:
+        """The memory of one call, for callers that fill it themselves."""
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(self)
+        try:
+            yield frame
+        finally:
+            if frame.pad.keep:
+                frame.pad.keep.clear()
+            frame.pad.torch = frame.pad.device = False
+            self._frames.append(frame)
+
+    def launch(self, frame: _Frame) -> list[Any]:
+        """
+        Runs the entry on a frame that holds pointers and dims of every argument, on a CPU.
+
+        Raises RuntimeTrap and OutOfMemoryError.
+        """
+        status = self._invoke(frame)
+        if status:
+            raise self._failure(status, frame)
+        return [read(frame) for read in self._readers]
 
     def _invoke(self, frame: _Frame) -> int:
         """Runs the entry, or what a device recorded of it before."""

@@ -128,3 +128,18 @@ def mutates(node: torch.fx.Node) -> bool:
     if node.target in (aten.batch_norm.default, aten.instance_norm.default):
         return bool(node.args[5]) and node.args[3] is not None
     return False
+
+
+KEPT = (
+    aten.select_scatter.default,
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+)
+"""Operators that stay whole in graphs of `torch.compile` though PyTorch would break them up."""
+
+
+@cache
+def graph_table() -> dict[Any, Any]:
+    """The decompositions that AOT autograd applies to whole graphs: to core ATen."""
+    core = dict(torch.export.default_decompositions().items())
+    return {op: function for op, function in core.items() if op not in KEPT}

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...builder import Scalar, Size, Tensor, indexing, ordering, shapes
+from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, shapes
 from ...builder.dtypes import I64
 from ..calls import Call, lowers
 
@@ -76,6 +76,23 @@ def _shaped(call: Call, x: Tensor, i: int) -> Tensor:
     ):  # fmt: skip
         return b.cast(x, call.dtype(i))
     return b.full(0, call.dtype(i), shape)
+
+
+@lowers(aten.embedding_renorm.default)
+def embedding_renorm(
+    call: Call, table: Tensor, indices: Tensor, limit: float, order: float
+) -> Tensor:
+    """The table with those rows at indices whose norm is larger scaled down to the limit"""
+    b, wide = call.b, table.dtype.computed
+    flat = shapes.flatten(b, indices)
+    hits = _counts(call, b.cast(flat, I64), table.shape[0])
+    norms = reductions.norm(b, table, float(order), [1])
+
+    def factor(n: Scalar, norm: Scalar) -> Scalar:
+        return ((n > 0) & (norm > limit)).where(limit / (norm + 1e-7), norm._other(1.0))
+
+    factors = b.map(factor, hits, b.cast(norms, wide), dtype=wide)
+    return _by_row(call, table, factors, lambda v, f: v.to(wide) * f)
 
 
 # --- segments ---

@@ -1,0 +1,277 @@
+"""
+A graph of ATen operators as a compiled program that is called with tensors.
+
+The graph is functional but for `copy_` onto its arguments at the end, which `torch.compile` leaves
+there for what the program mutates. Arguments are taken as the memory that they are; results have
+the strides that PyTorch expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+
+from irees.dialects.signature import mark_unsigned
+from irees.options import Options
+from irees.runtime.program import Program, to_torch
+from irees.runtime.signature import draw_seeds
+
+from ..builder import Builder, Tensor, shapes
+from ..builder.dtypes import I64, INDEX
+from .calls import Symbolic
+from .importing import GraphImporter
+from .layouts import inverse, memory_order
+from .partitioning import is_final_copy
+from .program import argument, bind_symbols
+
+aten = torch.ops.aten
+
+
+@dataclass
+class GraphProgram:
+    """An imported graph: its module, and what each argument and result of it is."""
+
+    module: ModuleOp
+    kept: list[int] = field(default_factory=list)
+    """Placeholder of each argument; those that are constants are left out."""
+    orders: list[tuple[int, ...] | None] = field(default_factory=list)
+    """Dims of each argument in the order of memory; None copies it, and for numbers."""
+    results: list[Any] = field(default_factory=list)
+    """For each output a number of a result, or `(None, value)` for a constant."""
+    result_orders: list[tuple[int, ...] | None] = field(default_factory=list)
+    strided: dict[int, Any] = field(default_factory=dict)
+    """Output => fake tensor, where no order of dims has the strides that are expected."""
+    updates: list[tuple[int, int]] = field(default_factory=list)
+    """Pairs of a result and the placeholder that it is copied onto."""
+    seeds: int = 0
+
+
+def import_graph(
+    graph_module: GraphModule, constants: dict[int, torch.Tensor] | None = None
+) -> GraphProgram:
+    """A graph whose placeholders have fake tensors; some may be given as constants, by number."""
+    block = Block()
+    importer = GraphImporter(Builder(block))
+    program = GraphProgram(ModuleOp([]))
+    placeholders = [n for n in graph_module.graph.nodes if n.op == "placeholder"]
+    values = _arguments(importer, block, placeholders, constants or {}, program)
+    copies = _final_copies(graph_module)
+    results = importer.run(_without(graph_module, copies), values)
+    fakes = [
+        n.meta.get("val") if isinstance(n, Node) else n for n in _output_of(graph_module).args[0]
+    ]
+    returned = _results(importer, program, results[: len(fakes)], fakes)
+    for (_, target), value in zip(copies, results[len(fakes) :], strict=True):
+        program.updates.append((len(returned.values), placeholders.index(target)))
+        returned.add(value, None)
+    importer.b.location = None
+    importer.b.insert(func.ReturnOp(*returned.values))
+    kinds = ([a.type for a in block.args], [v.type for v in returned.values])
+    function = func.FuncOp("main", kinds, Region(block))
+    mark_unsigned(function, returned.unsigned)
+    program.module.body.block.add_op(function)
+    program.seeds = len(importer.seeds)
+    return program
+
+
+def _output_of(graph_module: GraphModule) -> Node:
+    return next(n for n in graph_module.graph.nodes if n.op == "output")
+
+
+def _arguments(
+    importer: GraphImporter,
+    block: Block,
+    placeholders: Sequence[Node],
+    constants: dict[int, torch.Tensor],
+    program: GraphProgram,
+) -> list[Any]:
+    """The values of placeholders; tensors in the order of memory, transposed back."""
+    found: dict[int, Any] = {}
+    arguments: list[Tensor] = []
+    nodes: list[Node] = []
+    for i, node in enumerate(placeholders):
+        value = node.meta.get("val")
+        if i in constants:
+            found[i] = importer.constants.of(constants[i], node.name)
+        elif isinstance(value, torch.SymInt):
+            arg = block.insert_arg(I64.element, len(block.args))
+            size = importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value
+            if value.node.expr.is_Symbol:
+                importer.symbols.bind(value.node.expr, size)
+            found[i] = size
+            program.kept.append(i)
+            program.orders.append(None)
+        elif isinstance(value, torch.Tensor):
+            order = memory_order(value)
+            stored = value if order is None else value.permute(order)
+            found[i] = argument(block, stored, node.name, arguments)
+            nodes.append(_Stored(node.name, stored))  # type: ignore[arg-type]
+            program.kept.append(i)
+            program.orders.append(order)
+        else:
+            found[i] = value
+    bind_symbols(importer, arguments, nodes, check=False)
+    values: list[Any] = []
+    orders = dict(zip(program.kept, program.orders))
+    for i in range(len(placeholders)):
+        value, order = found[i], orders.get(i)
+        if isinstance(value, Tensor) and order is not None:
+            value = shapes.transpose(importer.b, value, inverse(order))
+        values.append(value)
+    return values
+
+
+class _Stored:
+    """What `bind_symbols` reads of a placeholder."""
+
+    def __init__(self, name: str, value: torch.Tensor):
+        self.name = name
+        self.meta = {"val": value}
+
+
+def _final_copies(graph_module: GraphModule) -> list[tuple[Node, Node]]:
+    """The `copy_` nodes onto placeholders, each with the placeholder."""
+    return [(n, n.args[0]) for n in graph_module.graph.nodes if is_final_copy(n)]  # type: ignore
+
+
+def _without(graph_module: GraphModule, copies: Sequence[tuple[Node, Node]]) -> GraphModule:
+    """The graph with values that are copied onto arguments as further outputs."""
+    if not copies:
+        return graph_module
+    graph = torch.fx.Graph()
+    mapping: dict[Node, Node] = {}
+    dropped = {node for node, _ in copies}
+    sources = [node.args[1] for node, _ in copies]
+    for node in graph_module.graph.nodes:
+        if node in dropped:
+            mapping[node] = mapping[node.args[1]]
+        elif node.op == "output":
+            outputs = torch.fx.node.map_arg(node.args[0], lambda n: mapping[n])
+            graph.output((*outputs, *(mapping[s] for s in sources)))
+        else:
+            mapping[node] = graph.node_copy(node, lambda n: mapping[n])
+    return GraphModule(graph_module, graph)
+
+
+class _Returned:
+    """The values that the function returns, each once."""
+
+    def __init__(self) -> None:
+        self.values: list[SSAValue] = []
+        self.unsigned: list[int] = []
+
+    def add(self, result: Tensor | Symbolic, _: Any) -> int:
+        """The number of a result."""
+        if isinstance(result, Tensor) and result.dtype.kind == "uint":
+            self.unsigned.append(len(self.values))
+        self.values.append(result.value)
+        return len(self.values) - 1
+
+
+def _results(
+    importer: GraphImporter, program: GraphProgram, results: Sequence[Any], fakes: Sequence[Any]
+) -> _Returned:
+    returned = _Returned()
+    for i, (result, fake) in enumerate(zip(results, fakes, strict=True)):
+        order: tuple[int, ...] | None = None
+        if isinstance(result, Tensor):
+            order = memory_order(fake)
+            if order is None:
+                program.strided[i] = fake
+            else:
+                result = shapes.transpose(importer.b, result, order)
+        elif isinstance(result, SSAValue):
+            value = importer.b.compute(lambda v: v.to(I64), (result, INDEX)).value
+            result = Symbolic(value, I64)
+        if isinstance(result, Tensor | Symbolic):
+            program.results.append(returned.add(result, fake))
+        else:
+            program.results.append((None, result))
+        plain = order is None or order == tuple(range(len(order)))
+        program.result_orders.append(None if plain else tuple(inverse(order or ())))
+    return returned
+
+
+def restrided(value: torch.Tensor, fake: Any) -> torch.Tensor:
+    """A copy with the strides that are expected, where those are numbers."""
+    strides = fake.stride()
+    if not all(isinstance(s, int) for s in strides):
+        return value
+    return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+
+
+def callable_of(program: GraphProgram, compiled: Program) -> Callable[[list[Any]], list[Any]]:
+    """
+    What runs a compiled graph on a list of its placeholders' values. The tensors must be those
+    that PyTorch's guards admit: dtypes, ranks and strides are not looked at again.
+    """
+    function = compiled.functions["main"]
+    specs = function.arguments
+    steps = list(zip(program.kept, program.orders, specs))
+    numbers = [(i, n) for n, (i, _, spec) in enumerate(steps) if not spec.is_tensor]
+    arrays = [(n, i, order, len(spec.dynamic) > 0) for n, (i, order, spec) in enumerate(steps)
+              if spec.is_tensor]  # fmt: skip
+    dynamic = [(n, dim) for n, dim in function.dynamic_dims]
+    order_of = {n: order for n, _, order, _ in arrays}
+    finish = list(zip(program.results, program.result_orders))
+    seeds = range(len(steps), len(steps) + program.seeds)
+    strided, updates = program.strided, program.updates
+
+    def call(values: list[Any]) -> list[Any]:
+        tensors: dict[int, torch.Tensor] = {}
+        with function.frame() as frame:
+            pointers, keep = frame.args, frame.pad.keep
+            for n, i, order, _ in arrays:
+                tensor = values[i]
+                if order is None or tensor.is_conj() or tensor.is_neg():
+                    tensor = tensor.detach().resolve_conj().resolve_neg()
+                    tensor = (tensor if order is None else tensor.permute(order)).contiguous()
+                    keep.append(tensor)
+                    tensors[n] = tensor
+                else:
+                    tensors[n] = values[i]
+                pointers[n] = tensor.data_ptr()
+            for i, n in numbers:
+                pointers[n] = specs[n].bind(values[i], frame.pad)[0]
+            for n, seed in zip(seeds, draw_seeds(program.seeds)):
+                pointers[n] = specs[n].bind(seed, frame.pad)[0]
+            for k, (n, dim) in enumerate(dynamic):
+                order = order_of[n]
+                tensor = tensors[n]
+                copied = order is None or tensor is not values[steps[n][0]]
+                frame.dims[k] = tensor.shape[dim if copied else order[dim]]
+            outputs = function.launch(frame)
+        found = [to_torch(o) for o in outputs]
+        for result, i in updates:
+            values[i].copy_(found[result])
+        returned: list[Any] = []
+        for position, (result, order) in enumerate(finish):
+            value = result[1] if isinstance(result, tuple) else found[result]
+            if order is not None:
+                value = value.permute(order)
+            elif position in strided:
+                value = restrided(value, strided[position])
+            returned.append(value)
+        return returned
+
+    return call
+
+
+def compile_graph(
+    graph_module: GraphModule,
+    options: Options,
+    constants: dict[int, torch.Tensor] | None = None,
+) -> Callable[[list[Any]], list[Any]]:
+    """The compiled graph. Raises an IreesError."""
+    from irees.build import build
+    from irees.program_cache import program_of
+
+    program = import_graph(graph_module, constants)
+    return callable_of(program, program_of(build(program.module, options)))

@@ -1,0 +1,54 @@
+"""
+The order of a tensor's dims in memory.
+
+A tensor that is dense in some order of its dims (a transposed weight, a channels-last image) is
+passed as the array that its memory is, and transposed in the IR; so is a result that PyTorch expects
+with such strides. No element is copied for either.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def _value(size: Any) -> int:
+    """A size, or the example value of a symbolic one."""
+    if isinstance(size, int):
+        return size
+    hint = size.node.hint
+    return int(hint) if hint is not None else 1 << 30
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two sizes are the same number or the same expression, without a guard."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    left, right = (getattr(getattr(x, "node", None), "expr", x) for x in (a, b))
+    return bool(left == right) or bool((left - right).expand() == 0)
+
+
+def memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
+    """
+    Dims from the outermost to the innermost, if the tensor is dense in that order; None otherwise
+    (an expanded tensor, a slice). Row-major tensors have 0, 1, 2, ...
+    """
+    sizes, strides = list(tensor.shape), list(tensor.stride())
+    order = sorted(range(len(sizes)), key=lambda i: (-_value(strides[i]), i))
+    for candidate in (tuple(range(len(sizes))), tuple(order)):
+        expected: Any = 1
+        for i in reversed(candidate):
+            if isinstance(sizes[i], int) and sizes[i] == 1:
+                continue
+            if not _equal(strides[i], expected):
+                break
+            expected = expected * sizes[i]
+        else:
+            return candidate
+    return None
+
+
+def inverse(order: tuple[int, ...]) -> list[int]:
+    """The permutation that undoes another."""
+    return [order.index(i) for i in range(len(order))]
