@@ -22,7 +22,7 @@ PASSES = [
 ]
 
 LAYERS = (
-    {"tools", "testing"},
+    {"tools", "testing", "dynamo"},
     {
         "pipeline",
         "phase",

@@ -1,5 +1,5 @@
 """
-A graph of ATen operators as a compiled program that is called with tensors.
+A graph of ATen operators, as `torch.compile` has them, as a module.
 
 The graph is functional but for `copy_` onto its arguments at the end, which `torch.compile` leaves
 there for what the program mutates. Arguments are taken as the memory that they are; results have
@@ -8,7 +8,7 @@ the strides that PyTorch expects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
 from irees.dialects.signature import mark_unsigned
-from irees.options import Options
-from irees.runtime.program import Program, to_torch
-from irees.runtime.signature import draw_seeds
 
 from ..builder import Builder, Tensor, shapes
 from ..builder.dtypes import I64, INDEX
@@ -197,81 +194,3 @@ def _results(
         plain = order is None or order == tuple(range(len(order)))
         program.result_orders.append(None if plain else tuple(inverse(order or ())))
     return returned
-
-
-def restrided(value: torch.Tensor, fake: Any) -> torch.Tensor:
-    """A copy with the strides that are expected, where those are numbers."""
-    strides = fake.stride()
-    if not all(isinstance(s, int) for s in strides):
-        return value
-    return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
-
-
-def callable_of(program: GraphProgram, compiled: Program) -> Callable[[list[Any]], list[Any]]:
-    """
-    What runs a compiled graph on a list of its placeholders' values. The tensors must be those
-    that PyTorch's guards admit: dtypes, ranks and strides are not looked at again.
-    """
-    function = compiled.functions["main"]
-    specs = function.arguments
-    steps = list(zip(program.kept, program.orders, specs))
-    numbers = [(i, n) for n, (i, _, spec) in enumerate(steps) if not spec.is_tensor]
-    arrays = [(n, i, order, len(spec.dynamic) > 0) for n, (i, order, spec) in enumerate(steps)
-              if spec.is_tensor]  # fmt: skip
-    dynamic = [(n, dim) for n, dim in function.dynamic_dims]
-    order_of = {n: order for n, _, order, _ in arrays}
-    finish = list(zip(program.results, program.result_orders))
-    seeds = range(len(steps), len(steps) + program.seeds)
-    strided, updates = program.strided, program.updates
-
-    def call(values: list[Any]) -> list[Any]:
-        tensors: dict[int, torch.Tensor] = {}
-        with function.frame() as frame:
-            pointers, keep = frame.args, frame.pad.keep
-            for n, i, order, _ in arrays:
-                tensor = values[i]
-                if order is None or tensor.is_conj() or tensor.is_neg():
-                    tensor = tensor.detach().resolve_conj().resolve_neg()
-                    tensor = (tensor if order is None else tensor.permute(order)).contiguous()
-                    keep.append(tensor)
-                    tensors[n] = tensor
-                else:
-                    tensors[n] = values[i]
-                pointers[n] = tensor.data_ptr()
-            for i, n in numbers:
-                pointers[n] = specs[n].bind(values[i], frame.pad)[0]
-            for n, seed in zip(seeds, draw_seeds(program.seeds)):
-                pointers[n] = specs[n].bind(seed, frame.pad)[0]
-            for k, (n, dim) in enumerate(dynamic):
-                order = order_of[n]
-                tensor = tensors[n]
-                copied = order is None or tensor is not values[steps[n][0]]
-                frame.dims[k] = tensor.shape[dim if copied else order[dim]]
-            outputs = function.launch(frame)
-        found = [to_torch(o) for o in outputs]
-        for result, i in updates:
-            values[i].copy_(found[result])
-        returned: list[Any] = []
-        for position, (result, order) in enumerate(finish):
-            value = result[1] if isinstance(result, tuple) else found[result]
-            if order is not None:
-                value = value.permute(order)
-            elif position in strided:
-                value = restrided(value, strided[position])
-            returned.append(value)
-        return returned
-
-    return call
-
-
-def compile_graph(
-    graph_module: GraphModule,
-    options: Options,
-    constants: dict[int, torch.Tensor] | None = None,
-) -> Callable[[list[Any]], list[Any]]:
-    """The compiled graph. Raises an IreesError."""
-    from irees.build import build
-    from irees.program_cache import program_of
-
-    program = import_graph(graph_module, constants)
-    return callable_of(program, program_of(build(program.module, options)))

@@ -2,8 +2,8 @@
 The order of a tensor's dims in memory.
 
 A tensor that is dense in some order of its dims (a transposed weight, a channels-last image) is
-passed as the array that its memory is, and transposed in the IR; so is a result that PyTorch expects
-with such strides. No element is copied for either.
+passed as the array that its memory is, and transposed in the IR; so is a result that PyTorch
+expects with such strides. No element is copied for either.
 """
 
 from __future__ import annotations

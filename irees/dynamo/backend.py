@@ -29,12 +29,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from irees.compiler import rare_collections
 from irees.errors import ArgumentError
+from irees.frontends.torch.decomposing import graph_table
+from irees.frontends.torch.partitioning import Part, parts_of, refused
 from irees.options import Options
 from irees.remarks import remark
 
-from .decomposing import graph_table
-from .graphs import compile_graph
-from .partitioning import Part, parts_of, refused
+from .calls import compile_graph
 
 _log = logging.getLogger("irees")
 SAMPLED = 16
