@@ -1,0 +1,311 @@
+"""Factorizations, systems of equations and functions of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...builder import Size, Tensor, householder, reductions, shapes
+from ...builder import linear_algebra as la
+from ...builder.dtypes import BOOL
+from ..calls import Call, lowers
+
+aten = torch.ops.aten
+
+
+def _shaped(call: Call, x: Tensor, index: int) -> Tensor:
+    """A batch of matrices in the shape of a result."""
+    return shapes.reshape(call.b, x, call.shape(index))
+
+
+def _results(call: Call, *found: Tensor) -> tuple[Tensor, ...]:
+    return tuple(_shaped(call, x, i) for i, x in enumerate(found))
+
+
+def _empty(call: Call, index: int) -> Tensor:
+    return call.b.empty(call.dtype(index), call.shape(index))
+
+
+def _stretched(call: Call, x: Tensor, batch: Sequence[Size]) -> Tensor:
+    """A tensor with these leading dims, before its last two, as a batch of matrices."""
+    return la.batched(call.b, shapes.broadcast_to(call.b, x, [*batch, *x.shape[-2:]]))
+
+
+def _check(call: Call, info: Tensor, message: str) -> None:
+    b = call.b
+    fine = b.map(lambda v: v == 0, info, dtype=BOOL)
+    b.check(b.item(reductions.all_(b, fine, list(range(info.rank)))), message)
+
+
+@lowers(aten._linalg_check_errors.default)
+def check_errors(call: Call, info: Tensor, name: str, *, is_matrix: bool) -> None:
+    """Stops the program if a factorization failed"""
+    _check(call, info, f"{name}: a matrix is singular or not positive definite")
+
+
+def _checked(call: Call, info: Tensor, check: bool) -> Tensor:
+    if check:
+        _check(call, info, f"{call.target}: a matrix is singular or not positive definite")
+    return info
+
+
+# --- Cholesky ---
+
+
+def _cholesky(call: Call, x: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    b = call.b
+    matrices = la.batched(b, x)
+    if upper:
+        matrices = la.transposed(b, matrices, conjugate=True)
+    factor, info = la.cholesky(b, matrices)
+    return la.transposed(b, factor, conjugate=True) if upper else factor, info
+
+
+@lowers(aten.linalg_cholesky_ex.default)
+def cholesky_ex(call: Call, x: Tensor, *, upper: bool, check_errors: bool) -> tuple[Tensor, ...]:
+    """L with L L^H = x, or its adjoint, and info"""
+    factor, info = _cholesky(call, x, upper)
+    return _results(call, factor, _checked(call, info, check_errors))
+
+
+@lowers(aten.cholesky.default)
+def cholesky(call: Call, x: Tensor, upper: bool) -> Tensor:
+    """L with L L^H = x, or its adjoint"""
+    factor, info = _cholesky(call, x, upper)
+    _checked(call, info, True)
+    return _shaped(call, factor, 0)
+
+
+def _by_cholesky(call: Call, factor: Tensor, x: Tensor, upper: bool) -> Tensor:
+    """y with L L^H y = x, or U^H U y = x."""
+    b = call.b
+    flipped = la.transposed(b, factor, conjugate=True)
+    lower, other = (flipped, factor) if upper else (factor, flipped)
+    return la.solve_triangular(b, other, la.solve_triangular(b, lower, x, False), True)
+
+
+@lowers(aten.cholesky_solve.default)
+def cholesky_solve(call: Call, x: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    """y with L L^H y = x"""
+    batch = call.shape()[:-2]
+    factor = _stretched(call, factor, batch)
+    return _shaped(call, _by_cholesky(call, factor, _stretched(call, x, batch), upper), 0)
+
+
+@lowers(aten.cholesky_inverse.default)
+def cholesky_inverse(call: Call, factor: Tensor, upper: bool) -> Tensor:
+    """The inverse of L L^H"""
+    factor = la.batched(call.b, factor)
+    unit = la.identity(call.b, factor.dtype, factor.shape)
+    return _shaped(call, _by_cholesky(call, factor, unit, upper), 0)
+
+
+# --- triangular systems ---
+
+
+def _triangular(
+    call: Call, a: Tensor, x: Tensor, upper: bool, unit: bool, left: bool = True
+) -> Tensor:
+    b = call.b
+    if left:
+        return la.solve_triangular(b, a, x, upper, unit)
+    a, x = la.transposed(b, a), la.transposed(b, x)
+    return la.transposed(b, la.solve_triangular(b, a, x, not upper, unit))
+
+
+@lowers(aten.linalg_solve_triangular.default)
+def solve_triangular(
+    call: Call, a: Tensor, x: Tensor, *, upper: bool, left: bool, unitriangular: bool
+) -> Tensor:
+    """y with a y = x, or y a = x"""
+    batch = call.shape()[:-2]
+    a, x = _stretched(call, a, batch), _stretched(call, x, batch)
+    return _shaped(call, _triangular(call, a, x, upper, unitriangular, left), 0)
+
+
+@lowers(aten.triangular_solve.default)
+def triangular_solve(
+    call: Call, x: Tensor, a: Tensor, upper: bool, transpose: bool, unit: bool
+) -> tuple[Tensor, Tensor]:
+    """y with a y = x, or a^T y = x, and a"""
+    batch = call.shape()[:-2]
+    matrix, values = _stretched(call, a, batch), _stretched(call, x, batch)
+    solved = matrix
+    if transpose:
+        solved, upper = la.transposed(call.b, matrix), not upper
+    y = _triangular(call, solved, values, upper, unit)
+    return _shaped(call, y, 0), _shaped(call, matrix, 1)
+
+
+# --- LU ---
+
+
+@lowers(aten.linalg_lu_factor_ex.default)
+def lu_factor_ex(call: Call, x: Tensor, *, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
+    """L and U in one matrix, pivots and info"""
+    a, pivots, _, info = la.lu(call.b, la.batched(call.b, x), pivot)
+    return _results(call, a, pivots, _checked(call, info, check_errors))
+
+
+@lowers(aten.linalg_lu.default)
+def linalg_lu(call: Call, x: Tensor, *, pivot: bool) -> tuple[Tensor, ...]:
+    """P, L and U with P L U = x"""
+    b = call.b
+    a, _, perm, _ = la.lu(b, la.batched(b, x), pivot)
+    lower, upper = la.factors(b, a)
+    matrix = la.permutation_matrix(b, perm, x.dtype) if pivot else _empty(call, 0)
+    return _results(call, matrix, lower, upper)
+
+
+def _permutation(call: Call, pivots: Tensor, rows: Size) -> Tensor:
+    b = call.b
+    flat = shapes.reshape(b, pivots, [b.product(pivots.shape[:-1]), pivots.shape[-1]])
+    return la.permutation(b, flat, rows)
+
+
+@lowers(aten.lu_unpack.default)
+def lu_unpack(
+    call: Call, a: Tensor, pivots: Tensor, unpack_data: bool, unpack_pivots: bool
+) -> tuple[Tensor, ...]:
+    """P, L and U of a factorization"""
+    b = call.b
+    matrix, lower, upper = (_empty(call, i) for i in range(3))
+    if unpack_pivots:
+        perm = _permutation(call, pivots, a.shape[-2])
+        matrix = _shaped(call, la.permutation_matrix(b, perm, a.dtype), 0)
+    if unpack_data:
+        lower, upper = la.factors(b, la.batched(b, a))
+    return _results(call, matrix, lower, upper)
+
+
+def _solve(call: Call, a: Tensor, perm: Tensor, x: Tensor, left: bool, adjoint: bool) -> Tensor:
+    """y with m y = x or y m = x, or of the adjoint of m, for batches of the same size."""
+    b = call.b
+    if left:
+        return la.lu_solve(b, a, perm, x, adjoint)
+    flipped = la.transposed(b, x, conjugate=True)
+    return la.transposed(b, la.lu_solve(b, a, perm, flipped, not adjoint), conjugate=True)
+
+
+def _stretched_rows(call: Call, x: Tensor, batch: Sequence[Size]) -> Tensor:
+    rows = shapes.broadcast_to(call.b, x, [*batch, x.shape[-1]])
+    return shapes.reshape(call.b, rows, [call.b.product(batch), x.shape[-1]])
+
+
+@lowers(aten.linalg_lu_solve.default)
+def linalg_lu_solve(
+    call: Call, a: Tensor, pivots: Tensor, x: Tensor, *, left: bool, adjoint: bool
+) -> Tensor:
+    """y with m y = x, m given by its factorization"""
+    batch = call.shape()[:-2]
+    pivots = _stretched_rows(call, pivots, batch)
+    a, x = _stretched(call, a, batch), _stretched(call, x, batch)
+    perm = la.permutation(call.b, pivots, a.shape[-1])
+    return _shaped(call, _solve(call, a, perm, x, left, adjoint), 0)
+
+
+def _is_vector(a: Any, x: Any) -> bool:
+    """Whether the right side is a vector for each matrix."""
+    return x.dim() == 1 or (a.dim() - 1 == x.dim() and tuple(x.shape) == tuple(a.shape[:-1]))
+
+
+@lowers(aten._linalg_solve_ex.default)
+def solve_ex(
+    call: Call, a: Tensor, x: Tensor, *, left: bool, check_errors: bool
+) -> tuple[Tensor, ...]:
+    """y with a y = x, or y a = x; the factorization of a, and info"""
+    b = call.b
+    vector = _is_vector(call.raw[0], call.raw[1])
+    if vector:
+        x = shapes.unsqueeze(b, x, x.rank)
+    factor, pivots, perm, info = la.lu(b, la.batched(b, a))
+    info = _checked(call, info, check_errors)
+    batch = call.shape(0)[: len(call.shape(0)) - (1 if vector else 2)]
+    matrices = _stretched(call, shapes.reshape(b, factor, a.shape), batch)
+    rows = _stretched_rows(call, shapes.reshape(b, perm, a.shape[:-1]), batch)
+    y = _solve(call, matrices, rows, _stretched(call, x, batch), left or vector, False)
+    return _results(call, y, factor, pivots, info)
+
+
+@lowers(aten.linalg_inv_ex.default)
+def inv_ex(call: Call, a: Tensor, *, check_errors: bool) -> tuple[Tensor, ...]:
+    """The inverse, and info"""
+    b = call.b
+    factor, _, perm, info = la.lu(b, la.batched(b, a))
+    unit = la.identity(b, a.dtype, factor.shape)
+    inverse = la.lu_solve(b, factor, perm, unit)
+    return _results(call, inverse, _checked(call, info, check_errors))
+
+
+@lowers(aten._linalg_det.default)
+def det(call: Call, a: Tensor) -> tuple[Tensor, ...]:
+    """The determinant, and the factorization"""
+    b = call.b
+    factor, pivots, _, _ = la.lu(b, la.batched(b, a))
+    result = reductions.prod(b, la.signed_diagonal(b, factor, pivots), [1])
+    return _results(call, result, factor, pivots)
+
+
+@lowers(aten._linalg_slogdet.default)
+def slogdet(call: Call, a: Tensor) -> tuple[Tensor, ...]:
+    """The sign and the logarithm of the size of the determinant, and the factorization"""
+    b = call.b
+    factor, pivots, _, _ = la.lu(b, la.batched(b, a))
+    values = la.signed_diagonal(b, factor, pivots)
+    sign = reductions.prod(b, b.map(lambda v: v.sign(), values), [1])
+    logs = b.map(lambda v: v.abs().log(), values, dtype=values.dtype.part)
+    return _results(call, sign, reductions.sum_(b, logs, [1]), factor, pivots)
+
+
+# --- QR ---
+
+
+@lowers(aten.geqrf.default)
+def geqrf(call: Call, x: Tensor) -> tuple[Tensor, ...]:
+    """R with the reflectors below its diagonal, and tau"""
+    return _results(call, *householder.geqrf(call.b, la.batched(call.b, x)))
+
+
+@lowers(aten.linalg_qr.default)
+def qr(call: Call, x: Tensor, mode: str) -> tuple[Tensor, Tensor]:
+    """Q with orthonormal columns and R with Q R = x"""
+    b = call.b
+    a, taus = householder.geqrf(b, la.batched(b, x))
+    rows, columns = a.shape[1:]
+    kept = rows if mode == "complete" else b.minimum(rows, columns)
+    upper = shapes.triangle(b, shapes.slice_axis(b, a, 1, 0, kept), 0, True)
+    if mode == "r":
+        return _empty(call, 0), _shaped(call, upper, 1)
+    q = householder.q_of(b, a, taus, kept)
+    return _shaped(call, q, 0), _shaped(call, upper, 1)
+
+
+def _taus(call: Call, taus: Tensor) -> Tensor:
+    return shapes.reshape(call.b, taus, [call.b.product(taus.shape[:-1]), taus.shape[-1]])
+
+
+@lowers(aten.linalg_householder_product.default)
+def householder_product(call: Call, a: Tensor, taus: Tensor) -> Tensor:
+    """The first columns of H[0] H[1] ..."""
+    a = la.batched(call.b, a)
+    return _shaped(call, householder.q_of(call.b, a, _taus(call, taus), a.shape[2]), 0)
+
+
+@lowers(aten.ormqr.default)
+def ormqr(call: Call, a: Tensor, taus: Tensor, x: Tensor, left: bool, transpose: bool) -> Tensor:
+    """Q x or x Q, or with the adjoint of Q"""
+    b = call.b
+    a, taus, x = la.batched(b, a), _taus(call, taus), la.batched(b, x)
+    if left:
+        return _shaped(call, householder.apply_q(b, a, taus, x, transpose), 0)
+    flipped = la.transposed(b, x, conjugate=True)
+    result = householder.apply_q(b, a, taus, flipped, not transpose)
+    return _shaped(call, la.transposed(b, result, conjugate=True), 0)
+
+
+@lowers(aten.linalg_matrix_exp.default)
+def matrix_exp(call: Call, x: Tensor) -> Tensor:
+    """sum over k of x^k / k!"""
+    return _shaped(call, la.matrix_exp(call.b, la.batched(call.b, x)), 0)
