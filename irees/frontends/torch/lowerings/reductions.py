@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ...builder import Tensor, reductions, shapes
-from ...builder.dtypes import BOOL, F32, I64
+from ...builder.dtypes import BOOL, F32, F64, I64, U64
 from ..calls import Call, lowers
 
 aten = torch.ops.aten
@@ -249,6 +249,18 @@ def equal(call: Call, x: Tensor, y: Tensor) -> Any:
     same = call.b.map(lambda u, v: u.to(wide) == v.to(wide), x, y, dtype=BOOL)
     result = reductions.all_(call.b, same, list(range(same.rank)))
     return Symbolic(call.b.item(result), BOOL)
+
+
+@lowers(aten.hash_tensor.default)
+def hash_tensor(call: Call, x: Tensor, dim: Any, *, keepdim: bool, mode: int) -> Tensor:
+    """The exclusive or of all bits, those of floats as f64, along dims"""
+    if mode or x.dtype.is_complex:
+        raise call.unsupported("this kind of checksum")
+    b, axes = call.b, call.axes(dim, x.rank)
+    words = b.map(lambda v: v.to(F64).bitcast(I64) if v.dtype.is_float else v.to(I64), x, dtype=I64)
+    if axes:
+        (words,) = b.reduce(lambda s, v, acc: acc ^ v, [words], axes, [(0, I64)])
+    return shapes.reshape(b, b.cast(words, U64), call.shape())
 
 
 __all__ = ["F32", "finish"]
