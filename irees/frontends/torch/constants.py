@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from irees.errors import UnsupportedError
 
@@ -55,6 +56,11 @@ class Constants:
 
     def of(self, tensor: torch.Tensor, name: str) -> Tensor:
         """The constant of a tensor, under its name. Raises UnsupportedError for an odd one."""
+        # Dynamo calls back ends with its fake mode on, which real tensors are not allowed in.
+        with _disable_current_modes():
+            return self._of(tensor, name)
+
+    def _of(self, tensor: torch.Tensor, name: str) -> Tensor:
         refuse_odd_tensor(tensor, repr(name))
         dtype = dtype_of(tensor.dtype)
         if tensor.numel() == 0:

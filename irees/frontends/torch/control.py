@@ -1,12 +1,27 @@
-"""Higher-order operators: regions that PyTorch keeps as graphs of their own."""
+"""
+Higher-order operators: regions that PyTorch keeps as graphs of their own.
+
+`cond` becomes `scf.if`, `while_loop` becomes `scf.while`, `scan` and `map` become `scf.for` over
+the slices of their inputs. What PyTorch wraps for its own sake (`no_grad`, autocast, invoked
+subgraphs) is inlined.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._pytree import tree_leaves
+from xdsl.dialects import scf
+from xdsl.ir import Block, Region, SSAValue
 
 from irees.errors import UnsupportedError
+
+from ..builder import Builder, Size, Tensor, shapes
+from ..builder.dtypes import BOOL, F64, INDEX
+from .calls import Symbolic
+from .dtypes import dtype_of
 
 if TYPE_CHECKING:
     from .importing import GraphImporter
@@ -16,8 +31,214 @@ def lower_higher_order(importer: GraphImporter, node: torch.fx.Node, env: dict[A
     """The results of a higher-order operator. Raises UnsupportedError for one not taken."""
     name = str(node.target)
     args = importer._argument(node.args, env)
-    if name == "wrap_with_set_grad_enabled":
-        return importer.run(args[1], args[2:])
-    if name == "wrap_with_autocast":
-        return importer.run(args[4], args[5:])
+    value = node.meta.get("val")
+    if name in _INLINED:
+        place = _INLINED[name]
+        return importer.run(args[place], args[place + 1 :])
+    if name == "invoke_subgraph":
+        return importer.run(args[0], args[2:])
+    if name == "cond":
+        return _cond(importer, args, value)
+    if name == "while_loop":
+        return _while_loop(importer, args, value)
+    if name == "scan":
+        return _scan(importer, args, value)
+    if name in ("map_impl", "map"):
+        return _map(importer, args, value)
     raise UnsupportedError(f"the higher-order operator {name} is not supported")
+
+
+_INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap": 0}
+"""Operator => which argument is the graph; its operands follow."""
+
+
+class _Carried:
+    """Tensors and numbers as the SSA values that a region passes on, and back."""
+
+    def __init__(self, b: Builder, values: Sequence[Any]):
+        self.b = b
+        self.kinds = [self._kind(v) for v in values]
+        self.values = [self.pack(v, k) for v, k in zip(values, self.kinds, strict=True)]
+
+    @staticmethod
+    def _kind(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, bool):
+            return BOOL
+        if isinstance(value, float):
+            return F64
+        return value.dtype if isinstance(value, Symbolic) else INDEX
+
+    def pack(self, value: Any, kind: Any) -> SSAValue:
+        """A value as one of the type that the region has for it."""
+        if isinstance(kind, Tensor):
+            tensor = self.b.cast(value, kind.dtype)
+            if tensor.value.type != kind.value.type:
+                tensor = self.b.with_shape(tensor, kind.shape)
+            return tensor.value
+        if isinstance(value, Symbolic):
+            return value.value
+        if isinstance(value, SSAValue):
+            return value
+        return self.b.number(value, kind) if kind is not INDEX else self.b.value(value)
+
+    def unpack(self, values: Sequence[SSAValue]) -> list[Any]:
+        """What the graph of a region sees."""
+        found: list[Any] = []
+        for value, kind in zip(values, self.kinds, strict=True):
+            if isinstance(kind, Tensor):
+                found.append(Tensor(value, kind.dtype, kind.shape))
+            else:
+                found.append(value if kind is INDEX else Symbolic(value, kind))
+        return found
+
+
+def _region(
+    importer: GraphImporter,
+    arguments: Sequence[SSAValue],
+    body: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+    terminator: Callable[[Sequence[SSAValue]], Any],
+    leading: Sequence[Any] = (),
+) -> Region:
+    """A region of one block whose arguments have the types of values."""
+    block = Block(arg_types=[*leading, *(v.type for v in arguments)])
+    saved = importer.symbols.values.copy()
+    with importer.b.inside(block):
+        block.add_op(terminator(body(block.args)))
+    # What was computed inside of the region is not known outside.
+    importer.symbols.values = saved
+    return Region(block)
+
+
+def _as_list(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def _predicate(importer: GraphImporter, value: Any) -> SSAValue:
+    """The i1 of a tensor of one element or a bool."""
+    b = importer.b
+    if isinstance(value, Symbolic):
+        return b.compute(lambda v: v.to(BOOL), (value.value, value.dtype)).value
+    if isinstance(value, Tensor):
+        return b.item(b.is_true(value), [0] * value.rank)
+    if isinstance(value, SSAValue):
+        return b.compute(lambda v: v != 0, (value, INDEX)).value
+    return b.number(bool(value), BOOL)
+
+
+def _unknown(importer: GraphImporter, value: Any) -> list[Tensor]:
+    """Tensors of the types of an operator's results, whose elements are not used."""
+    found: list[Tensor] = []
+    for fake in tree_leaves(value):
+        if not isinstance(fake, torch.Tensor):
+            raise UnsupportedError("a region that returns numbers is not supported")
+        shape = [importer.symbols.size(s) for s in fake.shape]
+        found.append(importer.b.empty(dtype_of(fake.dtype), shape))
+    return found
+
+
+def _cond(importer: GraphImporter, args: Sequence[Any], value: Any) -> Any:
+    """cond(p, f, g, operands) = p ? f(operands) : g(operands)"""
+    predicate, true, false, operands = args
+    if isinstance(predicate, bool):
+        return importer.run(true if predicate else false, operands)
+    condition = _predicate(importer, predicate)
+    results = _Carried(importer.b, _unknown(importer, value))
+
+    def branch(graph: Any) -> Region:
+        def body(_: Sequence[SSAValue]) -> list[SSAValue]:
+            found = _as_list(importer.run(graph, operands))
+            return [results.pack(v, k) for v, k in zip(found, results.kinds, strict=True)]
+
+        return _region(importer, [], body, lambda values: scf.YieldOp(*values))
+
+    kinds = [v.type for v in results.values]
+    op = scf.IfOp(condition, kinds, branch(true), branch(false))
+    importer.b.insert(op)
+    return tuple(results.unpack(op.results))
+
+
+def _while_loop(importer: GraphImporter, args: Sequence[Any], value: Any) -> Any:
+    """while condition(carried, rest): carried = body(carried, rest)"""
+    condition, body, carried, rest = args
+    state = _Carried(importer.b, carried)
+
+    def before(values: Sequence[SSAValue]) -> list[SSAValue]:
+        found = _as_list(importer.run(condition, [*state.unpack(values), *rest]))
+        return [_predicate(importer, found[0]), *values]
+
+    def after(values: Sequence[SSAValue]) -> list[SSAValue]:
+        found = _as_list(importer.run(body, [*state.unpack(values), *rest]))
+        return [state.pack(v, k) for v, k in zip(found, state.kinds, strict=True)]
+
+    first = _region(importer, state.values, before, lambda v: scf.ConditionOp(v[0], *v[1:]))
+    second = _region(importer, state.values, after, lambda v: scf.YieldOp(*v))
+    op = scf.WhileOp(state.values, [v.type for v in state.values], first, second)
+    importer.b.insert(op)
+    return tuple(state.unpack(op.results))
+
+
+def _for(
+    importer: GraphImporter,
+    count: Size,
+    state: _Carried,
+    body: Callable[[SSAValue, list[Any]], list[Any]],
+) -> list[Any]:
+    """for i < count: state = body(i, state)"""
+    b = importer.b
+
+    def inner(values: Sequence[SSAValue]) -> list[SSAValue]:
+        found = body(values[0], state.unpack(values[1:]))
+        return [state.pack(v, k) for v, k in zip(found, state.kinds, strict=True)]
+
+    region = _region(importer, state.values, inner, lambda v: scf.YieldOp(*v), [INDEX.element])
+    op = scf.ForOp(b.value(0), b.value(count), b.value(1), state.values, region)
+    b.insert(op)
+    return state.unpack(op.results)
+
+
+def _slices(b: Builder, tensors: Sequence[Tensor], index: SSAValue) -> list[Tensor]:
+    return [shapes.select(b, x, 0, index) for x in tensors]
+
+
+def _stacks(
+    b: Builder, stacked: Sequence[Tensor], parts: Sequence[Any], index: SSAValue
+) -> list[Tensor]:
+    """Each stack with its slice of that number replaced."""
+    return [
+        shapes.update_slice(
+            b, whole, shapes.unsqueeze(b, b.cast(part, whole.dtype), 0),
+            [index, *[0] * (whole.rank - 1)],
+        )
+        for whole, part in zip(stacked, parts, strict=True)
+    ]  # fmt: skip
+
+
+def _scan(importer: GraphImporter, args: Sequence[Any], value: Any) -> Any:
+    """(carry, ys[i]) = combine(carry, xs[i], rest) for each i; the last carry, and all ys"""
+    combine, init, xs, rest = args
+    b = importer.b
+    made = _unknown(importer, value)
+    carries = [b.cast(c, m.dtype) for c, m in zip(init, made[: len(init)])]
+    state = _Carried(b, [*carries, *made[len(init) :]])
+
+    def body(index: SSAValue, values: list[Any]) -> list[Any]:
+        carry, stacked = values[: len(init)], values[len(init) :]
+        found = _as_list(importer.run(combine, [*carry, *_slices(b, xs, index), *rest]))
+        return [*found[: len(init)], *_stacks(b, stacked, found[len(init) :], index)]
+
+    return tuple(_for(importer, xs[0].shape[0], state, body))
+
+
+def _map(importer: GraphImporter, args: Sequence[Any], value: Any) -> Any:
+    """out[i] = body(xs[i], rest) for each i"""
+    graph, xs, rest = args
+    b = importer.b
+    state = _Carried(b, _unknown(importer, value))
+
+    def body(index: SSAValue, stacked: list[Any]) -> list[Any]:
+        found = _as_list(importer.run(graph, [*_slices(b, xs, index), *rest]))
+        return list(_stacks(b, stacked, found, index))
+
+    return tuple(_for(importer, xs[0].shape[0], state, body))

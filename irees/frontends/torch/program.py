@@ -206,12 +206,19 @@ def _parameters(
     return names, defaults, variadic
 
 
+def known_size(size: Any) -> int | None:
+    """A dim as an int; None for one that is not known. PyTorch keeps specialised ones as SymInts."""
+    if isinstance(size, int):
+        return size
+    return int(size.node.expr) if size.node.expr.is_Integer else None
+
+
 def argument(block: Block, value: Any, name: str, arguments: list[Tensor]) -> Tensor:
     """A new argument of the function for a fake tensor."""
     refuse_odd_tensor(value, f"argument {name!r}")
     dtype = dtype_of(value.dtype)
     # Dims that are not known are asked of the argument below.
-    shape = [s if isinstance(s, int) else None for s in value.shape]
+    shape = [known_size(s) for s in value.shape]
     kind = tensor_type(dtype, [DYNAMIC_INDEX if s is None else s for s in shape])
     arg = block.insert_arg(kind, len(block.args))
     arguments.append(Tensor(arg, dtype, tuple(shape)))  # type: ignore[arg-type]
