@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from ...builder import Size, Tensor, householder, reductions, shapes
+from ...builder import Scalar, Size, Tensor, eigen, householder, reductions, shapes
 from ...builder import linear_algebra as la
-from ...builder.dtypes import BOOL
+from ...builder.dtypes import BOOL, F64
 from ..calls import Call, lowers
 
 aten = torch.ops.aten
@@ -309,3 +309,56 @@ def ormqr(call: Call, a: Tensor, taus: Tensor, x: Tensor, left: bool, transpose:
 def matrix_exp(call: Call, x: Tensor) -> Tensor:
     """sum over k of x^k / k!"""
     return _shaped(call, la.matrix_exp(call.b, la.batched(call.b, x)), 0)
+
+
+# --- eigenvalues and singular values ---
+
+
+@lowers(aten._linalg_eigh.default)
+def eigh(call: Call, x: Tensor, triangle: str, compute_v: bool) -> tuple[Tensor, Tensor]:
+    """Eigenvalues in ascending order and eigenvectors of Hermitian matrices"""
+    values, vectors = eigen.eigh(call.b, la.batched(call.b, x), triangle.upper() == "L")
+    values = _shaped(call, values, 0)
+    return values, _shaped(call, vectors, 1) if compute_v else _empty(call, 1)
+
+
+@lowers(aten._linalg_svd.default)
+def svd(call: Call, x: Tensor, full: bool, compute_uv: bool) -> tuple[Tensor, ...]:
+    """U, s in descending order and V^H with U diag(s) V^H = x"""
+    u, sizes, vh = eigen.svd(call.b, la.batched(call.b, x), full and compute_uv)
+    if not compute_uv:
+        return _empty(call, 0), _shaped(call, sizes, 1), _empty(call, 2)
+    return _results(call, u, sizes, vh)
+
+
+def _per_matrix(call: Call, value: Tensor | None, x: Tensor) -> Tensor | None:
+    """A tolerance for each matrix of a batch, in f64."""
+    if value is None:
+        return None
+    b = call.b
+    value = shapes.broadcast_to(b, b.cast(value, F64), x.shape[:-2])
+    return shapes.reshape(b, value, [b.product(x.shape[:-2])])
+
+
+@lowers(aten.linalg_pinv.atol_rtol_tensor)
+def pinv(
+    call: Call, x: Tensor, *, atol: Tensor | None, rtol: Tensor | None, hermitian: bool
+) -> Tensor:
+    """The pseudo-inverse: singular values up to max(atol, rtol s[0]) count as 0"""
+    if any(isinstance(size, int) and size == 0 for size in x.shape):
+        return call.b.full(0, call.dtype(), call.shape())
+    epsilon = 2.0**-52 if x.dtype.part.bits == 64 else 2.0**-23
+    sizes = [s for s in x.shape[-2:] if isinstance(s, int)]
+    default = max(sizes, default=1) * epsilon
+    absolute, relative = (_per_matrix(call, v, x) for v in (atol, rtol))
+
+    def bound(s: Any, largest: Scalar, at: Scalar) -> Scalar:
+        top = largest.to(F64)
+        low = s.number(0.0, F64) if absolute is None else s.extract(absolute, [at])
+        if relative is not None:
+            factor = s.extract(relative, [at])
+        else:
+            factor = (low > 0).where(0.0, s.number(default, F64))
+        return low.maximum(factor * top).to(largest.dtype)
+
+    return _shaped(call, eigen.pseudo_inverse(call.b, la.batched(call.b, x), bound, hermitian), 0)
