@@ -1,0 +1,215 @@
+"""Resizing of images and sampling at computed places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...builder import DType, Tensor, resampling, shapes
+from ...builder.dtypes import F32
+from ...builder.resampling import Resizing, Sampling
+from ..calls import Call, NotLowered, lowers
+
+aten = torch.ops.aten
+_MODES = {
+    "nearest_exact": "exact", "nearest": "nearest", "bilinear": "linear", "trilinear": "linear",
+    "linear": "linear", "bicubic": "cubic", "lanczos": "lanczos",
+}  # fmt: skip
+
+
+def _mode(call: Call) -> str:
+    name = call.target.__name__
+    return next(mode for part, mode in _MODES.items() if part in name)
+
+
+def _wide(x: Tensor) -> DType:
+    return x.dtype.computed if x.dtype.is_float else F32
+
+
+def _resizings(
+    call: Call, x: Tensor, out: Sequence[Any], factors: Any, aligned: bool
+) -> list[Resizing]:
+    n = len(out)
+    factors = list(factors or []) + [None] * n
+    sizes = x.shape[-n:]
+    return [Resizing(_mode(call), size, o, aligned, f) for size, o, f in zip(sizes, out, factors)]
+
+
+def _finished(call: Call, result: Tensor) -> Tensor:
+    dtype = call.dtype()
+    if dtype.is_integer:
+        return call.b.map(lambda v: v.round().clamp(0.0, 255.0).to(dtype), result, dtype=dtype)
+    return call.b.cast(result, dtype)
+
+
+def _upsampled(call: Call, x: Tensor, factors: Any, aligned: bool) -> Tensor:
+    """x with its dims behind the channels resized."""
+    n = x.rank - 2
+    dims = _resizings(call, x, call.shape()[2:], factors, aligned)
+    if dims[0].mode in ("nearest", "exact") and all(map(_is_repeated, dims)):
+        return _repeated(call, x)
+    wide = x.dtype if dims[0].mode in ("nearest", "exact") else _wide(x)
+    if wide is x.dtype and dims[0].mode in ("nearest", "exact"):
+        return _nearest(call, x, dims, n)
+    return _finished(call, resampling.resize(call.b, x, dims, wide))
+
+
+def _nearest(call: Call, x: Tensor, dims: list[Resizing], n: int) -> Tensor:
+    """Places are computed in f32, and elements only moved."""
+    wide = _wide(x)
+
+    def element(s: Any, *at: Any) -> Any:
+        places = [d.taps(s, at[2 + i], wide)[0][0] for i, d in enumerate(dims)]
+        return s.extract(x, [*at[:2], *places])
+
+    return call.b.from_function(element, call.shape(), x.dtype)
+
+
+def _is_repeated(dim: Resizing) -> bool:
+    """Whether each element stands a whole number of times in the result."""
+    if not isinstance(dim.size, int) or not isinstance(dim.out, int) or not dim.size:
+        return False
+    times = dim.out // dim.size
+    return dim.out == times * dim.size and times > 0 and dim.factor in (None, float(times))
+
+
+def _repeated(call: Call, x: Tensor) -> Tensor:
+    b, shape = call.b, call.shape()
+    apart: list[Any] = list(x.shape[:2])
+    stretched: list[Any] = list(x.shape[:2])
+    for size, out in zip(x.shape[2:], shape[2:]):
+        apart += [size, 1]
+        stretched += [size, out // size]  # type: ignore[operator]
+    wide = shapes.broadcast_to(b, shapes.reshape(b, x, apart), stretched)
+    return shapes.reshape(b, wide, shape)
+
+
+@lowers(
+    aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec,
+    aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec,
+    aten._upsample_nearest_exact3d.vec,
+)  # fmt: skip
+def upsample_nearest_vec(call: Call, x: Tensor, _: Any, factors: Any) -> Tensor:
+    """x with each element as often as it is the nearest one"""
+    return _upsampled(call, x, factors, False)
+
+
+@lowers(
+    aten.upsample_nearest1d.default, aten.upsample_nearest2d.default,
+    aten.upsample_nearest3d.default, aten._upsample_nearest_exact1d.default,
+    aten._upsample_nearest_exact2d.default, aten._upsample_nearest_exact3d.default,
+)  # fmt: skip
+def upsample_nearest(call: Call, x: Tensor, _: Any, *factors: Any) -> Tensor:
+    """x with each element as often as it is the nearest one"""
+    return _upsampled(call, x, factors, False)
+
+
+@lowers(
+    aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec,
+    aten.upsample_bicubic2d.vec,
+)  # fmt: skip
+def upsample_vec(call: Call, x: Tensor, _: Any, aligned: bool, factors: Any) -> Tensor:
+    """x resized by linear or cubic interpolation"""
+    return _upsampled(call, x, factors, aligned)
+
+
+@lowers(
+    aten.upsample_linear1d.default, aten.upsample_bilinear2d.default,
+    aten.upsample_trilinear3d.default, aten.upsample_bicubic2d.default,
+)  # fmt: skip
+def upsample(call: Call, x: Tensor, _: Any, aligned: bool, *factors: Any) -> Tensor:
+    """x resized by linear or cubic interpolation"""
+    return _upsampled(call, x, factors, aligned)
+
+
+def _matrices(call: Call, dims: list[Resizing]) -> list[Any]:
+    """The weights along each dim, of a filter as wide as the step for `_aa`."""
+    found: list[Any] = []
+    for dim in dims:
+        if not isinstance(dim.size, int) or not isinstance(dim.out, int):
+            raise call.unsupported("resizing by a filter with sizes that are not known")
+        if "_aa" not in call.target.__name__:
+            found.append(dim.matrix())
+            continue
+        step = dim.size / dim.out if not dim.factor else 1 / dim.factor
+        if dim.aligned:
+            step = (dim.size - 1) / max(dim.out - 1, 1)
+        found.append(resampling.smooth_matrix(dim.mode, dim.size, dim.out, step))
+    return found
+
+
+def _smoothed(call: Call, x: Tensor, aligned: bool, factors: Any) -> Tensor:
+    dims = _resizings(call, x, call.shape()[2:], factors, aligned)
+    result = resampling.apply_matrices(call.b, x, _matrices(call, dims), _wide(x))
+    return _finished(call, result)
+
+
+@lowers(
+    aten._upsample_bilinear2d_aa.default,
+    aten._upsample_bicubic2d_aa.default,
+    aten._upsample_lanczos2d_aa.default,
+)
+def upsample_aa(call: Call, x: Tensor, _: Any, aligned: bool, *factors: Any) -> Tensor:
+    """x resized by a filter that averages what is made smaller"""
+    return _smoothed(call, x, aligned, factors)
+
+
+@lowers(
+    aten._upsample_bilinear2d_aa.vec,
+    aten._upsample_bicubic2d_aa.vec,
+    aten._upsample_lanczos2d_aa.vec,
+)
+def upsample_aa_vec(call: Call, x: Tensor, _: Any, aligned: bool, factors: Any) -> Tensor:
+    """x resized by a filter that averages what is made smaller"""
+    return _smoothed(call, x, aligned, factors)
+
+
+def _adjoint(call: Call, grad: Tensor, size: Any, factors: Any, aligned: bool) -> Tensor:
+    """The gradient of x: each dim multiplied by its weights, transposed."""
+    dims = [
+        Resizing(_mode(call), n, out, aligned, f)
+        for n, out, f in zip(size[2:], grad.shape[2:], [*(factors or []), None, None, None])
+    ]
+    matrices = [m.T for m in _matrices(call, dims)]
+    return call.b.cast(resampling.apply_matrices(call.b, grad, matrices, _wide(grad)), call.dtype())
+
+
+@lowers(
+    aten.upsample_nearest1d_backward.default, aten.upsample_nearest2d_backward.default,
+    aten.upsample_nearest3d_backward.default, aten._upsample_nearest_exact1d_backward.default,
+    aten._upsample_nearest_exact2d_backward.default,
+    aten._upsample_nearest_exact3d_backward.default,
+)  # fmt: skip
+def upsample_nearest_backward(
+    call: Call, grad: Tensor, _: Any, size: list[int], *factors: Any
+) -> Tensor:
+    """The sum of the gradients of all copies of an element"""
+    return _adjoint(call, grad, size, factors, False)
+
+
+@lowers(
+    aten.upsample_linear1d_backward.default, aten.upsample_bilinear2d_backward.default,
+    aten.upsample_trilinear3d_backward.default, aten.upsample_bicubic2d_backward.default,
+    aten._upsample_bilinear2d_aa_backward.default, aten._upsample_bicubic2d_aa_backward.default,
+    aten._upsample_lanczos2d_aa_backward.default,
+)  # fmt: skip
+def upsample_backward(
+    call: Call, grad: Tensor, _: Any, size: list[int], aligned: bool, *factors: Any
+) -> Tensor:
+    """The gradients of what each element was part of, by its weights there"""
+    return _adjoint(call, grad, size, factors, aligned)
+
+
+@lowers(aten.grid_sampler_2d.default, aten.grid_sampler_3d.default, aten.grid_sampler.default)
+def grid_sampler(
+    call: Call, x: Tensor, grid: Tensor, mode: int, outside: int, aligned: bool
+) -> Tensor:
+    """x at the places of a grid, which go from -1 to 1"""
+    modes, paddings = ("linear", "nearest", "cubic"), ("zeros", "border", "reflection")
+    if modes[mode] == "cubic" and x.rank != 4:
+        raise NotLowered
+    how = Sampling(modes[mode], paddings[outside], bool(aligned))
+    wide = x.dtype.computed
+    return call.b.cast(resampling.sample(call.b, x, grid, how, wide), call.dtype())
