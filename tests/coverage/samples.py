@@ -91,10 +91,25 @@ class Case:
             return None
         if self.op.name in ORDERS:
             return self._compare_order(mine, theirs)
+        wide: list[torch.Tensor] | None = None
         for i, (g, w) in enumerate(zip(mine, theirs)):
-            if (why := self._differ(g, w)) is not None:
+            if (why := self._differ(g, w)) is None:
+                continue
+            wide = self._wider_answer() if wide is None else wide
+            if not (i < len(wide) and _as_near(g, w, wide[i])):
                 return f"result {i}: {why}"
         return None
+
+    def _wider_answer(self) -> list[torch.Tensor]:
+        """What eager answers to the same sample in f64; nothing where it does not take that."""
+        if self.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+            return []
+        function, tensors = self.program()
+        try:
+            got = function(*[t.double() if t.dtype == self.dtype else t for t in tensors])
+        except Exception:  # an operator without a kernel for f64
+            return []
+        return [t for t in tree_leaves(got) if isinstance(t, torch.Tensor)]
 
     def _differ(self, g: torch.Tensor, w: torch.Tensor) -> str | None:
         rtol, atol = DEFAULT_TOLERANCE.get(w.dtype, (0, 0))
@@ -121,6 +136,21 @@ class Case:
             if (why := self._differ(mine[i], theirs[i])) is not None:
                 return f"result {i}: {why}"
         return None
+
+
+def _as_near(got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether an answer is at most twice as far from the one in f64 as eager's own is."""
+    if exact.shape != got.shape or not got.dtype.is_floating_point:
+        return False
+    finite = exact.isfinite()
+    if not torch.equal(got.isfinite(), eager.isfinite()):
+        return False
+    mine, theirs = ((t.double() - exact)[finite].abs() for t in (got, eager))
+    same = torch.where(finite, torch.zeros_like(exact), exact)
+    odd = torch.where(finite, torch.zeros_like(exact), got.double())
+    if not torch.equal(same.nan_to_num(), odd.nan_to_num()):
+        return False
+    return not mine.numel() or bool(mine.max() <= 2 * theirs.max())
 
 
 def _as_tensor(value: Any) -> torch.Tensor:

@@ -293,9 +293,22 @@ def average_pool(
     The sum of each window by how many elements it has: of x alone, or with its padding (`low`
     and `high`, not what windows reach beyond), or by `divisor`.
     """
-    wide = x.dtype.computed
-    total = pool(b, x, windows, out, 0, lambda acc, v: acc + v, wide)
-    n, lead = windows.rank, x.rank - windows.rank
+    total = pool(b, x, windows, out, 0, lambda acc, v: acc + v, x.dtype.computed)
+    sizes = x.shape[x.rank - windows.rank :]
+    return by_window_size(b, total, sizes, windows, include_padding, divisor)
+
+
+def by_window_size(
+    b: Builder,
+    total: Tensor,
+    sizes: Sequence[Size],
+    windows: Windows,
+    include_padding: bool,
+    divisor: int | None = None,
+) -> Tensor:
+    """A number for each window over `sizes`, by how many elements the window has."""
+    wide = total.dtype
+    n, lead = windows.rank, total.rank - windows.rank
 
     def divide(s: Body, v: Scalar, *_: Scalar) -> Scalar:
         if divisor is not None:
@@ -303,7 +316,7 @@ def average_pool(
         count = s.number(1, INDEX)
         for i in range(n):
             begin = s.index(lead + i) * windows.stride[i] - windows.low[i]
-            size = s.as_index(x.shape[lead + i])
+            size = s.as_index(sizes[i])
             end = (begin + windows.kernel[i]).minimum(size + windows.high[i])
             if not include_padding:
                 end, begin = end.minimum(size), begin.maximum(0)
@@ -314,6 +327,67 @@ def average_pool(
     identity = projection(total.rank, tuple(range(total.rank)))
     init = b.empty(wide, total.shape)
     return b.structured([total], [init], [identity] * 2, [False] * total.rank, divide)[0]
+
+
+def fold(
+    b: Builder, x: Tensor, windows: Windows, sizes: Sequence[Size], wide: DType | None = None
+) -> Tensor:
+    """
+    The adjoint of `unfold`: out[n, c, i...] is the sum of x[n, c, k..., o...] over all k and o
+    with o * stride + k * dilation - low = i. A kernel dim of x may be 1 for all of them.
+    """
+    n, wide = windows.rank, wide or x.dtype.computed
+    loops = 2 + 2 * n  # n, c, i..., k...
+    spatial, inner = list(range(2, 2 + n)), list(range(2 + n, loops))
+    whole = projection(loops, tuple(range(2 + n)))
+
+    def body(s: Body, _: Scalar, acc: Scalar) -> Scalar:
+        inside, at = s.number(1, BOOL), []
+        for i in range(n):
+            place = s.index(spatial[i]) + windows.low[i] - s.index(inner[i]) * windows.dilation[i]
+            window = place.truncdiv(windows.stride[i])
+            count = s.as_index(x.shape[2 + n + i])
+            hit = (place >= 0) & (window * windows.stride[i] == place) & (window < count)
+            inside = inside & hit
+            at.append(window.clamp(0, count - 1))
+        kernel = [
+            s.number(0, INDEX) if x.shape[2 + i] == 1 else s.index(inner[i]) for i in range(n)
+        ]
+        value = s.extract(x, [s.index(0), s.index(1), *kernel, *at]).to(wide)
+        return acc + inside.where(value, 0)
+
+    shape = b.empty(x.dtype, windows.kernel)
+    init = b.full(0, wide, [*x.shape[:2], *sizes])
+    maps = [projection(loops, tuple(inner)), whole]
+    return b.structured([shape], [init], maps, [i >= 2 + n for i in range(loops)], body)[0]
+
+
+def weight_gradient(
+    b: Builder, x: Tensor, grad: Tensor, windows: Windows, groups: int, wide: DType | None = None
+) -> Tensor:
+    """
+    The adjoint of `convolution` by its weight: out[f, c, k...] sums up
+    x[n, c, o * stride + k * dilation...] * grad[n, f, o...].
+    """
+    n, wide = windows.rank, wide or x.dtype.computed
+    x = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
+    channels, features = x.shape[1], grad.shape[1]
+    assert isinstance(channels, int)
+    assert isinstance(features, int)
+    x = reshape(b, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
+    grad = reshape(b, grad, [grad.shape[0], groups, features // groups, *grad.shape[2:]])
+    # g, f, c, k..., n, o...
+    loops = 4 + 2 * n
+    inner, spatial = list(range(3, 3 + n)), list(range(4 + n, 4 + 2 * n))
+    maps = [
+        _map(loops, [3 + n, 0, 2, *_window_exprs(windows, loops, spatial, inner)]),
+        _map(loops, [3 + n, 0, 1, *spatial]),
+        _map(loops, [0, 1, 2, *inner]),
+    ]
+    init = b.full(0, wide, [groups, features // groups, channels // groups, *windows.kernel])
+    reduced = [i >= 3 + n for i in range(loops)]
+    result = _sum_of_products(b, x, grad, init, maps, reduced, wide)
+    return reshape(b, result, [features, channels // groups, *windows.kernel])
 
 
 def unfold(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
