@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...builder import Scalar, Tensor
-from ..calls import Call, NotLowered, lowers
+from ..calls import Call, lowers
 
 aten = torch.ops.aten
 
@@ -86,15 +86,6 @@ for _op, _fn in _ACTIVATIONS.items():
 def relu(call: Call, x: Tensor) -> Tensor:
     """max(x, 0)"""
     return call.elementwise(lambda v: v.maximum(0), x)
-
-
-@lowers(aten.rrelu.default)
-def rrelu(call: Call, x: Tensor, low: float, high: float, training: bool = False) -> Tensor:
-    """x > 0 ? x : x * (low + high) / 2; in training the slope is drawn"""
-    if training:
-        raise NotLowered
-    slope = (float(low) + float(high)) / 2
-    return call.elementwise(lambda v: (v >= 0).where(v, v * slope), x)
 
 
 @lowers(aten.relu6.default)
