@@ -16,6 +16,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
+    IntegerAttr,
     TensorType,
     i64,
 )
@@ -135,7 +136,8 @@ def expand_loops(
     old_maps = maps(op)
     if any(not _permutes(m) for m in old_maps):
         raise Refused("an operand is indexed by more than plain loops")
-    if any(isinstance(o, linalg.IndexOp) and o.dim.value.data in loops for o in op.body.block.ops):
+    indices = [o for o in op.body.walk() if isinstance(o, linalg.IndexOp)]
+    if any(o.dim.value.data in loops for o in indices):
         raise Refused("the body looks at the index of a loop")
     count = len(iterators(op))
     new_loops = consecutive([len(loops.get(d, (0,))) for d in range(count)])
@@ -186,6 +188,9 @@ def expand_loops(
         operands.append(expand(operand, groups, known, kind, at))
     first = len(op.operands) - len(op.results)
     if isinstance(op, linalg.GenericOp):
+        for index in indices:
+            # A loop behind one that is split has another number now.
+            index.dim = IntegerAttr(new_loops[index.dim.value.data][0], i64)
         kinds = [k for k, new in zip(iterators(op), new_loops, strict=True) for _ in new]
         inputs = len(op.inputs)
         new = generic(
