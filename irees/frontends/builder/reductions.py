@@ -11,9 +11,10 @@ from xdsl.ir import Block
 
 from irees.dialects.iree_linalg_ext import YieldOp
 from irees.dialects.iree_linalg_ext.sorting import ArgCompareOp
+from irees.dialects.upstream.linalg.packing import SoftmaxOp
 
 from .core import Builder, Size, Tensor, projection
-from .dtypes import BOOL, F32, F64, I64, DType
+from .dtypes import BOOL, C128, F32, F64, I64, DType
 from .scalars import Body, Scalar
 from .shapes import reshape
 
@@ -64,35 +65,48 @@ def mean(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor
     """sum(x) / n along axes; NaN where n is 0."""
     total = sum_(b, x, axes, wide)
     n = size_as(b, count(b, x, axes), total.dtype.part)
-    if total.dtype.is_complex:
-        return b.map(lambda v: (v.re() / n(v.body)).with_imaginary(v.im() / n(v.body)), total)
-    return b.map(lambda v: v / n(v.body), total)
+    return b.map(lambda v: _over(v, n(v.body)), total)
 
 
 def var_mean(b: Builder, x: Tensor, axes: Axes, correction: float) -> tuple[Tensor, Tensor]:
-    """sum(|x - mean|^2) / max(n - correction, 0) along axes, and the mean."""
-    average = mean(b, x, axes)
-    wide = average.dtype
-    centred = keep_dims(b, x, average, axes)
+    """
+    sum(|x - mean|^2) / max(n - correction, 0) along axes, and the mean. Sums are in f64, so that
+    deviations from a large mean keep their digits, and that one pass over x can do both.
+    """
+    narrow = x.dtype.computed
+    wide = C128 if narrow.is_complex else F64
+    total = sum_(b, x, axes, wide)
+    n = size_as(b, count(b, x, axes), F64)
+    around = keep_dims(b, x, total, axes)
 
-    def square(s: Body, v: Scalar, m: Scalar, acc: Scalar) -> Scalar:
-        d = v.to(wide) - m
+    def square(s: Body, v: Scalar, t: Scalar, acc: Scalar) -> Scalar:
+        # The mean is divided here: `irees-merge-variance-passes` looks for the sum.
+        d = v.to(wide) - _over(t, n(s))
         if wide.is_complex:
             return acc + d.re() * d.re() + d.im() * d.im()
         return acc + d * d
 
     rank = x.rank
     kept = tuple(i for i in range(rank) if i not in axes)
-    init = b.full(0, wide.part, [x.shape[i] for i in kept])
+    init = b.full(0, F64, [x.shape[i] for i in kept])
     maps = [
         projection(rank, tuple(range(rank))),
-        b.broadcast_map(centred.shape, x.shape),
+        b.broadcast_map(around.shape, x.shape),
         projection(rank, kept),
     ]
-    (total,) = b.structured([x, centred], [init], maps, [i in axes for i in range(rank)], square)
-    n = size_as(b, count(b, x, axes), wide.part)
-    scaled = b.map(lambda v: v / (n(v.body) - correction).maximum(0.0), total)
-    return scaled, average
+    reduced = [i in axes for i in range(rank)]
+    (squares,) = b.structured([x, around], [init], maps, reduced, square)
+    spread = b.map(
+        lambda v: v / (n(v.body) - correction).maximum(0.0) if correction else v / n(v.body),
+        squares,
+        dtype=narrow.part,
+    )
+    return spread, b.map(lambda v: _over(v, n(v.body)), total, dtype=narrow)
+
+
+def _over(v: Scalar, n: Scalar) -> Scalar:
+    """v / n for a real n."""
+    return (v.re() / n).with_imaginary(v.im() / n) if v.dtype.is_complex else v / n
 
 
 def max_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
@@ -154,12 +168,13 @@ def arg_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, T
 
 def logsumexp(b: Builder, x: Tensor, axes: Axes) -> Tensor:
     """log(sum(exp(x))) along axes, shifted by the largest element where that is finite."""
-    wide = x.dtype.computed if x.dtype.is_float else F32
+    wide = F32 if x.dtype.is_integer else x.dtype.computed
     x = b.cast(x, wide)
-    top = max_(b, x, axes)
+    real = b.map(lambda v: v.re(), x, dtype=wide.part) if wide.is_complex else x
+    top = max_(b, real, axes)
     top = b.map(lambda v: v.isfinite().where(v, 0.0), top)
-    shifted = b.map(lambda v, m: (v - m).exp(), x, keep_dims(b, x, top, axes))
-    return b.map(lambda total, m: total.log() + m, sum_(b, shifted, axes), top)
+    shifted = b.map(lambda v, m: (v - m.to(wide)).exp(), x, keep_dims(b, x, top, axes))
+    return b.map(lambda total, m: total.log() + m.to(wide), sum_(b, shifted, axes), top)
 
 
 def norm(b: Builder, x: Tensor, order: float, axes: Axes) -> Tensor:
@@ -228,12 +243,10 @@ def _norm_steps(order: float) -> tuple[Any, Any]:
 
 def softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
     """exp(x - max(x)) / sum(exp(x - max(x))) along an axis, in f32 for halves."""
-    wide = x.dtype.computed
-    x = b.cast(x, wide)
-    top = keep_dims(b, x, max_(b, x, [axis]), [axis])
-    powers = b.map(lambda v, m: (v - m).exp(), x, top)
-    total = keep_dims(b, x, sum_(b, powers, [axis]), [axis])
-    return b.map(lambda p, t: p / t, powers, total)
+    x = b.cast(x, x.dtype.computed)
+    op = SoftmaxOp(x.value, b.empty(x.dtype, x.shape).value, axis)
+    b.insert(op)
+    return Tensor(op.res[0], x.dtype, x.shape)
 
 
 def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:

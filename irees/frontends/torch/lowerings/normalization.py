@@ -78,12 +78,34 @@ def rms_norm(call: Call, x: Tensor, shape: list[Any], weight: Any, eps: float | 
     return affine(call, result, weight, None, shape)
 
 
-def _grouped(call: Call, x: Tensor, groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _grouped(
+    call: Call, x: Tensor, groups: int, weight: Any, bias: Any, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """
+    x * (rstd * weight) + (bias - mean * rstd * weight) with the statistics of groups of channels,
+    the means, and rstd = 1 / sqrt(var + eps).
+    """
     b = call.b
     channels = x.shape[1]
     assert isinstance(channels, int)
-    split = shapes.reshape(b, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
-    result, average, rstd = normalized(call, split, list(range(2, split.rank)), eps)
+    inner = channels // groups
+    split = shapes.reshape(b, x, [x.shape[0], groups, inner, b.product(x.shape[2:])])
+    spread, average = reductions.var_mean(b, split, [2, 3], 0.0)
+    wide = average.dtype
+    rstd = b.map(lambda v: 1 / (v + eps).sqrt(), spread)
+    # The points keep their spatial dims, so that what follows in the network is fused.
+    ones = [1] * (x.rank - 2)
+    split = shapes.reshape(b, x, [x.shape[0], groups, inner, *x.shape[2:]])
+    columns = [shapes.reshape(b, t, [x.shape[0], groups, 1, *ones]) for t in (average, rstd)]
+    given = [shapes.reshape(b, t, [groups, inner, *ones]) for t in (weight, bias) if t is not None]
+
+    def body(v: Any, m: Any, r: Any, *params: Any) -> Any:
+        left = [p.to(wide) for p in params]
+        scale = r * left.pop(0) if weight is not None else r
+        shift = -m * scale
+        return v.to(wide) * scale + (shift + left.pop(0) if bias is not None else shift)
+
+    result = b.map(body, split, *columns, *given, dtype=call.dtype())
     return shapes.reshape(b, result, x.shape), average, rstd
 
 
@@ -92,8 +114,7 @@ def group_norm(
     call: Call, x: Tensor, groups: int, weight: Any, bias: Any, eps: float, _: bool
 ) -> Tensor:
     """The norm over groups of channels"""
-    result, _, _ = _grouped(call, x, groups, eps)
-    return affine(call, result, weight, bias, [x.shape[1], *[1] * (x.rank - 2)])
+    return _grouped(call, x, groups, weight, bias, eps)[0]
 
 
 @lowers(aten.native_group_norm.default)
@@ -101,8 +122,7 @@ def native_group_norm(
     call: Call, x: Tensor, weight: Any, bias: Any, n: Any, c: Any, hw: Any, groups: int, eps: float
 ) -> tuple[Tensor, ...]:
     """The norm over groups of channels, means and reciprocals of deviations"""
-    result, average, rstd = _grouped(call, x, groups, eps)
-    result = affine(call, result, weight, bias, [x.shape[1], *[1] * (x.rank - 2)])
+    result, average, rstd = _grouped(call, x, groups, weight, bias, eps)
     return result, call.b.cast(average, call.dtype(1)), call.b.cast(rstd, call.dtype(2))
 
 
@@ -162,6 +182,19 @@ def batch_norm_no_stats(
     call: Call, x: Tensor, weight: Any, bias: Any, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, ...]:
     """By the statistics of x"""
+    return batch_statistics(call, x, weight, bias, eps)
+
+
+@lowers(aten.native_batch_norm.default)
+def native_batch_norm(
+    call: Call, x: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool,
+    momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """By given statistics, or those of x where no others are to be moved"""
+    if not training:
+        return batch_norm_no_training(call, x, weight, bias, mean, var, momentum, eps)
+    if mean is not None or var is not None:
+        raise call.unsupported("a batch norm that writes its running statistics unsaid")
     return batch_statistics(call, x, weight, bias, eps)
 
 
