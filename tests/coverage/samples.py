@@ -131,7 +131,7 @@ class Case:
         return found
 
     def _compare_order(self, mine: list[torch.Tensor], theirs: list[torch.Tensor]) -> str | None:
-        values = [i for i, t in enumerate(theirs) if t.dtype == self.dtype]
+        values = [i for i, t in enumerate(theirs) if t.dtype == self.dtype][:1]
         for i in values:
             if (why := self._differ(mine[i], theirs[i])) is not None:
                 return f"result {i}: {why}"

@@ -460,3 +460,46 @@ def adaptive_pool(
     reduced = [i >= lead + n for i in range(loops)]
     values, indices = b.structured([shape], inits, maps, reduced, body)
     return values, indices
+
+
+def fractional_pool(
+    b: Builder, x: Tensor, kernel: Sequence[int], out: Sequence[Size], samples: Tensor
+) -> tuple[Tensor, Tensor]:
+    """
+    The largest element of windows at distances that vary, and its place in the spatial dims. Of m
+    windows over n elements number i begins at floor((i + u) * a) - floor(u * a) with
+    a = (n - k) / (m - 1), the last one at n - k; u is samples[n, c, :], by spatial dim.
+    """
+    n, lead = len(kernel), 2
+    sizes, loops = x.shape[lead:], lead + 2 * n
+    wide = samples.dtype
+    maps = [
+        projection(loops, tuple(range(lead + n, loops))),
+        *[projection(loops, tuple(range(lead + n)))] * 2,
+    ]
+    dims = [*x.shape[:lead], *out]
+    inits = [b.full(x.dtype.lowest, x.dtype, dims), b.full(-1, I64, dims)]
+
+    def begin(s: Body, i: int) -> Scalar:
+        at, count = s.index(lead + i), s.as_index(out[i])
+        free = s.as_index(sizes[i]) - kernel[i]
+        u = s.extract(samples, [s.index(0), s.index(1), s.number(i, INDEX)])
+        step = free.to(wide) / (count - 1).maximum(1).to(wide)
+        first = ((at.to(wide) + u) * step).to(INDEX) - (u * step).to(INDEX)
+        return (at == count - 1).where(free, first).clamp(0, free)
+
+    def body(s: Body, _: Scalar, best: Scalar, where: Scalar) -> tuple[Scalar, Scalar]:
+        at = [begin(s, i) + s.index(lead + n + i) for i in range(n)]
+        flat = s.number(0, INDEX)
+        for place, size in zip(at, sizes, strict=True):
+            flat = flat * s.as_index(size) + place
+        v = s.extract(x, [s.index(0), s.index(1), *at])
+        better = (v > best) | (where < 0)
+        if v.dtype.is_float:
+            better = better | v.isnan()
+        return better.where(v, best), better.where(flat.to(I64), where)
+
+    shape = b.empty(x.dtype, kernel)
+    reduced = [i >= lead + n for i in range(loops)]
+    values, indices = b.structured([shape], inits, maps, reduced, body)
+    return values, indices

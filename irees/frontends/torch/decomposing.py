@@ -13,9 +13,13 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from irees.errors import UnsupportedError
+
+from . import metas
 from .calls import LOWERINGS
 
 aten = torch.ops.aten
@@ -33,7 +37,7 @@ def full_table() -> dict[Any, Any]:
     table = {**decomposition_table, **dict(torch.export.default_decompositions().items())}
     for op, function in select_decomp_table().items():
         table.setdefault(op, function)
-    return table
+    return {**table, **metas.COMPOSITES}
 
 
 @cache
@@ -51,6 +55,37 @@ def writes(op: Any) -> bool:
     schema = getattr(op, "_schema", None)
     return schema is not None and schema.is_mutable
 
+
+def _linear_cross_entropy(
+    x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, reduction: str,
+    ignored: int, smoothing: float, *rest: Any,
+) -> Any:  # fmt: skip
+    """cross_entropy(x @ weight^T + bias); its gradients are not asked for."""
+    if any(rest[-3:]):
+        raise UnsupportedError("gradients that are computed with the loss")
+    scores = torch.nn.functional.linear(x, weight, bias)
+    loss = torch.nn.functional.cross_entropy(
+        scores, target, class_weight, ignore_index=ignored, reduction=reduction,
+        label_smoothing=smoothing,
+    )  # fmt: skip
+    return loss, x.new_empty((0, 0)), x.new_empty((0, 0)), x.new_empty((0,))
+
+
+def _linear_cross_entropy_by_row(
+    x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, ignored: int, *_: Any
+) -> Any:
+    """The same for each row."""
+    scores = torch.nn.functional.linear(x, weight, bias)
+    return torch.nn.functional.cross_entropy(
+        scores, target, class_weight, ignore_index=ignored, reduction="none"
+    )
+
+
+_BY_NAME: dict[str, Any] = {
+    "torch_nn::_linear_cross_entropy_batch_chunked": _linear_cross_entropy,
+    "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": _linear_cross_entropy_by_row,
+}
+"""Decompositions that PyTorch does not have, of operators that may not be loaded."""
 
 _traces: dict[Any, torch.fx.GraphModule | None] = {}
 
@@ -93,7 +128,8 @@ def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
         for place, each in zip(places, tensors):
             filled[place] = each
         positional, named = tree_unflatten(filled, spec)
-        return target(*positional, **named)
+        function = _BY_NAME.get(target._schema.name, target)
+        return function(*positional, **named)
 
     inputs = [leaves[i] for i in places]
     graph = _traced(run, rules, inputs)
@@ -110,7 +146,8 @@ def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
 
 def _traced(function: Any, rules: Any, inputs: Any) -> torch.fx.GraphModule:
     modes = [x.fake_mode for x in inputs if hasattr(x, "fake_mode")]
-    with torch.no_grad(), modes[0] if modes else nullcontext():
+    # The dispatcher of Python knows the composites that are written in it.
+    with torch.no_grad(), enable_python_dispatcher(), modes[0] if modes else nullcontext():
         mode = "real" if modes else "fake"
         return make_fx(function, decomposition_table=rules, tracing_mode=mode)(*inputs)
 

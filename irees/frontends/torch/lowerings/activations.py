@@ -156,13 +156,20 @@ def xlog1py(call: Call, x: Tensor, y: Tensor) -> Tensor:
 def logaddexp(call: Call, x: Tensor, y: Tensor) -> Tensor:
     """log(exp(x) + exp(y)), shifted by the larger one"""
 
-    def body(u: Scalar, v: Scalar) -> Scalar:
-        top, equal = u.maximum(v), u == v
-        near = (-(u - v).abs()).exp().log1p()
-        # Equal infinities have no difference.
-        return (equal & u.isinf()).where(u, top + near)
+    return call.elementwise(log_add, x, y)
 
-    return call.elementwise(body, x, y)
+
+def log_add(u: Scalar, v: Scalar) -> Scalar:
+    """log(exp(u) + exp(v)); of complex numbers the one with the larger real part is taken out."""
+    if u.dtype.is_complex:
+        first = u.re() >= v.re()
+        top, low = first.where(u, v), first.where(v, u)
+        none = (top.re() == -math.inf) | ((u.re() == v.re()) & u.re().isinf())
+        return none.where(u, top + ((low - top).exp() + 1.0).log())
+    top, equal = u.maximum(v), u == v
+    near = (-(u - v).abs()).exp().log1p()
+    # Equal infinities have no difference.
+    return (equal & u.isinf()).where(u, top + near)
 
 
 @lowers(aten.logaddexp2.default)

@@ -93,15 +93,17 @@ def linspace(call: Call, start: Any, end: Any, steps: int) -> Tensor:
 def logspace(call: Call, start: Any, end: Any, steps: int, base: float) -> Tensor:
     """base ^ linspace(start, end)"""
     dtype = call.dtype()
-    wide = F64
-    if dtype.is_complex or isinstance(start, complex) or isinstance(end, complex):
-        raise call.unsupported("logspace of complex numbers")
+    wide = dtype if dtype.is_complex else F64
 
     def element(s: Any, i: Any) -> Any:
         low, high = (call.number_in(s, v, wide) for v in (start, end))
-        step = (high - low) / max(steps - 1, 1)
-        below = low + step * i.to(wide)
-        above = high - step * (steps - 1 - i).to(wide)
+        step = (
+            (high - low) * (1 / max(steps - 1, 1))
+            if wide.is_complex
+            else (high - low) / max(steps - 1, 1)
+        )
+        below = low + step * i.to(wide.part).to(wide)
+        above = high - step * (steps - 1 - i).to(wide.part).to(wide)
         exponent = (i < steps // 2).where(below, above) if steps > 1 else low
         return s.number(base, wide).pow(exponent).to(dtype)
 

@@ -9,6 +9,7 @@ import torch
 from ...builder import Tensor, indexing, ordering, shapes
 from ...builder.dtypes import F64, I64
 from ..calls import Call, lowers
+from .activations import log_add
 
 aten = torch.ops.aten
 
@@ -99,15 +100,8 @@ def logcumsumexp(call: Call, x: Tensor, dim: int) -> Tensor:
         return x
     wide = dtype.computed
 
-    def fold(acc: Any, v: Any) -> Any:
-        if wide.is_complex:
-            return (acc.exp() + v.exp()).log()
-        top = acc.maximum(v)
-        near = (-(acc - v).abs()).exp().log1p()
-        return ((acc == v) & acc.isinf()).where(top, top + near)
-
     start = complex(float("-inf"), 0) if wide.is_complex else float("-inf")
-    return b.cast(indexing.scan(b, b.cast(x, wide), dim % x.rank, start, fold), dtype)
+    return b.cast(indexing.scan(b, b.cast(x, wide), dim % x.rank, start, log_add), dtype)
 
 
 @lowers(

@@ -220,8 +220,7 @@ def log_softmax(call: Call, x: Tensor, dim: int, _: Any = None) -> Tensor:
 
 
 def _along(call: Call, x: Tensor, dim: int, fn: Any) -> Tensor:
-    if x.dtype.is_integer or call.dtype().computed.bits > x.dtype.computed.bits:
-        x = call.b.cast(x, call.dtype().computed)
+    x = x if x.dtype is call.dtype() else call.b.cast(x, call.dtype().computed)
     if not x.rank:
         x = shapes.reshape(call.b, x, [1])
         return call.b.cast(shapes.reshape(call.b, fn(call.b, x, 0), ()), call.dtype())

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from ...builder import Body, Scalar, Tensor, indexing, ordering, reductions, selection, shapes
-from ...builder.dtypes import I64
+from ...builder import Body, Scalar, Size, Tensor, indexing, ordering, reductions, selection, shapes
+from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 
 aten = torch.ops.aten
@@ -106,6 +106,18 @@ def nonzero_static(call: Call, x: Tensor, *, size: int, fill_value: int) -> Tens
     # Of no places at all there is none to read: one row more than there are is read from.
     places = shapes.pad(b, places, [0, 0], [1, 0])
     return b.from_function(element, call.shape(), I64)
+
+
+@lowers(aten.bincount.default)
+def bincount(call: Call, x: Tensor, weights: Tensor | None, least: Any) -> Tensor:
+    """How many there are of 0, 1, ..., max(x), or the sum of their weights; at least so many"""
+    b = call.b
+    count: Size = least
+    if not (isinstance(x.shape[0], int) and x.shape[0] == 0):
+        top = b.item(reductions.max_(b, x, [0]))
+        largest = b.compute(lambda v: v.to(INDEX) + 1, (top, x.dtype)).value
+        count = b.maximum(b.maximum(largest, 0), least)
+    return selection.histogram(b, b.cast(x, I64), weights, count, call.dtype())
 
 
 # --- histograms ---

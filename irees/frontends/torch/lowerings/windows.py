@@ -175,6 +175,23 @@ def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor]:
     return values, indices
 
 
+@lowers(aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default)
+def fractional_max_pool(
+    call: Call, x: Tensor, kernel: list[int], out: list[int], samples: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The largest of windows at distances that vary by random samples, and where"""
+    b, n = call.b, _rank_of(call)
+    x, lone = windows.as_channels(b, x, n)
+    # In 2D the first sample of a plane is that of the columns, in 3D that of the depth.
+    samples = shapes.flip(b, samples, [2]) if n == 2 else samples
+    wide = samples.dtype.computed
+    found = windows.fractional_pool(b, x, kernel, out, b.cast(samples, wide))
+    values, indices = (
+        shapes.reshape(b, t, call.shape(i)) if lone else t for i, t in enumerate(found)
+    )
+    return values, indices
+
+
 @lowers(aten.im2col.default)
 def im2col(call: Call, x: Tensor, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
     """Windows as columns"""

@@ -1,0 +1,131 @@
+"""Losses that are no composites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...builder import Body, Builder, Scalar, Size, Tensor, indexing, loops, shapes
+from ...builder.dtypes import I64, INDEX
+from ..calls import Call, lowers
+
+aten = torch.ops.aten
+NEVER = float("-inf")
+
+
+def _lengths(call: Call, lengths: Any) -> Tensor:
+    """Lengths that are numbers or a tensor, as a vector."""
+    b = call.b
+    if isinstance(lengths, Tensor):
+        return b.cast(lengths, I64)
+    return b.constant(np.array(lengths, np.int64), I64)
+
+
+class _Alignments:
+    """
+    The labels of targets with blanks around each: an alignment goes along them, and may leave
+    out a blank between two labels that differ.
+    """
+
+    def __init__(self, b: Builder, targets: Tensor, lengths: Tensor, blank: int):
+        self.b, self.targets, self.lengths, self.blank = b, targets, lengths, blank
+        self.first = indexing.scan(b, lengths, 0, 0, lambda acc, v: acc + v)
+
+    def label(self, s: Body, n: Scalar, place: Scalar, classes: Size) -> Scalar:
+        """The label at a place, from 0 to 2 * length, inside of the classes that there are."""
+        number = place.truncdiv(2)
+        if self.targets.rank == 1:
+            begin = s.extract(self.first, [n]) - s.extract(self.lengths, [n])
+            number = number + begin.to(INDEX)
+        width = s.as_index(self.targets.shape[-1])
+        at = number.clamp(0, (width - 1).maximum(0))
+        found = s.extract(self.targets, [at] if self.targets.rank == 1 else [n, at]).to(INDEX)
+        label = (place.rem(2) == 0).where(self.blank, found)
+        return label.clamp(0, s.as_index(classes) - 1)
+
+
+def _log_add(values: list[Scalar]) -> Scalar:
+    """log(sum(exp(v))), -inf where all are."""
+    top = values[0]
+    for v in values[1:]:
+        top = top.maximum(v)
+    shift = (top == NEVER).where(0.0, top)
+    total = (values[0] - shift).exp()
+    for v in values[1:]:
+        total = total + (v - shift).exp()
+    return total.log() + shift
+
+
+@lowers(aten._ctc_loss.default, aten._ctc_loss.Tensor)
+def ctc_loss(
+    call: Call, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any,
+    blank: int, zero_infinity: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """
+    -log of the probability of all alignments of targets with the time, and the logarithms alpha
+    of those up to each time and label: alpha[t, s] = log_probs[t, label(s)] + logaddexp of
+    alpha[t - 1] at s, s - 1 and (where the labels differ) s - 2.
+    """
+    b = call.b
+    if not targets.shape[-1]:
+        targets = b.full(0, I64, [*targets.shape[:-1], 1])
+    lengths, times = (_lengths(call, v) for v in (target_lengths, input_lengths))
+    lines = _Alignments(b, targets, lengths, blank)
+    time, batch, classes = log_probs.shape
+    wide, width = log_probs.dtype.computed, call.shape(1)[2]
+
+    def probability(s: Body, t: Scalar, n: Scalar, place: Scalar) -> Scalar:
+        return s.extract(log_probs, [t, n, lines.label(s, n, place, classes)]).to(wide)
+
+    def start(s: Body, n: Scalar, place: Scalar) -> Scalar:
+        inside = (place < 2) & (place.truncdiv(2) * 2 <= s.extract(lengths, [n]).to(INDEX) * 2 - 1)
+        inside = (place == 0) | (inside & (s.extract(lengths, [n]) > 0))
+        return inside.where(probability(s, s.number(0, INDEX), n, place), NEVER)
+
+    first = b.from_function(start, [batch, width], wide)
+    table = shapes.update_slice(
+        b, b.full(NEVER, wide, [batch, time, width]), shapes.unsqueeze(b, first, 1), [0, 0, 0]
+    )
+
+    def step(t: Any, before: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+        def element(s: Body, n: Scalar, place: Scalar) -> Scalar:
+            at = s.scalar(t)
+            old = [
+                (place >= k).where(s.extract(before, [n, (place - k).maximum(0)]), NEVER)
+                for k in range(3)
+            ]
+            jumps = (place >= 2) & (place.rem(2) != 0)
+            differ = lines.label(s, n, place, classes) != lines.label(
+                s, n, (place - 2).maximum(0), classes
+            )
+            old[2] = (jumps & differ).where(old[2], NEVER)
+            new = _log_add(old) + probability(s, at, n, place)
+            inside = place <= s.extract(lengths, [n]).to(INDEX) * 2
+            new = inside.where(new, NEVER)
+            running = at < s.extract(times, [n]).to(INDEX)
+            return running.where(new, old[0])
+
+        now = b.from_function(element, [batch, width], wide)
+        row = shapes.unsqueeze(b, now, 1)
+        return now, shapes.update_slice(b, table, row, [0, t, 0])
+
+    last, table = loops.for_(b, 1, time, [first, table], step)
+    losses = _ends(b, last, lengths, times)
+    return b.cast(losses, call.dtype()), b.cast(table, call.dtype(1))
+
+
+def _ends(b: Builder, last: Tensor, lengths: Tensor, times: Tensor) -> Tensor:
+    """-logaddexp of the last label and the blank behind it, of what is left at the end."""
+
+    def loss(s: Body, n: Scalar) -> Scalar:
+        end = s.extract(lengths, [n]).to(INDEX) * 2
+        end = end.clamp(0, s.as_index(last.shape[1]) - 1)
+        values = [s.extract(last, [n, at]) for at in (end, (end - 1).maximum(0))]
+        values[1] = (end == 0).where(NEVER, values[1])
+        found = -_log_add(values)
+        none = (end == 0).where(0.0, found._other(float("inf")))
+        return (s.extract(times, [n]) == 0).where(none, found)
+
+    return b.from_function(loss, [last.shape[0]], last.dtype)

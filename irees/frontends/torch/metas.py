@@ -1,0 +1,87 @@
+"""
+Operators that PyTorch cannot trace: what it lacks to say their shapes, or to take them apart
+without looking at data.
+
+Each is registered where PyTorch has nothing of its own, so that a later one is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._C import DispatchKey
+from torch._subclasses.fake_impls import op_implementations_dict, register_op_impl
+
+aten = torch.ops.aten
+
+COMPOSITES: dict[Any, Any] = {}
+"""Operator => what it is made of."""
+
+
+def _ctc_results(log_probs: Any, longest: Any) -> tuple[Any, Any]:
+    batch = log_probs.shape[1]
+    alpha = log_probs.new_empty((batch, log_probs.shape[0], 2 * longest + 1))
+    return log_probs.new_empty((batch,)), alpha
+
+
+def ctc_loss(
+    mode: Any, op: Any, log_probs: Any, targets: Any, input_lengths: Any,
+    target_lengths: Sequence[int], blank: int = 0, zero_infinity: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """(batch,) and (batch, time, 2 * longest target + 1)"""
+    return _ctc_results(log_probs, max(target_lengths, default=0))
+
+
+def ctc_loss_tensor(
+    mode: Any, op: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
+    blank: int = 0, zero_infinity: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The same with as much room as targets could need, whose lengths are data."""
+    return _ctc_results(log_probs, targets.shape[-1])
+
+
+def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """The covariance of rows, each column with its weight; PyTorch's own checks the weights."""
+    rows = x if x.dim() > 1 else x.reshape(1, -1)
+    weights = fweights if aweights is None else aweights
+    if fweights is not None and aweights is not None:
+        weights = fweights * aweights
+    total: Any = rows.shape[1] if weights is None else weights.sum()
+    weighted = rows if weights is None else rows * weights
+    centred = rows - torch.true_divide(weighted.sum(1), total).unsqueeze(1)
+    norm: Any = total - correction
+    if weights is not None and aweights is not None and correction != 0:
+        norm = total - correction * (weights * aweights).sum() / total
+    if isinstance(norm, torch.Tensor):
+        norm = norm.clamp(min=0)
+    elif isinstance(norm, int):
+        norm = max(norm, 0)
+    right = centred if weights is None else centred * weights
+    return torch.true_divide(centred @ right.mT.conj(), norm).squeeze()
+
+
+def narrow(x: Any, dim: int, start: Any, length: Any) -> Any:
+    """x[..., start : start + length, ...] with a start that is data."""
+    first = start.reshape(()).long()
+    first = torch.where(first < 0, first + x.shape[dim], first)
+    return x.index_select(dim, torch.arange(length) + first)
+
+
+def _register(op: Any, function: Any) -> None:
+    if op not in op_implementations_dict:
+        register_op_impl(op)(function)
+
+
+def _register_composite(op: Any, function: Any) -> None:
+    key = DispatchKey.CompositeImplicitAutograd
+    if key not in op.py_kernels:
+        op.py_impl(key)(function)
+    COMPOSITES[op] = function
+
+
+_register(aten._ctc_loss.default, ctc_loss)
+_register(aten._ctc_loss.Tensor, ctc_loss_tensor)
+_register_composite(aten.cov.default, cov)
+_register_composite(aten.narrow.Tensor, narrow)
