@@ -329,7 +329,8 @@ class Bufferization:
         for inner in list(op.walk()):
             if isinstance(inner, tensor.ExtractOp):
                 here = IndexBuilder(InsertPoint.before(inner))
-                load = load_inside(self.buffers[inner.tensor], inner.indices, here, outside)
+                source = self._read(inner.tensor, outside)
+                load = load_inside(source, inner.indices, here, outside)
                 Rewriter.replace_op(inner, [], [load])
             elif isinstance(inner, tensor.DimOp):
                 dim = memref.DimOp(self.buffers[inner.source], inner.index)
