@@ -104,7 +104,7 @@ def fold(op: linalg.GenericOp) -> SSAValue | None:
     assert isinstance(source, TensorType)
     assert isinstance(kind, TensorType)
     elements = prod(kind.get_shape())
-    if elements != prod(source.get_shape()) or elements > MAX_ELEMENTS:
+    if elements != prod(source.get_shape()) or not 0 < elements <= MAX_ELEMENTS:
         return None
     try:
         found = places(op, extract)
