@@ -266,7 +266,7 @@ def _orthogonalized(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 def svd(b: Builder, x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     """
     U, s in descending order and V^H with U diag(s) V^H = x; `full` makes U and V^H square. U is Q
-    of the orthogonal columns that Jacobi's method ends with, so that it is orthonormal for any rank.
+    of the orthogonal columns that Jacobi's method ends with: orthonormal for any rank.
     """
     batch, rows, columns = x.shape
     if isinstance(rows, int) and isinstance(columns, int) and rows < columns:

@@ -314,7 +314,7 @@ def nextafter(x: Scalar, y: Scalar) -> Scalar:
 
 
 def frexp(x: Scalar) -> tuple[Scalar, Scalar]:
-    """m and the integer e in i32 with x = m 2^e and 1/2 <= |m| < 1; 0 and what is not finite stay."""
+    """m and e (in i32) with x = m 2^e and 1/2 <= |m| < 1; 0, infinities and NaN stay."""
     kind, digits, bias = (I32, 23, 126) if x.dtype is F32 else (I64, 52, 1022)
     tiny = x.abs() < 2.0**-bias
     scaled = tiny.where(x * 2.0 ** (digits + 2), x)
