@@ -16,7 +16,7 @@ import numpy as np
 
 from . import contractions, shapes
 from .core import Builder, Size, Tensor, projection
-from .dtypes import F64, I64, DType
+from .dtypes import BOOL, F64, I64, DType
 from .scalars import Body, Scalar
 
 DIRECT = 64
@@ -257,3 +257,27 @@ def _mirrored(b: Builder, x: Tensor, n: int) -> Tensor:
         return (p == 0).where(value, imaginary)
 
     return b.from_function(element, [before, 2, n, after], x.dtype)
+
+
+# --- short-time transforms ---
+
+
+def overlap_add(b: Builder, frames: Tensor, hop: int) -> Tensor:
+    """out[n, t] = sum over f of frames[n, f, t - f hop]"""
+    batch, count, size = frames.shape
+    assert isinstance(size, int)
+    length = b.add(b.mul(b.sub(count, 1), hop), size)
+    most = -(-size // hop)
+    init = b.full(0, frames.dtype, [batch, length])
+    steps = b.empty(BOOL, [most])
+    maps = [projection(3, (2,)), projection(3, (0, 1))]
+
+    def body(s: Body, _: Scalar, total: Scalar) -> Scalar:
+        place = s.index(1)
+        f = place.truncdiv(hop) - s.index(2)
+        at = place - f * hop
+        inside = (f >= 0) & (f < s.as_index(b.value(count))) & (at < size)
+        value = s.extract(frames, [s.index(0), inside.where(f, 0), inside.where(at, 0)])
+        return total + inside.where(value, 0)
+
+    return b.structured([steps], [init], maps, [False, False, True], body)[0]

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from ...builder import Size, Tensor, fft
-from ...builder.dtypes import I64
+from ...builder import DType, Size, Tensor, fft, reductions, shapes
+from ...builder.dtypes import BOOL, I64
 from ..calls import Call, lowers
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -108,3 +108,66 @@ def prims_fft_r2c(call: Call, x: Tensor, *, dim: Sequence[int], onesided: bool) 
 def prims_fft_c2r(call: Call, x: Tensor, *, dim: Sequence[int], last_dim_size: Any) -> Tensor:
     """Half a spectrum to real numbers"""
     return fft_c2r(call, x, dim, _NONE, last_dim_size)
+
+
+# --- short-time transforms ---
+
+
+def _window(call: Call, window: Tensor | None, size: int, n: int, dtype: DType) -> Tensor:
+    """A window of `size` numbers, of ones by default, in the middle of n."""
+    b = call.b
+    window = b.full(1, dtype, [size]) if window is None else b.cast(window, dtype)
+    left = (n - size) // 2
+    return shapes.pad(b, window, [left], [n - size - left])
+
+
+def _frames(call: Call, x: Tensor, n: int, normalized: bool) -> Tensor:
+    """
+    The signal of each column of a spectrum [batch, n or n / 2 + 1, frames], as rows: real numbers
+    are computed from half of it.
+    """
+    b = call.b
+    scale = 1 / math.sqrt(n) if normalized else 1 / n
+    x = shapes.transpose(b, x, [0, 2, 1])
+    if not call.dtype().is_complex:
+        return fft.to_real(b, x, 2, n, scale)
+    return fft.transform(b, x, 2, False, scale=scale)
+
+
+@lowers(aten.istft.default)
+def istft(
+    call: Call, x: Tensor, n: int, hop: int | None, size: int | None, window: Tensor | None,
+    center: bool, normalized: bool, _: bool | None, length: int | None,
+) -> Tensor:  # fmt: skip
+    """
+    The sum of the windowed frames at their places, divided by that of the squares of the windows.
+    """
+    b, dtype = call.b, call.dtype()
+    if x.rank == 2:
+        x = shapes.unsqueeze(b, x, 0)
+    hop, size = hop or n // 4, size or n
+    frames = _frames(call, x, n, normalized)
+    kind = dtype if dtype.is_complex or window is None else window.dtype
+    weights = _window(call, window, size, n, kind)
+    signal = fft.overlap_add(b, b.map(lambda v, w: v * w.to(v.dtype), frames, weights), hop)
+    squares = b.map(lambda w: w * w, weights, shape=[1, x.shape[2], n])
+    envelope = fft.overlap_add(b, squares, hop)
+    total = signal.shape[1]
+    start = n // 2 if center else 0
+    if length is not None:
+        end = b.minimum(start + length, total)
+    else:
+        end = b.sub(total, n // 2) if center else total
+    parts = [shapes.slice_axis(b, t, 1, start, b.sub(end, start)) for t in (signal, envelope)]
+    _check_envelope(call, parts[1])
+    result = b.map(lambda v, w: v / w.to(v.dtype), *parts)
+    if length is not None:
+        result = shapes.pad(b, result, [0, 0], [0, b.sub(length, result.shape[1])])
+    return shapes.reshape(b, result, call.shape())
+
+
+def _check_envelope(call: Call, envelope: Tensor) -> None:
+    b = call.b
+    fine = b.map(lambda w: w.abs() > 1e-11, envelope, dtype=BOOL)
+    fine = reductions.all_(b, fine, [0, 1])
+    b.check(b.item(fine), "istft: the windows leave a part of the signal out")
