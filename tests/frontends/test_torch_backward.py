@@ -16,7 +16,7 @@ def arguments():
     """Name => (operator, its arguments)."""
     torch.manual_seed(0)
     r = torch.randn
-    both, all_ = [True, True], [True, True, True]
+    all_ = [True, True, True]
     x, w = r(2, 4, 7, 8), r(6, 2, 3, 2)
     y = torch.nn.functional.conv2d(x, w, None, (2, 1), (1, 1), (1, 2), 2)
     wt = r(4, 3, 3, 3)

@@ -34,8 +34,9 @@ def sym_stride(call: Call, x: Tensor, dim: int) -> Size:
 
 @lowers(aten.sym_storage_offset.default)
 def sym_storage_offset(call: Call, x: Tensor) -> Size:
-    """The offset in the layout that PyTorch has at this place"""
-    return call.symbols.size(call.raw[0].storage_offset())
+    """The offset in the layout that PyTorch has at this place, 0 where that is data"""
+    offset = call.raw[0].storage_offset()
+    return call.symbols.size(offset) if call.symbols.is_known(offset) else 0
 
 
 @lowers(aten.sym_is_contiguous.default)
