@@ -111,7 +111,7 @@ class Worker:
             timer.cancel()
             if not line:
                 code = self.process.wait()
-                results[f"{name}#{current}"] = "TIMEOUT" if timed_out else f"CRASH {code}"
+                keep(results, f"{name}#{current}", "TIMEOUT" if timed_out else f"CRASH {code}")
                 self.process = None
                 return current
             record = json.loads(line)
@@ -119,7 +119,14 @@ class Worker:
                 return None
             current = record[1]
             if record[2] is not None:
-                results[f"{name}#{current}"] = record[2]
+                keep(results, f"{name}#{current}", record[2])
+
+
+def keep(results: dict[str, str], sample: str, found: str) -> None:
+    """Adds a verdict, and prints it if it is a failure."""
+    results[sample] = found
+    if found.split()[0] not in ("PASS", "EAGER"):
+        print(sample, found, flush=True)
 
 
 def main() -> None:
@@ -178,10 +185,7 @@ def main() -> None:
 
 
 def report(results: dict[str, str]) -> None:
-    """Prints counts, and each failure."""
-    for name, found in sorted(results.items()):
-        if found.split()[0] not in ("PASS", "EAGER"):
-            print(name, found)
+    """Prints counts."""
     counts = collections.Counter(found.split()[0] for found in results.values())
     operators = {name.split("#")[0] for name in results}
     failing = {n.split("#")[0] for n, f in results.items() if f.split()[0] not in ("PASS", "EAGER")}
