@@ -280,6 +280,14 @@ def test_transforms_of_nothing_and_of_sizes_that_are_not_known():
     near(got, np.fft.irfft(z, 16) * 16, 0, 1e-12)
 
 
+def test_overlapping_frames():
+    frames = np.random.default_rng(0).standard_normal((2, 4, 7))
+    want = np.zeros((2, 3 * 3 + 7))
+    for f in range(4):
+        want[:, 3 * f : 3 * f + 7] += frames[:, f]
+    near(run(lambda b, x: fft.overlap_add(b, x, 3), frames), want)
+
+
 # --- linear algebra ---
 
 KINDS = [np.float64, np.complex128]

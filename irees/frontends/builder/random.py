@@ -17,6 +17,7 @@ from . import indexing, ordering, shapes
 from .core import Builder, Size, Tensor, projection
 from .dtypes import BOOL, F32, F64, I64, INDEX, U32, U64, DType
 from .scalars import Body, Scalar
+from .special import polynomial
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -66,9 +67,24 @@ def _fraction(high: Scalar, low: Scalar, digits: int) -> Scalar:
     return high.logical_shift_right(32 - digits).to(F32) * 2.0**-digits
 
 
-def _normal(dtype: DType, u: Scalar, v: Scalar) -> Scalar:
+def _cosine(v: Scalar) -> Scalar:
+    """cos(2 pi v) for 0 <= v < 1, by its series for a quarter of the circle."""
+    a = (v - 0.5).abs()
+    x = a.minimum(0.5 - a) * (2 * math.pi)
+    terms = 11 if v.dtype is F64 else 7
+    series = [(-1.0) ** k / math.factorial(2 * k) for k in range(terms)]
+    value = polynomial(x * x, series[::-1])
+    return (a > 0.25).where(value, -value)
+
+
+def _sine(v: Scalar) -> Scalar:
+    """sin(2 pi v) = cos(2 pi (v - 1/4))"""
+    return _cosine((v < 0.25).where(v + 0.75, v - 0.25))
+
+
+def _normal(u: Scalar, v: Scalar) -> Scalar:
     """sqrt(-2 log(1 - u)) cos(2 pi v): Box and Muller's method."""
-    return ((1 - u).log() * -2.0).sqrt() * (v * (2 * math.pi)).cos()
+    return ((1 - u).log() * -2.0).sqrt() * _cosine(v)
 
 
 def uniform(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
@@ -94,10 +110,9 @@ def normal(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> T
     def element(p: Scalar, q: Scalar, r: Scalar, t: Scalar) -> Scalar:
         u, v = _fraction(p, q, digits), _fraction(r, t, digits)
         if not dtype.is_complex:
-            return _normal(part, u, v)
+            return _normal(u, v)
         radius = (-(1 - u).log()).sqrt()
-        angle = v * (2 * math.pi)
-        return (radius * angle.cos()).with_imaginary(radius * angle.sin())
+        return (radius * _cosine(v)).with_imaginary(radius * _sine(v))
 
     return draw(b, seed, shape, dtype.computed, element)
 

@@ -238,19 +238,23 @@ def igamma(a: Scalar, x: Scalar, complement: bool = False) -> Scalar:
 # --- error functions ---
 
 
+def _quantile(q: Scalar, tail: Scalar) -> Scalar:
+    """x with (1 + erf(x / sqrt(2))) / 2 = q + 1/2; `tail` is that or 1 minus that, the smaller."""
+
+    def ratio(v: Scalar, top: Sequence[float], bottom: Sequence[float]) -> Scalar:
+        return polynomial(v, top) / polynomial(v, bottom)
+
+    centre = q * ratio(0.180625 - q * q, tables.PPND_A, tables.PPND_B)
+    r = (-tail.log()).sqrt()
+    middle = ratio(r - 1.6, tables.PPND_C, tables.PPND_D)
+    far = ratio(r - 5, tables.PPND_E, tables.PPND_F)
+    return (q.abs() <= 0.425).where(centre, (r <= 5).where(middle, far).copysign(q))
+
+
 def erfinv(y: Scalar) -> Scalar:
-    """x with erf(x) = y: a rational approximation and two of Newton's steps."""
+    """x with erf(x) = y"""
     size = y.abs()
-    z = y * y
-    centre = y * polynomial(z, tables.ERFINV_A) / polynomial(z, tables.ERFINV_B)
-    z = (-((1 - size) * 0.5).log()).sqrt()
-    tail = polynomial(z, tables.ERFINV_C).copysign(y) / polynomial(z, tables.ERFINV_D)
-    x = (size <= 0.7).where(centre, tail)
-    for _ in range(2):
-        # erfc keeps the accuracy of 1 - |y| near 1.
-        far = (1 - size) - x.abs().erfc()
-        error = (size <= 0.7).where(x.erf() - y, (y < 0).where(-far, far))
-        x = x - error / ((2 / math.sqrt(math.pi)) * (-x * x).exp())
+    x = _quantile(y * 0.5, (1 - size) * 0.5) * math.sqrt(0.5)
     return _select(x, (size == 1, y._other(INF).copysign(y)), (~(size <= 1), NAN))
 
 
@@ -271,20 +275,8 @@ def erfcx(x: Scalar) -> Scalar:
 
 
 def ndtri(y: Scalar) -> Scalar:
-    """x with (1 + erf(x / sqrt(2))) / 2 = y, as Cephes has it."""
-    edge = math.exp(-2)
-    upper = y > 1 - edge
-    tail = upper.where(1 - y, y)
-    d = tail - 0.5
-    square = d * d
-    ratio = polynomial(square, tables.NDTRI_P0) / polynomial(square, tables.NDTRI_Q0)
-    centre = (d + d * (square * ratio)) * math.sqrt(2 * math.pi)
-    x = (-2.0 * tail.log()).sqrt()
-    z = 1 / x
-    first = polynomial(z, tables.NDTRI_P1) / polynomial(z, tables.NDTRI_Q1)
-    second = polynomial(z, tables.NDTRI_P2) / polynomial(z, tables.NDTRI_Q2)
-    far = x - x.log() * z - z * (x < 8).where(first, second)
-    value = (tail > edge).where(centre, upper.where(far, -far))
+    """x with (1 + erf(x / sqrt(2))) / 2 = y"""
+    value = _quantile(y - 0.5, y.minimum(1 - y))
     return _select(value, (y == 0, -INF), (y == 1, INF), (~((y >= 0) & (y <= 1)), NAN))
 
 
