@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects import memref
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
 
 from irees.backends.c import backend as c
@@ -28,6 +28,7 @@ from irees.blobs import Blob, ResourceKey
 from irees.device_programs import alone, device_program, options_for, parts_of, schedule_of
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.signature import drop_updates
 from irees.errors import ArgumentError
 from irees.frontends.imported import Imported
 from irees.frontends.jax import import_jax_program, is_jax
@@ -110,6 +111,10 @@ def build_imported(imported: Imported, options: Options, **listeners: Any) -> Bu
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     """Takes a module through all phases, in place, and compiles its texts."""
     target = Target.parse(options.target)
+    if target.kind != "cpu" or options.trace_dispatch_tensors:
+        # The arguments of a device are copies, and what is traced is looked at afterwards.
+        for function in [f for f in module.body.block.ops if isinstance(f, func.FuncOp)]:
+            drop_updates(function)
     defines = ("IREES_EMULATED",) if target.kind == "cuda-emulated" else ()
     flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
     with LibraryCompiler(**flags, defines=defines) as compiler:

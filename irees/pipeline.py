@@ -95,8 +95,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
     strict = options.fp == "strict"
     # Larger ones are never written by a GPU, which sums up in another order for that.
     largest_scores = 0 if target.gpu is None or strict else target.gpu.l2_bytes
-    for_cpu = target.gpu is None
-    vectors = {"vector_bytes": target.vector_bytes}
+    for_cpu, vectors = target.gpu is None, {"vector_bytes": target.vector_bytes}
     blocked_layouts = a("propagate-blocked-layouts", **vectors)
     winograd = a("convert-conv2d-to-winograd", **vectors)
     # Those of floats have an order of their own, and take subnormals for zeros.
@@ -174,6 +173,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("annotate-dispatches"),
                 a("form-dispatch-regions", one_tile_loop=True, **tiles),
                 a("outline-dispatch-regions"),
+                *([a("tie-dispatch-operands")] if for_cpu else []),
                 a("deduplicate-executables"),
                 a("annotate-dispatches"),
                 *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
@@ -280,7 +280,7 @@ OPTIONAL = frozenset(
     irees-sink-reshapes irees-fuse-elementwise-ops
     irees-merge-variance-passes irees-fold-reciprocals irees-fuse-sibling-reductions
     irees-widen-accumulators irees-widen-half-arith irees-fold-affine-epilogues
-    irees-propagate-blocked-layouts
+    irees-propagate-blocked-layouts irees-tie-dispatch-operands
     irees-convert-conv2d-to-winograd irees-pack-constant-operands
     irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
     irees-pipeline-workgroups irees-interleave-chains irees-use-nontemporal-stores

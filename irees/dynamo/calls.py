@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.autograd.graph import increment_version
 from torch.fx import GraphModule
 
 from irees.build import build
@@ -70,9 +71,13 @@ def callable_of(program: GraphProgram, compiled: Program) -> Callable[[list[Any]
                 copied = order is None or tensor is not values[steps[n][0]]
                 frame.dims[k] = tensor.shape[dim if copied else order[dim]]
             outputs = function.launch(frame)
-        found = [to_torch(o) for o in outputs]
+        found = [None if o is None else to_torch(o) for o in outputs]
         for result, i in updates:
-            values[i].copy_(found[result])
+            if found[result] is not None:
+                values[i].copy_(found[result])
+            elif not values[i].is_inference():
+                # Written in place: packed weights and saved tensors must be able to tell.
+                increment_version(values[i])
         returned: list[Any] = []
         for position, (result, order) in enumerate(finish):
             value = result[1] if isinstance(result, tuple) else found[result]

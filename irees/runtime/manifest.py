@@ -50,6 +50,8 @@ class FunctionInfo:
     equal_dims: tuple[EqualDims, ...]
     constants: tuple[str, ...]
     traps: tuple[Trap, ...]
+    updates: tuple[tuple[int, int], ...] = ()
+    """Results that are written into arguments and not returned: number, argument."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,17 @@ def _function(item: Any) -> FunctionInfo:
         equal_dims=tuple(_equal_dims(rule, arguments) for rule in _list(item, "equal_dims")),
         constants=tuple(_text(name, "constants") for name in _list(item, "constants")),
         traps=tuple(_trap(trap) for trap in _list(item, "traps")),
+        updates=tuple(_update(pair, arguments) for pair in _list(item, "updates")),
     )
+
+
+def _update(pair: Any, arguments: tuple[TensorSpec | ScalarSpec, ...]) -> tuple[int, int]:
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise _bad("updates", "pairs of a result and an argument")
+    result, argument = (_natural(number, "updates") for number in pair)
+    if argument >= len(arguments) or not arguments[argument].is_tensor:
+        raise _bad("updates", "of arguments that are arrays")
+    return result, argument
 
 
 def read_spec(index: int, item: Any) -> TensorSpec | ScalarSpec:

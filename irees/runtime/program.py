@@ -40,6 +40,7 @@ from irees.runtime.services import Services, load_services
 from irees.runtime.signature import STATE, Signature, State
 from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
+from irees.runtime.updates import writable
 
 _OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT, _MISALIGNED, _BAD_BOX = -1, -2, -3, -4, -5
 _BAD_COUNTER = -6
@@ -103,6 +104,7 @@ class Function:
         self._program = program
         self._traps = info.traps
         self._equal_dims = info.equal_dims
+        self.updates = info.updates
         self._entry = program.library.address(f"irees_entry_{info.entry}")
         self._frames: list[_Frame] = []
         self.device = device = program.device
@@ -135,7 +137,7 @@ class Function:
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """
-        The results of a call as a list.
+        The results of a call as a list; None for one that is written into an argument.
 
         Raises ArgumentError before anything runs, RuntimeTrap when the program stops itself,
         OutOfMemoryError when a result or a temporary does not fit.
@@ -150,6 +152,9 @@ class Function:
         except IndexError:
             frame = _Frame(self)
         pad, pointers = frame.pad, frame.args
+        updated = writable(self, arguments) if self.updates else None
+        if updated is not None:
+            arguments = updated.arguments
         try:
             if self.device is not None:
                 self.device.begin(self.constants, self._constant_names, self._program.constants)
@@ -169,10 +174,14 @@ class Function:
             if status:
                 raise self._failure(status, frame)
             outputs = [read(frame) for read in self._readers]
+            if updated is not None:
+                updated.finish()
             if self.tracer is not None:
                 self.tracer.end()
             if pad.torch:
                 outputs = [to_torch(value) for value in outputs]
+            for number, _ in self.updates:
+                outputs.insert(number, None)
         finally:
             if pad.keep:
                 pad.keep.clear()
@@ -204,7 +213,10 @@ class Function:
         status = self._invoke(frame)
         if status:
             raise self._failure(status, frame)
-        return [read(frame) for read in self._readers]
+        outputs = [read(frame) for read in self._readers]
+        for number, _ in self.updates:
+            outputs.insert(number, None)
+        return outputs
 
     def _invoke(self, frame: _Frame) -> int:
         """Runs the entry, or what a device recorded of it before."""
@@ -296,7 +308,9 @@ class Program:
         self.state = State({})
         if self._main is not None and "signature" in self.manifest:
             self.signature = Signature.read(
-                self.manifest["signature"], len(self._main.arguments), len(self._main.results)
+                self.manifest["signature"],
+                len(self._main.arguments),
+                len(self._main.results) + len(self._main.updates),
             )
             self.state = self._initial_state()
 

@@ -275,13 +275,18 @@ class Signature:
         leaves = self.bind(args, kwargs)
         states = [state[name] for name, _ in self.states]
         results = flat([*leaves, *states, *draw_seeds(self.seeds)])
+        if any(results[result] is not None for result, _ in self.updates):
+            # An interpreted program may answer with views of what is about to change.
+            results = [r.copy() if isinstance(r, np.ndarray) else r for r in results]
         torch = sys.modules.get("torch") if self.origin == "torch" else None
         if torch is not None and not any(isinstance(a, np.ndarray) for a in leaves):
             results = [_as_torch(torch, r) for r in results]
         for result, argument in self.updates:
+            if results[result] is None:
+                continue  # the program has written it
             write_into(leaves[argument], results[result], self.argument_names[argument])
         for name, result in self.states:
-            if result >= 0:
+            if result >= 0 and results[result] is not None:
                 np.copyto(state[name], _as_numpy(results[result]))
         return self.assemble(results, leaves)
 

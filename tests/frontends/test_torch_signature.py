@@ -191,7 +191,7 @@ def test_arguments_are_written_where_they_are(target):
     assert program(array, np.array([1]), np.ones((2, 1, 4), np.float32))[0] is array
     assert array[:, 1].sum() == array.sum() == 8
     array.flags.writeable = False
-    with pytest.raises(ArgumentError, match="cache is written to"):
+    with pytest.raises(ArgumentError, match=r"cache.* is written to"):
         program(array, np.array([1]), np.ones((2, 1, 4), np.float32))
 
 

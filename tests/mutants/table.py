@@ -6,7 +6,7 @@ its tests must fail then. `old` that is not there any more is an error, so the t
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
 a memory limit, 3 views, bounds and padding, 4 devices,
 5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products, 9 threads of a GPU,
-10 paddings, 11 groups of loops, 12 control flow and arithmetic.
+10 paddings, 11 groups of loops, 12 control flow and arithmetic, 13 what programs mutate.
 """
 
 from __future__ import annotations
@@ -1070,5 +1070,45 @@ MUTANTS = (
         "for x, y in ((a, b), (b, a)):",
         "for x, y in ((a, b),):",
         ("tests/properties/test_expanded_arith.py",),
+    ),
+    Mutant(
+        "S13a",
+        "a view of the old value is forgotten when its memory is taken",
+        "irees/transforms/dispatch_creation/tie_dispatch_operands.py",
+        "or is_read_later(op.results[0], dispatch):",
+        "or False:",
+        ("filecheck/transforms/dispatch_creation/tie_dispatch_operands.mlir",),
+    ),
+    Mutant(
+        "S13b",
+        "an argument of the caller is written to unasked",
+        "irees/transforms/dispatch_creation/tie_dispatch_operands.py",
+        "return any(terminator.operands[i] is result for i in wanted)",
+        "return True",
+        ("filecheck/transforms/dispatch_creation/tie_dispatch_operands.mlir",),
+    ),
+    Mutant(
+        "S13c",
+        "of two arguments that are exchanged both get one value",
+        "irees/transforms/stream/_results.py",
+        "buffer = copied(buffer, builder)",
+        "pass",
+        ("tests/test_updates.py",),
+    ),
+    Mutant(
+        "S13d",
+        "an old value that is read after the update is overwritten",
+        "irees/transforms/dispatch_creation/tie_dispatch_operands.py",
+        "elif op.parent_block() is not block or not op.is_before_in_block(dispatch):",
+        "elif op.parent_block() is not block:",
+        ("tests/test_updates.py",),
+    ),
+    Mutant(
+        "S13e",
+        "arguments may share memory with one that is written to",
+        "irees/runtime/updates.py",
+        "if other != number and spans[number] and span and _overlap(spans[number], span):",
+        "if False:",
+        ("tests/test_updates.py",),
     ),
 )

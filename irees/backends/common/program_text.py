@@ -35,7 +35,7 @@ from irees.backends.common.types import vector_typedef
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.resources import constant_array
-from irees.dialects.signature import is_entry, unsigned_results
+from irees.dialects.signature import is_entry, unsigned_results, written_results
 from irees.dialects.stream import CmdDispatchOp
 from irees.errors import OutOfMemoryError, UnsupportedError, describe_location
 from irees.transforms.utils.shapes import constant_value
@@ -262,6 +262,7 @@ def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
         "args": [spec_record(t) for t in function.function_type.inputs],
         "results": [spec_record(kind, i in unsigned) for i, kind in outputs],
         "equal_dims": equal_dims(function),
+        "updates": [list(pair) for pair in written_results(function).items()],
         **_work(function),
     }
 

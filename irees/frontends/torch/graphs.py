@@ -18,7 +18,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
-from irees.dialects.signature import mark_unsigned
+from irees.dialects.signature import mark_unsigned, mark_updates
 
 from ..builder import Builder, Tensor, shapes
 from ..builder.dtypes import I64, INDEX
@@ -73,6 +73,15 @@ def import_graph(
     kinds = ([a.type for a in block.args], [v.type for v in returned.values])
     function = func.FuncOp("main", kinds, Region(block))
     mark_unsigned(function, returned.unsigned)
+    places = {number: n for n, number in enumerate(program.kept)}
+    mark_updates(
+        function,
+        {
+            result: places[i]
+            for result, i in program.updates
+            if i in places and program.orders[places[i]] is not None
+        },
+    )
     program.module.body.block.add_op(function)
     program.seeds = len(importer.seeds)
     return program

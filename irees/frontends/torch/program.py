@@ -12,7 +12,7 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
-from irees.dialects.signature import mark_unsigned
+from irees.dialects.signature import mark_unsigned, mark_updates
 from irees.errors import UnsupportedError
 from irees.runtime.signature import Signature
 
@@ -50,6 +50,7 @@ def import_exported(
     kinds = ([arg.type for arg in block.args], [value.type for value in outputs.values])
     op = func.FuncOp(function, kinds, Region(block))
     mark_unsigned(op, outputs.unsigned)
+    mark_updates(op, outputs.written(inputs))
     return Imported(ModuleOp([op]), _signature(exported, parameters, inputs, outputs), inputs.state)
 
 
@@ -143,6 +144,17 @@ class _Outputs:
             else:
                 self.leaves.append(self._leaf(result))
 
+    def written(self, inputs: _Inputs) -> dict[int, int]:
+        """Results that nobody but the memory of an argument gets: result => argument."""
+        first = sum("argument" in leaf for leaf in inputs.leaves)
+        pairs = dict(self.updates)
+        for place, name in enumerate(inputs.state_names):
+            if name in self.states:
+                pairs[self.states[name]] = first + place
+        returned = {leaf.get("result") for leaf in self.leaves}
+        counts = [r for r, _ in self.updates] + list(self.states.values())
+        return {r: a for r, a in pairs.items() if r not in returned and counts.count(r) == 1}
+
     def _leaf(self, result: Any) -> dict[str, Any]:
         if isinstance(result, Tensor | Symbolic | SSAValue):
             return {"result": self._result(result)}
@@ -207,7 +219,7 @@ def _parameters(
 
 
 def known_size(size: Any) -> int | None:
-    """A dim as an int; None for one that is not known. PyTorch keeps specialised ones as SymInts."""
+    """A dim as an int, None for one that is not known; specialised ones may be SymInts."""
     if isinstance(size, int):
         return size
     return int(size.node.expr) if size.node.expr.is_Integer else None

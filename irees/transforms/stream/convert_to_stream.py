@@ -37,14 +37,17 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import util
+from irees.dialects._shaped import UNTIED, tied_indices
 from irees.dialects.flow import DispatchOp, TensorTraceOp
+from irees.dialects.signature import drop_results, updates_of
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
 from irees.transforms.stream._control_flow import ControlFlow, buffer_type, refuse_call, root
 from irees.transforms.stream._globals import convert_global
+from irees.transforms.stream._results import copied, write_back
 from irees.transforms.utils.accesses import load_inside, store_inside
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims, split
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims
 
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
 
@@ -64,6 +67,8 @@ class HostConversion(ControlFlow):
         self._shapes_first()
         self._arguments(block)
         self._block(block)
+        drop_results(self.function, updates := updates_of(self.function))
+        results = [r for i, r in enumerate(results) if i not in updates]
         self.function.function_type = FunctionType.from_lists([a.type for a in block.args], results)
 
     def _shapes_first(self) -> None:
@@ -86,8 +91,7 @@ class HostConversion(ControlFlow):
 
     def _block(self, block: Block, leave: Callable[[], None] | None = None) -> None:
         """Converts the ops of a block; `leave` rewrites its terminator while tensors are there."""
-        old = list(block.ops)
-        for op in old:
+        for op in (old := list(block.ops)):
             self._convert(op)
         if leave is not None:
             leave()
@@ -202,9 +206,13 @@ class HostConversion(ControlFlow):
         ).results[0]
 
     def _dispatch(self, op: DispatchOp, builder: IndexBuilder) -> None:
-        outputs = [self._alloc(r.type, self._sizes(r), builder) for r in op.res]
         arguments = [self.buffers.get(a, a) for a in op.arguments]
-        dispatch = CmdDispatchOp(op.entry_point, [*arguments, *outputs])
+        tied = tied_indices(op.tied_operands, len(op.res))
+        pairs = list(zip(op.res, tied, strict=True))
+        new = [self._alloc(r.type, self._sizes(r), builder) for r, at in pairs if at == UNTIED]
+        fresh = iter(new)
+        outputs = [next(fresh) if at == UNTIED else arguments[at] for _, at in pairs]
+        dispatch = CmdDispatchOp(op.entry_point, [*arguments, *new])
         dispatch.location = op.location
         builder.insert(dispatch)
         for result, buffer in zip(op.res, outputs, strict=True):
@@ -259,26 +267,21 @@ class HostConversion(ControlFlow):
     def _return(self, op: func.ReturnOp, builder: IndexBuilder) -> None:
         returned: list[SSAValue] = []
         roots: set[SSAValue] = set()
-        for value in op.operands:
+        updates = updates_of(self.function)
+        for number, value in enumerate(op.operands):
+            if number in updates:
+                continue
             if not isinstance(value.type, TensorType) and value not in self.buffers:
                 returned.append(value)
                 continue
             buffer = self.buffers[value]
             source = root(buffer)
             if source in roots or not isinstance(source.owner, memref.AllocOp):
-                assert isinstance(buffer.type, MemRefType)
-                sizes = [
-                    builder.insert(memref.DimOp(buffer, builder.value(i))).results[0]
-                    if s == DYNAMIC_INDEX
-                    else s
-                    for i, s in enumerate(buffer.type.get_shape())
-                ]
-                dynamic = split(sizes)[1]
-                copy = builder.insert(memref.AllocOp(dynamic, [], buffer.type)).results[0]
-                builder.insert(memref.CopyOp(buffer, copy))
-                buffer = source = copy
+                buffer = source = copied(buffer, builder)
             roots.add(source)
             returned.append(buffer)
+        targets = {n: self.function.body.block.args[a] for n, a in updates.items()}
+        write_back({n: self.buffers[op.operands[n]] for n in updates}, targets, builder)
         op.operands = returned
 
 

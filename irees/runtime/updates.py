@@ -1,0 +1,112 @@
+"""
+Arguments that a program writes into: where they are, if they can be written there.
+
+What is not dense, or lies at an odd address, is copied, and the copy is copied back after the call.
+An argument that shares memory with another one is refused: its new value would be seen too early.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irees.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from irees.runtime.program import Function
+
+
+class Writable:
+    """The arguments of one call, those that are written to in memory that can be."""
+
+    def __init__(self, arguments: Sequence[Any]):
+        self.arguments = list(arguments)
+        self.copies: list[tuple[Any, Any]] = []
+        self.tensors: list[Any] = []
+
+    def finish(self) -> None:
+        """Copies back what was copied, and tells PyTorch that its tensors have changed."""
+        for original, copy in self.copies:
+            if isinstance(original, np.ndarray):
+                np.copyto(original, copy)
+            else:
+                original.copy_(copy)
+        if self.tensors:
+            sys.modules["torch"].autograd.graph.increment_version(self.tensors)
+
+
+def writable(function: Function, arguments: Sequence[Any]) -> Writable:
+    """
+    The arguments of a call of a function that updates some.
+
+    Raises ArgumentError for an updated one that is no array, is read-only, or shares memory.
+    """
+    found = Writable(arguments)
+    spans = [_span(value) for value in arguments]
+    for _, number in function.updates:
+        if number >= len(arguments):
+            continue
+        label = function.arguments[number].label
+        value = arguments[number]
+        for other, span in enumerate(spans):
+            if other != number and spans[number] and span and _overlap(spans[number], span):
+                raise ArgumentError(
+                    f"{label} is written to by the program, but shares memory with "
+                    f"{function.arguments[other].label}",
+                    hint="pass a copy of one of them",
+                )
+        if isinstance(value, np.ndarray):
+            _array(found, number, value, label)
+        elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
+            _tensor(found, number, value)
+        else:
+            raise ArgumentError(
+                f"{label} is written to by the program, but is a {type(value).__name__}",
+                hint="pass an array of numpy or torch",
+            )
+    return found
+
+
+def _array(found: Writable, number: int, value: np.ndarray[Any, Any], label: str) -> None:
+    if not value.flags.writeable:
+        raise ArgumentError(f"{label} is written to by the program, but is read-only")
+    if not value.flags.carray or not value.dtype.isnative:
+        found.arguments[number] = np.array(value, value.dtype.newbyteorder("="), order="C")
+        found.copies.append((value, found.arguments[number]))
+
+
+def _tensor(found: Writable, number: int, value: Any) -> None:
+    if value.requires_grad and sys.modules["torch"].is_grad_enabled() and value.is_leaf:
+        raise ArgumentError(
+            "a leaf tensor that requires grad is written to by the program",
+            hint="call it under torch.no_grad()",
+        )
+    plain = value.is_contiguous() and not value.is_conj() and not value.is_neg()
+    if plain and value.data_ptr() % value.element_size() == 0:
+        if not value.is_inference():
+            found.tensors.append(value)
+        return
+    found.arguments[number] = value.detach().resolve_conj().resolve_neg().contiguous().clone()
+    found.copies.append((value.detach(), found.arguments[number]))
+
+
+def _span(value: Any) -> tuple[int, int] | None:
+    """The addresses from the first to behind the last byte of an array."""
+    if isinstance(value, np.ndarray):
+        return np.lib.array_utils.byte_bounds(value) if value.size else None
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor) or not value.numel():
+        return None
+    try:
+        begin = value.data_ptr()
+    except RuntimeError:
+        return None
+    reach = sum((n - 1) * s for n, s in zip(value.shape, value.stride()))
+    return begin, begin + (reach + 1) * value.element_size()
+
+
+def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return a[0] < b[1] and b[0] < a[1]

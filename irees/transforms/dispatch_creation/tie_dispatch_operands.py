@@ -1,0 +1,199 @@
+"""
+Lets a dispatch write into the memory of a tensor that it updates a part of.
+
+A scatter or an insertion leaves most of its destination as it was. Where nobody reads the old value
+later, the new one takes its memory, and only what changes is moved: one row of a cache of a
+gigabyte costs a row.
+
+    func.func @k(%u: readonly<1x8>, %x: readonly<64x8>, %o: writeonly<64x8>) {
+      load %x, insert, store %o }
+    %1 = flow.dispatch @k(%u, %x) : (tensor<1x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+  =>
+    func.func @k(%u: readonly<1x8>, %x: readwrite<64x8>) { load %x, insert, store %x }
+    %1 = flow.dispatch @k(%u, %x) : (tensor<1x8xf32>, tensor<64x8xf32>) -> %x
+
+The memory is the caller's where the function says that a result is the new value of that argument
+(`irees.updates`), or that of another dispatch's result. What is read again, by a reshape too, keeps
+its memory, and so does what the kernel reads elsewhere than as the destination. It runs before
+`irees-deduplicate-executables`, while each dispatch has an executable of its own. IREE:
+`DispatchTensorTypes` of access readwrite, and tied operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects._shaped import UNTIED
+from irees.dialects.flow import DispatchOp, ExecutableOp
+from irees.dialects.iree_tensor_ext import (
+    DispatchTensorLoadOp,
+    DispatchTensorStoreOp,
+    DispatchTensorType,
+)
+from irees.dialects.signature import updates_of
+from irees.rewrites import may_rewrite
+from irees.transforms.utils.shapes import tied_init
+
+VIEWS = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
+"""Ops of the host whose results are other views of the same memory."""
+
+UPDATES = (tensor.InsertSliceOp, tensor.InsertOp, ext.ScatterOp)
+"""Ops that leave most of their destination as it was."""
+
+
+def destination(op: Operation) -> SSAValue:
+    """What an update starts from."""
+    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+        return op.dest
+    found = tied_init(op.results[0])  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def updated_argument(store: DispatchTensorStoreOp) -> BlockArgument | None:
+    """The argument of a kernel that a stored value is a chain of updates of, and nothing else."""
+    value = store.value
+    while isinstance(value, OpResult) and isinstance(value.op, UPDATES):
+        value = destination(value.op)
+        if len(list(value.uses)) != 1:
+            return None
+    load = value.owner
+    if not isinstance(load, DispatchTensorLoadOp) or not load.full() or value is store.value:
+        return None
+    argument = load.source
+    reads = [u.operation for u in argument.uses if u.operation is not load]
+    return argument if isinstance(argument, BlockArgument) and not reads else None
+
+
+def is_read_later(value: SSAValue, dispatch: Operation) -> bool:
+    """Whether a value, or a view of it, is used otherwise than before a dispatch or by it once."""
+    block = dispatch.parent_block()
+    for use in value.uses:
+        op = use.operation
+        if op is dispatch:
+            continue
+        if isinstance(op, VIEWS):
+            if op.parent_block() is not block or is_read_later(op.results[0], dispatch):
+                return True
+        elif op.parent_block() is not block or not op.is_before_in_block(dispatch):
+            return True
+    return sum(use.operation is dispatch for use in value.uses) > 1
+
+
+def is_ours(
+    value: SSAValue,
+    dispatch: DispatchOp,
+    result: SSAValue,
+    function: func.FuncOp,
+    later: Mapping[SSAValue, SSAValue],
+) -> bool:
+    """
+    Whether the memory of a value may be written to, to make a result of a dispatch. `later` says
+    which values give their memory to which results after it.
+    """
+    if isinstance(value, OpResult):
+        # A loop carries values around in memory of its own.
+        return isinstance(value.op, DispatchOp) and value.owner.parent_block() is (
+            dispatch.parent_block()
+        )
+    terminator = function.body.block.last_op
+    assert terminator is not None
+    if not isinstance(value, BlockArgument) or value.block is not function.body.block:
+        return False
+    while result in later:
+        result = later[result]
+    wanted = [i for i, argument in updates_of(function).items() if argument == value.index]
+    return any(terminator.operands[i] is result for i in wanted)
+
+
+@dataclass
+class Tie:
+    """A result of a dispatch that takes the memory of one of its operands."""
+
+    result: int
+    operand: int
+    store: DispatchTensorStoreOp
+    argument: BlockArgument
+
+
+def ties_of(
+    dispatch: DispatchOp,
+    kernel: func.FuncOp,
+    function: func.FuncOp,
+    later: Mapping[SSAValue, SSAValue],
+) -> list[Tie]:
+    """The results of a dispatch that can be made in place."""
+    found: list[Tie] = []
+    first_result = len(kernel.body.block.args) - len(dispatch.res)
+    for store in kernel.body.block.ops:
+        if not isinstance(store, DispatchTensorStoreOp) or not store.full():
+            continue
+        target = store.target
+        assert isinstance(target, BlockArgument)
+        argument = updated_argument(store)
+        number = target.index - first_result
+        if argument is None or argument.type.bound_type != target.type.bound_type:  # type: ignore
+            continue
+        operand = argument.index
+        value, result = dispatch.arguments[operand], dispatch.res[number]
+        if is_read_later(value, dispatch):
+            continue
+        if not is_ours(value, dispatch, result, function, later):
+            continue
+        found.append(Tie(number, operand, store, argument))
+    return found
+
+
+def tie(dispatch: DispatchOp, kernel: func.FuncOp, ties: list[Tie]) -> None:
+    """%1 = dispatch @k(%x), %o of @k  =>  %1 = dispatch @k(%x) -> %x, %x of @k readwrite"""
+    block = kernel.body.block
+    written: list[BlockArgument] = []
+    for each in ties:
+        target = each.store.target
+        assert isinstance(target, BlockArgument)
+        assert isinstance(each.argument.type, DispatchTensorType)
+        kind = DispatchTensorType(StringAttr("readwrite"), each.argument.type.bound_type)
+        Rewriter.replace_value_with_new_type(each.argument, kind)
+        target.replace_all_uses_with(block.args[each.operand])
+        written.append(target)
+    for target in written:
+        block.erase_arg(target)
+    kernel.function_type = FunctionType.from_lists([a.type for a in block.args], [])
+    by_result = {each.result: each.operand for each in ties}
+    dispatch.tied_operands = ArrayAttr(
+        IntegerAttr.from_index_int_value(by_result.get(i, UNTIED)) for i in range(len(dispatch.res))
+    )
+
+
+@dataclass(frozen=True)
+class TieDispatchOperandsPass(ModulePass):
+    """Dispatches that update a part of a tensor do it in place."""
+
+    name = "irees-tie-dispatch-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernels = {
+            e.sym_name.data: next(f for f in e.walk() if isinstance(f, func.FuncOp))
+            for e in op.body.block.ops
+            if isinstance(e, ExecutableOp)
+        }
+        for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
+            later: dict[SSAValue, SSAValue] = {}
+            # From the end: an argument may be updated by several dispatches, one after the other.
+            for dispatch in reversed([d for d in function.walk() if isinstance(d, DispatchOp)]):
+                kernel = kernels.get(dispatch.entry_point.root_reference.data)
+                ties = [] if kernel is None else ties_of(dispatch, kernel, function, later)
+                if ties and may_rewrite(self.name, dispatch, "a tie"):
+                    assert kernel is not None
+                    tie(dispatch, kernel, ties)
+                    for each in ties:
+                        later[dispatch.arguments[each.operand]] = dispatch.res[each.result]

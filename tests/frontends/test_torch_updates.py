@@ -1,0 +1,143 @@
+"""What a program mutates is computed in place where nobody reads the old value, and is right always."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+
+import irees  # noqa: E402
+from irees.errors import ArgumentError  # noqa: E402
+
+
+def written(program):
+    """Pairs of a result and the argument that the program writes it into."""
+    return program.manifest["functions"][0]["updates"]
+
+
+def moved(program, *shape):
+    """Whether a kernel computes something of that shape anew."""
+    size = int(np.prod(shape)) * 4
+    return program.memory_analysis()["arena_bytes"]["main"] >= size
+
+
+def row(cache, i, x):
+    cache[:, i] = x
+    return x.sum()
+
+
+def after(cache, i, x):
+    old = cache.sum()
+    cache[:, i] = x
+    return old, cache.sum()
+
+
+def read_by_a_view(cache, i, x):
+    flat = cache.reshape(-1).clone()
+    cache[:, i] = x
+    return flat, cache * 2
+
+
+def twice(cache, i, x):
+    cache[:, i] = x
+    cache[:, i + 1] = cache[:, i] * 2
+    return cache.mean()
+
+
+def added(cache, i, x):
+    cache.index_add_(1, i, x)
+    return cache.sum()
+
+
+def exchanged(cache, i, x):
+    old = cache[:, :1].clone()
+    cache[:, :1].copy_(x)
+    x.copy_(old)
+    return cache.sum() + x.sum()
+
+
+def returned_as_well(cache, i, x):
+    cache.mul_(2)
+    return cache, cache.t() if cache.dim() == 2 else cache.sum(), x
+
+
+def slices(cache, i, x):
+    cache[:, 2:4] += x
+    return cache[0].sum()
+
+
+PROGRAMS = [row, after, read_by_a_view, twice, added, exchanged, returned_as_well, slices]
+
+
+def inputs():
+    generator = torch.Generator().manual_seed(1)
+    return [
+        torch.randn(2, 6, 4, generator=generator),
+        torch.tensor([3]),
+        torch.randn(2, 1, 4, generator=generator),
+    ]
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference", "cuda-emulated"])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_arguments_and_results_are_those_of_eager(function, target):
+    program = irees.compile(function, tuple(inputs()), target=target, fp="strict")
+    mine, theirs = inputs(), inputs()
+    for _ in range(2):
+        found, wanted = program(*mine), function(*theirs)
+        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("function", [row, twice, added])
+def test_what_does_not_change_is_not_moved(function):
+    big = torch.zeros(2, 4096, 64)
+    x = torch.ones(2, 1, 64)
+    program = irees.compile(function, (big, torch.tensor([3]), x))
+    assert written(program) == [[0, 0]]
+    assert not moved(program, 2, 4096, 64)
+    assert row(big.clone(), torch.tensor([3]), x) == 128
+
+
+def test_a_value_that_is_read_later_is_not_overwritten():
+    def f(cache, i, x):
+        new = torch.index_copy(cache, 0, i, x)
+        total = cache.sum()
+        cache.copy_(new)
+        return total
+
+    cache = torch.ones(8, 4)
+    program = irees.compile(f, (cache.clone(), torch.tensor([1]), torch.zeros(1, 4)))
+    assert program(cache, torch.tensor([1]), torch.zeros(1, 4)) == 32
+    assert cache.sum() == 28
+
+
+def test_arrays_of_any_layout_are_written():
+    program = irees.compile(lambda x: x.add_(1).sum(), (torch.zeros(4, 6),))
+    transposed = torch.zeros(6, 4).t()
+    assert program(transposed) == 24
+    assert transposed.sum() == 24
+    array = np.zeros((4, 12), np.float32)[:, ::2]
+    program(array)
+    assert array.sum() == 24
+
+
+def test_arguments_that_share_memory_are_refused():
+    program = irees.compile(lambda x, y: x.add_(y).sum(), (torch.zeros(4), torch.ones(4)))
+    base = torch.ones(6)
+    for pair in ((base[:4], base[2:]), (base[:4].numpy(), base[:4].numpy())):
+        with pytest.raises(ArgumentError, match="shares memory with argument 1"):
+            program(*pair)
+    assert program(base[:4], torch.ones(4)) == 8
+
+
+def test_version_counters_tell_what_was_written():
+    program = irees.compile(lambda x: x.add_(1).sum(), (torch.zeros(4),))
+    x = torch.zeros(4)
+    before = x._version
+    program(x)
+    assert x._version > before
+    leaf = torch.zeros(4, requires_grad=True)
+    with pytest.raises(ArgumentError, match="no_grad"):
+        program(leaf)
