@@ -308,7 +308,9 @@ def ormqr(call: Call, a: Tensor, taus: Tensor, x: Tensor, left: bool, transpose:
 @lowers(aten.linalg_matrix_exp.default)
 def matrix_exp(call: Call, x: Tensor) -> Tensor:
     """sum over k of x^k / k!"""
-    return _shaped(call, la.matrix_exp(call.b, la.batched(call.b, x)), 0)
+    b = call.b
+    matrices = la.batched(b, b.cast(x, x.dtype.computed))
+    return _shaped(call, b.cast(la.matrix_exp(b, matrices), x.dtype), 0)
 
 
 # --- eigenvalues and singular values ---
