@@ -1,0 +1,228 @@
+"""
+Compiles a zoo of architectures with random weights and compares each with PyTorch.
+
+    python tests/coverage/zoo.py --list
+    python tests/coverage/zoo.py --only transformers/bert
+    python tests/coverage/zoo.py --mode both --out zoo.json --write docs/models.md
+
+Mode `program` calls `irees.compile(model, args, kwargs=kwargs)`, mode `compile` calls
+`torch.compile(model, backend="irees")`. Models run in a worker process, which is replaced when it
+dies or hangs. `--out` is written after each model and keeps results of models that do not run;
+`--reuse` skips models that passed.
+
+| verdict | meaning |
+|---|---|
+| PASS | all tensors of the result equal eager's |
+| WRONG | they do not |
+| UNSUPPORTED | irees raised its own typed error |
+| ERROR | any other exception, a defect |
+| CRASH, TIMEOUT | the process died, or took too long |
+| EAGER | the model cannot be built, or fails in PyTorch itself |
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+from zoo_compare import difference, same_kind
+from zoo_report import Results, summary, write_page
+from zoo_workers import run_all
+
+FAMILIES = ("transformers", "diffusers", "timm", "torch")
+MODES = ("program", "compile")
+
+
+def family(name: str) -> Any:
+    """The module that builds a model."""
+    import importlib
+
+    return importlib.import_module(f"zoo_{name.partition('/')[0]}")
+
+
+def all_names() -> list[str]:
+    """All models, by family."""
+    return [name for each in FAMILIES for name in family(each).names()]
+
+
+class Fallbacks(logging.Handler):
+    """Counts operators that `torch.compile` leaves to PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.notes: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if "runs in PyTorch" in message:
+            self.notes.append(" ".join(message.split())[:200])
+
+
+def verdict(name: str, mode: str) -> dict[str, Any]:
+    """What irees makes of one model: verdict, stage, reason, seconds to compile."""
+    import torch
+
+    torch.manual_seed(0)
+    try:
+        model, args, kwargs = family(name).build(name)
+        with torch.no_grad():
+            want, again = model(*args, **kwargs), model(*args, **kwargs)
+    except Exception as error:
+        return {"verdict": "EAGER", "stage": "build", "why": described(error)}
+    compare = difference if difference(again, want) is None else same_kind
+    notes = Fallbacks()
+    logging.getLogger("irees").addHandler(notes)
+    begin = time.perf_counter()
+    try:
+        if mode == "compile":
+            got, seconds = compiled(model, args, kwargs)
+        else:
+            got, seconds = programmed(model, args, kwargs)
+    except Exception as error:
+        seconds = time.perf_counter() - begin
+        return {**failure(error), "seconds": round(seconds, 1)}
+    finally:
+        logging.getLogger("irees").removeHandler(notes)
+    why = compare(got, want)
+    found = {"verdict": "PASS" if why is None else "WRONG", "seconds": round(seconds, 1)}
+    if compare is same_kind:
+        found["note"] = "random: shapes compared"
+    if notes.notes:
+        found["fallbacks"] = sorted(set(notes.notes))
+    return found if why is None else {**found, "stage": "run", "why": why}
+
+
+def programmed(model: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, float]:
+    """The result of `irees.compile`, and the seconds it takes to compile."""
+    import irees
+
+    begin = time.perf_counter()
+    program = irees.compile(model, args, kwargs=kwargs)
+    seconds = time.perf_counter() - begin
+    return program(*args, **kwargs), seconds
+
+
+def compiled(model: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, float]:
+    """The second result of `torch.compile`, and the seconds of the first call, which compiles."""
+    import torch
+
+    torch._dynamo.reset()
+    run = torch.compile(model, backend="irees")
+    with torch.no_grad():
+        begin = time.perf_counter()
+        run(*args, **kwargs)
+        seconds = time.perf_counter() - begin
+        return run(*args, **kwargs), seconds
+
+
+def described(error: BaseException) -> str:
+    """One line about an exception."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """The verdict on an exception with the stage that raised it."""
+    from irees.errors import InternalError, IreesError
+
+    chain: list[BaseException] = [error]
+    while (below := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(below)
+    files = " ".join(f.filename for e in chain for f in traceback.extract_tb(e.__traceback__))
+    typed = isinstance(error, IreesError) and not isinstance(error, InternalError)
+    if "/torch/export/" in files:
+        stage = "export"
+    elif "/irees/frontends/" in files:
+        stage = "import"
+    else:
+        stage = "run" if "/irees/runtime/" in files else "compile"
+    kind = "UNSUPPORTED" if typed else "ERROR"
+    if os.environ.get("ZOO_TRACE"):
+        traceback.print_exception(error)
+    return {"verdict": kind, "stage": stage, "why": described(error)}
+
+
+def worker() -> None:
+    """Answers each line, a name and a mode, with a line of JSON."""
+    warnings.filterwarnings("ignore")
+    import torch
+
+    torch.set_num_threads(1)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        name, mode = json.loads(line)
+        print(json.dumps(verdict(name, mode)), file=answers, flush=True)
+
+
+def selected(arguments: argparse.Namespace, results: Results) -> list[tuple[str, str]]:
+    """The pairs of model and mode to run."""
+    modes = MODES if arguments.mode == "both" else (arguments.mode,)
+    names = [n for n in all_names() if any(part in n for part in arguments.only)]
+    if arguments.exact:
+        names = [n for n in names if n in arguments.only]
+    pairs = [(name, mode) for mode in modes for name in names]
+    if arguments.reuse:
+        kept = ("PASS", *(("EAGER",) if arguments.reuse > 1 else ()))
+        pairs = [
+            (n, m) for n, m in pairs if results.get(n, {}).get(m, {}).get("verdict") not in kept
+        ]
+    return pairs
+
+
+def main() -> int:
+    """The command line; 1 if a model that PyTorch runs fails."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", nargs="*", default=[""], help="parts of models' names")
+    parser.add_argument("--exact", action="store_true", help="--only are whole names")
+    parser.add_argument("--list", action="store_true", help="print the names of all models")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--mode", default="program", choices=[*MODES, "both", "none"])
+    parser.add_argument("--timeout", type=float, default=180, help="seconds for one model")
+    parser.add_argument("--reuse", action="count", help="skip what passed; twice: cannot be built")
+    parser.add_argument("--out", type=Path, help="results as JSON")
+    parser.add_argument("--write", type=Path, help="results as a page")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        worker()
+        return 0
+    if arguments.list:
+        print("\n".join(all_names()))
+        return 0
+    results: Results = {}
+    if arguments.out and arguments.out.exists():
+        results = json.loads(arguments.out.read_text())
+
+    def done(name: str, mode: str, found: dict[str, Any]) -> None:
+        results.setdefault(name, {})[mode] = found
+        shown = " ".join(
+            str(found[k]) for k in ("verdict", "stage", "seconds", "why") if k in found
+        )
+        print(name, mode, shown, flush=True)
+        if arguments.out:
+            arguments.out.write_text(json.dumps(results, indent=1, sort_keys=True))
+
+    pairs = [] if arguments.mode == "none" else selected(arguments, results)
+    command = [sys.executable, __file__, "--worker"]
+    run_all(command, pairs, arguments.jobs, arguments.timeout, done)
+    print(summary(results))
+    if arguments.write:
+        write_page(arguments.write, {n: results[n] for n in all_names() if n in results})
+    ran = {name for name, _ in pairs}
+    good = ("PASS", "EAGER")
+    return int(any(f["verdict"] not in good for n in ran for f in results[n].values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""Stub."""
+
+
+def names():
+    return []
