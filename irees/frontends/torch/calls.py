@@ -102,6 +102,7 @@ class Call:
         """Arguments as fake tensors and numbers."""
         self.new_seed = seed
         """Makes the seed of one random operator, an i64 that is another one in each call."""
+        self.bases: dict[SSAValue, tuple[Tensor, torch.Tensor]] = {}
         self.named = named or {}
         """Arguments that are given by name, likewise."""
         self.value = value

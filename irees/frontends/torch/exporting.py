@@ -87,9 +87,26 @@ def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> An
             )
         except Exception as error:
             # A result of a class that PyTorch's trees do not know: register it, once each.
-            if not trees.register_named_in(error):
+            if trees.register_named_in(error):
+                continue
+            if "data-dependent" not in str(error):
                 raise
+            return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
     raise UnsupportedError("the program returns too many kinds of objects")
+
+
+def _exported_by_bytecode(
+    module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any, first: Exception
+) -> Any:
+    """
+    An export that reads Python's bytecode, which knows `int(tensor)` and the like as operators.
+
+    Raises the error of the first attempt where this one fails, too.
+    """
+    try:
+        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=True)
+    except Exception:
+        raise first from None
 
 
 def as_module(program: Any) -> torch.nn.Module:

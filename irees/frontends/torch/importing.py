@@ -49,6 +49,8 @@ class GraphImporter:
         self.constants = Constants(builder)
         self._locations: dict[str, LocationAttr | None] = {}
         self.seeds: list[SSAValue] = []
+        self.bases: dict[SSAValue, tuple[Tensor, torch.Tensor]] = {}
+        """View => the tensor whose storage it lies in, and the fake of that."""
         self._entry = builder.block
 
     def run(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
@@ -157,12 +159,26 @@ class GraphImporter:
         if function is not None:
             raw, _ = arrange(target, function, *fakes)
             call = Call(self.b, self.symbols, target, raw, value, fakes[1], self.new_seed)
+            call.bases = self.bases
             positional, named = arrange(target, function, args, kwargs)
             try:
-                return self._conform(function(call, *positional, **named), value)
+                result = self._conform(function(call, *positional, **named), value)
             except NotLowered:
                 pass
+            else:
+                self._note_base(target, positional, raw, result)
+                return result
         return self._conform(self._decompose(target, args, kwargs, fakes), value)
+
+    def _note_base(self, target: Any, args: Any, fakes: Any, result: Any) -> None:
+        """Of a view, which tensor's storage it lies in."""
+        first = target._schema.arguments[0].alias_info if target._schema.arguments else None
+        if first is None or first.is_write or not isinstance(args[0], Tensor):
+            return
+        base = self.bases.get(args[0].value, (args[0], fakes[0]))
+        for each in result if isinstance(result, tuple) else (result,):
+            if isinstance(each, Tensor) and each.value is not base[0].value:
+                self.bases[each.value] = base
 
     def _decompose(self, target: Any, args: Any, kwargs: Any, fakes: Any) -> Any:
         try:

@@ -62,6 +62,8 @@ class Symbols:
             if (found := self.bound.get(expr)) is None:
                 raise UnsupportedError(f"the size {expr} is not known when it is needed")
             return found
+        if isinstance(expr, sympy.Piecewise):
+            return self._piecewise(expr)
         rule = self._rule(expr)
         if rule is None:
             raise UnsupportedError(f"the size {expr} is not understood")
@@ -98,6 +100,15 @@ class Symbols:
             (sf.Identity, lambda sizes: sizes[0]),
         ]
         return next((rule for kind, rule in rules if isinstance(expr, kind)), None)
+
+    def _piecewise(self, expr: sympy.Piecewise) -> Size:
+        """The value of the first condition that holds; the last one always does."""
+        result = self._int(expr.args[-1].args[0])
+        for value, condition in reversed([piece.args for piece in expr.args[:-1]]):
+            holds = self._condition(condition)
+            pair = [(self.b.value(self._int(value)), INDEX), (self.b.value(result), INDEX)]
+            result = self.b.compute(lambda c, x, y: c.where(x, y), (holds, BOOL), *pair).value
+        return result
 
     def _power(self, sizes: list[Size]) -> Size:
         base, exponent = sizes

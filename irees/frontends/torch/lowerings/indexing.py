@@ -62,7 +62,11 @@ def index(call: Call, x: Tensor, indices: list[Any]) -> Tensor:
     return indexing.index(call.b, x, places)
 
 
-@lowers(aten.index_put.default, aten._unsafe_index_put.default)
+@lowers(
+    aten.index_put.default,
+    aten._unsafe_index_put.default,
+    aten._index_put_impl.default,
+)
 def index_put(
     call: Call, x: Tensor, indices: list[Any], values: Tensor, accumulate: bool
 ) -> Tensor:

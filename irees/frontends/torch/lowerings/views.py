@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from ...builder import Size, Tensor, indexing, shapes
-from ...builder.dtypes import I64, INDEX
+from ...builder.dtypes import I64, INDEX, U8, U16, U32, U64
 from ..calls import Call, NotLowered, lowers
 from ..dtypes import dtype_of
 
 aten = torch.ops.aten
+_WORDS = {8: U8, 16: U16, 32: U32, 64: U64}
 
 
 @lowers(
@@ -319,15 +320,21 @@ def triangle(call: Call, x: Tensor, diagonal: Any) -> Tensor:
 @lowers(aten.as_strided.default, aten.as_strided_copy.default)
 def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset: Any) -> Tensor:
     """Elements of the storage of x, by distances between them"""
-    b, source = call.b, call.raw[0]
-    base = source.storage_offset() if offset is None else offset
-    if not all(isinstance(s, int) for s in (*size, *stride, base, *source.shape)):
+    b = call.b
+    begin = call.raw[0].storage_offset() if offset is None else offset
+    x, source = call.bases.get(x.value, (x, call.raw[0]))
+    if not all(isinstance(s, int) for s in (*size, *stride, begin, *source.shape)):
         raise call.unsupported("as_strided with sizes that are not known")
+    begin -= source.storage_offset()
+    end = begin + sum((n - 1) * step for n, step in zip(size, stride))
+    if 0 in size:
+        return b.empty(x.dtype, call.shape())
     flat = _storage_order(call, x, source)
-    first = source.storage_offset()
+    if begin < 0 or end >= source.numel():
+        raise call.unsupported("as_strided beyond the tensor that it is given")
 
     def element(s: Any, *at: Any) -> Any:
-        place = s.number(base - first, INDEX)
+        place = s.number(begin, INDEX)
         for v, step in zip(at, stride):
             place = place + v * step
         return s.extract(flat, [place])
@@ -421,11 +428,33 @@ def view_as_complex(call: Call, x: Tensor) -> Tensor:
 
 @lowers(aten.view.dtype, aten.view_copy.dtype)
 def view_dtype(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The same bits as another dtype of that size"""
+    """The same bits as another dtype, in more or fewer elements of the last dim"""
     to = dtype_of(dtype)
+    if to.bits != x.dtype.bits and not (to.is_complex or x.dtype.is_complex):
+        return _resized_bits(call, x, to)
     if to.bits != x.dtype.bits or to.is_complex or x.dtype.is_complex:
         raise NotLowered
     return call.b.map(lambda v: v.bitcast(to), x, dtype=to)
+
+
+def _resized_bits(call: Call, x: Tensor, to: Any) -> Tensor:
+    """The bits of the last dim cut into smaller elements, or put together to larger ones"""
+    b, ratio = call.b, max(to.bits, x.dtype.bits) // min(to.bits, x.dtype.bits)
+    wide, narrow = (_WORDS[max(to.bits, x.dtype.bits)], _WORDS[min(to.bits, x.dtype.bits)])
+
+    def cut(s: Any, *at: Any) -> Any:
+        word = s.extract(x, [*at[:-1], at[-1].truncdiv(ratio)]).bitcast(wide)
+        shift = at[-1].rem(ratio).to(wide) * narrow.bits
+        return word.shift_right(shift).to(narrow).bitcast(to)
+
+    def join(s: Any, *at: Any) -> Any:
+        total = s.number(0, wide)
+        for k in range(ratio):
+            part = s.extract(x, [*at[:-1], at[-1] * ratio + k]).bitcast(narrow).to(wide)
+            total = total | part.shift_left(s.number(k * narrow.bits, wide))
+        return total.bitcast(to)
+
+    return b.from_function(cut if to.bits < x.dtype.bits else join, call.shape(), to)
 
 
 @lowers(aten.slice_scatter.default)
