@@ -139,18 +139,21 @@ class Case:
 
 
 def _as_near(got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether an answer is at most twice as far from the one in f64 as eager's own is."""
+    """
+    Whether an answer is at most twice as far from the one in f64 as eager's own is. Where eager
+    overflows, and f64 does not, it has to be within a few roundings.
+    """
     if exact.shape != got.shape or not got.dtype.is_floating_point:
         return False
-    finite = exact.isfinite()
-    if not torch.equal(got.isfinite(), eager.isfinite()):
+    rounded = exact.to(got.dtype)
+    finite = rounded.isfinite()
+    if not torch.equal(got[~finite].nan_to_num(), rounded[~finite].nan_to_num()):
         return False
-    mine, theirs = ((t.double() - exact)[finite].abs() for t in (got, eager))
-    same = torch.where(finite, torch.zeros_like(exact), exact)
-    odd = torch.where(finite, torch.zeros_like(exact), got.double())
-    if not torch.equal(same.nan_to_num(), odd.nan_to_num()):
-        return False
-    return not mine.numel() or bool(mine.max() <= 2 * theirs.max())
+    mine, theirs = ((t.double() - exact).abs() for t in (got, eager))
+    bound = theirs[finite & eager.isfinite()].max() if (finite & eager.isfinite()).any() else 0.0
+    close = mine <= 8 * torch.finfo(got.dtype).eps * exact.abs()
+    allowed = (mine <= 2 * bound) | (close & ~eager.isfinite())
+    return bool(allowed[finite].all())
 
 
 def _as_tensor(value: Any) -> torch.Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .contractions import contract
 from .core import Builder, Size, Tensor
-from .dtypes import INDEX, DType
+from .dtypes import I32, INDEX, U8, DType
 from .scalars import Body, Scalar
 
 Taps = list[tuple[Scalar, Scalar | None]]
@@ -63,27 +63,30 @@ class Resizing:
             ((first.to(INDEX) + (i - 1)).clamp(0, last), weight) for i, weight in enumerate(weights)
         ]
 
-    def matrix(self) -> np.ndarray[Any, Any]:
-        """The weights of inputs (columns) in each place of the result, for known sizes."""
+    def matrix(self, kind: Any = np.float32) -> np.ndarray[Any, Any]:
+        """
+        The weights of inputs (columns) in each place of the result, for known sizes; places are
+        computed in a type of numpy's.
+        """
         assert isinstance(self.size, int)
         assert isinstance(self.out, int)
         last, found = self.size - 1, np.zeros((self.out, self.size))
         one = int(self.aligned)
-        step = np.float32((self.size - one) / max(self.out - one, 1))
+        step = kind((self.size - one) / max(self.out - one, 1))
         if self.factor and not self.aligned:
-            step = np.float32(1.0 / self.factor)
+            step = kind(1.0 / self.factor)
         for i in range(self.out):
-            for place, weight in self._entries(np.float32(i), step):
+            for place, weight in self._entries(kind(i), step):
                 found[i, min(max(place, 0), last)] += weight
         return found
 
     def _entries(self, at: Any, step: Any) -> list[tuple[int, float]]:
-        half = np.float32(0.5)
+        half = type(step)(0.5)
         if self.mode in ("nearest", "exact"):
             return [(int((at + half if self.mode == "exact" else at) * step), 1.0)]
         place = at * step if self.aligned else (at + half) * step - half
         if self.mode == "linear":
-            place = max(place, np.float32(0))
+            place = max(place, place * 0)
             part = float(place) - int(place)
             return [(int(place), 1 - part), (int(place) + 1, part)]
         first = int(np.floor(place))
@@ -173,6 +176,31 @@ def apply_matrices(
         constant = b.constant(np.ascontiguousarray(matrix, kinds[wide.name]), wide)
         into = letters.replace(letters[axis], "z")
         x = contract(b, f"{letters},z{letters[axis]}->{into}", b.cast(x, wide), constant)
+    return x
+
+
+def apply_matrices_to_bytes(
+    b: Builder, x: Tensor, matrices: Sequence[np.ndarray[Any, Any]]
+) -> Tensor:
+    """
+    The same for u8 as PyTorch has it: weights of 16 bits, (sum of x * w + half) >> bits, clamped
+    to 0 ... 255, along one dim after the other from the last one.
+    """
+    letters = "abcdefgh"[: x.rank]
+    for i, matrix in reversed(list(enumerate(matrices))):
+        axis = x.rank - len(matrices) + i
+        bits = next(
+            n for n in range(22) if int(0.5 + matrix.max() * (1 << (n + 1))) >= 1 << 15 or n == 21
+        )
+        whole = np.trunc(matrix * (1 << bits) + np.copysign(0.5, matrix)).astype(np.int32)
+        constant = b.constant(np.ascontiguousarray(whole), I32)
+        into = letters.replace(letters[axis], "z")
+        total = contract(b, f"{letters},z{letters[axis]}->{into}", x, constant, I32)
+        half = (1 << bits) >> 1
+        x = b.map(
+            lambda v, bits=bits, half=half: (v + half).shift_right(bits).clamp(0, 255).to(U8),
+            total, dtype=U8,
+        )  # fmt: skip
     return x
 
 

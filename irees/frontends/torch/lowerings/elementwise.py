@@ -33,7 +33,7 @@ def _of_complex(name: str, z: Scalar) -> Scalar:
         "log10": lambda: z.log() * (1 / math.log(10)),
         "sinh": lambda: -i * (i * z).sin(),
         "cosh": lambda: (i * z).cos(),
-        "asinh": lambda: (z + (z * z + one).sqrt()).log(),
+        "asinh": lambda: _complex_asinh(z, one),
         "acosh": lambda: (z + (z + one).sqrt() * (z - one).sqrt()).log(),
         "atanh": lambda: ((one + z).log() - (one - z).log()) * 0.5,
         "asin": lambda: -i * (i * z + (one - z * z).sqrt()).log(),
@@ -42,6 +42,14 @@ def _of_complex(name: str, z: Scalar) -> Scalar:
         "sigmoid": lambda: one / (one + (-z).exp()),
     }
     return rules[name]() if name in rules else z.call(name)
+
+
+def _complex_asinh(z: Scalar, one: Scalar) -> Scalar:
+    """log(z + sqrt(z^2 + 1)) in the right half of the plane, where nothing cancels."""
+    left = z.re() < 0
+    right = left.where(-z, z)
+    found = (right + (right * right + one).sqrt()).log()
+    return left.where(-found, found)
 
 
 def _unary(name: str) -> Any:

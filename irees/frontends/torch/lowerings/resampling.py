@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ...builder import DType, Tensor, resampling, shapes
-from ...builder.dtypes import F32
+from ...builder.dtypes import F32, U8
 from ...builder.resampling import Resizing, Sampling
 from ..calls import Call, NotLowered, lowers
 
@@ -50,6 +51,8 @@ def _upsampled(call: Call, x: Tensor, factors: Any, aligned: bool) -> Tensor:
     dims = _resizings(call, x, call.shape()[2:], factors, aligned)
     if dims[0].mode in ("nearest", "exact") and all(map(_is_repeated, dims)):
         return _repeated(call, x)
+    if x.dtype is U8 and n == 2 and dims[0].mode in ("linear", "cubic") and x.is_static:
+        return resampling.apply_matrices_to_bytes(call.b, x, _matrices(call, dims, np.float64))
     wide = x.dtype if dims[0].mode in ("nearest", "exact") else _wide(x)
     if wide is x.dtype and dims[0].mode in ("nearest", "exact"):
         return _nearest(call, x, dims, n)
@@ -124,14 +127,14 @@ def upsample(call: Call, x: Tensor, _: Any, aligned: bool, *factors: Any) -> Ten
     return _upsampled(call, x, factors, aligned)
 
 
-def _matrices(call: Call, dims: list[Resizing]) -> list[Any]:
+def _matrices(call: Call, dims: list[Resizing], kind: Any = np.float32) -> list[Any]:
     """The weights along each dim, of a filter as wide as the step for `_aa`."""
     found: list[Any] = []
     for dim in dims:
         if not isinstance(dim.size, int) or not isinstance(dim.out, int):
             raise call.unsupported("resizing by a filter with sizes that are not known")
         if "_aa" not in call.target.__name__:
-            found.append(dim.matrix())
+            found.append(dim.matrix(kind))
             continue
         step = dim.size / dim.out if not dim.factor else 1 / dim.factor
         if dim.aligned:
@@ -142,8 +145,10 @@ def _matrices(call: Call, dims: list[Resizing]) -> list[Any]:
 
 def _smoothed(call: Call, x: Tensor, aligned: bool, factors: Any) -> Tensor:
     dims = _resizings(call, x, call.shape()[2:], factors, aligned)
-    result = resampling.apply_matrices(call.b, x, _matrices(call, dims), _wide(x))
-    return _finished(call, result)
+    matrices = _matrices(call, dims)
+    if x.dtype is U8:
+        return resampling.apply_matrices_to_bytes(call.b, x, matrices)
+    return _finished(call, resampling.apply_matrices(call.b, x, matrices, _wide(x)))
 
 
 @lowers(
