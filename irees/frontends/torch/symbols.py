@@ -21,6 +21,11 @@ from irees.errors import UnsupportedError
 from ..builder import Builder, Scalar, Size
 from ..builder.dtypes import BOOL, F64, I64, INDEX
 
+_ROUNDINGS = (
+    (sf.TruncToInt, "trunc"), (sf.FloorToInt, "floor"), (sf.CeilToInt, "ceil"),
+    (sf.RoundToInt, "round"),
+)  # fmt: skip
+
 
 class Symbols:
     """What each symbol is, and the values of expressions over them."""
@@ -64,6 +69,12 @@ class Symbols:
             return found
         if isinstance(expr, sympy.Piecewise):
             return self._piecewise(expr)
+        rounding = next((name for kind, name in _ROUNDINGS if isinstance(expr, kind)), None)
+        if rounding is not None:
+            number = (self._float_of(expr.args[0]), F64)
+            size = self.b.compute(lambda v: v.call(rounding).to(INDEX), number).value
+            self.values[expr] = size
+            return size
         rule = self._rule(expr)
         if rule is None:
             raise UnsupportedError(f"the size {expr} is not understood")
@@ -89,7 +100,6 @@ class Symbols:
             (sympy.Pow, self._power),
             (sf.FloorDiv, fold(self._floordiv)),
             (sf.CleanDiv, fold(self._floordiv)),
-            (sf.CeilToInt, fold(b.add)),
             (sf.Mod, fold(self._mod)),
             (sf.PythonMod, fold(self._mod)),
             (sympy.Mod, fold(self._mod)),

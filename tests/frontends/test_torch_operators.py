@@ -1,0 +1,77 @@
+"""Operators of PyTorch against eager where the operator database does not look: dynamic sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import irees  # noqa: E402
+
+TARGETS = pytest.mark.parametrize("target", ["reference", "cpu"])
+N = torch.export.Dim("n", min=2, max=64)
+
+
+def searched(x, v):
+    """Places of values in a row that is sorted first."""
+    return torch.searchsorted(torch.sort(x)[0], v, right=True)
+
+
+ROWS = {
+    "search": searched,
+    "cummax": lambda x, v: torch.cummax(x, 0)[0],
+    "median": lambda x, v: torch.median(x),
+    "mode": lambda x, v: torch.mode(torch.round(x * 2), 0)[0],
+    "unique": lambda x, v: torch.unique(torch.round(x * 2), return_counts=True),
+    "topk": lambda x, v: torch.topk(x, 2)[0],
+    "histc": lambda x, v: torch.histc(x, 4, -2, 2),
+    "cdist": lambda x, v: torch.cdist(x[:, None], v[:, None], p=1.0),
+}  # fmt: skip
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_any_size(name, target):
+    """Of rows whose size is not known when they are compiled."""
+    program = ROWS[name]
+    torch.manual_seed(0)
+    v = torch.tensor([-1.0, 0.25, 3.0, float("nan")] if name == "search" else [-1.0, 0.25, 3.0])
+    compiled = irees.compile(
+        lambda x, v: program(x, v), (torch.randn(7), v), target=target,
+        dynamic_shapes={"x": {0: N}, "v": None},
+    )  # fmt: skip
+    for size in (2, 7, 33):
+        x = torch.randn(size)
+        want, got = program(x, v), compiled(x, v)
+        pairs = zip(*((t if isinstance(t, tuple | list) else [t]) for t in (want, got)))
+        for w, g in pairs:
+            np.testing.assert_allclose(np.asarray(g), w.numpy(), rtol=1e-5)
+
+
+@TARGETS
+def test_resizing_to_sizes_that_are_not_known(target):
+    """Steps are computed from dims."""
+
+    def program(x):
+        return torch.nn.functional.interpolate(x, scale_factor=1.5, mode="bilinear")
+
+    x = torch.randn(1, 2, 6, 4)
+    compiled = irees.compile(program, (x,), target=target, dynamic_shapes={"x": {2: N}})
+    for rows in (6, 9):
+        x = torch.randn(1, 2, rows, 4)
+        np.testing.assert_allclose(np.asarray(compiled(x)), program(x), rtol=1e-5, atol=1e-6)
+
+
+@TARGETS
+def test_grouped_products(target):
+    """A product for each group of rows; empty groups and rows behind the last among them."""
+    x, w = torch.randn(10, 16).bfloat16(), torch.randn(4, 16, 8).bfloat16()
+    ends = torch.tensor([3, 3, 8, 10], dtype=torch.int32)
+
+    def program(x, w, ends):
+        return torch._grouped_mm(x, w, offs=ends).float()
+
+    compiled = irees.compile(program, (x, w, ends), target=target)
+    got = np.asarray(compiled(x, w, ends))
+    np.testing.assert_allclose(got, program(x, w, ends), rtol=2e-2, atol=1e-3)
