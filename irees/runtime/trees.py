@@ -10,11 +10,12 @@ A tree is JSON. `"*"` is a leaf, any other node is an object with a `kind`:
 | `none`, `tuple`, `list`, `deque` | None, and sequences |
 | `dict`, `ordered_dict`, `defaultdict` | mappings, with `keys` in their order |
 | `named` | an instance of `class` (`module:qualname`) with `fields` |
-| `cache` | a cache of transformers: lists of keys and of values, a layer each |
+| `object` | an instance of `class` with `fields`; other attributes as JSON in `rest` |
 
-A `named` node is a dataclass, a named tuple, or a `ModelOutput` of transformers. Its class is
-imported when the first object of it is made, so a saved program with a tree of builtins needs
-neither PyTorch nor JAX. If the import fails, a dict of the fields is made instead.
+A `named` node is a dataclass, a named tuple, or a `ModelOutput` of transformers; an `object` is a
+cache of transformers or one of its layers. Its class is imported when the first object of it is
+made, so a saved program with a tree of builtins needs neither PyTorch nor JAX. If the import fails,
+a dict of the fields is made instead.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from irees.errors import ArgumentError, ParseError
+from irees.runtime.objects import changed, put_together
 
 LEAF = "*"
 Tree = Any
@@ -37,7 +39,7 @@ _MAPPINGS: dict[str, type] = {
     "ordered_dict": collections.OrderedDict,
     "defaultdict": collections.defaultdict,
 }
-_KINDS = {"none", "named", "cache", *_SEQUENCES, *_MAPPINGS}
+_KINDS = {"none", "named", "object", *_SEQUENCES, *_MAPPINGS}
 MAX_DEPTH = 64
 
 
@@ -71,7 +73,9 @@ def check_tree(tree: Any, depth: int = 0) -> None:
         raise bad
     if names is not None and (not isinstance(names, list) or len(names) != len(children)):
         raise bad
-    if tree["kind"] == "named" and not isinstance(tree.get("class"), str):
+    if tree["kind"] in ("named", "object") and not isinstance(tree.get("class"), str):
+        raise bad
+    if not isinstance(tree.get("rest", []), list):
         raise bad
     for child in children:
         check_tree(child, depth + 1)
@@ -189,9 +193,12 @@ def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
                 path, f"a dict with the keys {', '.join(map(repr, tree['keys']))}", value
             )
         return [value[key] for key in tree["keys"]]
-    if kind == "cache":
-        return cache_parts(value, tree, path)
     fields = tree["fields"]
+    if kind == "object" and (why := changed(value, tree["rest"])) is not None:
+        raise ArgumentError(
+            f"{path} is a {type(value).__name__} whose {why}",
+            hint="compile again with this object: its numbers and flags are constants",
+        )
     if isinstance(value, tuple) and len(value) == len(fields):
         return list(value)
     if isinstance(value, Mapping) and set(fields) <= set(value):
@@ -201,14 +208,6 @@ def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
     except AttributeError:
         name = tree["class"].rpartition(":")[2]
         raise _mismatch(path, f"a {name} with {', '.join(fields)}", value) from None
-
-
-def cache_parts(value: Any, tree: Tree, path: str) -> list[Any]:
-    """Keys and values of each layer of a cache."""
-    layers = getattr(value, "layers", None)
-    if layers is None or 2 * len(layers) != len(tree.get("children", ())):
-        raise _mismatch(path, f"a cache of {len(tree.get('children', ())) // 2} layers", value)
-    return [part for layer in layers for part in (layer.keys, layer.values)]
 
 
 def _mismatch(path: str, wanted: str, value: Any) -> ArgumentError:
@@ -234,8 +233,8 @@ def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
         return collections.defaultdict(None, zip(tree["keys"], parts))
     if kind in _MAPPINGS:
         return _MAPPINGS[kind](zip(tree["keys"], parts))
-    if kind == "cache":
-        return make_cache(tree, parts)
+    if kind == "object":
+        return make_object(tree, parts)
     return make_named(tree, parts)
 
 
@@ -261,18 +260,9 @@ def _maker(cls: type | None) -> Callable[[dict[str, Any]], Any]:
     return lambda fields: cls(**fields)
 
 
-def make_cache(tree: Tree, parts: list[Any]) -> Any:
-    """A cache of transformers over keys and values that are there; lists without transformers."""
-    pairs = list(zip(parts[::2], parts[1::2]))
+def make_object(tree: Tree, parts: list[Any]) -> Any:
+    """An object with these fields; a dict of them if its class cannot be imported."""
     cls = import_class(tree["class"])
     if cls is None:
-        return pairs
-    layer_class = import_class("transformers.cache_utils:DynamicLayer")
-    cache = cls()
-    assert layer_class is not None
-    for keys, values in pairs:
-        layer = layer_class()
-        layer.keys, layer.values, layer.is_initialized = keys, values, True
-        layer.dtype, layer.device = getattr(keys, "dtype", None), getattr(keys, "device", None)
-        cache.layers.append(layer)
-    return cache
+        return dict(zip(tree["fields"], parts))
+    return put_together(cls, tree["fields"], parts, tree["rest"])

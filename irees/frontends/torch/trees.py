@@ -8,6 +8,7 @@ and the caches of transformers.
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import sys
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from irees.errors import UnsupportedError
+from irees.runtime.objects import put_together, take_apart
 from irees.runtime.trees import LEAF, Tree, class_path, import_class
 
 _PLAIN = {tuple: "tuple", list: "list", dict: "dict", torch.Size: "tuple"}
@@ -37,8 +39,10 @@ def tree_of_spec(spec: Any) -> Tree:
         return {"kind": _KEYED[kind.__name__], "keys": list(keys), "children": children}
     if kind.__name__ == "deque":
         return {"kind": "deque", "children": children}
-    if _is_cache(kind):
-        return {"kind": "cache", "class": class_path(kind), "children": _layers(children)}
+    if isinstance(context, Context):
+        fields, rest = list(context.fields), json.loads(context.rest)
+        own = {"class": class_path(kind), "fields": fields, "rest": rest}
+        return {"kind": "object", **own, "children": children}
     named = {"kind": "named", "class": class_path(kind), "children": children}
     if hasattr(kind, "n_sequence_fields"):
         return {**named, "fields": [f"_{i}" for i in range(len(children))]}
@@ -64,53 +68,65 @@ def _fields(kind: type, context: Any, children: list[Tree]) -> list[str]:
     )
 
 
-def _is_cache(kind: type) -> bool:
-    return kind.__module__ == "transformers.cache_utils" and kind.__name__.endswith("Cache")
-
-
-def _layers(children: list[Tree]) -> list[Tree]:
-    """Keys and values as leaves, layer by layer, of our own flattening or that of transformers."""
-    return [LEAF] * _count(children)
-
-
-def _count(children: list[Tree]) -> int:
-    return sum(1 if c == LEAF else _count(c.get("children", [])) for c in children)
-
-
 # --- registration ---
 
 
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What a tree keeps of an object beside its tensors."""
+
+    fields: tuple[str, ...]
+    rest: str
+    """Other attributes as JSON."""
+
+
 def register_known_types(values: Any) -> None:
-    """Registers the cache of transformers where that is imported, unless somebody did."""
+    """Registers caches of transformers and their layers, unless somebody did."""
     cache_utils = sys.modules.get("transformers.cache_utils")
     if cache_utils is None:
         return
-    for name in ("DynamicCache", "StaticCache"):
-        cls = getattr(cache_utils, name, None)
-        if cls is not None and cls not in pytree.SUPPORTED_NODES:
-            _register_cache(cls)
+    for cls in vars(cache_utils).values():
+        if _is_cache(cls) and cls not in pytree.SUPPORTED_NODES:
+            register_object(cls)
 
 
-def _register_cache(cls: type) -> None:
-    from irees.runtime.trees import make_cache
+def _is_cache(cls: Any) -> bool:
+    """Whether a class is a cache of transformers or a layer of one."""
+    cache_utils = sys.modules.get("transformers.cache_utils")
+    if cache_utils is None or not isinstance(cls, type):
+        return False
+    names = ("Cache", "CacheLayerMixin", "LinearAttentionCacheLayerMixin", "DummyLayer")
+    return issubclass(cls, tuple(getattr(cache_utils, n) for n in names if hasattr(cache_utils, n)))
 
-    path = class_path(cls)
 
-    def flatten(cache: Any) -> tuple[list[Any], Any]:
-        return [part for layer in cache.layers for part in (layer.keys, layer.values)], None
+def register_object(cls: type) -> None:
+    """Makes a class a node of PyTorch's trees, by its attributes."""
 
-    def flatten_with_keys(cache: Any) -> tuple[list[Any], Any]:
-        values, context = flatten(cache)
-        names = [f"layers[{i // 2}].{('keys', 'values')[i % 2]}" for i in range(len(values))]
-        return [(pytree.GetAttrKey(n), v) for n, v in zip(names, values)], context
+    def flatten(value: Any) -> tuple[list[Any], Context]:
+        fields, children, rest = take_apart(value, _has_tensors)
+        return children, Context(tuple(fields), json.dumps(rest))
 
-    def unflatten(values: Any, _: Any) -> Any:
-        return make_cache({"class": path}, list(values))
+    def flatten_with_keys(value: Any) -> tuple[list[Any], Context]:
+        children, context = flatten(value)
+        keys = [pytree.GetAttrKey(name) for name in context.fields]
+        return list(zip(keys, children)), context
+
+    def unflatten(children: Any, context: Context) -> Any:
+        return put_together(cls, list(context.fields), list(children), json.loads(context.rest))
 
     pytree.register_pytree_node(
-        cls, flatten, unflatten, serialized_type_name=f"irees.{cls.__name__}",
+        cls, flatten, unflatten, serialized_type_name=f"irees.{class_path(cls)}",
         flatten_with_keys_fn=flatten_with_keys,
     )  # fmt: skip
+
+
+def _has_tensors(value: Any) -> bool:
+    """Whether a field's value is a tensor, a symbolic number, or holds one."""
+    if isinstance(value, torch.Tensor | torch.SymInt) or _is_cache(type(value)):
+        return True
+    if isinstance(value, dict):
+        return any(map(_has_tensors, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_tensors, value))
 
 
 _UNKNOWN = re.compile(r"[Ff]ound (?:type )?<class '([\w.<>]+)'>|<class '([\w.<>]+)'>")
@@ -126,6 +142,9 @@ def register_named_in(error: BaseException) -> bool:
         cls = import_class(f"{module}:{attribute}") or _local_class(name)
         if cls is None or cls in pytree.SUPPORTED_NODES:
             continue
+        if _is_cache(cls):
+            register_object(cls)
+            return True
         if dataclasses.is_dataclass(cls):
             torch.export.register_dataclass(cls, serialized_type_name=class_path(cls))
             return True
