@@ -7,10 +7,10 @@ PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COMPILER := $(shell command -v "$${IREES_CC:-$${CC:-clang}}" || command -v clang || command -v gcc || command -v cc)
 comma    := ,
 # Those that need more than `make test` installs.
-FRONTENDS := $(addprefix tests/frontends/test_,torch.py jax.py onnx.py)
+FRONTENDS := tests/frontends tests/coverage
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test mutants prove test-models test-models-all bench bench-gpu lint clean
+.PHONY: help demo test mutants prove test-models test-models-all operators zoo bench bench-gpu lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -32,6 +32,9 @@ test-models: $(VENV)/.models ## real models of PyTorch, JAX and ONNX, compared w
 
 test-models-all: $(VENV)/.models ## those too that emulate the largest, or compile them for more GPUs
 	$(PYTEST) tests/models
+
+operators: $(VENV)/.models ## PyTorch's operator database; writes docs/operators.md
+	$(BIN)/python tests/coverage/operators_page.py --run --write docs/operators.md
 
 bench: $(VENV)/.models ## time irees beside its peers; writes docs/performance.md and its plot
 	$(BIN)/python -m pip install -q -e '.[bench]'

@@ -11,11 +11,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
+from xdsl.printer import Printer
 
 from irees.backends.c import backend as c
 from irees.backends.common.program_text import ProgramText, Sources, print_program
@@ -28,6 +30,7 @@ from irees.blobs import Blob, ResourceKey
 from irees.device_programs import alone, device_program, options_for, parts_of, schedule_of
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.resources import blob_of
 from irees.dialects.signature import drop_updates
 from irees.errors import ArgumentError
 from irees.frontends.imported import Imported
@@ -36,7 +39,15 @@ from irees.frontends.mlir import import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
 from irees.options import Options
 from irees.pipeline import device_phases, phases, run_phases
-from irees.program_cache import Built, find_parts, program_key, program_of, store_parts
+from irees.program_cache import (
+    Built,
+    find,
+    find_parts,
+    program_key,
+    program_of,
+    store,
+    store_parts,
+)
 from irees.remarks import Remark, collect, tell
 from irees.runtime.device_program import DeviceProgram, Maker
 from irees.runtime.manifest import target_record
@@ -102,10 +113,43 @@ class Texts:
 
 
 def build_imported(imported: Imported, options: Options, **listeners: Any) -> Built:
-    """Builds a program that is called as what it was imported from."""
-    built = build(imported.module, options, **listeners)
+    """
+    Builds a program that is called as what it was imported from. What was built before, in this
+    process or another, is read from the cache, unless somebody listens.
+    """
+    if any(given is not None for given in listeners.values()):
+        built = build(imported.module, options, **listeners)
+    else:
+        built = build_cached(imported.module, options)
     imported.complete(built.manifest, built.constants)
     return built
+
+
+def build_cached(module: ModuleOp, options: Options) -> Built:
+    """Builds a module, or reads what was built of one with the same text and weights."""
+    blobs = blobs_of(module)
+    text = StringIO()
+    Printer(text, print_debuginfo=True).print_op(module)
+    source = Opened("<module>", text.getvalue().encode())
+    source.blobs = blobs
+    key = program_key(source, options, Target.parse(options.target))
+    if (found := find(key, blobs)) is not None:
+        return found
+    built = build(module, options)
+    built.from_source = unchanged_constants(module, blobs)
+    store(key, built)
+    return built
+
+
+def blobs_of(module: ModuleOp) -> dict[str, Blob]:
+    """The weights of a module by name."""
+    found: dict[str, Blob] = {}
+    for op in module.walk():
+        value = op.properties.get("value")
+        if isinstance(value, DenseResourceAttr):
+            blob = blob_of(value)
+            found[blob.key] = blob
+    return found
 
 
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:

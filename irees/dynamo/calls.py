@@ -14,7 +14,7 @@ import torch
 from torch.autograd.graph import increment_version
 from torch.fx import GraphModule
 
-from irees.build import build
+from irees.build import build_cached
 from irees.frontends.torch.graphs import GraphProgram, import_graph
 from irees.options import Options
 from irees.program_cache import program_of
@@ -98,4 +98,4 @@ def compile_graph(
 ) -> Callable[[list[Any]], list[Any]]:
     """The compiled graph. Raises an IreesError."""
     program = import_graph(graph_module, constants)
-    return callable_of(program, program_of(build(program.module, options)))
+    return callable_of(program, program_of(build_cached(program.module, options)))
