@@ -36,6 +36,10 @@ test-models-all: $(VENV)/.models ## those too that emulate the largest, or compi
 operators: $(VENV)/.models ## PyTorch's operator database; writes docs/operators.md
 	$(BIN)/python tests/coverage/operators_page.py --run --write docs/operators.md
 
+zoo: $(VENV)/.models ## architectures with random weights, by both entries; writes docs/models.md
+	$(BIN)/python -m pip install -q --no-deps timm diffusers pillow
+	$(BIN)/python tests/coverage/zoo.py --mode both --reuse --out zoo.json --write docs/models.md
+
 bench: $(VENV)/.models ## time irees beside its peers; writes docs/performance.md and its plot
 	$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/bench.py --write docs/performance.md

@@ -1,0 +1,36 @@
+"""A fixed sample of the zoo: one quick model of each kind."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+sys.path.insert(0, str(Path(__file__).parent))
+import zoo  # noqa: E402
+
+SAMPLE = (
+    ("transformers/bert", "program"), ("transformers/llama", "program"),
+    ("transformers/t5", "program"), ("transformers/mixtral", "compile"),
+    ("transformers/mamba", "program"), ("transformers/vit", "program"),
+    ("diffusers/transformer_temporal", "program"), ("torch/lstm_tagger", "program"),
+    ("torch/gcn", "compile"), ("torch/pointnet", "program"), ("torch/crf", "program"),
+    ("torch/nerf", "compile"), ("torch/gaussian_process", "program"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "mode"), SAMPLE)
+def test_sample(name: str, mode: str) -> None:
+    package = name.partition("/")[0]
+    if find_spec(package) is None:
+        pytest.skip(f"needs {package}: pip install {package}")
+    found = zoo.verdict(name, mode)
+    assert found["verdict"] == "PASS", found
+
+
+def test_names_are_distinct_and_many() -> None:
+    names = zoo.all_names()
+    assert len(names) == len(set(names)) >= 150
