@@ -1,0 +1,102 @@
+"""Classes of failures that whole models showed: caches, nested results, routers."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+
+import irees  # noqa: E402
+from irees.errors import ArgumentError  # noqa: E402
+
+SMALL = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+    "vocab_size": 64, "num_key_value_heads": 1, "pad_token_id": 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    return pytest.importorskip("transformers", reason="needs transformers")
+
+
+def run(model, **kwargs):
+    """The program, its result and eager's."""
+    program = irees.compile(model.eval(), (), kwargs=kwargs)
+    with torch.no_grad():
+        return program, program(**kwargs), model(**kwargs)
+
+
+def close(a, b):
+    torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_sliding_window_cache_comes_back_and_continues(transformers):
+    config = transformers.MistralConfig(**SMALL, head_dim=8, sliding_window=4)
+    model = transformers.MistralForCausalLM(config)
+    ids = torch.randint(1, 64, (1, 6))
+    _, got, want = run(model, input_ids=ids)
+    mine, theirs = got.past_key_values, want.past_key_values
+    assert type(mine) is type(theirs)
+    assert [type(layer) for layer in mine.layers] == [type(layer) for layer in theirs.layers]
+    assert mine.layers[0].cumulative_length == theirs.layers[0].cumulative_length == 6
+    close(mine.layers[1].keys, theirs.layers[1].keys)
+    # Eager goes on with the cache that the program made.
+    with torch.no_grad():
+        a = model(input_ids=ids[:, :1], past_key_values=mine).logits
+        b = model(input_ids=ids[:, :1], past_key_values=theirs).logits
+    close(a, b)
+
+
+def test_numbers_of_a_cache_are_constants_and_checked(transformers):
+    config = transformers.MistralConfig(**SMALL, head_dim=8, sliding_window=4)
+    model = transformers.MistralForCausalLM(config).eval()
+    ids = torch.randint(1, 64, (1, 6))
+    with torch.no_grad():
+        cache = model(input_ids=ids).past_key_values
+    arguments = {"input_ids": ids[:, :1], "past_key_values": cache}
+    program = irees.compile(model, (), kwargs=arguments)
+    cache.layers[0].cumulative_length += 1
+    with pytest.raises(ArgumentError, match="cumulative_length is 7, not 6"):
+        program(**arguments)
+
+
+def test_states_of_linear_attention_are_results(transformers):
+    config = transformers.MambaConfig(
+        vocab_size=64, hidden_size=16, num_hidden_layers=2, state_size=4, pad_token_id=0
+    )
+    _, got, want = run(
+        transformers.MambaForCausalLM(config), input_ids=torch.randint(1, 64, (1, 5))
+    )
+    close(got.logits, want.logits)
+    mine, theirs = (r.get("cache_params", r.get("cache")) for r in (got, want))
+    assert type(mine) is type(theirs)
+    for a, b in zip(mine.layers, theirs.layers, strict=True):
+        assert type(a) is type(b)
+        close(a.conv_states[0], b.conv_states[0])
+        close(a.recurrent_states[0], b.recurrent_states[0])
+
+
+def test_a_pair_of_caches_is_a_result(transformers):
+    config = transformers.BartConfig(
+        vocab_size=64, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
+        max_position_embeddings=32,
+    )  # fmt: skip
+    ids = torch.randint(3, 64, (1, 5))
+    _, got, want = run(
+        transformers.BartForConditionalGeneration(config), input_ids=ids, decoder_input_ids=ids
+    )
+    mine, theirs = got.past_key_values, want.past_key_values
+    assert type(mine) is type(theirs)
+    assert mine.is_updated == theirs.is_updated
+    close(mine.cross_attention_cache.layers[0].keys, theirs.cross_attention_cache.layers[0].keys)
+
+
+def test_programs_with_caches_are_saved(transformers, tmp_path):
+    config = transformers.MistralConfig(**SMALL, head_dim=8, sliding_window=4)
+    ids = torch.randint(1, 64, (1, 6))
+    program, got, _ = run(transformers.MistralForCausalLM(config), input_ids=ids)
+    program.save(tmp_path / "program")
+    again = irees.load(tmp_path / "program")(input_ids=ids)
+    close(again.past_key_values.layers[0].values, got.past_key_values.layers[0].values)
