@@ -11,6 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
+from irees.dialects._shaped import UNTIED, tied_indices
 from irees.dialects.flow import DispatchOp, TensorTraceOp
 from irees.dialects.hal import BufferViewDimOp
 from irees.dialects.irees import InvokeOp
@@ -153,21 +154,32 @@ def _function(machine: Machine, op: Operation) -> Operation:
 
 @implements("flow.dispatch")
 def _dispatch(machine: Machine, op: Operation) -> Prepared:
-    """Runs an executable on tensors; each result is memory that it writes"""
+    """
+    Runs an executable on tensors; each result is memory that it writes, a tied one a copy of its
+    operand
+    """
     operands = Operands(op)
     function = _function(machine, op)
+    tied = tied_indices(op.properties.get("tied_operands"), len(op.results))
 
     def run(*args: Any):
         bound = operands.bind(args)
         sizes = iter(bound["result_dims"])
-        results = [poison(shape_from(r.type, sizes), dtype_of(r.type)) for r in op.results]
+        shapes = [shape_from(r.type, sizes) for r in op.results]
+        given = list(bound["arguments"])
+        results: list[Any] = []
+        for result, shape, at in zip(op.results, shapes, tied, strict=True):
+            if at == UNTIED:
+                results.append(poison(shape, dtype_of(result.type)))
+            else:
+                given[at] = np.array(given[at], order="C")
+                results.append(given[at])
         arguments = [
             MemRef.of(v) if isinstance(v, np.ndarray) and a.type != o.type else v
-            for v, a, o in zip(
-                bound["arguments"], function.regions[0].block.args, op.operands, strict=False
-            )
+            for v, a, o in zip(given, function.regions[0].block.args, op.operands, strict=False)
         ]
-        machine.call_op(function, [*arguments, *(MemRef(r, r.reshape(-1)) for r in results)])
+        new = [MemRef(r, r.reshape(-1)) for r, at in zip(results, tied) if at == UNTIED]
+        machine.call_op(function, [*arguments, *new])
         return results
 
     return run
