@@ -276,6 +276,8 @@ class Builder(IndexBuilder):
     def from_function(self, fn: Fn, shape: Sequence[Size], dtype: DType) -> Tensor:
         """out[i, j, ...] = fn(s, i, j, ...), with indices as Scalars of type index."""
         rank = len(shape)
+        if any(isinstance(size, int) and size == 0 for size in shape):
+            return self.empty(dtype, shape)
         return self.structured(
             [],
             [self.empty(dtype, shape)],

@@ -129,6 +129,8 @@ def prelu(call: Call, x: Tensor, weight: Tensor) -> Tensor:
     if weight.rank == 1 and x.rank > 1:
         shape = [1, weight.shape[0], *[1] * (x.rank - 2)]
         weight = reshape(call.b, weight, shape)
+    if not x.rank:
+        weight = reshape(call.b, weight, ())
     return call.elementwise(lambda v, w: (v > 0).where(v, v * w), x, weight)
 
 

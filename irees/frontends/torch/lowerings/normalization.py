@@ -135,6 +135,8 @@ def by_statistics(
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias by channel, with statistics that are given."""
     b, wide = call.b, x.dtype.computed
+    if x.rank < 2:  # PyTorch takes a vector that has no elements
+        return b.cast(x, call.dtype())
     rstd = b.map(lambda v: 1 / (v.to(wide) + eps).sqrt(), var, dtype=wide)
     columns = [_by_channel(call, x, t) for t in (mean, rstd)]
     result = b.map(lambda v, m, r: (v.to(wide) - m.to(wide)) * r, x, *columns, dtype=wide)

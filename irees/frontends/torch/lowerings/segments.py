@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, shapes
-from ...builder.dtypes import I64
+from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 
 aten = torch.ops.aten
@@ -93,6 +93,22 @@ def embedding_renorm(
 
     factors = b.map(factor, hits, b.cast(norms, wide), dtype=wide)
     return _by_row(call, table, factors, lambda v, f: v.to(wide) * f)
+
+
+@lowers(aten.repeat_interleave.Tensor)
+def repeat_interleave(call: Call, repeats: Tensor, _: Any = None) -> Tensor:
+    """0, 1, ..., each as often as it says there"""
+    b = call.b
+    if isinstance(repeats.shape[0], int) and repeats.shape[0] == 0:
+        return b.empty(call.dtype(), [0])
+    counts = b.map(lambda n: n.maximum(0), b.cast(repeats, I64))
+    ends = indexing.scan(b, counts, 0, 0, lambda acc, v: acc + v)
+    total: Size = call.shape()[0] if call.has_symbols() else None  # type: ignore[assignment]
+    if total is None:
+        last = b.item(ends, [b.sub(repeats.shape[0], 1)])
+        total = b.compute(lambda n: n.to(INDEX), (last, I64)).value
+    places = shapes.iota(b, total)
+    return b.cast(ordering.search(b, ends, places, right=True), call.dtype())
 
 
 # --- segments ---

@@ -241,14 +241,21 @@ def _bordered(call: Call, x: Tensor, amounts: list[Any], mode: str) -> Tensor:
     b = call.b
     before = {x.rank - 1 - i: amounts[2 * i] for i in range(len(amounts) // 2)}
 
+    def wrapped(s: Any, i: int, at: Any) -> Any:
+        # What negative amounts cut off is no part of the period.
+        low, high = before[i], amounts[2 * (x.rank - 1 - i) + 1]
+        cut = [max(-n, 0) if isinstance(n, int) else 0 for n in (low, high)]
+        at = at - s.as_index(max(low, 0) if isinstance(low, int) else low)
+        return at.mod(s.as_index(x.shape[i]) - sum(cut)) + cut[0]
+
     def place(s: Any, i: int, at: Any) -> Any:
         if i not in before:
             return at
+        if mode == "circular":
+            return wrapped(s, i, at)
         at, size = at - s.as_index(before[i]), s.as_index(x.shape[i])
         if mode == "replicate":
             return at.clamp(0, size - 1)
-        if mode == "circular":
-            return at.mod(size)
         at = at.abs()
         return (at >= size).where(size * 2 - 2 - at, at)
 
