@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 sys.path.insert(0, str(Path(__file__).parent))
-import zoo  # noqa: E402
+import zoo
 
 SAMPLE = (
     ("transformers/bert", "program"), ("transformers/llama", "program"),

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 
 import irees  # noqa: E402
-from irees.errors import ArgumentError  # noqa: E402
+from irees.errors import ArgumentError, RuntimeTrap  # noqa: E402
 
 SMALL = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
@@ -100,3 +100,32 @@ def test_programs_with_caches_are_saved(transformers, tmp_path):
     program.save(tmp_path / "program")
     again = irees.load(tmp_path / "program")(input_ids=ids)
     close(again.past_key_values.layers[0].values, got.past_key_values.layers[0].values)
+
+
+class Decides(torch.nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x * 2
+        for _ in range(int(x.abs().max())):
+            x = x + 1
+        if not (x > -100).all():
+            raise ValueError("too small")
+        return x
+
+
+def test_decisions_by_values_are_those_of_the_example_and_checked(capfd):
+    x = torch.tensor([0.5, 1.0])
+    model = Decides()
+    program = irees.compile(model, (x,))
+    close(program(x), model(x))
+    close(program(x * 0.9 + 0.1), model(x * 0.9 + 0.1))
+    with pytest.raises(RuntimeTrap, match="has read True of the example inputs"):
+        program(-x)
+    assert "forward(self" not in "".join(capfd.readouterr())
+
+
+def test_torch_compile_takes_other_decisions():
+    model = Decides()
+    compiled = torch.compile(model, backend="irees")
+    for x in (torch.tensor([0.5, 1.0]), torch.tensor([-3.0, 1.0])):
+        close(compiled(x), model(x))

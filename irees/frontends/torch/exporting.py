@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
 import logging
 import warnings
 from collections.abc import Generator, Sequence
@@ -14,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from irees.errors import ArgumentError, UnsupportedError
 
+from .decisions import Replay, decided, decides_by_values
 from .decomposing import full_table, mutates
 
 _LOGGERS = (
@@ -35,7 +37,9 @@ def quiet() -> Generator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield
+            # PyTorch prints the graph so far when an export fails.
+            with contextlib.redirect_stderr(io.StringIO()):
+                yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
@@ -70,6 +74,9 @@ def export(
         try:
             return _exported(module, args, kwargs, dynamic_shapes)
         except Exception as error:
+            if dynamic_shapes is None and decides_by_values(error):
+                with contextlib.suppress(Exception), Replay(decided(module, args, kwargs)):
+                    return _exported(module, args, kwargs, None)
             raise UnsupportedError(
                 f"torch.export cannot export the program: {reason(error)}",
                 location=user_line(error),

@@ -111,14 +111,15 @@ def arg_extremum(call: Call, x: Tensor, dim: Any, keep: bool) -> Tensor:
 
 
 @lowers(
-    aten.any.default, aten.any.dim, aten.any.dims, aten.all.default, aten.all.dim, aten.all.dims
-)
+    aten.any.default, aten.any.dim, aten.any.dims, aten.all.default, aten.all.dim, aten.all.dims,
+    aten._is_all_true.default, aten._is_any_true.default,
+)  # fmt: skip
 def any_all(call: Call, x: Tensor, dim: Any = None, keep: bool = False) -> Tensor:
     """Whether one is not 0, or all are"""
     dims_form = call.target in (aten.any.dims, aten.all.dims)
     axes = [] if dims_form and dim == [] else call.axes(dim, x.rank)
     name = call.target.__name__.split(".")[0]
-    fn = reductions.any_ if name == "any" else reductions.all_
+    fn = reductions.any_ if "any" in name else reductions.all_
     result = fn(call.b, x, axes) if axes or not x.rank else call.b.is_true(x)
     if not x.rank:
         result = call.b.is_true(x)

@@ -1,0 +1,101 @@
+"""
+Programs that decide by values: `if mask.any():`, `range(int(lengths.max()))`.
+
+`torch.export` refuses them. Such a program is exported with the decisions that its example inputs
+lead to, and each of them is checked when the program runs: other decisions are an error.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_READS = {
+    torch.Tensor.__bool__: bool,
+    torch.Tensor.__int__: int,
+    torch.Tensor.__index__: int,
+    torch.Tensor.item: None,
+}
+"""Methods that read a tensor's only element, and what they make of it; None: by its dtype."""
+_NOT_THE_PROGRAMS = ("/torch/", "/irees/frontends/")
+
+Decisions = dict[str, list[Any]]
+"""Line of the program => what was read there, in order."""
+
+
+def decides_by_values(error: BaseException | None) -> bool:
+    """Whether an export failed because the program reads a tensor's values."""
+    while error is not None:
+        text = f"{type(error).__name__} {error}"
+        if "GuardOnDataDependent" in text or "data-dependent" in text.lower():
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _line() -> str:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and any(
+        part in frame.f_code.co_filename for part in _NOT_THE_PROGRAMS
+    ):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Record(TorchFunctionMode):
+    """Notes what a run of the program reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Decisions = collections.defaultdict(list)
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func in _READS:
+            self.found[_line()].append(result)
+        return result
+
+
+class Replay(TorchFunctionMode):
+    """Answers reads with what was noted, and adds a check of each to the graph."""
+
+    def __init__(self, found: Decisions):
+        super().__init__()
+        self.left = {line: collections.deque(values) for line, values in found.items()}
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        line = _line() if func in _READS else ""
+        if func not in _READS or not self.left.get(line):
+            return func(*args, **(kwargs or {}))
+        value = self.left[line].popleft()
+        where = line.rpartition("/")[2]
+        message = f"{where} has read {value} of the example inputs, and decides by it"
+        with torch._C.DisableTorchFunction():
+            same = args[0].reshape(()) == value
+            torch._assert_async(same, f"{message}: compile with inputs like these")
+        return value
+
+
+def decided(module: torch.nn.Module, args: Any, kwargs: Any) -> Decisions:
+    """What the program reads of these inputs. Inputs and buffers that it writes are copied."""
+    from torch.utils._pytree import tree_map
+
+    def copied(value: Any) -> Any:
+        return value.clone() if isinstance(value, torch.Tensor) else value
+
+    state = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    with Record() as record:
+        module(*tree_map(copied, args), **tree_map(copied, kwargs))
+    for name, buffer in module.named_buffers():
+        if name in state and not torch.equal(buffer, state[name]):
+            buffer.copy_(state[name])
+    return record.found
