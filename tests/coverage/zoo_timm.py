@@ -18,36 +18,20 @@ from typing import Any
 import torch
 
 NAMES: dict[str, dict[str, Any]] = {
-    "test_resnet": {}, "test_vit": {}, "test_vit2": {}, "test_vit3": {}, "test_vit4": {},
-    "test_convnext": {}, "test_convnext2": {}, "test_convnext3": {},
-    "test_efficientnet": {}, "test_efficientnet_ln": {}, "test_efficientnet_gn": {},
+    "test_resnet": {}, "test_vit": {}, "test_vit2": {},     "test_convnext": {}, "test_convnext2": {},     "test_efficientnet": {}, "test_efficientnet_ln": {}, "test_efficientnet_gn": {},
     "test_efficientnet_evos": {}, "test_byobnet": {}, "test_mambaout": {}, "test_nfnet": {},
-    "resnet18": {}, "resnext26ts": {}, "seresnet18": {}, "ecaresnext26t_32x4d": {},
-    "skresnet18": {}, "res2net50_14w_8s": {"layers": [1, 1, 1, 1]}, "densenet121": {},
-    "vgg11": {}, "mobilenetv2_035": {}, "mobilenetv3_small_050": {}, "efficientnet_lite0": {},
-    "mnasnet_small": {}, "ghostnet_050": {}, "repvgg_a0": {}, "mobileone_s0": {},
-    "regnetx_002": {}, "regnety_002": {}, "dla34": {}, "hrnet_w18_small": {}, "darknet17": {},
-    "cspdarknet53": {}, "selecsls42": {}, "hardcorenas_a": {},
-    "lcnet_035": {}, "rexnet_100": {}, "fasternet_t0": {}, "starnet_s050": {}, "repghostnet_050": {},
-    "inception_next_atto": {}, "convnext_atto": {}, "convnextv2_atto": {}, "edgenext_xx_small": {},
-    "mobilevit_xxs": {}, "mobilevitv2_050": {}, "poolformer_s12": {}, "caformer_s18": {},
-    "efficientformer_l1": {}, "efficientvit_b0": {}, "efficientvit_m0": {}, "efficientformerv2_s0": {},
-    "fastvit_t8": {}, "repvit_m0_9": {}, "tiny_vit_5m_224": {}, "levit_128s": {},
-    "deit_tiny_patch16_224": {}, "swin_tiny_patch4_window7_224": {"depths": (1, 1, 1, 1)},
-    "swinv2_cr_tiny_224": {"depths": (1, 1, 1, 1)},
+    "resnet18": {}, "resnext26ts": {},         "vgg11": {}, "mobilenetv2_035": {}, "mobilenetv3_small_050": {},     "mnasnet_small": {}, "ghostnet_050": {},     "regnetx_002": {}, "regnety_002": {}, "darknet17": {},
+        "lcnet_035": {}, "fasternet_t0": {}, "starnet_s050": {}, "repghostnet_050": {},
+    "inception_next_atto": {}, "convnext_atto": {}, "convnextv2_atto": {},     "mobilevit_xxs": {}, "mobilevitv2_050": {},     "efficientvit_b0": {}, "efficientvit_m0": {},     "repvit_m0_9": {}, "tiny_vit_5m_224": {}, "levit_128s": {},
+    "deit_tiny_patch16_224": {},     "swinv2_cr_tiny_224": {"depths": (1, 1, 1, 1)},
     "beit_base_patch16_224": {"depth": 1, "embed_dim": 48, "num_heads": 3},
     "cait_xxs24_224": {"depth": 2}, "xcit_nano_12_p16_224": {"depth": 2}, "pit_ti_224": {},
     "mixer_s32_224": {}, "gmlp_ti16_224": {},
-    "resmlp_12_224": {}, "coat_tiny": {}, "convit_tiny": {"depth": 11},
-    "davit_tiny": {"depths": (1, 1, 1, 1)}, "eva02_tiny_patch14_224":
-    {"depth": 2}, "hiera_tiny_224": {}, "maxvit_rmlp_pico_rw_256": {}, "coatnet_pico_rw_224": {},
-    "mvitv2_tiny": {}, "nest_tiny": {}, "pvt_v2_b0": {}, "twins_svt_small": {}, "sequencer2d_s": {},
-    "visformer_tiny": {}, "volo_d1_224": {}, "focalnet_tiny_srf": {},
-    "gcvit_xxtiny": {}, "halonet26t": {}, "lambda_resnet26t": {}, "botnet26t_256": {},
-    "nf_regnet_b0": {}, "mambaout_femto": {}, "shvit_s1": {}, "swiftformer_xs": {},
+    "resmlp_12_224": {}, "convit_tiny": {"depth": 11},
+    "eva02_tiny_patch14_224":
+    {"depth": 2},     "pvt_v2_b0": {},     "visformer_tiny": {},     "halonet26t": {},     "mambaout_femto": {}, "shvit_s1": {}, "swiftformer_xs": {},
     "vit_relpos_small_patch16_224": {"depth": 2}, "hgnetv2_b0": {}, "ese_vovnet19b_dw": {},
-    "xception41": {}, "tresnet_m": {}, "vovnet39a": {}, "rdnet_tiny": {}, "vitamin_small_224": {},
-}  # fmt: skip
+    }  # fmt: skip
 """Model => arguments of `timm.create_model`."""
 SIZES = {"vgg11": 32, "volo_d1_224": 64, "beit_base_patch16_224": 64}
 """Side of an image where it is not 64 or the model's own."""
