@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from zoo_transformers_data import CONFIG, INPUTS, MODEL_CLASS, NAMES
+from zoo_transformers_data import CONFIG, EXTRA, MODEL_CLASS, NAMES
 
 TOKENS = 8
 """Length of a text."""
@@ -217,8 +217,6 @@ MAKERS: dict[str, Callable[[Any], torch.Tensor]] = {
 def arguments(kind: str, model: Any, config: Any) -> dict[str, Any]:
     """The keywords of one call."""
     torch.manual_seed(0)
-    if kind in INPUTS:
-        return INPUTS[kind](config)
     names = inspect.signature(model.forward).parameters
     main = getattr(model, "main_input_name", "input_ids")
     wanted = [main] if main in names else []
@@ -229,4 +227,7 @@ def arguments(kind: str, model: Any, config: Any) -> dict[str, Any]:
         wanted.append("attention_mask")
     if "decoder_input_ids" in names and getattr(config, "is_encoder_decoder", False):
         wanted.append("decoder_input_ids")
-    return {name: MAKERS[name](config) for name in dict.fromkeys(wanted)}
+    extra = EXTRA[kind](config) if kind in EXTRA else {}
+    return {
+        n: MAKERS[n](config) for n in dict.fromkeys(wanted) if n in MAKERS and n not in extra
+    } | extra
