@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-4, "complex64": 2e-4}
@@ -38,8 +38,13 @@ def leaves(value: Any, path: str = "result") -> Iterator[tuple[str, Any]]:
             yield from leaves(getattr(value, field.name), f"{path}.{field.name}")
 
 
-def same_kind(got: Any, want: Any) -> str | None:
-    """Where two trees differ in structure, shapes or dtypes; None if they do not."""
+def same_rank(got: Any, want: Any) -> str | None:
+    """Where two trees differ in structure, ranks or dtypes; None if they do not."""
+    return same_kind(got, want, lambda shape: len(shape))
+
+
+def same_kind(got: Any, want: Any, of: Callable[[Any], Any] = tuple) -> str | None:
+    """Where two trees differ in structure, in `of` their shapes, or dtypes; None if they do not."""
     import torch
 
     mine, theirs = list(leaves(got)), list(leaves(want))
@@ -49,7 +54,7 @@ def same_kind(got: Any, want: Any) -> str | None:
         return f"{len(mine)} leaves for {len(theirs)}: {', '.join(odd)}"
     for (path, a), (_, b) in zip(mine, theirs):
         if isinstance(b, torch.Tensor):
-            if not isinstance(a, torch.Tensor) or (a.shape, a.dtype) != (b.shape, b.dtype):
+            if not isinstance(a, torch.Tensor) or (of(a.shape), a.dtype) != (of(b.shape), b.dtype):
                 return f"{path} is {_kind(a)}, should be {_kind(b)}"
     return None
 
