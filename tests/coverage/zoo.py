@@ -36,7 +36,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-from zoo_compare import difference, same_kind
+from zoo_compare import difference, same_kind, same_rank
 from zoo_report import Results, summary, write_page
 from zoo_workers import run_all
 
@@ -102,7 +102,21 @@ def verdict(name: str, mode: str) -> dict[str, Any]:
         found["note"] = "random"
     if notes.notes:
         found["fallbacks"] = sorted(set(notes.notes))
-    return found if why is None else {**found, "stage": "run", "why": why}
+    if why is None:
+        return found
+    if mode == "program" and traced_alike(model, args, kwargs, got):
+        return {**found, "stage": "export", "why": f"torch.export computes this, too: {why}"}
+    return {**found, "stage": "run", "why": why}
+
+
+def traced_alike(model: Any, args: tuple, kwargs: dict[str, Any], got: Any) -> bool:
+    """Whether PyTorch's own exported program gives the same result, unlike eager."""
+    import torch
+
+    from irees.frontends.torch.exporting import export
+
+    with torch.no_grad():
+        return difference(got, export(model, args, kwargs).module()(*args, **kwargs)) is None
 
 
 def programmed(model: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, float]:

@@ -70,7 +70,9 @@ def _series(config: Any) -> dict[str, Any]:
 
 EXTRA: dict[str, Callable[[Any], dict[str, Any]]] = {
     "llava": _with_image,
-    "paligemma": _with_image,
+    "paligemma": lambda config: {
+        **_with_image(config), "token_type_ids": torch.tensor([[0] * 17 + [1] * 3]),
+    },
     "patchtst": _series,
     "patchtsmixer": _series,
     "time_series_transformer": lambda config: {
