@@ -557,7 +557,27 @@ def norms_are_right(program) -> bool:
     return np.allclose(program(x), d / (1 + np.exp(d)), rtol=8 * 2.0**-23, atol=0)
 
 
+CACHE = """
+func.func @main(%cache: tensor<8x4xf32>, %row: tensor<1x4xf32>, %i: index)
+    -> (tensor<8x4xf32> {irees.updates = 0 : index}) {
+  %0 = tensor.insert_slice %row into %cache[%i, 0] [1, 4] [1, 1]
+      : tensor<1x4xf32> into tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+
+
+def cache_is_right(program):
+    """A row of an argument is replaced."""
+    cache = np.arange(32, dtype=np.float32).reshape(8, 4)
+    wanted = cache.copy()
+    wanted[5] = -1
+    program(cache, -np.ones((1, 4), np.float32), 5)
+    return np.array_equal(cache, wanted)
+
+
 PROGRAMS = {
+    "cache": (CACHE, cache_is_right),
     "norms": (NORMS, norms_are_right),
     "halves": (HALVES, halves_are_right),
     "several kernels": (TEXT, is_right),

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 
 import irees  # noqa: E402
-from irees.errors import ArgumentError, RuntimeTrap  # noqa: E402
+from irees.errors import ArgumentError, RuntimeTrap, UnsupportedError  # noqa: E402
 
 SMALL = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
@@ -113,8 +113,13 @@ class Decides(torch.nn.Module):
         return x
 
 
-def test_decisions_by_values_are_those_of_the_example_and_checked(capfd):
+def test_decisions_of_a_library_are_those_of_the_example_and_checked(capfd, monkeypatch):
+    from irees.frontends.torch import exporting
+
     x = torch.tensor([0.5, 1.0])
+    with pytest.raises(UnsupportedError, match=r"test_torch_models.*torch\.export.*data-dependent"):
+        irees.compile(Decides(), (x,))
+    monkeypatch.setattr(exporting, "is_installed", lambda file: True)
     model = Decides()
     program = irees.compile(model, (x,))
     close(program(x), model(x))

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import io
 import logging
+import sysconfig
 import warnings
 from collections.abc import Generator, Sequence
 from typing import Any
@@ -14,9 +15,11 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from irees.errors import ArgumentError, UnsupportedError
+from irees.remarks import remark
 
 from .decisions import Replay, decided, decides_by_values
 from .decomposing import full_table, mutates
+from .rewriting import Traceable
 
 _LOGGERS = (
     "torch.fx.experimental.symbolic_shapes",
@@ -75,12 +78,35 @@ def export(
             return _exported(module, args, kwargs, dynamic_shapes)
         except Exception as error:
             if dynamic_shapes is None and decides_by_values(error):
-                with contextlib.suppress(Exception), Replay(decided(module, args, kwargs)):
-                    return _exported(module, args, kwargs, None)
+                with contextlib.suppress(Exception):
+                    return _decided(module, args, kwargs)
             raise UnsupportedError(
                 f"torch.export cannot export the program: {reason(error)}",
                 location=user_line(error),
             ) from error
+
+
+def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
+    """
+    An export with the decisions that example inputs lead to, checked in each call, of a program
+    whose own code does not decide: what a library reads, its user cannot change.
+
+    Raises ValueError where the user's code reads values: PyTorch's reason says more.
+    """
+    found = decided(module, args, kwargs)
+    places = [line for line in found if not is_installed(line.rpartition(":")[0])]
+    if places:
+        raise ValueError(f"the program decides by values at {places[0]}")
+    with Replay(found):
+        exported = _exported(module, args, kwargs, None)
+    text = "the program is compiled for what it reads of its example inputs at"
+    remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
+    return exported
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file is of an installed package."""
+    return any(file.startswith(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
 
 
 def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
@@ -89,9 +115,10 @@ def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> An
     trees.register_known_types((args, kwargs))
     for _ in range(8):
         try:
-            return torch.export.export(
-                module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
-            )
+            with Traceable():
+                return torch.export.export(
+                    module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+                )
         except Exception as error:
             # A result of a class that PyTorch's trees do not know: register it, once each.
             if trees.register_named_in(error):
@@ -129,7 +156,13 @@ def as_module(program: Any) -> torch.nn.Module:
     class Function(torch.nn.Module):
         pass
 
-    parameters = inspect.signature(program)
+    try:
+        parameters = inspect.signature(program)
+    except ValueError:
+        raise ArgumentError(
+            f"{getattr(program, '__name__', 'the function')} does not say its parameters",
+            hint="wrap it, as in lambda x: f(x)",
+        ) from None
     names = list(parameters.parameters)
     first = "self_" if "self" in names else "self"
 

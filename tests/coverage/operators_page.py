@@ -1,0 +1,150 @@
+"""
+Writes docs/operators.md: what becomes of each operator of PyTorch.
+
+    python tests/coverage/operators_page.py --run --write docs/operators.md
+    python tests/coverage/operators_page.py --results FOLDER --write docs/operators.md
+
+`--run` runs the operator database first, as `RUNS` says, and keeps the results in a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import datetime
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RUNS = {
+    "float32": ["--dtype", "float32", "--target", "reference"],
+    **{
+        dtype: ["--dtype", dtype, "--target", "reference", "--limit", "2"]
+        for dtype in ("float64", "bfloat16", "int64", "bool", "complex64")
+    },
+    "float32 through C": ["--dtype", "float32", "--limit", "2"],
+    "float32 by torch.compile": ["--dtype", "float32", "--limit", "1", "--mode", "compile"],
+}
+"""What is counted => arguments of operators.py."""
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """Where the results of a run are."""
+    return folder / f"{name.replace(' ', '_')}.json"
+
+
+def run(folder: Path) -> None:
+    """Runs all that is not in the folder yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, arguments in RUNS.items():
+        if not file_of(folder, name).exists():
+            out = ["--out", str(file_of(folder, name))]
+            command = [sys.executable, str(HERE / "operators.py"), *arguments, *out]
+            subprocess.run(command, check=False)
+
+
+def counts(results: dict[str, str]) -> str:
+    """A row of numbers: operators, samples, and what did not pass."""
+    kinds = collections.Counter(v.split()[0] for v in results.values())
+    total = len(results) - kinds["EAGER"]
+    operators = {n.split("#")[0] for n in results}
+    failing = {n.split("#")[0] for n, v in results.items() if v.split()[0] not in ("PASS", "EAGER")}
+    share = kinds["PASS"] / total if total else 0
+    rest = [kinds[k] for k in ("UNSUPPORTED", "WRONG", "ERROR", "CRASH", "TIMEOUT")]
+    passing = f"{len(operators) - len(failing)} of {len(operators)}"
+    return f"{passing} | {kinds['PASS']} of {total} ({share:.1%}) | " + " | ".join(map(str, rest))
+
+
+def head(folder: Path) -> list[str]:
+    """Counts of each run, and how to repeat them."""
+    import torch
+
+    cpu = next(
+        line.split(":")[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if "model name" in line
+    )
+    lines = [
+        "# Operators of PyTorch",
+        "",
+        f"`python tests/coverage/operators_page.py --run --write docs/operators.md`, "
+        f"{datetime.date.today()}, torch {torch.__version__}, {cpu}. A sample is one input of "
+        "PyTorch's operator database. It is compared with eager, by the database's tolerance. "
+        "Dtypes are interpreted where nothing else is said.",
+        "",
+        "| run | arguments of operators.py | operators all right | samples right | refused | wrong "
+        "| raw errors | crashes | hangs |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, arguments in RUNS.items():
+        if file_of(folder, name).exists():
+            found = json.loads(file_of(folder, name).read_text())
+            lines.append(f"| {name} | `{' '.join(arguments)}` | {counts(found)} |")
+    return [*lines, ""]
+
+
+def failing(folder: Path) -> list[str]:
+    """Operators with a sample that is not right, and why."""
+    lines = ["## What is not right", "", "| run | operator | samples | why |", "|---|---|---|---|"]
+    for name in RUNS:
+        if not file_of(folder, name).exists():
+            continue
+        found = json.loads(file_of(folder, name).read_text())
+        by_operator: dict[str, list[str]] = collections.defaultdict(list)
+        for sample, verdict in sorted(found.items()):
+            if verdict.split()[0] not in ("PASS", "EAGER"):
+                by_operator[sample.split("#")[0]].append(verdict)
+        for operator, verdicts in by_operator.items():
+            why = verdicts[0].split("error: ")[-1].replace("|", "/")[:140]
+            kind = verdicts[0].split()[0].lower()
+            lines.append(f"| {name} | {operator} | {len(verdicts)} | {kind}: {why} |")
+    return [*lines, ""]
+
+
+def core() -> list[str]:
+    """The core ATen set: natively lowered, or by decomposition."""
+    import torch
+
+    import irees.frontends.torch.importing  # noqa: F401  (fills the table)
+    from irees.frontends.torch.calls import LOWERINGS
+
+    def overloads(namespace: Any) -> list[Any]:
+        packets = (getattr(namespace, name, None) for name in sorted(dir(namespace)))
+        return [getattr(p, o) for p in packets if hasattr(p, "overloads") for o in p.overloads()]
+
+    tagged = [op for op in overloads(torch.ops.aten) if torch.Tag.core in op.tags]
+    native = [op for op in tagged if op in LOWERINGS]
+    lines = [
+        "## Core ATen",
+        "",
+        f"{len(native)} of {len(tagged)} overloads have a lowering of their own; of all of `aten` "
+        f"and `prims` {len(LOWERINGS)} overloads do. The others are decomposed.",
+        "",
+        "| overload | |",
+        "|---|---|",
+    ]
+    kinds = {op: "native" if op in LOWERINGS else "by decomposition" for op in tagged}
+    return [*lines, *(f"| `{op}` | {kind} |" for op, kind in kinds.items()), ""]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--results", type=Path, default=Path("operator_results"))
+    parser.add_argument("--run", action="store_true")
+    parser.add_argument("--write", type=Path)
+    arguments = parser.parse_args()
+    if arguments.run:
+        run(arguments.results)
+    text = "\n".join([*head(arguments.results), *failing(arguments.results), *core()])
+    if arguments.write:
+        arguments.write.write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
