@@ -19,10 +19,13 @@ class _Unknown(Exception):
     pass
 
 
-def take_apart(value: Any, holds: Any) -> tuple[list[str], list[Any], list[Any]]:
+def take_apart(
+    value: Any, holds: Any, whole: bool = False
+) -> tuple[list[str], list[Any], list[Any]]:
     """
     The fields of an object that hold tensors, with what they hold, and all others as JSON: pairs
-    of name and value. `holds` tells whether a field's value is one with tensors.
+    of name and value. `holds` tells whether a field's value is one with tensors. Other values are
+    left out, or raise a TypeError if the object must be `whole`.
     """
     fields: list[str] = []
     children: list[Any] = []
@@ -37,7 +40,8 @@ def take_apart(value: Any, holds: Any) -> tuple[list[str], list[Any], list[Any]]
         try:
             rest.append([name, encoded(each)])
         except _Unknown:
-            continue
+            if whole:
+                raise TypeError(f"attribute {name!r} is a {type(each).__name__}") from None
     return fields, children, rest
 
 
@@ -74,6 +78,8 @@ def encoded(value: Any) -> Any:
         return {"dict": [[encoded(k), encoded(v)] for k, v in value.items()]}
     if isinstance(value, type):
         return {"class": f"{value.__module__}:{value.__qualname__}"}
+    if hasattr(value, "to_dict") and hasattr(type(value), "from_dict"):
+        return {"from_dict": [encoded(type(value)), encoded(value.to_dict())]}
     if type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device"):
         return {type(value).__name__: str(value).removeprefix("torch.")}
     raise _Unknown
@@ -92,5 +98,8 @@ def decoded(value: Any) -> Any:
     if kind == "class":
         module, _, name = content.partition(":")
         return getattr(importlib.import_module(module), name)
+    if kind == "from_dict":
+        cls, fields = map(decoded, content)
+        return cls.from_dict(fields)
     torch = sys.modules["torch"]
     return getattr(torch, content) if kind == "dtype" else torch.device(content)

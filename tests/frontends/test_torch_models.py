@@ -134,3 +134,22 @@ def test_torch_compile_takes_other_decisions():
     compiled = torch.compile(model, backend="irees")
     for x in (torch.tensor([0.5, 1.0]), torch.tensor([-3.0, 1.0])):
         close(compiled(x), model(x))
+
+
+class Memory:
+    def __init__(self, steps, states):
+        self.steps, self.states = steps, states
+
+
+class Remembers(torch.nn.Module):
+    def forward(self, x):
+        return Memory(2, {0: x + 1, 1: [x * 2]})
+
+
+def test_objects_of_plain_classes_are_results():
+    x = torch.randn(3)
+    got = irees.compile(Remembers(), (x,))(x)
+    assert type(got) is Memory
+    assert got.steps == 2
+    close(got.states[0], x + 1)
+    close(got.states[1][0], x * 2)

@@ -99,11 +99,14 @@ def _is_cache(cls: Any) -> bool:
     return issubclass(cls, tuple(getattr(cache_utils, n) for n in names if hasattr(cache_utils, n)))
 
 
-def register_object(cls: type) -> None:
-    """Makes a class a node of PyTorch's trees, by its attributes."""
+def register_object(cls: type, whole: bool = False) -> None:
+    """
+    Makes a class a node of PyTorch's trees, by its attributes; `whole` refuses an object with one
+    that is neither a tensor nor a plain value.
+    """
 
     def flatten(value: Any) -> tuple[list[Any], Context]:
-        fields, children, rest = take_apart(value, _has_tensors)
+        fields, children, rest = take_apart(value, _has_tensors, whole)
         return children, Context(tuple(fields), json.dumps(rest))
 
     def flatten_with_keys(value: Any) -> tuple[list[Any], Context]:
@@ -145,10 +148,23 @@ def register_named_in(error: BaseException) -> bool:
         if _is_cache(cls):
             register_object(cls)
             return True
+        if not dataclasses.is_dataclass(cls) and _is_plain(cls):
+            register_object(cls, whole=True)
+            return True
         if dataclasses.is_dataclass(cls):
             torch.export.register_dataclass(cls, serialized_type_name=class_path(cls))
             return True
     return False
+
+
+def _is_plain(cls: type) -> bool:
+    """Whether the objects of a class are their attributes, by Python's own `__new__`."""
+    return (
+        cls.__new__ is object.__new__
+        and cls.__dictoffset__ != 0
+        and not issubclass(cls, torch.nn.Module)
+        and cls.__module__.partition(".")[0] not in ("torch", "builtins", "collections")
+    )
 
 
 def _local_class(name: str) -> type | None:
