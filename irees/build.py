@@ -114,10 +114,11 @@ class Texts:
 
 def build_imported(imported: Imported, options: Options, **listeners: Any) -> Built:
     """
-    Builds a program that is called as what it was imported from. What was built before, in this
-    process or another, is read from the cache, unless somebody listens.
+    Builds a program that is called as what it was imported from. What a frontend made and was built
+    before, in this process or another, is read from the cache, unless somebody listens. A module of
+    the caller's is always built.
     """
-    if any(given is not None for given in listeners.values()):
+    if imported.signature is None or any(given is not None for given in listeners.values()):
         built = build(imported.module, options, **listeners)
     else:
         built = build_cached(imported.module, options)

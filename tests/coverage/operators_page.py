@@ -20,10 +20,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RUNS = {
-    "float32": ["--dtype", "float32", "--target", "reference"],
     **{
         dtype: ["--dtype", dtype, "--target", "reference", "--limit", "2"]
-        for dtype in ("float64", "bfloat16", "int64", "bool", "complex64")
+        for dtype in ("float32", "float64", "bfloat16", "int64", "bool", "complex64")
     },
     "float32 through C": ["--dtype", "float32", "--limit", "2"],
     "float32 by torch.compile": ["--dtype", "float32", "--limit", "1", "--mode", "compile"],
