@@ -105,7 +105,12 @@ def compiled(
     graph: GraphModule, inputs: Sequence[Any], kind: str, options: BackendOptions
 ) -> Callable[[list[Any]], Any]:
     """One graph of AOT autograd, as a function of one list, which it empties."""
-    refusals = refused(graph)
+    try:
+        refusals = refused(graph)
+    except Exception as error:  # sizes that are not understood before any operator is
+        if not options.fallback:
+            raise
+        return in_pytorch(graph, error)
     for node, reason in refusals.reasons.items():
         if not options.fallback:
             raise reason
@@ -122,8 +127,13 @@ def compiled(
     except Exception as error:  # a defect of the compiler does not take the model away
         if not options.fallback:
             raise
-        _log.warning("irees: a graph runs in PyTorch: %s: %s", type(error).__name__, error)
-        return boxed(torch.fx.Interpreter(graph).boxed_run)
+        return in_pytorch(graph, error)
+
+
+def in_pytorch(graph: GraphModule, error: Exception) -> Callable[[list[Any]], Any]:
+    """A graph as PyTorch runs it, and the reason in the log."""
+    _log.warning("irees: a graph runs in PyTorch: %s: %s", type(error).__name__, error)
+    return boxed(torch.fx.Interpreter(graph).boxed_run)
 
 
 def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
