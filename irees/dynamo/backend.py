@@ -233,7 +233,7 @@ class Frozen:
             if self.frozen is None:
                 weights = {i: values[i].detach() for i in self.static}
                 self.stamps = [Stamp.of(values[i]) for i in self.static]
-                self.frozen = compile_graph(self.graph, self.options.compiler, weights)
+                self.frozen = self._compiled(weights)
 
     def _unchanged(self, values: list[Any]) -> bool:
         assert self.stamps is not None
@@ -247,8 +247,16 @@ class Frozen:
         with self.lock:
             if self.general is None:
                 _log.info("irees: weights have changed: they are arguments from now on")
-                self.general = compile_graph(self.graph, self.options.compiler)
+                self.general = self._compiled(None)
                 self.frozen = self.stamps = None
+
+    def _compiled(self, weights: dict[int, torch.Tensor] | None) -> Callable[[list[Any]], Any]:
+        try:
+            return compile_graph(self.graph, self.options.compiler, weights)
+        except Exception as error:
+            if not self.options.fallback:
+                raise
+            return in_pytorch(self.graph, error)
 
 
 class Sequential:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
@@ -153,3 +156,30 @@ def test_objects_of_plain_classes_are_results():
     assert got.steps == 2
     close(got.states[0], x + 1)
     close(got.states[1][0], x * 2)
+
+
+def test_a_graph_that_fails_in_its_first_call_runs_in_pytorch(monkeypatch):
+    importlib.import_module("irees.dynamo.backend")
+
+    def fails(*_):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(sys.modules["irees.dynamo.backend"], "compile_graph", fails)
+    model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+    with torch.no_grad():
+        close(torch.compile(model, backend="irees")(x), model(x))
+
+
+def test_sizes_that_are_expressions_of_symbols_are_arguments():
+    def forward(x, n):
+        parts = x.split(n, 0)  # sizes that the program reads after a graph break
+        return [part * 2 for part in parts]
+
+    def broken(x, counts):
+        return forward(x, counts.tolist())
+
+    compiled = torch.compile(broken, backend="irees")
+    for counts in ([1, 2, 3], [2, 2, 2], [3, 1, 2]):
+        x = torch.randn(6, 4)
+        for a, b in zip(compiled(x, torch.tensor(counts)), x.split(counts), strict=True):
+            close(a, b * 2)

@@ -111,6 +111,7 @@ def _arguments(
             size = importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value
             if value.node.expr.is_Symbol:
                 importer.symbols.bind(value.node.expr, size)
+            importer.symbols.values[value.node.expr] = size
             found[i] = size
             program.kept.append(i)
             program.orders.append(None)

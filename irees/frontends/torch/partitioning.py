@@ -85,9 +85,8 @@ class _Probe(GraphImporter):
     def stand_in(self, value: Any) -> Any:
         """An unknown value of that type: an argument of a function that is never built."""
         if isinstance(value, torch.SymInt):
-            expr = value.node.expr
-            if expr.is_Symbol and expr not in self.symbols.bound:
-                self.symbols.bind(expr, self.b.block.insert_arg(INDEX.element, 0))
+            for symbol in value.node.expr.free_symbols - self.symbols.bound.keys():
+                self.symbols.bind(symbol, self.b.block.insert_arg(INDEX.element, 0))
             return self.symbols.size(value)
         if not isinstance(value, torch.Tensor):
             return value
@@ -103,7 +102,7 @@ class _Probe(GraphImporter):
             if expr is not None and expr.is_Symbol and expr not in self.symbols.bound:
                 size = self.b.emit(tensor.DimOp, (arg, self.b.value(i)), (INDEX.element,))
                 self.symbols.bind(expr, size.results[0])
-        return Tensor(arg, dtype, tuple(self.symbols.size(s) for s in value.shape))
+        return Tensor(arg, dtype, tuple(self.stand_in(s) for s in value.shape))
 
 
 def refused(graph_module: GraphModule) -> Refusals:

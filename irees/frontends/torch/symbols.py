@@ -42,9 +42,11 @@ class Symbols:
         self.bound.setdefault(symbol, size)
 
     def is_known(self, expr: Any) -> bool:
-        """Whether all symbols of a size are bound."""
+        """Whether a size, or all symbols of it, are bound."""
         node = getattr(expr, "node", None)
-        return node is None or all(s in self.bound for s in node.expr.free_symbols)
+        if node is None or node.expr in self.values:
+            return True
+        return all(s in self.bound for s in node.expr.free_symbols)
 
     def size(self, value: Any) -> Size:
         """An int or a SymInt as a dim. Raises UnsupportedError for a symbol without a value."""
