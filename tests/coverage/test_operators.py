@@ -41,7 +41,7 @@ def failures(results, *fine):
     return {n: v for n, v in results.items() if v.split()[0] not in ("PASS", "EAGER", *fine)}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_every_operator_is_right_or_refused(dtype, tmp_path):
     results = run(tmp_path, "--dtype", dtype, "--limit", "1", "--target", "reference")
     assert failures(results, "UNSUPPORTED") == {}
@@ -62,7 +62,7 @@ def every(count, first, tmp_path):
     return path
 
 
-@pytest.mark.parametrize(("dtype", "count", "first"), [("float32", 12, 0), ("bfloat16", 40, 7)])
+@pytest.mark.parametrize(("dtype", "count", "first"), [("float32", 20, 0), ("bfloat16", 60, 7)])
 def test_some_operators_compiled_to_c(dtype, count, first, tmp_path):
     names = every(count, first, tmp_path)
     results = run(tmp_path, "--dtype", dtype, "--limit", "1", "--names", str(names))
@@ -71,6 +71,6 @@ def test_some_operators_compiled_to_c(dtype, count, first, tmp_path):
 
 
 def test_some_operators_by_torch_compile_with_fallback(tmp_path):
-    names = every(25, 3, tmp_path)
+    names = every(40, 3, tmp_path)
     results = run(tmp_path, "--mode", "compile", "--limit", "1", "--names", str(names))
     assert failures(results) == {}

@@ -6,9 +6,16 @@ PyTorch gives, for every stored size, as their MLIR text does (test_models.py).
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
-from test_models import EXPORT, NAMES
+
+EXPORT = Path(__file__).parents[3] / "shared" / "models" / "export.py"
+NAMES = (
+    "topk_both", "topk_values", "topk_indices", "argsort_dynamic", "scatter_onehot_static",
+    "scatter_onehot_mixed", "softmax_eltwise", "group_norm_silu", "two_matmul", "llama_decode",
+    "deepseek_moe", "mobilenet_v2", "resnet50", "bert_base", "gpt2",
+)  # fmt: skip
 
 torch = pytest.importorskip("torch", reason="needs torch: `make test-models` installs it")
 pytest.importorskip("transformers", reason="needs transformers: `make test-models` installs it")
