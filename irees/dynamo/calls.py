@@ -27,7 +27,11 @@ def restrided(value: torch.Tensor, fake: Any) -> torch.Tensor:
     strides = fake.stride()
     if not all(isinstance(s, int) for s in strides):
         return value
-    return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+    # Elements of an expanded dim are one in memory: the first is written, and expanded again.
+    first = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
+    stored = value[first]
+    copy = torch.empty_strided(stored.shape, strides, dtype=value.dtype).copy_(stored)
+    return copy if 0 not in strides else copy.expand(value.shape)
 
 
 def callable_of(program: GraphProgram, compiled: Program) -> Callable[[list[Any]], list[Any]]:

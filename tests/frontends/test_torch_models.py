@@ -183,3 +183,22 @@ def test_sizes_that_are_expressions_of_symbols_are_arguments():
         x = torch.randn(6, 4)
         for a, b in zip(compiled(x, torch.tensor(counts)), x.split(counts), strict=True):
             close(a, b * 2)
+
+
+def test_results_with_expanded_dims_have_their_strides():
+    def forward(x):
+        return (x * 2)[:, None].expand(-1, 4, -1), (x + 1).sum()
+
+    x = torch.randn(3, 5)
+    got, want = torch.compile(forward, backend="irees")(x), forward(x)
+    close(got[0], want[0])
+    assert got[0].stride() == want[0].stride()
+
+
+def test_distributions_check_their_arguments():
+    class Likelihood(torch.nn.Module):
+        def forward(self, x):
+            return torch.distributions.Normal(0.0, 1.0).log_prob(x).sum()
+
+    x = torch.randn(4)
+    close(irees.compile(Likelihood(), (x,))(x), Likelihood()(x))

@@ -24,6 +24,8 @@ _READS = {
 """Methods that read a tensor's only element, and what they make of it; None: by its dtype."""
 _NOT_THE_PROGRAMS = ("/torch/", "/irees/frontends/")
 
+_LIBRARIES = ("/torch/distributions/", "/torch/nn/", "/torch/functional.py")
+
 Decisions = dict[str, list[Any]]
 """Line of the program => what was read there, in order."""
 
@@ -38,11 +40,16 @@ def decides_by_values(error: BaseException | None) -> bool:
     return False
 
 
+def _is_machinery(file: str) -> bool:
+    """Whether a file is part of tracing; distributions and layers are libraries of a program."""
+    if any(part in file for part in _LIBRARIES):
+        return False
+    return any(part in file for part in _NOT_THE_PROGRAMS)
+
+
 def _line() -> str:
     frame = sys._getframe(2)
-    while frame.f_back is not None and any(
-        part in frame.f_code.co_filename for part in _NOT_THE_PROGRAMS
-    ):
+    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
