@@ -93,7 +93,11 @@ def verdict(name: str, mode: str) -> dict[str, Any]:
             got, seconds = programmed(model, args, kwargs)
     except Exception as error:
         seconds = time.perf_counter() - begin
-        return {**failure(error), "seconds": round(seconds, 1)}
+        found = {**failure(error), "seconds": round(seconds, 1)}
+        if mode == "compile" and fails_in_dynamo(model, args, kwargs):
+            why = f'torch.compile(backend="eager") fails, too: {found["why"]}'
+            return {**found, "stage": "dynamo", "why": why}
+        return found
     finally:
         logging.getLogger("irees").removeHandler(notes)
     why = compare(got, want)
@@ -140,6 +144,19 @@ def compiled(model: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, floa
         run(*args, **kwargs)
         seconds = time.perf_counter() - begin
         return run(*args, **kwargs), seconds
+
+
+def fails_in_dynamo(model: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether `torch.compile` fails without a compiler, too."""
+    import torch
+
+    torch._dynamo.reset()
+    try:
+        with torch.no_grad():
+            torch.compile(model, backend="eager")(*args, **kwargs)
+    except Exception:
+        return True
+    return False
 
 
 def described(error: BaseException) -> str:

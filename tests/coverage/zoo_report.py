@@ -87,7 +87,8 @@ def write_page(path: Path, results: Results) -> None:
         f"{platform.python_version()}",
         "",
         '`torch.compile` runs operators without a lowering in PyTorch; "n in PyTorch" counts '
-        "distinct messages about them. Models that draw random numbers are compared by shape.",
+        "distinct messages about them. Models that draw random numbers are compared by shape. "
+        "Results are those of the last run of each model (`--reuse` keeps what passed).",
         "",
         "| family | models | " + " | ".join(f"right by {m}" for m in MODES.values()) + " |",
         "|---|---|---|---|",

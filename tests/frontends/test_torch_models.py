@@ -202,3 +202,13 @@ def test_distributions_check_their_arguments():
 
     x = torch.randn(4)
     close(irees.compile(Likelihood(), (x,))(x), Likelihood()(x))
+
+
+def test_places_of_triangles_are_lowered_in_graphs():
+    def forward(x):
+        return x[tuple(torch.tril_indices(4, 4, -1))], torch.triu_indices(3, 5, 1)
+
+    x = torch.randn(4, 4)
+    options = {"fallback": False}
+    for a, b in zip(torch.compile(forward, backend="irees", options=options)(x), forward(x)):
+        close(a, b)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 
 from ...builder import Tensor, shapes
@@ -120,8 +121,9 @@ def eye(call: Call, *_: Any) -> Tensor:
 @lowers(aten.tril_indices.default, aten.triu_indices.default)
 def triangle_indices(call: Call, rows: int, columns: int, offset: int) -> Tensor:
     """The places of a triangle, rows above columns"""
-    make = torch.tril_indices if call.target is aten.tril_indices.default else torch.triu_indices
-    found = make(rows, columns, offset, dtype=torch.int64).contiguous().numpy()
+    lower = call.target is aten.tril_indices.default
+    make = np.tril_indices if lower else np.triu_indices  # PyTorch's are fake in `torch.compile`
+    found = np.stack(make(rows, offset, columns)).astype(np.int64)
     if not found.size:
         return call.b.empty(call.dtype(), call.shape())
     return call.b.cast(call.b.constant(found, I64), call.dtype())
