@@ -77,7 +77,7 @@ def write_page(path: Path, results: Results) -> None:
     lines = [
         "# Models",
         "",
-        "Architectures with small random weights, compiled without changes and compared with "
+        "Architectures with small random weights, their code unchanged, compared with "
         "PyTorch: all tensors of the result, caches included.",
         "",
         "* Command: `python tests/coverage/zoo.py --mode both --out zoo.json --write "
@@ -88,7 +88,11 @@ def write_page(path: Path, results: Results) -> None:
         "",
         '`torch.compile` runs operators without a lowering in PyTorch; "n in PyTorch" counts '
         "distinct messages about them. Models that draw random numbers are compared by shape. "
-        "Results are those of the last run of each model (`--reuse` keeps what passed).",
+        "Results are those of the last run of each model (`--reuse` keeps what passed), at several "
+        "commits. Weights and inputs are chosen in places: router weights of zero get random "
+        "values, since ties in a top-k are free; aimv2 has a padded mask and paligemma token types, "
+        "without which eager and traced results of transformers differ; timm runs beside empty "
+        "modules in place of torchvision.",
         "",
         "| family | models | " + " | ".join(f"right by {m}" for m in MODES.values()) + " |",
         "|---|---|---|---|",
