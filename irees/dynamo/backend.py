@@ -211,44 +211,42 @@ class Frozen:
     def __init__(self, graph: GraphModule, static: Sequence[int], options: BackendOptions):
         self.graph, self.static, self.options = graph, list(static), options
         self.lock = threading.Lock()
-        self.stamps: list[Stamp] | None = None
-        self.frozen: Callable[[list[Any]], Any] | None = None
+        self.frozen: tuple[Callable[[list[Any]], Any], list[Stamp]] | None = None
         self.general: Callable[[list[Any]], Any] | None = None
-        self.turn = 0
+        self.probe = 0
 
     def __call__(self, values: list[Any]) -> Any:
-        if self.general is None and self.frozen is None:
-            self._freeze(values)
-        if self.general is not None:
-            return self.general(values)
-        if self.options.freeze is not True and not self._unchanged(values):
-            self._thaw()
-            assert self.general is not None
-            return self.general(values)
-        assert self.frozen is not None
-        return self.frozen(values)
+        # Other threads may thaw the graph meanwhile: what is run is asked for once.
+        run = self.general
+        if run is None:
+            frozen, stamps = self._frozen(values)
+            unchanged = self.options.freeze is True or self._unchanged(stamps, values)
+            run = frozen if unchanged else self._thawed()
+        return run(values)
 
-    def _freeze(self, values: list[Any]) -> None:
+    def _frozen(self, values: list[Any]) -> tuple[Callable[[list[Any]], Any], list[Stamp]]:
+        """The program with weights as constants, and the stamps of those."""
         with self.lock:
             if self.frozen is None:
                 weights = {i: values[i].detach() for i in self.static}
-                self.stamps = [Stamp.of(values[i]) for i in self.static]
-                self.frozen = self._compiled(weights)
+                stamps = [Stamp.of(values[i]) for i in self.static]
+                self.frozen = self._compiled(weights), stamps
+            return self.frozen
 
-    def _unchanged(self, values: list[Any]) -> bool:
-        assert self.stamps is not None
-        if not all(stamp.fits(values[i]) for stamp, i in zip(self.stamps, self.static)):
+    def _unchanged(self, stamps: list[Stamp], values: list[Any]) -> bool:
+        if not all(stamp.fits(values[i]) for stamp, i in zip(stamps, self.static)):
             return False
-        self.turn = (self.turn + 1) % len(self.static)
-        stamp = self.stamps[self.turn]
-        return torch.equal(sampled(values[self.static[self.turn]]), stamp.sample)
+        probe = self.probe = (self.probe + 1) % len(self.static)
+        return torch.equal(sampled(values[self.static[probe]]), stamps[probe].sample)
 
-    def _thaw(self) -> None:
+    def _thawed(self) -> Callable[[list[Any]], Any]:
+        """The program with weights as arguments."""
         with self.lock:
             if self.general is None:
                 _log.info("irees: weights have changed: they are arguments from now on")
                 self.general = self._compiled(None)
-                self.frozen = self.stamps = None
+                self.frozen = None
+            return self.general
 
     def _compiled(self, weights: dict[int, torch.Tensor] | None) -> Callable[[list[Any]], Any]:
         try:
@@ -278,7 +276,7 @@ class Sequential:
         ]
 
     def _compiled(self, part: Part, options: BackendOptions) -> Callable[..., Any] | None:
-        if part.module is None or not part.outputs:
+        if part.module is None:
             return None
         try:
             return compile_graph(part.module, options.compiler)
@@ -295,7 +293,7 @@ class Sequential:
             if run is not None:
                 results = run([env[n] for n in part.inputs])
                 env.update(zip(part.outputs, results))
-            elif part.module is None:
+            else:
                 self._eager(part, env)
             for node in dying:
                 env.pop(node, None)

@@ -1,8 +1,8 @@
 """
 A graph as a compiled program that is called with tensors.
 
-Arguments are taken as the memory that they are; results have the strides that PyTorch expects. What
-PyTorch's guards promise is not looked at again: a call is pointers and sizes.
+Arguments are passed as the memory that they are; results have the strides that PyTorch expects.
+PyTorch's guards have checked dtypes, ranks and strides, so a call only passes pointers and sizes.
 """
 
 from __future__ import annotations
@@ -16,83 +16,116 @@ from torch.fx import GraphModule
 
 from irees.build import build_cached
 from irees.frontends.torch.graphs import GraphProgram, import_graph
+from irees.frontends.torch.layouts import inverse
 from irees.options import Options
 from irees.program_cache import program_of
 from irees.runtime.program import Program, to_torch
 from irees.runtime.signature import draw_seeds
 
 
-def restrided(value: torch.Tensor, fake: Any) -> torch.Tensor:
-    """A copy with the strides that are expected, where those are numbers."""
-    strides = fake.stride()
-    if not all(isinstance(s, int) for s in strides):
-        return value
-    # Elements of an expanded dim are one in memory: the first is written, and expanded again.
+def restrided(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """A copy with these strides."""
+    # Elements of an expanded dim share memory: the first is written, and expanded again.
     first = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
     stored = value[first]
     copy = torch.empty_strided(stored.shape, strides, dtype=value.dtype).copy_(stored)
     return copy if 0 not in strides else copy.expand(value.shape)
 
 
-def callable_of(program: GraphProgram, compiled: Program) -> Callable[[list[Any]], list[Any]]:
-    """
-    What runs a compiled graph on a list of its placeholders' values. The tensors must be those
-    that PyTorch's guards admit: dtypes, ranks and strides are not looked at again.
-    """
-    function = compiled.functions["main"]
-    specs = function.arguments
-    steps = list(zip(program.kept, program.orders, specs))
-    numbers = [(i, n) for n, (i, _, spec) in enumerate(steps) if not spec.is_tensor]
-    arrays = [(n, i, order, len(spec.dynamic) > 0) for n, (i, order, spec) in enumerate(steps)
-              if spec.is_tensor]  # fmt: skip
-    dynamic = [(n, dim) for n, dim in function.dynamic_dims]
-    order_of = {n: order for n, _, order, _ in arrays}
-    finish = list(zip(program.results, program.result_orders))
-    seeds = range(len(steps), len(steps) + program.seeds)
-    strided, updates = program.strided, program.updates
+class Argument:
+    """A tensor argument: its number, its placeholder, and its dims in the order of memory."""
 
-    def call(values: list[Any]) -> list[Any]:
-        tensors: dict[int, torch.Tensor] = {}
-        with function.frame() as frame:
-            pointers, keep = frame.args, frame.pad.keep
-            for n, i, order, _ in arrays:
-                tensor = values[i]
-                if order is None or tensor.is_conj() or tensor.is_neg():
-                    tensor = tensor.detach().resolve_conj().resolve_neg()
-                    tensor = (tensor if order is None else tensor.permute(order)).contiguous()
-                    keep.append(tensor)
-                    tensors[n] = tensor
-                else:
-                    tensors[n] = values[i]
-                pointers[n] = tensor.data_ptr()
-            for i, n in numbers:
-                pointers[n] = specs[n].bind(values[i], frame.pad)[0]
-            for n, seed in zip(seeds, draw_seeds(program.seeds)):
-                pointers[n] = specs[n].bind(seed, frame.pad)[0]
-            for k, (n, dim) in enumerate(dynamic):
-                order = order_of[n]
-                tensor = tensors[n]
-                copied = order is None or tensor is not values[steps[n][0]]
-                frame.dims[k] = tensor.shape[dim if copied else order[dim]]
-            outputs = function.launch(frame)
+    __slots__ = ("dynamic", "number", "order", "place")
+
+    def __init__(self, number: int, place: int, order: tuple[int, ...] | None):
+        self.number, self.place, self.order = number, place, order
+        self.dynamic: list[tuple[int, int]] = []
+        """Pairs of a place among the dynamic dims of the call, and a dim as it is stored."""
+
+    def stored(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A dense copy of a tensor, its dims in the order of memory."""
+        plain = tensor.detach().resolve_conj().resolve_neg()
+        if self.order is not None:
+            plain = plain.permute(self.order)
+        return plain.clone(memory_format=torch.contiguous_format)
+
+    def logical(self, stored: torch.Tensor) -> torch.Tensor:
+        """The view of stored dims in the order that PyTorch has them."""
+        return stored if self.order is None else stored.permute(inverse(self.order))
+
+
+class GraphCall:
+    """
+    Runs a compiled graph on a list of its placeholders' values, which are those that PyTorch's
+    guards admit.
+    """
+
+    def __init__(self, program: GraphProgram, compiled: Program):
+        self.function = compiled.functions["main"]
+        self.program = program
+        specs = self.function.arguments
+        steps = list(enumerate(zip(program.kept, program.orders)))
+        self.arrays = [Argument(n, i, o) for n, (i, o) in steps if specs[n].is_tensor]
+        self.numbers = [(n, i) for n, (i, _) in steps if not specs[n].is_tensor]
+        self.seeds = range(len(steps), len(steps) + program.seeds)
+        by_number = {each.number: each for each in self.arrays}
+        for k, (n, dim) in enumerate(self.function.dynamic_dims):
+            by_number[n].dynamic.append((k, dim))
+        self.by_place = {each.place: each for each in self.arrays}
+        self.finish = list(zip(program.results, program.result_orders))
+
+    def __call__(self, values: list[Any]) -> list[Any]:
+        with self.function.frame() as frame:
+            copies = self._bind(values, frame)
+            outputs = self.function.launch(frame)
         found = [None if o is None else to_torch(o) for o in outputs]
-        for result, i in updates:
-            if found[result] is not None:
-                values[i].copy_(found[result])
-            elif not values[i].is_inference():
-                # Written in place: packed weights and saved tensors must be able to tell.
-                increment_version(values[i])
-        returned: list[Any] = []
-        for position, (result, order) in enumerate(finish):
-            value = result[1] if isinstance(result, tuple) else found[result]
-            if order is not None:
-                value = value.permute(order)
-            elif position in strided:
-                value = restrided(value, strided[position])
-            returned.append(value)
-        return returned
+        for result, place in self.program.updates:
+            self._update(values[place], self.by_place[place], found[result], copies.get(place))
+        return [self._result(n, found) for n in range(len(self.finish))]
 
-    return call
+    def _bind(self, values: list[Any], frame: Any) -> dict[int, torch.Tensor]:
+        """Fills the frame; the tensors that had to be copied, by placeholder."""
+        pointers, dims, keep = frame.args, frame.dims, frame.pad.keep
+        specs = self.function.arguments
+        copies: dict[int, torch.Tensor] = {}
+        for each in self.arrays:
+            tensor, order = values[each.place], each.order
+            if order is None or tensor.is_conj() or tensor.is_neg():
+                tensor = copies[each.place] = each.stored(tensor)
+                keep.append(tensor)
+                order = None
+            pointers[each.number] = tensor.data_ptr()
+            for k, dim in each.dynamic:
+                dims[k] = tensor.shape[dim if order is None else order[dim]]
+        for n, i in self.numbers:
+            pointers[n] = specs[n].bind(values[i], frame.pad)[0]
+        for n, seed in zip(self.seeds, draw_seeds(len(self.seeds))):
+            pointers[n] = specs[n].bind(seed, frame.pad)[0]
+        return copies
+
+    def _update(
+        self,
+        target: torch.Tensor,
+        argument: Argument,
+        result: torch.Tensor | None,
+        copy: torch.Tensor | None,
+    ) -> None:
+        """Brings the new value of an argument to where it belongs."""
+        new = result if result is not None else copy
+        if new is not None:
+            target.copy_(argument.logical(new))
+        elif not target.is_inference():
+            # Written in place: packed weights and saved tensors must be able to tell.
+            increment_version(target)
+
+    def _result(self, number: int, found: list[Any]) -> Any:
+        """A result with the strides that PyTorch expects."""
+        result, order = self.finish[number]
+        value = result[1] if isinstance(result, tuple) else found[result]
+        if order is not None:
+            return value.permute(order)
+        strides = self.program.strided.get(number)
+        return value if strides is None else restrided(value, strides)
 
 
 def compile_graph(
@@ -102,4 +135,4 @@ def compile_graph(
 ) -> Callable[[list[Any]], list[Any]]:
     """The compiled graph. Raises an IreesError."""
     program = import_graph(graph_module, constants)
-    return callable_of(program, program_of(build_cached(program.module, options)))
+    return GraphCall(program, program_of(build_cached(program.module, options)))

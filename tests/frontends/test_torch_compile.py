@@ -157,6 +157,69 @@ def test_arguments_are_mutated_in_place():
     assert found[1] is x
 
 
+def halved(x):
+    x.mul_(0.5)
+    x[0] = 1
+    return x.sum()
+
+
+@pytest.mark.parametrize("rows", [4, 3])
+def test_mutated_arguments_of_any_layout(rows):
+    def made():
+        yield torch.arange(4.0 * rows).reshape(rows, 4).t()
+        yield torch.arange(8.0 * rows).reshape(rows, 8)[:, ::2]
+        yield torch.complex(torch.ones(rows, 4), torch.ones(rows, 4)).t().conj()
+        yield torch.arange(24.0 * rows).reshape(2, 3, rows, 4).permute(3, 0, 2, 1)
+
+    for mine, theirs in zip(made(), made()):
+        assert compiled(halved)(mine) == halved(theirs)
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_a_mutation_behind_an_operator_of_pytorch_is_not_lost():
+    def f(buffer, x):
+        found = torch.linalg.eigvals(x @ x.t()).real.sum()
+        buffer.add_(1)
+        return found
+
+    x = torch.randn(4, 4, requires_grad=True)
+    buffer = torch.zeros(3)
+    compiled(f)(buffer, x)
+    assert buffer.tolist() == [1.0] * 3
+
+
+def test_threads_while_weights_change():
+    model = nn.Linear(8, 4)
+    function = torch.compile(model, backend="irees")
+    failed = []
+
+    def work(change):
+        try:
+            with torch.no_grad():
+                for step in range(30):
+                    function(X)
+                    if change and step == 10:
+                        model.weight.add_(1)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(n == 0,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    with torch.no_grad():
+        torch.testing.assert_close(function(X), model(X))
+
+
+def test_transforms_of_functions():
+    def f(x):
+        return torch.func.grad(lambda y: (y.sin() ** 2).sum())(x)
+
+    torch.testing.assert_close(compiled(f)(X), f(X))
+
+
 def test_aliases_of_inputs_and_outputs():
     def f(x):
         y = x + 1

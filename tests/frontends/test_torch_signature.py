@@ -202,3 +202,18 @@ def test_what_cannot_be_compiled_says_why():
         irees.compile(lambda x: x * 2, (X.to_sparse(),))
     with pytest.raises(UnsupportedError, match="'x' is on meta"):
         irees.compile(lambda x: x * 2, (X.to("meta"),))
+
+
+def test_function_transforms():
+    rows = irees.compile(lambda x: torch.vmap(lambda r: (r * r).cumsum(0))(x), (X,))
+    torch.testing.assert_close(rows(X), (X * X).cumsum(1))
+    cubes = irees.compile(lambda x: torch.func.jvp(lambda y: y**3, (x,), (x,))[1], (X,))
+    torch.testing.assert_close(cubes(X + 1), 3 * (X + 1) ** 3)
+    # PyTorch's export would make a constant of the example: wrong for any other input.
+    with pytest.raises(UnsupportedError, match="function transform|cannot functionalize"):
+        irees.compile(lambda x: torch.func.grad(lambda y: (y.sin() ** 2).sum())(x), (X,))
+
+
+def test_scripted_modules_are_refused():
+    with pytest.raises(UnsupportedError, match="TorchScript"):
+        irees.compile(torch.jit.script(torch.nn.Linear(4, 3)), (X,))

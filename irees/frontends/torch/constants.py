@@ -34,6 +34,12 @@ def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
         )
     if tensor.device.type != "cpu":
         raise UnsupportedError(f"{what} is on {tensor.device}", hint="copy it with .cpu()")
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        raise UnsupportedError(
+            f"{what} is a tensor inside of a function transform, which torch.export makes a "
+            "constant of",
+            hint='use torch.compile(backend="irees"), which traces torch.func.grad',
+        )
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:

@@ -145,6 +145,10 @@ def _exported_by_bytecode(
 
 def as_module(program: Any) -> torch.nn.Module:
     """A module whose `forward` has the parameters of a function; a module as it is."""
+    if isinstance(program, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        raise UnsupportedError(
+            "TorchScript programs are not taken", hint="compile the module that was scripted"
+        )
     if isinstance(program, torch.nn.Module):
         return program
     if not callable(program) or isinstance(program, type):
@@ -218,7 +222,11 @@ def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def functional(exported: Any) -> Any:
-    """The program as a graph that writes to nothing: mutations are results (see its signature)."""
+    """
+    The program as a graph that writes to nothing: mutations are results (see its signature).
+
+    Raises UnsupportedError for what PyTorch cannot functionalize, with its reason.
+    """
     if not needs_functionalization(exported):
         return exported
     stateful = (
@@ -226,20 +234,34 @@ def functional(exported: Any) -> Any:
     )  # fmt: skip
     table = {op: full_table()[op] for op in stateful if op in full_table()}
     with quiet(), torch.no_grad():
-        return exported.run_decompositions(table)
+        try:
+            return exported.run_decompositions(table)
+        except Exception as error:
+            raise UnsupportedError(
+                f"PyTorch cannot functionalize the program: {reason(error)}",
+                location=user_line(error),
+                hint='use torch.compile(backend="irees"), which runs parts that fail in PyTorch',
+            ) from error
 
 
 def needs_functionalization(exported: Any) -> bool:
-    """Whether a node mutates, or a parameter is a tensor subclass."""
+    """
+    Whether a node mutates, a parameter is a tensor subclass, or the graph calls Python functions
+    of PyTorch (the levels of `vmap`), which only a run of it resolves.
+    """
     graphs = [m.graph for m in exported.graph_module.modules() if hasattr(m, "graph")]
     if any(mutates(node) for graph in graphs for node in graph.nodes):
         return True
-    if any(
-        "autocast" in str(node.target) for g in graphs for node in g.nodes if node.op != "output"
-    ):
+    targets = [n.target for g in graphs for n in g.nodes if n.op == "call_function"]
+    if any("autocast" in str(target) or is_transform(target) for target in targets):
         return True
     plain = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
     return any(type(t) not in plain for t in exported.state_dict.values())
+
+
+def is_transform(target: Any) -> bool:
+    """Whether a node is a step of one of PyTorch's function transforms."""
+    return getattr(target, "__module__", "").startswith("torch._functorch")
 
 
 def reason(error: BaseException) -> str:

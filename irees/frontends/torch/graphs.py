@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
 from irees.dialects.signature import mark_unsigned, mark_updates
+from irees.errors import UnsupportedError
 
 from ..builder import Builder, Tensor, shapes
 from ..builder.dtypes import I64, INDEX
@@ -43,10 +44,10 @@ class GraphProgram:
     results: list[Any] = field(default_factory=list)
     """For each output a number of a result, or `(None, value)` for a constant."""
     result_orders: list[tuple[int, ...] | None] = field(default_factory=list)
-    strided: dict[int, Any] = field(default_factory=dict)
-    """Output => fake tensor, where no order of dims has the strides that are expected."""
+    strided: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Output => its strides, where no order of dims has those that are expected."""
     updates: list[tuple[int, int]] = field(default_factory=list)
-    """Pairs of a result and the placeholder that it is copied onto."""
+    """Pairs of a result, stored as the placeholder is, and the placeholder that it updates."""
     seeds: int = 0
 
 
@@ -65,9 +66,12 @@ def import_graph(
         n.meta.get("val") if isinstance(n, Node) else n for n in _output_of(graph_module).args[0]
     ]
     returned = _results(importer, program, results[: len(fakes)], fakes)
+    orders = dict(zip(program.kept, program.orders))
     for (_, target), value in zip(copies, results[len(fakes) :], strict=True):
-        program.updates.append((len(returned.values), placeholders.index(target)))
-        returned.add(value, None)
+        i = placeholders.index(target)
+        # As the argument is stored: the new value takes its memory.
+        value = stored_in(importer.b, value, orders[i])
+        program.updates.append((returned.add(value), i))
     importer.b.location = None
     importer.b.insert(func.ReturnOp(*returned.values))
     kinds = ([a.type for a in block.args], [v.type for v in returned.values])
@@ -75,16 +79,19 @@ def import_graph(
     mark_unsigned(function, returned.unsigned)
     places = {number: n for n, number in enumerate(program.kept)}
     mark_updates(
-        function,
-        {
-            result: places[i]
-            for result, i in program.updates
-            if i in places and program.orders[places[i]] is not None
-        },
+        function, {result: places[i] for result, i in program.updates if orders[i] is not None}
     )
     program.module.body.block.add_op(function)
     program.seeds = len(importer.seeds)
     return program
+
+
+def known_strides(fake: torch.Tensor) -> tuple[int, ...]:
+    """Strides as numbers. Raises UnsupportedError for strides that are not known."""
+    strides = fake.stride()
+    if not all(isinstance(s, int) for s in strides):
+        raise UnsupportedError(f"a result with the strides {tuple(map(str, strides))}")
+    return strides
 
 
 def _output_of(graph_module: GraphModule) -> Node:
@@ -167,14 +174,19 @@ def _without(graph_module: GraphModule, copies: Sequence[tuple[Node, Node]]) -> 
     return GraphModule(graph_module, graph)
 
 
+def stored_in(b: Builder, value: Tensor, order: tuple[int, ...] | None) -> Tensor:
+    """A value with its dims in the order of memory; as it is where there is none."""
+    return value if order is None else shapes.transpose(b, value, order)
+
+
 class _Returned:
-    """The values that the function returns, each once."""
+    """The values that the function returns."""
 
     def __init__(self) -> None:
         self.values: list[SSAValue] = []
         self.unsigned: list[int] = []
 
-    def add(self, result: Tensor | Symbolic, _: Any) -> int:
+    def add(self, result: Tensor | Symbolic) -> int:
         """The number of a result."""
         if isinstance(result, Tensor) and result.dtype.kind == "uint":
             self.unsigned.append(len(self.values))
@@ -191,14 +203,13 @@ def _results(
         if isinstance(result, Tensor):
             order = memory_order(fake)
             if order is None:
-                program.strided[i] = fake
-            else:
-                result = shapes.transpose(importer.b, result, order)
+                program.strided[i] = known_strides(fake)
+            result = stored_in(importer.b, result, order)
         elif isinstance(result, SSAValue):
             value = importer.b.compute(lambda v: v.to(I64), (result, INDEX)).value
             result = Symbolic(value, I64)
         if isinstance(result, Tensor | Symbolic):
-            program.results.append(returned.add(result, fake))
+            program.results.append(returned.add(result))
         else:
             program.results.append((None, result))
         plain = order is None or order == tuple(range(len(order)))

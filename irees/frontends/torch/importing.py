@@ -148,10 +148,15 @@ class GraphImporter:
 
     def _python(self, node: torch.fx.Node, env: dict[torch.fx.Node, Any]) -> Any:
         """Python's own operators, on numbers that are known."""
+        name = getattr(node.target, "__name__", str(node.target))
         args = self._argument(node.args, env)
+        if not all(isinstance(a, int | float | bool | SSAValue | Symbolic) for a in args):
+            raise UnsupportedError(
+                f"the Python function {name} in PyTorch's graph is not supported"
+            )
         if all(isinstance(a, int | float | bool) for a in args):
             return node.target(*args)  # type: ignore[operator]
-        raise UnsupportedError(f"{node.target} of numbers that the program computes")
+        raise UnsupportedError(f"{name} of numbers that the program computes")
 
     def operator(self, target: Any, args: Any, kwargs: Any, fakes: Any, value: Any) -> Any:
         """An operator by its lowering, else by its decomposition."""
