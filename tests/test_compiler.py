@@ -29,6 +29,29 @@ def compiled(text: str, **options):
     return irees.compile(text, **options)
 
 
+# --- results ------------------------------------------------------------------------------
+
+PASSED_ON = """
+func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<2x3xf32>) {
+  %c = arith.constant dense<1.0> : tensor<2x3xf32>
+  return %a, %a, %c : tensor<4xf32>, tensor<4xf32>, tensor<2x3xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_results_may_be_written_to(target):
+    program = compiled(PASSED_ON, target=target)
+    given = np.arange(4, dtype=F32)
+    for _ in range(2):
+        results = program(given)
+        np.testing.assert_array_equal(results[2], np.ones((2, 3), F32))
+        for n, result in enumerate(results):
+            result[:] = 7 + n
+        np.testing.assert_array_equal(results[0], np.full(4, 7, F32))
+        np.testing.assert_array_equal(given, np.arange(4, dtype=F32))
+
+
 # --- dims that must agree -----------------------------------------------------------------
 
 

@@ -49,6 +49,43 @@ def test_rows_of_any_size(name, target):
             np.testing.assert_allclose(np.asarray(g), w.numpy(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 8, 9])
+@pytest.mark.parametrize("right", [False, True])
+def test_a_search_of_rows_that_are_not_sorted(size, right):
+    """The halves that are looked at are those of eager, so the places are, too."""
+    torch.manual_seed(size)
+    row = torch.randn(size)
+    values = torch.cat([torch.randn(20), row, torch.tensor([float("nan"), float("-inf")])])
+
+    def program(row, values):
+        return torch.searchsorted(row, values, right=right)
+
+    want = program(row, values)
+    np.testing.assert_array_equal(
+        np.asarray(irees.compile(program, (row, values), target="reference")(row, values)), want
+    )
+    if size > 1:
+        shapes = {"row": {0: torch.export.Dim.AUTO}, "values": None}
+        dynamic = irees.compile(program, (row, values), target="reference", dynamic_shapes=shapes)
+        np.testing.assert_array_equal(np.asarray(dynamic(row, values)), want)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_native_batch_norm_moves_its_statistics(training):
+    """Its schema does not say that it writes to them."""
+    x, weight = torch.randn(3, 4, 5), torch.randn(4)
+
+    def program(x, weight, mean, var):
+        return torch.native_batch_norm(x, weight, weight, mean, var, training, 0.1, 1e-5)[0]
+
+    given = [(torch.linspace(-1, 1, 4), torch.linspace(1, 2, 4)) for _ in range(3)]
+    compiled = irees.compile(program, (x, weight, *given[0]), target="reference")
+    torch.testing.assert_close(
+        torch.as_tensor(compiled(x, weight, *given[1])), program(x, weight, *given[2])
+    )
+    torch.testing.assert_close(given[1], given[2])
+
+
 @TARGETS
 def test_resizing_to_sizes_that_are_not_known(target):
     """Steps are computed from dims."""

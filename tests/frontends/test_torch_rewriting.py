@@ -53,3 +53,47 @@ def test_unique_consecutive_from_the_last_dim():
     with Traceable():
         compiled = irees.compile(program, (x,), target="reference")
     np.testing.assert_array_equal(np.asarray(compiled(x)), program(x))
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("counts", [False, True])
+def test_unique_consecutive_returns_what_is_asked_for(inverse, counts):
+    """Places and counts are two results, either of which may be left out."""
+    x = torch.tensor([[1, 1, 2], [2, 3, 3]])
+
+    def program(x):
+        return torch.unique_consecutive(x, return_inverse=inverse, return_counts=counts)
+
+    want = program(x)
+    got = irees.compile(program, (x,), target="reference")(x)
+    pairs = zip(want, got, strict=True) if inverse or counts else [(want, got)]
+    for w, g in pairs:
+        np.testing.assert_array_equal(np.asarray(g), w)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5])
+def test_combinations(count, replaced):
+    """More elements than there are can only be taken with replacement."""
+    x = torch.tensor([3.0, 1.0, 4.0, 1.5])
+
+    def program(x):
+        return torch.combinations(x, count, with_replacement=replaced)
+
+    got = irees.compile(program, (x,), target="reference")(x)
+    np.testing.assert_array_equal(np.asarray(got), program(x))
+
+
+@pytest.mark.parametrize("places", [[1, 3], [-2, 9, 1], [4, 2], [3, -7], []])
+def test_tensor_split_at_places_that_are_data(places):
+    """Places may be negative, behind the end, or out of order."""
+    x = torch.arange(20.0).reshape(5, 4)
+    places = torch.tensor(places, dtype=torch.int64)
+
+    def program(x, places):
+        return x.tensor_split(places), torch.tensor_split(x, places, dim=1)
+
+    compiled = irees.compile(program, (x, places), target="reference")
+    for got, want in zip(compiled(x, places), program(x, places), strict=True):
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(np.asarray(g), w)

@@ -55,12 +55,29 @@ class ReferenceFunction:
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
         if self.tracer is None:
-            return list(self.interpreter.call(self.name, *arrays))
+            return owned(self.interpreter.call(self.name, *arrays), arrays)
         self.tracer.begin()
         with traced(self.tracer.record):
-            results = list(self.interpreter.call(self.name, *arrays))
+            results = owned(self.interpreter.call(self.name, *arrays), arrays)
         self.tracer.end()
         return results
+
+
+def owned(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[Any]:
+    """
+    The results, copied where they are read-only or share memory with an argument or with an
+    earlier result: the interpreter's views must not reach a caller, who may write to them.
+    """
+    taken: list[np.ndarray] = list(arguments)
+    found: list[Any] = []
+    for result in results:
+        if isinstance(result, np.ndarray):
+            shared = any(np.may_share_memory(result, other) for other in taken)
+            if shared or not result.flags.writeable:
+                result = result.copy()
+            taken.append(result)
+        found.append(result)
+    return found
 
 
 class ReferenceProgram:

@@ -120,17 +120,19 @@ def search(b: Builder, sorted_: Tensor, values: Tensor, right: bool) -> Tensor:
     How many elements of a sorted row are less than each value (`right`: less than or equal), in
     i64. `sorted_` is a vector for all values, or has one row for each row of values.
 
-    The count is found bit by bit, from the highest: a bit is set where all elements that it
-    counts are before the value.
+    A binary search: [low, high) holds the answer and is halved at mid = low + (high - low) / 2, as
+    C++'s `std::lower_bound` does, so a row that is not sorted has the answer that it has there.
     """
     size, rank = sorted_.shape[-1], values.rank
     row = range(0 if sorted_.rank == 1 else rank - 1)
 
-    def step(s: Body, value: Scalar, count: Scalar, bit: Scalar) -> Scalar:
-        n, more = s.as_index(size), count + bit
-        last = more.minimum(n) - 1
-        element = s.extract(sorted_, [*(s.index(i) for i in row), last])
-        return ((more <= n) & _is_before(element, value, right)).where(more, count)
+    def step(s: Body, value: Scalar, low: Scalar, high: Scalar) -> tuple[Scalar, Scalar]:
+        mid = (low + high).shift_right(s.number(1, INDEX))
+        # An interval that is empty may lie at the end of the row.
+        place = mid.minimum(s.as_index(size) - 1)
+        element = s.extract(sorted_, [*(s.index(i) for i in row), place])
+        before, active = _is_before(element, value, right), low < high
+        return (active & before).where(mid + 1, low), (active & ~before).where(mid, high)
 
     if isinstance(size, int) and size == 0:
         return b.full(0, I64, values.shape)
@@ -138,35 +140,34 @@ def search(b: Builder, sorted_: Tensor, values: Tensor, right: bool) -> Tensor:
         return b.structured(
             [values], [b.empty(I64, values.shape)],
             [projection(rank, tuple(range(rank)))] * 2, [False] * rank,
-            lambda s, value, _: _bisect(s, size, lambda c, bit: step(s, value, c, bit)),
+            lambda s, value, _: _bisect(s, size, lambda low, high: step(s, value, low, high)),
         )[0]  # fmt: skip
     return _search_by_loop(b, values, size, step)
 
 
 def _bisect(s: Body, size: int, step: Any) -> Scalar:
-    count = s.number(0, INDEX)
-    for bit in reversed(range(size.bit_length())):
-        count = step(count, s.number(1 << bit, INDEX))
-    return count.to(I64)
+    low, high = s.number(0, INDEX), s.number(size, INDEX)
+    for _ in range(size.bit_length()):
+        low, high = step(low, high)
+    return low.to(I64)
 
 
 def _search_by_loop(b: Builder, values: Tensor, size: Size, step: Any) -> Tensor:
-    """The search of rows of a size that is not known, with the bits as a loop."""
+    """The search of rows of a size that is not known."""
     rank = values.rank
     loops = rank + 1
     whole = projection(loops, tuple(range(rank)))
-    shape = b.empty(BOOL, [BISECTIONS])
+    steps = b.empty(BOOL, [BISECTIONS])
 
-    def body(s: Body, value: Scalar, _: Scalar, count: Scalar) -> Scalar:
-        place = s.number(BISECTIONS - 1, I64) - s.index(rank).to(I64)
-        bit = s.number(1, I64).shift_left(place).to(INDEX)
+    def body(s: Body, value: Scalar, _: Scalar, low: Scalar, high: Scalar) -> tuple[Scalar, ...]:
         empty = s.as_index(size) == 0
-        found = step(s, value, count.to(INDEX), bit)
-        return empty.where(count, found.to(I64))
+        found = step(s, value, low.to(INDEX), high.to(INDEX))
+        return tuple(empty.where(old, new.to(I64)) for old, new in zip((low, high), found))
 
-    init = b.full(0, I64, values.shape)
-    maps = [whole, projection(loops, (rank,)), whole]
-    return b.structured([values, shape], [init], maps, [False] * rank + [True], body)[0]
+    begin = b.full(0, I64, values.shape)
+    end = b.from_function(lambda s, *_: s.as_index(size).to(I64), values.shape, I64)
+    maps = [whole, projection(loops, (rank,)), whole, whole]
+    return b.structured([values, steps], [begin, end], maps, [False] * rank + [True], body)[0]
 
 
 def _is_before(element: Scalar, value: Scalar, right: bool) -> Scalar:

@@ -157,14 +157,18 @@ def _holds(graph: torch.fx.GraphModule, target: Any) -> bool:
 
 
 def mutates(node: torch.fx.Node) -> bool:
-    """Whether a node writes to one of its arguments; batch norm in training does, unsaid."""
+    """Whether a node writes to one of its arguments."""
     if node.target is aten.detach_.default:
         return False
     if writes(node.target):
         return True
-    if node.target in (aten.batch_norm.default, aten.instance_norm.default):
+    if node.target in UNSAID:
         return bool(node.args[5]) and node.args[3] is not None
     return False
+
+
+UNSAID = (aten.batch_norm.default, aten.instance_norm.default, aten.native_batch_norm.default)
+"""Operators that write running statistics in training, though their schemas do not say so."""
 
 
 KEPT = (

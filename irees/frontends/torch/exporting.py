@@ -18,7 +18,7 @@ from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
 from .decisions import Replay, decided, decides_by_values
-from .decomposing import full_table, mutates
+from .decomposing import UNSAID, full_table, mutates
 from .rewriting import Traceable
 
 _LOGGERS = (
@@ -229,9 +229,7 @@ def functional(exported: Any) -> Any:
     """
     if not needs_functionalization(exported):
         return exported
-    stateful = (
-        aten.instance_norm.default, aten.embedding_renorm_.default, aten.batch_norm.default,
-    )  # fmt: skip
+    stateful = (*UNSAID, aten.embedding_renorm_.default)
     table = {op: full_table()[op] for op in stateful if op in full_table()}
     with quiet(), torch.no_grad():
         try:

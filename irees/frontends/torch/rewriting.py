@@ -5,11 +5,13 @@ Functions of PyTorch that ask for data in Python, as ones that `torch.export` ca
         torch.export.export(module, args)
 
 `gaussian_nll_loss` looks whether a variance is negative, which becomes a check of the program;
-`one_hot` looks for the largest class, which becomes a size that is known when the program runs.
+`one_hot` looks for the largest class, which becomes a size that is known when the program runs,
+and so do the bounds of `tensor_split`; `combinations` selects by a mask that only sizes decide.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +56,36 @@ def unique_consecutive(
 ) -> Any:
     """PyTorch's own, which traces wrong shapes for a negative dim"""
     dim = dim % input.dim() if dim is not None and dim < 0 and input.dim() else dim
-    return torch.unique_consecutive(input, return_inverse, return_counts, dim)
+    # By name: PyTorch takes a second positional argument for `return_counts`.
+    return torch.unique_consecutive(
+        input, return_inverse=return_inverse, return_counts=return_counts, dim=dim
+    )
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All ways to take r elements of a vector, one a row"""
+    if r == 0 or input.dim() != 1 or not isinstance(input.shape[0], int):
+        return torch.combinations(input, r, with_replacement)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(input.shape[0]), r))
+    return input[torch.tensor(rows, dtype=torch.int64).reshape(-1, r)]
+
+
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
+    """x[:i0], x[i0:i1], ... x[in:] for indices that are data"""
+    given = indices_or_sections
+    if not isinstance(given, torch.Tensor) or given.dim() != 1:
+        return torch.tensor_split(input, given, dim)
+    length = input.shape[dim]
+    bounds = torch.where(given < 0, given + length, given).clamp(0, length)
+    ends = torch.nn.functional.pad(bounds, (0, 1), value=length)
+    parts = []
+    for n in range(given.shape[0] + 1):
+        start = bounds[n - 1] if n else bounds.new_zeros(())
+        size: Any = (ends[n] - start).clamp(min=0).item()
+        torch._check(size >= 0)
+        parts.append(input.index_select(dim, start + torch.arange(size, device=input.device)))
+    return tuple(parts)
 
 
 _REWRITES: dict[Any, Callable[..., Any]] = {
@@ -62,6 +93,9 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     torch.unique_consecutive: unique_consecutive,
     torch.Tensor.unique_consecutive: unique_consecutive,
     functional.one_hot: one_hot,
+    torch.combinations: combinations,
+    torch.tensor_split: tensor_split,
+    torch.Tensor.tensor_split: tensor_split,
 }
 """What PyTorch's function is replaced by while a program is traced."""
 

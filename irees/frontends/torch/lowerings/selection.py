@@ -184,9 +184,9 @@ def _bin(call: Call, values: Tensor, edges: Tensor) -> Tensor:
 
     def place(v: Scalar, n: Scalar) -> Scalar:
         s = v.body
-        last = s.extract(edges, [s.as_index(count) - 1])
+        first, last = s.extract(edges, [0]), s.extract(edges, [s.as_index(count) - 1])
         bins = s.as_index(count).to(I64) - 1
-        return (v == last).where(bins - 1, (n > bins).where(-1, n - 1))
+        return ((v >= first) & (v <= last)).where((n > bins).where(bins - 1, n - 1), -1)
 
     return b.map(place, values, found, dtype=I64)
 
