@@ -18,7 +18,6 @@ from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
 from .decisions import Replay, decided, decides_by_values
-from .decomposing import UNSAID, full_table, mutates
 from .rewriting import Traceable
 
 _LOGGERS = (
@@ -27,7 +26,6 @@ _LOGGERS = (
     "torch.export",
     "torch._export",
 )
-aten = torch.ops.aten
 
 
 @contextlib.contextmanager
@@ -219,47 +217,6 @@ def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     if len({id(x) for x in leaves}) == len(leaves):
         return args, kwargs
     return tree_map(once, (args, kwargs))
-
-
-def functional(exported: Any) -> Any:
-    """
-    The program as a graph that writes to nothing: mutations are results (see its signature).
-
-    Raises UnsupportedError for what PyTorch cannot functionalize, with its reason.
-    """
-    if not needs_functionalization(exported):
-        return exported
-    stateful = (*UNSAID, aten.embedding_renorm_.default)
-    table = {op: full_table()[op] for op in stateful if op in full_table()}
-    with quiet(), torch.no_grad():
-        try:
-            return exported.run_decompositions(table)
-        except Exception as error:
-            raise UnsupportedError(
-                f"PyTorch cannot functionalize the program: {reason(error)}",
-                location=user_line(error),
-                hint='use torch.compile(backend="irees"), which runs parts that fail in PyTorch',
-            ) from error
-
-
-def needs_functionalization(exported: Any) -> bool:
-    """
-    Whether a node mutates, a parameter is a tensor subclass, or the graph calls Python functions
-    of PyTorch (the levels of `vmap`), which only a run of it resolves.
-    """
-    graphs = [m.graph for m in exported.graph_module.modules() if hasattr(m, "graph")]
-    if any(mutates(node) for graph in graphs for node in graph.nodes):
-        return True
-    targets = [n.target for g in graphs for n in g.nodes if n.op == "call_function"]
-    if any("autocast" in str(target) or is_transform(target) for target in targets):
-        return True
-    plain = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-    return any(type(t) not in plain for t in exported.state_dict.values())
-
-
-def is_transform(target: Any) -> bool:
-    """Whether a node is a step of one of PyTorch's function transforms."""
-    return getattr(target, "__module__", "").startswith("torch._functorch")
 
 
 def reason(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from ..imported import Imported
 from .calls import Symbolic
 from .constants import array_of, refuse_odd_tensor
 from .dtypes import dtype_of
-from .exporting import functional
+from .functionalizing import functional
 from .importing import GraphImporter
 from .trees import tree_of_spec
 

@@ -1,0 +1,235 @@
+"""
+Graphs of PyTorch as functions: an operator that writes to a tensor becomes one that returns the new
+value.
+
+What a program mutates so that its caller sees it is a result of the exported program (see its
+graph signature). PyTorch's own functionalization finds all of it, and runs the whole program once
+more to do so, which takes longer than the rest of an import. Most programs only write to a tensor
+that they have just computed and know by one name, as `relu_(batch_norm(x))` does:
+
+    %y = aten.batch_norm(%x, ...)            %y = aten.batch_norm(%x, ...)
+    %z = aten.relu_(%y)                 =>   %z = aten.relu(%y)
+    %r = aten.add(%y, %x)                    %r = aten.add(%z, %x)
+
+Where that is so, the operator is replaced by its functional overload, and later uses of the tensor
+by its result. `functional` leaves all other programs to PyTorch.
+
+Both go by the aliases that schemas declare. Some composite operators return a view, or an argument
+itself, and do not declare it (`einsum`, `dropout` outside of training): a program that writes has
+their parts instead.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+
+from irees.errors import UnsupportedError
+
+from .decomposing import UNSAID, full_table, mutates
+from .exporting import quiet, reason, user_line
+
+aten = torch.ops.aten
+
+
+def functional(exported: Any) -> Any:
+    """
+    The program as a graph that writes to nothing: mutations are results (see its signature).
+
+    Raises UnsupportedError for what PyTorch cannot functionalize, with its reason.
+    """
+    if not needs_functionalization(exported):
+        return exported
+    exported = with_views_shown(exported)
+    if (private := without_private_writes(exported)) is not None:
+        return private
+    stateful = (*UNSAID, aten.embedding_renorm_.default)
+    table = {op: full_table()[op] for op in stateful if op in full_table()}
+    with quiet(), torch.no_grad():
+        try:
+            return exported.run_decompositions(table)
+        except Exception as error:
+            raise UnsupportedError(
+                f"PyTorch cannot functionalize the program: {reason(error)}",
+                location=user_line(error),
+                hint='use torch.compile(backend="irees"), which runs parts that fail in PyTorch',
+            ) from error
+
+
+def needs_functionalization(exported: Any) -> bool:
+    """
+    Whether a node mutates, a parameter is a tensor subclass, or the graph calls Python functions
+    of PyTorch (the levels of `vmap`), which only a run of it resolves.
+    """
+    graphs = [m.graph for m in exported.graph_module.modules() if hasattr(m, "graph")]
+    if any(mutates(node) for graph in graphs for node in graph.nodes):
+        return True
+    targets = [n.target for g in graphs for n in g.nodes if n.op == "call_function"]
+    if any("autocast" in str(target) or is_transform(target) for target in targets):
+        return True
+    plain = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+    return any(type(t) not in plain for t in exported.state_dict.values())
+
+
+def is_transform(target: Any) -> bool:
+    """Whether a node is a step of one of PyTorch's function transforms."""
+    return getattr(target, "__module__", "").startswith("torch._functorch")
+
+
+def with_graph(exported: Any, graph: torch.fx.Graph, renamed: dict[str, str]) -> Any:
+    """The same program with another graph. Outputs of the graph may have other names."""
+    program = copy.copy(exported)
+    program._graph_module = GraphModule(exported.graph_module, graph)
+    program._graph_module.meta.update(exported.graph_module.meta)
+    program._graph_signature = copy.deepcopy(exported.graph_signature)
+    for old, new in renamed.items():
+        program._graph_signature.replace_all_uses(old, new)
+    return program
+
+
+def with_views_shown(exported: Any) -> Any:
+    """The program with composite operators that return hidden views replaced by their parts."""
+    hidden = [node for node in exported.graph.nodes if hides_a_view(node)]
+    if not hidden:
+        return exported
+    graph = torch.fx.Graph()
+    mapping: dict[Node, Any] = {}
+    for node in exported.graph.nodes:
+        if node in hidden:
+            mapping[node] = _parts(graph, node, mapping)
+        elif node.target is operator.getitem and node.args[0] in hidden:
+            mapping[node] = mapping[node.args[0]][node.args[1]]
+        else:
+            mapping[node] = graph.node_copy(node, mapping.__getitem__)
+    renamed = {old.name: new.name for old, new in mapping.items() if isinstance(new, Node)}
+    return with_graph(exported, graph, renamed)
+
+
+def _parts(graph: torch.fx.Graph, node: Node, mapping: dict[Node, Any]) -> Any:
+    """The operators of a composite operator, added to a graph; their result or results."""
+    leaves, spec = tree_flatten((node.args, node.kwargs))
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Node)]
+    given = [leaves[i].meta["val"] for i in places]
+
+    def run(*values: Any) -> Any:
+        filled = list(leaves)
+        for place, value in zip(places, values):
+            filled[place] = value
+        args, kwargs = tree_unflatten(filled, spec)
+        return node.target(*args, **kwargs)  # type: ignore[operator]
+
+    with torch.no_grad(), tree_leaves(node.meta["val"])[0].fake_mode:
+        traced = make_fx(run, tracing_mode="real")(*given)
+    inputs = [n for n in traced.graph.nodes if n.op == "placeholder"]
+    inner = dict(zip(inputs, (mapping[leaves[i]] for i in places), strict=True))
+    return graph.graph_copy(traced.graph, inner)
+
+
+def hides_a_view(node: Node) -> bool:
+    """Whether a composite operator returns memory of an argument though its schema denies it."""
+    target, values = node.target, _tensors(node.meta.get("val"))
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return False
+    if not values or not target._can_decompose() or _declares(target):
+        return False
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    try:
+        with torch.no_grad(), values[0].fake_mode:  # type: ignore[attr-defined]
+            results = target(*args, **kwargs)
+    except Exception:  # an operator that has no rule for fake tensors computes something new
+        return False
+    given = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
+    return any(t.untyped_storage()._cdata in given for t in _tensors(results))
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
+
+
+def _declares(target: torch._ops.OpOverload) -> bool:
+    return any(result.alias_info is not None for result in target._schema.returns)
+
+
+def without_private_writes(exported: Any) -> Any:
+    """
+    The program without operators that write to tensors of one name; None where there are other
+    reasons to functionalize it. Hidden views have been shown.
+    """
+    graph = torch.fx.Graph()
+    mapping: dict[Node, Node] = {}
+    for node in exported.graph.nodes:
+        mapping[node] = graph.node_copy(node, mapping.__getitem__)
+    renamed = {old.name: new.name for old, new in mapping.items()}
+    for node in list(graph.nodes):
+        if writes_privately(node):
+            target, written = functional_twin(node.target), node.args[0]
+            assert target is not None
+            assert isinstance(written, Node)
+            node.target = target
+            written.replace_all_uses_with(node, delete_user_cb=_after(node))
+            renamed[written.name] = node.name
+    program = with_graph(exported, graph, renamed)
+    return None if needs_functionalization(program) else program
+
+
+def _after(node: Node) -> Any:
+    """Whether another node of the graph comes after this one."""
+    return lambda user: user is not node and node < user
+
+
+def functional_twin(target: Any) -> Any:
+    """The overload that returns what an operator writes to its first argument; None without one."""
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.inplace_view in target.tags:
+        return None
+    arguments = target._schema.arguments
+    written = [i for i, a in enumerate(arguments) if a.alias_info and a.alias_info.is_write]
+    namespace, _, name = target._schema.name.partition("::")
+    if written != [0] or not name.endswith("_") or name.endswith("__"):
+        return None
+    packet = getattr(getattr(torch.ops, namespace), name[:-1], None)
+    twin = getattr(packet, target._overloadname, None)
+    if twin is None or [a.name for a in twin._schema.arguments] != [a.name for a in arguments]:
+        return None
+    return twin
+
+
+def writes_privately(node: Node) -> bool:
+    """
+    Whether a node writes to a tensor that was computed in the same graph and that no other tensor
+    shares memory with, and whether its functional overload has a result of the same kind.
+    """
+    if functional_twin(node.target) is None or not isinstance(node.args[0], Node):
+        return False
+    written = node.args[0]
+    if written.op != "call_function" or may_alias(written):
+        return False
+    if any(user < node and may_alias(user) for user in written.users):
+        return False
+    return _same_kind(node, written)
+
+
+def may_alias(node: Node) -> bool:
+    """Whether a result may share memory with an argument, as far as the schema says."""
+    if node.op != "call_function":
+        return node.op != "output"
+    return not isinstance(node.target, torch._ops.OpOverload) or _declares(node.target)
+
+
+def _same_kind(node: Node, written: Node) -> bool:
+    """Whether the functional overload returns the dtype and shape of what is written."""
+    value = written.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return False
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    try:
+        with value.fake_mode:  # type: ignore[attr-defined]
+            result = functional_twin(node.target)(*args, **kwargs)
+    except Exception:  # PyTorch's own functionalization says what is wrong
+        return False
+    return result.dtype == value.dtype and result.shape == value.shape
