@@ -13,13 +13,15 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from irees.backends.common.program_text import spec_record
 from irees.dialects.signature import is_entry, unsigned_results
 from irees.dialects.util import FuncOp as UtilFuncOp
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, UnsupportedError
 from irees.interpreters import Interpreter
 from irees.interpreters.host import traced
-from irees.runtime.arguments import numpy_of
+from irees.runtime.arguments import ScalarSpec, TensorSpec, numpy_of
 from irees.runtime.entry import main_function
+from irees.runtime.manifest import read_spec
 from irees.runtime.signature import Signature, State
 from irees.runtime.tracing import Tracer
 
@@ -31,12 +33,14 @@ class ReferenceFunction:
         self,
         interpreter: Interpreter,
         name: str,
+        arguments: Sequence[TensorSpec | ScalarSpec | None] = (),
         unsigned: Collection[int] = (),
         tracer: Tracer | None = None,
     ):
         self.interpreter = interpreter
         self.tracer = tracer
         self.name = name
+        self.arguments = arguments
         self.unsigned = unsigned
 
     def __call__(self, *arguments: Any) -> Any:
@@ -46,12 +50,19 @@ class ReferenceFunction:
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """The results as a list. Raises ArgumentError and RuntimeTrap."""
-        results = self._run([numpy_of(a) for a in arguments])
+        results = self._run(self._arrays(arguments))
         for number in self.unsigned:
             dtype = results[number].dtype
             if dtype.kind == "i":
                 results[number] = results[number].view(f"u{dtype.name}")
         return results
+
+    def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
+        """The arguments, checked as those of a compiled program are."""
+        if len(arguments) != len(self.arguments):
+            return [numpy_of(a) for a in arguments]  # the interpreter says how many it takes
+        pairs = zip(self.arguments, arguments)
+        return [numpy_of(a) if spec is None else spec.checked(a) for spec, a in pairs]
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
         if self.tracer is None:
@@ -97,9 +108,14 @@ class ReferenceProgram:
         self.signature = signature
         self.state = State({name: array.copy() for name, array in (state or {}).items()})
         interpreter = Interpreter(module)
+        names = {} if signature is None else signature.argument_names
         self.functions = {
             op.sym_name.data: ReferenceFunction(
-                interpreter, op.sym_name.data, unsigned_results(op), tracer
+                interpreter,
+                op.sym_name.data,
+                specs(op, names if op.sym_name.data == "main" else {}),
+                unsigned_results(op),
+                tracer,
             )
             for op in public_functions(module)
         }
@@ -118,6 +134,19 @@ class ReferenceProgram:
 
     def __repr__(self) -> str:
         return f"<irees reference program with {', '.join(self.functions) or 'no functions'}>"
+
+
+def specs(
+    op: func.FuncOp | UtilFuncOp, names: Mapping[int, str]
+) -> list[TensorSpec | ScalarSpec | None]:
+    """What each argument of a function must be; None for a type that only the interpreter knows."""
+    found: list[TensorSpec | ScalarSpec | None] = []
+    for index, kind in enumerate(op.function_type.inputs):
+        try:
+            found.append(read_spec(index, {**spec_record(kind), "name": names.get(index, "")}))
+        except UnsupportedError:
+            found.append(None)
+    return found
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp | UtilFuncOp]:

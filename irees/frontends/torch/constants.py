@@ -26,6 +26,11 @@ _SIGNED = {np.dtype(f"uint{n}"): np.dtype(f"int{n}") for n in (8, 16, 32, 64)}
 
 def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
     """Raises UnsupportedError for a tensor without plain elements on this machine's memory."""
+    if not isinstance(tensor, torch.Tensor):
+        raise UnsupportedError(
+            f"{what} is a {type(tensor).__name__}, which is neither a tensor nor a number",
+            hint="let the program take it from outside of its arguments",
+        )
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{what} is sparse", hint="use .to_dense()")
     if tensor.is_quantized or tensor.is_nested:
