@@ -152,9 +152,13 @@ def grouped_mm(
         raise call.unsupported("a grouped product with a bias")
     if offsets is None or (x.rank == 3 and y.rank == 3):
         return b.cast(contractions.matmul(b, x, y), call.dtype())
+    return _grouped(call, x, y, offsets, b.full(0, call.dtype(), call.shape()))
+
+
+def _grouped(call: Call, x: Tensor, y: Tensor, offsets: Tensor, result: Tensor) -> Tensor:
+    """The result with the product of each group."""
     groups, size = offsets.shape[0], x.shape[0] if y.rank == 3 else x.shape[1]
     assert isinstance(groups, int)
-    result = b.full(0, call.dtype(), call.shape())
     for g in range(groups):
         begin, count = _group(call, offsets, g, y.shape[-1] if x.rank == 3 else size)
         result = _add_group(call, result, x, y, g, begin, count)
@@ -175,13 +179,24 @@ def _add_group(
         right = shapes.select(b, y, 0, g)
     else:
         right = shapes.slice_axis(b, y, 1 if x.rank == 3 else 0, begin, count)
-    product = b.cast(contractions.matmul(b, left, right), call.dtype())
+    product = b.cast(contractions.matmul(b, left, right), result.dtype)
     if x.rank == 2 and y.rank == 2:
         product, offsets = shapes.unsqueeze(b, product, 0), [g, 0, 0]
     return shapes.update_slice(b, result, product, offsets)
 
 
 lowers_named("transformers::grouped_mm_fallback")(grouped_mm)
+
+
+@lowers_named("transformers::grouped_mm_fallback_backward")
+def grouped_mm_backward(
+    call: Call, x: Tensor, y: Tensor, offsets: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    """gradient[begin:end] @ y[g]^T and x[begin:end]^T @ gradient[begin:end] for each group g"""
+    b = call.b
+    zeros = [b.full(0, call.dtype(i), call.shape(i)) for i in (0, 1)]
+    back = _grouped(call, gradient, shapes.transpose(b, y, [0, 2, 1]), offsets, zeros[0])
+    return back, _grouped(call, shapes.transpose(b, x, [1, 0]), gradient, offsets, zeros[1])
 
 
 # --- attention ---
