@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...builder import Size, Tensor, contractions, reductions, shapes
-from ...builder.dtypes import BOOL, INDEX
+from ...builder.dtypes import BOOL, F32, INDEX
 from ..calls import Call, NotLowered, lowers, lowers_named
 
 aten = torch.ops.aten
@@ -115,6 +115,27 @@ def trilinear(
     ]
     out = "".join(c for i, c in enumerate(letters) if i not in summed)
     return call.b.cast(contractions.einsum(call.b, terms, out, [x, y, z]), call.dtype())
+
+
+@lowers(aten._scaled_mm.default)
+def scaled_mm(
+    call: Call, x: Tensor, y: Tensor, scale_x: Tensor, scale_y: Tensor, bias: Tensor | None = None,
+    scale: Tensor | None = None, *_: Any,
+) -> Tensor:  # fmt: skip
+    """x @ y in f32, times a scale of each or of its rows and columns, plus the bias"""
+    b = call.b
+    product = contractions.matmul(b, b.cast(x, F32), b.cast(y, F32))
+    factors = [b.cast(t, F32) for t in (scale_x, scale_y)]
+    for factor in factors:
+        if factor.rank not in (0, 2) and b.product(factor.shape) != 1:
+            raise call.unsupported("scales that are neither one number nor of rows and columns")
+    factors = [shapes.reshape(b, f, []) if f.rank == 1 else f for f in factors]
+    result = b.map(lambda v, n, m: v * n * m, product, *factors)
+    if bias is not None:
+        result = b.map(lambda v, t: v + t.to(F32), result, bias)
+    if scale is not None:
+        result = b.map(lambda v, t: v * t, result, b.cast(scale, F32))
+    return b.cast(result, call.dtype())
 
 
 # --- groups of rows ---
