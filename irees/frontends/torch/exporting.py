@@ -18,6 +18,7 @@ from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
 from .decisions import Replay, decided, decides_by_values
+from .quantized import unpacked
 from .rewriting import Traceable
 
 _LOGGERS = (
@@ -113,9 +114,9 @@ def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> An
     trees.register_known_types((args, kwargs))
     for _ in range(8):
         try:
-            with Traceable():
+            with unpacked(module) as plain, Traceable():
                 return torch.export.export(
-                    module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+                    plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
                 )
         except Exception as error:
             # A result of a class that PyTorch's trees do not know: register it, once each.

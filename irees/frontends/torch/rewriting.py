@@ -7,6 +7,7 @@ Functions of PyTorch that ask for data in Python, as ones that `torch.export` ca
 `gaussian_nll_loss` looks whether a variance is negative, which becomes a check of the program;
 `one_hot` looks for the largest class, which becomes a size that is known when the program runs,
 and so do the bounds of `tensor_split`; `combinations` selects by a mask that only sizes decide.
+Quantized tensors become integers (`quantized.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from . import quantized
 
 
 def gaussian_nll_loss(
@@ -96,6 +99,10 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     torch.combinations: combinations,
     torch.tensor_split: tensor_split,
     torch.Tensor.tensor_split: tensor_split,
+    torch.quantize_per_tensor: quantized.quantize_per_tensor,
+    torch.quantize_per_channel: quantized.quantize_per_channel,
+    torch._make_per_tensor_quantized_tensor: quantized.make_per_tensor,
+    torch._make_per_channel_quantized_tensor: quantized.make_per_channel,
 }
 """What PyTorch's function is replaced by while a program is traced."""
 
