@@ -24,12 +24,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from irees.analysis.affinity import devices_of
 from irees.analysis.control_flow import branch_edges, passed
 from irees.analysis.work import bytes_of
-from irees.backends.common.program_text import spec_record
+from irees.backends.common.program_text import argument_records, result_records
 from irees.backends.common.toolchain import runtime_library
 from irees.dialects.flow import TensorTransferOp
 from irees.dialects.hal import TensorExportOp, TensorImportOp
 from irees.dialects.irees import InvokeOp
-from irees.dialects.signature import unsigned_results
 from irees.dialects.util import GlobalOp
 from irees.errors import UnsupportedError
 from irees.options import Options
@@ -115,13 +114,11 @@ class _Writer:
                 self.number(argument)
         self._find_places()
         blocks = [self._block(block) for block in self.blocks]
-        unsigned = unsigned_results(self.function)
+        kinds = [self.kinds.get(i, a.type) for i, a in enumerate(entry.args)]
         return {
             "name": self.function.sym_name.data,
-            "args": [spec_record(self.kinds.get(i, a.type)) for i, a in enumerate(entry.args)],
-            "results": [
-                spec_record(kind, i in unsigned) for i, kind in enumerate(self._returned())
-            ],
+            "args": argument_records(self.function, kinds),
+            "results": result_records(self.function, self._returned()),
             "blocks": blocks,
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -694,6 +695,29 @@ func.func @main(%x: tensor<3xi64>, %n: i16) -> (tensor<3xi8> {irees.unsigned}, t
             [-56, 3, -1],
             65534,
         )
+
+
+def test_elements_may_be_named_that_are_stored_as_others():
+    text = """
+func.func @main(%x: tensor<3xi8> {irees.element = "f8E5M2"}) -> (tensor<3xi8> {irees.element = "f8E5M2"}) {
+  %c = arith.constant -128 : i8
+  %e = tensor.empty() : tensor<3xi8>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<3xi8>) outs(%e : tensor<3xi8>) {
+  ^bb0(%a: i8, %o: i8):
+    %b = arith.xori %a, %c : i8
+    linalg.yield %b : i8
+  } -> tensor<3xi8>
+  return %r : tensor<3xi8>
+}
+"""
+    x = np.array([1.5, -2, 0], ml_dtypes.float8_e5m2)
+    late = compiled(str(compiled(text, to="stream")), start="stream")
+    for program in (compiled(text), late, compiled(text, target="reference")):
+        found = program(x)
+        assert found.dtype == x.dtype
+        assert found.tolist() == [-1.5, 2, -0.0]
+        with pytest.raises(ArgumentError, match="float8_e5m2"):
+            program(x.view(np.int8))
 
 
 def test_a_saved_program_is_the_program(tmp_path):

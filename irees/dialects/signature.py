@@ -6,7 +6,10 @@ unsigned array of the same bytes:
 
     func.func @main(%x: tensor<4xi64>) -> (tensor<4xi8> {irees.unsigned})
 
-Arguments need no mark: an array of either sign is accepted for a type without one.
+Arguments need no mark: an array of either sign is accepted for a type without one. `irees.element`
+names the type of elements that are stored as another one, of arguments and of results:
+
+    func.func @main(%x: tensor<4xi8> {irees.element = "f8E5M2"}) -> (tensor<4xf32>)
 
 A result marked `irees.updates = 0` is the new value of argument 0. A target that can writes it into
 the memory of the argument, where it may be computed in place, and returns nothing for it:
@@ -29,6 +32,7 @@ from xdsl.ir import Attribute, Operation
 
 UNSIGNED = "irees.unsigned"
 UPDATES = "irees.updates"
+ELEMENT = "irees.element"
 
 
 def is_entry(function: Operation) -> bool:
@@ -55,6 +59,30 @@ def unsigned_results(function: Operation) -> frozenset[int]:
     count = len(function.properties["function_type"].outputs.data)  # pyright: ignore
     found = _dictionaries(function, count)
     return frozenset(i for i, given in enumerate(found) if UNSIGNED in given)
+
+
+def mark_elements(function: Operation, kind: str, names: Mapping[int, str]) -> None:
+    """Names the elements of arguments (`kind` is "arg") or of results ("res"), by number."""
+    if not names:
+        return
+    count = _count(function, kind)
+    old = _dictionaries(function, count, kind)
+    marks = [{ELEMENT: StringAttr(names[i])} if i in names else {} for i in range(count)]
+    function.properties[f"{kind}_attrs"] = ArrayAttr(
+        DictionaryAttr({**given, **mark}) for given, mark in zip(old, marks, strict=True)
+    )
+
+
+def element_names(function: Operation, kind: str) -> dict[int, str]:
+    """The elements that are named, of arguments or results by number."""
+    found = _dictionaries(function, _count(function, kind), kind)
+    names = {i: given[ELEMENT] for i, given in enumerate(found) if ELEMENT in given}
+    return {i: name.data for i, name in names.items() if isinstance(name, StringAttr)}
+
+
+def _count(function: Operation, kind: str) -> int:
+    types = function.properties["function_type"]
+    return len((types.inputs if kind == "arg" else types.outputs).data)  # pyright: ignore
 
 
 def mark_updates(function: Operation, updates: Mapping[int, int]) -> None:
@@ -112,8 +140,8 @@ def drop_updates(function: Operation) -> None:
     )
 
 
-def _dictionaries(function: Operation, count: int) -> list[dict[str, Attribute]]:
-    attrs = function.properties.get("res_attrs")
+def _dictionaries(function: Operation, count: int, kind: str = "res") -> list[dict[str, Attribute]]:
+    attrs = function.properties.get(f"{kind}_attrs")
     if not isinstance(attrs, ArrayAttr):
         return [{} for _ in range(count)]
     return [dict(given.data) for given in attrs.data if isinstance(given, DictionaryAttr)]

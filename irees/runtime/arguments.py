@@ -90,6 +90,14 @@ class TensorSpec:
             self.check_shape(shape)
         return pointer, shape
 
+    def checked(self, value: Any) -> np.ndarray[Any, Any]:
+        """What `bind` takes, as an array of numpy. Raises what `bind` raises."""
+        pad = Scratchpad(1)
+        self.bind(value, pad)
+        if isinstance(value, np.ndarray) or pad.torch:
+            return numpy_of(value)
+        return pad.keep[-1]
+
     def bind_aligned(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
         """As `bind`, but what does not begin where a kernel of a GPU needs it is copied first."""
         pointer, shape = self.bind(value, pad)
@@ -240,6 +248,12 @@ class ScalarSpec:
                 f"{self.label} is {value!r}, which does not fit in {self.element}"
             ) from None
         return pad.address + begin, ()
+
+    def checked(self, value: Any) -> Any:
+        """What `bind` takes, as a number of numpy. Raises what `bind` raises."""
+        pad = Scratchpad(self.index + 1)
+        self.bind(value, pad)
+        return np.frombuffer(pad.scalars, self.dtype, 1, SCALAR_BYTES * self.index)[0]
 
     def read(self, memory: Any, begin: int) -> Any:
         """The number that a program left in its place."""

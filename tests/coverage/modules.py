@@ -1,10 +1,11 @@
 """
 PyTorch's databases of modules, higher-order and custom operators through `torch.compile`.
 
-    python tests/coverage/modules.py --limit 1 --out modules.json
+    python tests/coverage/modules.py --limit 1 --backends irees inductor --out modules.json
 
 Each module with its sample inputs in eval and in train mode: results, gradients of inputs and of
-parameters, and buffers are those of eager. Random modules are compared by shape.
+parameters, and buffers are those of eager. Random modules are compared by shape. Each case runs with
+every backend, one after the other, in a worker process that is replaced when it dies or hangs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import collections
 import copy
 import json
 import logging
+import os
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +27,9 @@ from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.custom_op_db import custom_op_db
 from torch.testing._internal.hop_db import hop_db
 from torch.utils._pytree import tree_leaves, tree_map
+
+sys.path.insert(0, str(Path(__file__).parent))
+from workers import run_all
 
 RANDOM = ("Dropout", "RReLU", "FractionalMaxPool")
 
@@ -76,7 +82,9 @@ def differ(mine: list[torch.Tensor], theirs: list[torch.Tensor], random: bool) -
     return None
 
 
-def judged(function: Any, module: Any, args: Any, kwargs: Any, backward: bool, random: bool) -> str:
+def judged(
+    backend: str, function: Any, module: Any, args: Any, kwargs: Any, backward: bool, random: bool
+) -> str:
     """PASS, WRONG, ERROR or EAGER."""
     twin = copy.deepcopy(module)
     original = function if module is None else twin
@@ -86,7 +94,7 @@ def judged(function: Any, module: Any, args: Any, kwargs: Any, backward: bool, r
         return f"EAGER {type(error).__name__}"
     torch._dynamo.reset()
     try:
-        fast = torch.compile(function if module is None else module, backend="irees")
+        fast = torch.compile(function if module is None else module, backend=backend)
         mine = run(fast, module, copied(args), copied(kwargs), backward)
     except Exception as error:
         return f"ERROR {type(error).__name__} {' '.join(str(error).split())[:250]}"
@@ -135,28 +143,73 @@ def operator_cases(database: Any, kind: str, limit: int, only: str) -> Iterator[
             yield f"{kind}.{op.name}#{number}", (op.op, None, args, sample.kwargs, False, False)
 
 
+def all_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
+    """The cases of all databases."""
+    torch.manual_seed(0)
+    yield from module_cases(limit, only)
+    yield from operator_cases(hop_db, "hop", limit, only)
+    yield from operator_cases(custom_op_db, "custom", limit, only)
+
+
+def part_of(name: str) -> str:
+    """The module or operator that a case is of."""
+    return name.partition("#")[0].removesuffix(".eval").removesuffix(".train").removeprefix("hop.")
+
+
+def worker(limit: int) -> None:
+    """Answers each line, a case and a backend, with a line of JSON."""
+    warnings.filterwarnings("ignore")
+    logging.getLogger("irees").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        name, backend = json.loads(line)
+        only = part_of(name).removeprefix("custom.")
+        case = next(case for each, case in all_cases(limit, only) if each == name)
+        kind, _, why = judged(backend, *case).partition(" ")
+        print(json.dumps({"verdict": kind, "why": why}), file=answers, flush=True)
+
+
+def summary(results: dict[str, dict[str, dict[str, str]]]) -> str:
+    """How many cases are right by each backend, of those that eager runs."""
+    lines = []
+    for backend in sorted({b for found in results.values() for b in found}):
+        kinds = collections.Counter(f[backend]["verdict"] for f in results.values() if backend in f)
+        total = kinds.total() - kinds["EAGER"]
+        lines.append(f"{backend}: {kinds['PASS']} of {total} right; {dict(kinds)}")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=int, default=1 << 30)
     parser.add_argument("--only", default="")
+    parser.add_argument("--backends", nargs="+", default=["irees"])
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one case")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.worker:
+        worker(arguments.limit)
+        return
     warnings.filterwarnings("ignore")
-    logging.getLogger("irees").setLevel(logging.ERROR)
-    results: dict[str, str] = {}
-    limit, only = arguments.limit, arguments.only
-    for name, case in (
-        *module_cases(limit, only),
-        *operator_cases(hop_db, "hop", limit, only),
-        *operator_cases(custom_op_db, "custom", limit, only),
-    ):
-        results[name] = judged(*case)
-        if results[name].split()[0] in ("WRONG", "ERROR"):
-            print(name, results[name], flush=True)
+    names = [name for name, _ in all_cases(arguments.limit, arguments.only)]
+    results: dict[str, dict[str, dict[str, str]]] = {}
+
+    def done(name: str, backend: str, found: dict[str, str]) -> None:
+        results.setdefault(name, {})[backend] = found
+        if found["verdict"] not in ("PASS", "EAGER"):
+            print(name, backend, found["verdict"], found["why"], flush=True)
         if arguments.out:
             arguments.out.write_text(json.dumps(results, indent=1, sort_keys=True))
-    print(dict(collections.Counter(v.split()[0] for v in results.values())))
+
+    pairs = [(name, backend) for name in names for backend in arguments.backends]
+    command = [sys.executable, __file__, "--worker", "--limit", str(arguments.limit)]
+    run_all(command, pairs, arguments.jobs, arguments.timeout, done)
+    print(summary(results))
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def failing(folder: Path) -> list[str]:
 
 
 def core() -> list[str]:
-    """The core ATen set: natively lowered, or by decomposition."""
+    """The core ATen set and prims: natively lowered, or by decomposition."""
     import torch
 
     import irees.frontends.torch.importing  # noqa: F401  (fills the table)
@@ -115,18 +115,37 @@ def core() -> list[str]:
         return [getattr(p, o) for p in packets if hasattr(p, "overloads") for o in p.overloads()]
 
     tagged = [op for op in overloads(torch.ops.aten) if torch.Tag.core in op.tags]
-    native = [op for op in tagged if op in LOWERINGS]
+    kinds = {op: kind_of(op, LOWERINGS) for op in [*tagged, *overloads(torch.ops.prims)]}
+    native = [op for op in tagged if kinds[op].startswith("native")]
     lines = [
-        "## Core ATen",
+        "## Core ATen and prims",
         "",
-        f"{len(native)} of {len(tagged)} overloads have a lowering of their own; of all of `aten` "
-        f"and `prims` {len(LOWERINGS)} overloads do. The others are decomposed.",
+        f"{len(native)} of {len(tagged)} overloads of core ATen have a lowering of their own; of "
+        f"all of `aten` and `prims` {len(LOWERINGS)} overloads do. The others are decomposed. An "
+        "overload that writes to an argument is lowered as the one that returns the new value.",
         "",
         "| overload | |",
         "|---|---|",
     ]
-    kinds = {op: "native" if op in LOWERINGS else "by decomposition" for op in tagged}
     return [*lines, *(f"| `{op}` | {kind} |" for op, kind in kinds.items()), ""]
+
+
+def kind_of(op: Any, lowerings: Any) -> str:
+    """How an operator is lowered: as itself, as what functionalization makes of it, by parts."""
+    if op in lowerings:
+        return "native"
+    twins = [f"{op._opname}_functional.default"]
+    if op._overloadname == "out" or op._overloadname.endswith("_out"):
+        twins += [f"{op._opname}.{o}" for o in op._overloadpacket.overloads() if "out" not in o]
+    named = {str(each).removeprefix(f"{op.namespace}."): each for each in lowerings}
+    for twin in twins:
+        if op._schema.is_mutable and twin in named:
+            return f"native, as `{named[twin]}`"
+    if op.namespace == "prims":
+        from irees.frontends.torch.primitives import DECOMPOSITIONS
+
+        return "by decomposition" if op in DECOMPOSITIONS else "no, or not a tensor's operator"
+    return "by decomposition"
 
 
 def main() -> None:

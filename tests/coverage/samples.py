@@ -50,6 +50,18 @@ DEFAULT_TOLERANCE = {
     torch.float16: (1e-3, 1e-5), torch.complex64: (1.3e-6, 1e-5), torch.complex128: (1e-7, 1e-7),
 }  # fmt: skip
 
+OFF_IN_EAGER = {
+    "special.bessel_j0": 1e-6, "special.bessel_j1": 1e-6, "special.bessel_y0": 1e-6,
+    "special.bessel_y1": 1e-6,
+}  # fmt: skip
+"""How far eager's own answer in f64 is from the function; test_builder_numeric.py has the latter."""
+
+WIDER = {
+    torch.float32: torch.float64, torch.bfloat16: torch.float64, torch.float16: torch.float64,
+    torch.complex64: torch.complex128,
+}  # fmt: skip
+"""In which dtype an answer is taken for the exact one."""
+
 
 @dataclass
 class Case:
@@ -109,18 +121,20 @@ class Case:
 
     def _wider_answer(self) -> list[torch.Tensor]:
         """What eager answers to the same sample in f64; nothing where it does not take that."""
-        if self.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        wide = WIDER.get(self.dtype)
+        if wide is None:
             return []
         function, tensors = self.program()
         try:
-            got = function(*[t.double() if t.dtype == self.dtype else t for t in tensors])
+            got = function(*[t.to(wide) if t.dtype == self.dtype else t for t in tensors])
         except Exception:  # an operator without a kernel for f64
             return []
         return [t for t in tree_leaves(got) if isinstance(t, torch.Tensor)]
 
     def _differ(self, g: torch.Tensor, w: torch.Tensor) -> str | None:
         rtol, atol = DEFAULT_TOLERANCE.get(w.dtype, (0, 0))
-        rtol, atol = max(rtol, self._loosened(0)), max(atol, self._loosened(1))
+        off = OFF_IN_EAGER.get(self.name, 0.0)
+        rtol, atol = max(rtol, self._loosened(0), off), max(atol, self._loosened(1), off)
         try:
             torch.testing.assert_close(g, w, rtol=rtol, atol=atol, equal_nan=True)
         except AssertionError as error:
@@ -176,8 +190,10 @@ def _as_near(got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> boo
     mean of squares, and four times in any element. Where eager overflows, and f64 does not, it has
     to be within a few roundings.
     """
-    if exact.shape != got.shape or not got.dtype.is_floating_point:
+    if exact.shape != got.shape or got.dtype not in WIDER:
         return False
+    if got.is_complex():
+        got, eager, exact = (torch.view_as_real(t.resolve_conj()) for t in (got, eager, exact))
     rounded = exact.to(got.dtype)
     finite = rounded.isfinite()
     if not torch.equal(got[~finite].nan_to_num(), rounded[~finite].nan_to_num()):

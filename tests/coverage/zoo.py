@@ -36,9 +36,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+from workers import run_all
 from zoo_compare import difference, same_kind, same_rank
 from zoo_report import Results, summary, write_page
-from zoo_workers import run_all
 
 FAMILIES = ("transformers", "diffusers", "timm", "torch")
 MODES = ("program", "compile")

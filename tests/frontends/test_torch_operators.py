@@ -112,3 +112,18 @@ def test_grouped_products(target):
     compiled = irees.compile(program, (x, w, ends), target=target)
     got = np.asarray(compiled(x, w, ends))
     np.testing.assert_allclose(got, program(x, w, ends), rtol=2e-2, atol=1e-3)
+
+
+@TARGETS
+def test_gradients_of_grouped_products(target):
+    """The operator of transformers that PyTorch runs where it has no grouped product."""
+    pytest.importorskip("transformers.integrations.moe", reason="needs transformers")
+    x, w, dy = torch.randn(10, 16), torch.randn(4, 16, 8), torch.randn(10, 8)
+    ends = torch.tensor([3, 3, 8, 10], dtype=torch.int32)
+
+    def program(x, w, ends, dy):
+        return torch.ops.transformers.grouped_mm_fallback_backward(x, w, ends, dy)
+
+    compiled = irees.compile(program, (x, w, ends, dy), target=target)
+    for got, want in zip(compiled(x, w, ends, dy), program(x, w, ends, dy), strict=True):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 import pickle
 import subprocess
 import sys
@@ -217,3 +218,27 @@ def test_function_transforms():
 def test_scripted_modules_are_refused():
     with pytest.raises(UnsupportedError, match="TorchScript"):
         irees.compile(torch.jit.script(torch.nn.Linear(4, 3)), (X,))
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_arguments_that_do_not_fit_are_named_by_their_paths(target):
+    compiled = irees.compile(lambda d: d["k"][0] * 2, ({"k": [X]},), target=target)
+    wrong = {
+        r"d\['k'\]\[0\].*has rank 1": X[0],
+        r"d\['k'\]\[0\].*dtype torch.float64": X.double(),
+        r"d\['k'\]\[0\].*is sparse": X.to_sparse(),
+        r"d\['k'\]\[0\].*is on meta": X.to("meta"),
+        r"d\['k'\]\[0\].*is a str": "text",
+    }
+    for message, value in wrong.items():
+        with pytest.raises(ArgumentError, match=message):
+            compiled({"k": [value]})
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+def test_arguments_that_are_no_numbers_are_refused():
+    with pytest.raises(UnsupportedError, match="'c' is a Color"):
+        irees.compile(lambda x, c: x + 1 if c is Color.RED else x, (X, Color.RED))

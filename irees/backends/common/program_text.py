@@ -4,7 +4,7 @@ A whole program: kernel IR to texts, a manifest and constants, whatever the back
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -35,7 +35,7 @@ from irees.backends.common.types import vector_typedef
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.resources import constant_array
-from irees.dialects.signature import is_entry, unsigned_results, written_results
+from irees.dialects.signature import element_names, is_entry, unsigned_results, written_results
 from irees.dialects.stream import CmdDispatchOp
 from irees.errors import OutOfMemoryError, UnsupportedError, describe_location
 from irees.transforms.utils.shapes import constant_value
@@ -254,13 +254,11 @@ def widest_vector(executable: ExecutableOp) -> str | None:
 
 
 def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
-    unsigned = unsigned_results(function)
-    outputs = enumerate(function.function_type.outputs)
     return {
         "name": function.sym_name.data,
         "entry": entry,
-        "args": [spec_record(t) for t in function.function_type.inputs],
-        "results": [spec_record(kind, i in unsigned) for i, kind in outputs],
+        "args": argument_records(function),
+        "results": result_records(function, function.function_type.outputs),
         "equal_dims": equal_dims(function),
         "updates": [list(pair) for pair in written_results(function).items()],
         **_work(function),
@@ -298,12 +296,34 @@ def _subject(op: Operation) -> str:
     return message.rpartition(" of ")[2] if " of " in message else "cf.assert"
 
 
-def spec_record(kind: Attribute, unsigned: bool = False) -> dict[str, Any]:
-    """An argument or result as the manifest has it; `unsigned` is for integers, but not for i1."""
+def argument_records(
+    function: Operation, kinds: Sequence[Attribute] | None = None
+) -> list[dict[str, Any]]:
+    """The arguments of a function in the manifest, of other types where these are given."""
+    named = element_names(function, "arg")
+    if kinds is None:
+        kinds = function.properties["function_type"].inputs  # pyright: ignore
+    return [spec_record(kind, element=named.get(i)) for i, kind in enumerate(kinds)]
+
+
+def result_records(function: Operation, kinds: Iterable[Attribute]) -> list[dict[str, Any]]:
+    """The results of a function, of these types, in the manifest."""
+    unsigned, named = unsigned_results(function), element_names(function, "res")
+    return [spec_record(kind, i in unsigned, named.get(i)) for i, kind in enumerate(kinds)]
+
+
+def spec_record(
+    kind: Attribute, unsigned: bool = False, element: str | None = None
+) -> dict[str, Any]:
+    """
+    An argument or result as the manifest has it; `unsigned` is for integers, but not for i1, and
+    `element` for elements that are stored as another type.
+    """
     if not isinstance(kind, MemRefType | TensorType):
         return {"kind": "scalar", "dtype": _dtype(kind, unsigned)}
     shape = [None if size == DYNAMIC_INDEX else size for size in kind.get_shape()]
-    return {"kind": "tensor", "dtype": _dtype(kind.get_element_type(), unsigned), "shape": shape}
+    dtype = element or _dtype(kind.get_element_type(), unsigned)
+    return {"kind": "tensor", "dtype": dtype, "shape": shape}
 
 
 def _dtype(kind: Attribute, unsigned: bool) -> str:

@@ -6,20 +6,22 @@ Nothing is generated. It needs no compiler and no hardware, every value is exact
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from irees.dialects.signature import is_entry, unsigned_results
+from irees.backends.common.program_text import argument_records, result_records
+from irees.dialects.signature import is_entry
 from irees.dialects.util import FuncOp as UtilFuncOp
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, UnsupportedError
 from irees.interpreters import Interpreter
 from irees.interpreters.host import traced
-from irees.runtime.arguments import numpy_of
+from irees.runtime.arguments import ScalarSpec, TensorSpec, numpy_of
 from irees.runtime.entry import main_function
+from irees.runtime.manifest import read_spec
 from irees.runtime.signature import Signature, State
 from irees.runtime.tracing import Tracer
 
@@ -31,13 +33,15 @@ class ReferenceFunction:
         self,
         interpreter: Interpreter,
         name: str,
-        unsigned: Collection[int] = (),
+        arguments: Sequence[TensorSpec | ScalarSpec | None] = (),
+        results: Sequence[TensorSpec | ScalarSpec | None] = (),
         tracer: Tracer | None = None,
     ):
         self.interpreter = interpreter
         self.tracer = tracer
         self.name = name
-        self.unsigned = unsigned
+        self.arguments = arguments
+        self.results = results
 
     def __call__(self, *arguments: Any) -> Any:
         """The result, or a tuple when there are several. Raises ArgumentError and RuntimeTrap."""
@@ -46,12 +50,18 @@ class ReferenceFunction:
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """The results as a list. Raises ArgumentError and RuntimeTrap."""
-        results = self._run([numpy_of(a) for a in arguments])
-        for number in self.unsigned:
-            dtype = results[number].dtype
-            if dtype.kind == "i":
-                results[number] = results[number].view(f"u{dtype.name}")
-        return results
+        results = self._run(self._arrays(arguments))
+        return [
+            r if spec is None or r.dtype == spec.dtype else r.view(spec.dtype)
+            for r, spec in zip(results, self.results)
+        ]
+
+    def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
+        """The arguments, checked as those of a compiled program are."""
+        if len(arguments) != len(self.arguments):
+            return [numpy_of(a) for a in arguments]  # the interpreter says how many it takes
+        pairs = zip(self.arguments, arguments)
+        return [numpy_of(a) if spec is None else stored(spec.checked(a)) for spec, a in pairs]
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
         if self.tracer is None:
@@ -97,9 +107,14 @@ class ReferenceProgram:
         self.signature = signature
         self.state = State({name: array.copy() for name, array in (state or {}).items()})
         interpreter = Interpreter(module)
+        names = {} if signature is None else signature.argument_names
         self.functions = {
             op.sym_name.data: ReferenceFunction(
-                interpreter, op.sym_name.data, unsigned_results(op), tracer
+                interpreter,
+                op.sym_name.data,
+                specs(argument_records(op), names if op.sym_name.data == "main" else {}),
+                specs(result_records(op, op.function_type.outputs)),
+                tracer,
             )
             for op in public_functions(module)
         }
@@ -118,6 +133,24 @@ class ReferenceProgram:
 
     def __repr__(self) -> str:
         return f"<irees reference program with {', '.join(self.functions) or 'no functions'}>"
+
+
+def specs(
+    records: Sequence[dict[str, Any]], names: Mapping[int, str] | None = None
+) -> list[TensorSpec | ScalarSpec | None]:
+    """What arguments or results are; None for a type that only the interpreter knows."""
+    found: list[TensorSpec | ScalarSpec | None] = []
+    for index, record in enumerate(records):
+        try:
+            found.append(read_spec(index, {**record, "name": (names or {}).get(index, "")}))
+        except UnsupportedError:
+            found.append(None)
+    return found
+
+
+def stored(value: Any) -> Any:
+    """A float of one byte as the i8 that it is in the module."""
+    return value.view(np.int8) if value.dtype.name.startswith("float8") else value
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp | UtilFuncOp]:

@@ -41,7 +41,7 @@ from irees.blobs import Blob
 from irees.dialects.resources import resource_attr
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
-from .dtypes import BOOL, INDEX, DType
+from .dtypes import BOOL, INDEX, DType, Float8
 from .scalars import Body, Scalar
 
 Fn = Callable[..., Any]
@@ -161,6 +161,8 @@ class Builder(IndexBuilder):
             if dtype.is_integer:
                 data = int(value) if dtype is INDEX else dtype.wrap(int(value))  # type: ignore
                 attr: Attribute = IntegerAttr(data, dtype.element)  # pyright: ignore
+            elif isinstance(dtype, Float8):
+                attr = IntegerAttr(dtype.code(float(value)), dtype.element)  # pyright: ignore
             else:
                 attr = FloatAttr(float(value), dtype.element)  # pyright: ignore
             op = self.emit(arith.ConstantOp, (), (dtype.element,), {"value": attr})

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import ml_dtypes
+import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
     ComplexType,
@@ -97,6 +99,27 @@ class DType:
         return value - (1 << self.bits) if signed else value
 
 
+@dataclass(frozen=True, repr=False)
+class Float8(DType):
+    """
+    A float of one byte: a sign, an exponent with a bias, and `digits` bits of mantissa.
+
+    MLIR's `f8` types have no arithmetic here. Elements are `i8`, and conversions are integer
+    arithmetic (`float8.py`). `name` is MLIR's name of the type, by which callers know it.
+    `infinite`: the format has infinities. `signed_zero`: it has -0, else that code is NaN.
+    """
+
+    digits: int = 0
+    bias: int = 0
+    infinite: bool = False
+    signed_zero: bool = True
+
+    def code(self, value: float) -> int:
+        """The code nearest to a number that the format can hold, as an i8."""
+        kind = getattr(ml_dtypes, f"float8_{self.name[2:].lower()}")
+        return int(np.array(value, kind).view(np.int8))
+
+
 def _integer(name: str, kind: Kind, bits: int, width: int | None = None) -> DType:
     return DType(name, kind, bits, IntegerType(width or bits))
 
@@ -112,5 +135,31 @@ F64 = DType("f64", "float", 64, Float64Type())
 C64 = DType("c64", "complex", 64, ComplexType(Float32Type()))
 C128 = DType("c128", "complex", 128, ComplexType(Float64Type()))
 
-ALL = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, INDEX, F16, BF16, F32, F64, C64, C128)
+F8E4M3FN = Float8("f8E4M3FN", "float8", 8, IntegerType(8), 3, 7)
+F8E5M2 = Float8("f8E5M2", "float8", 8, IntegerType(8), 2, 15, infinite=True)
+F8E4M3FNUZ = Float8("f8E4M3FNUZ", "float8", 8, IntegerType(8), 3, 8, signed_zero=False)
+F8E5M2FNUZ = Float8("f8E5M2FNUZ", "float8", 8, IntegerType(8), 2, 16, signed_zero=False)
+
+ALL = (
+    BOOL,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    INDEX,
+    F16,
+    BF16,
+    F32,
+    F64,
+    C64,
+    C128,
+    F8E4M3FN,
+    F8E5M2,
+    F8E4M3FNUZ,
+    F8E5M2FNUZ,
+)
 BY_NAME = {dtype.name: dtype for dtype in ALL}

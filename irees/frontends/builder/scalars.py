@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from irees.dialects.upstream.arith import RemFOp
 from irees.dialects.upstream.math import ErfcOp, IsFiniteOp, IsInfOp, IsNaNOp
 
-from .dtypes import BOOL, F32, I16, I32, I64, INDEX, DType
+from .dtypes import BOOL, F32, I16, I32, I64, INDEX, DType, Float8
 
 _FAST = {"fastmath": FastMathFlagsAttr("none")}
 _WRAPS = {"overflowFlags": IntegerOverflowAttr("none")}
@@ -97,6 +97,8 @@ class Body:
         if dtype.is_integer:
             data = int(value) if dtype is INDEX else dtype.wrap(int(value))
             attr: Attribute = IntegerAttr(data, dtype.element)  # pyright: ignore
+        elif isinstance(dtype, Float8):
+            attr = IntegerAttr(dtype.code(float(value)), dtype.element)  # pyright: ignore
         else:
             attr = FloatAttr(float(value), dtype.element)  # pyright: ignore
         constant = self.emit(arith.ConstantOp, (), dtype.element, {"value": attr})
@@ -508,6 +510,8 @@ class Scalar:
         """
         if dtype is self.dtype:
             return self
+        if isinstance(self.dtype, Float8) or isinstance(dtype, Float8):
+            return self._through_f32(dtype)
         if self.dtype.is_complex:
             if dtype is BOOL:
                 return (self.re() != 0) | (self.im() != 0)
@@ -522,6 +526,14 @@ class Scalar:
         if self.dtype.is_float:
             return self._from_float(dtype)
         return self._from_integer(dtype)
+
+    def _through_f32(self, dtype: DType) -> Scalar:
+        """To or from a float of one byte."""
+        from . import float8
+
+        if isinstance(self.dtype, Float8):
+            return float8.widened(self).to(dtype)
+        return float8.rounded(self.to(F32), dtype)  # type: ignore[arg-type]
 
     def _from_float(self, dtype: DType) -> Scalar:
         if dtype.is_float:

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from irees.errors import UnsupportedError
 
 from ..builder import Builder, Tensor
-from ..builder.dtypes import BF16, C64, C128
+from ..builder.dtypes import BF16, C64, C128, Float8
 from .dtypes import dtype_of
 
 _SIGNED = {np.dtype(f"uint{n}"): np.dtype(f"int{n}") for n in (8, 16, 32, 64)}
@@ -26,6 +26,11 @@ _SIGNED = {np.dtype(f"uint{n}"): np.dtype(f"int{n}") for n in (8, 16, 32, 64)}
 
 def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
     """Raises UnsupportedError for a tensor without plain elements on this machine's memory."""
+    if not isinstance(tensor, torch.Tensor):
+        raise UnsupportedError(
+            f"{what} is a {type(tensor).__name__}, which is neither a tensor nor a number",
+            hint="let the program take it from outside of its arguments",
+        )
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{what} is sparse", hint="use .to_dense()")
     if tensor.is_quantized or tensor.is_nested:
@@ -47,6 +52,8 @@ def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     if plain.dtype == torch.bfloat16:
         return plain.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
+    if isinstance(dtype_of(plain.dtype), Float8):
+        return plain.view(torch.int8).numpy()
     array = plain.numpy()
     return array.view(_SIGNED[array.dtype]) if array.dtype in _SIGNED else array
 

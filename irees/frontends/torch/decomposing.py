@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from irees.errors import UnsupportedError
 
-from . import metas
+from . import metas, primitives
 from .calls import LOWERINGS
 
 aten = torch.ops.aten
@@ -37,7 +37,7 @@ def full_table() -> dict[Any, Any]:
     table = {**decomposition_table, **dict(torch.export.default_decompositions().items())}
     for op, function in select_decomp_table().items():
         table.setdefault(op, function)
-    return {**table, **metas.COMPOSITES}
+    return {**table, **metas.COMPOSITES, **primitives.DECOMPOSITIONS}
 
 
 @cache

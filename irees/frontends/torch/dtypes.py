@@ -13,6 +13,8 @@ TABLE: dict[torch.dtype, d.DType] = {
     torch.int64: d.I64, torch.uint8: d.U8, torch.uint16: d.U16, torch.uint32: d.U32,
     torch.uint64: d.U64, torch.float16: d.F16, torch.bfloat16: d.BF16, torch.float32: d.F32,
     torch.float64: d.F64, torch.complex64: d.C64, torch.complex128: d.C128,
+    torch.float8_e4m3fn: d.F8E4M3FN, torch.float8_e5m2: d.F8E5M2,
+    torch.float8_e4m3fnuz: d.F8E4M3FNUZ, torch.float8_e5m2fnuz: d.F8E5M2FNUZ,
 }  # fmt: skip
 
 

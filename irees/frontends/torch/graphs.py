@@ -18,16 +18,16 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
-from irees.dialects.signature import mark_unsigned, mark_updates
+from irees.dialects.signature import mark_elements, mark_unsigned, mark_updates
 from irees.errors import UnsupportedError
 
 from ..builder import Builder, Tensor, shapes
-from ..builder.dtypes import I64, INDEX
+from ..builder.dtypes import I64, INDEX, Float8
 from .calls import Symbolic
 from .importing import GraphImporter
 from .layouts import inverse, memory_order
 from .partitioning import is_final_copy
-from .program import argument, bind_symbols
+from .program import argument, bind_symbols, stored_elements
 
 aten = torch.ops.aten
 
@@ -49,6 +49,8 @@ class GraphProgram:
     updates: list[tuple[int, int]] = field(default_factory=list)
     """Pairs of a result, stored as the placeholder is, and the placeholder that it updates."""
     seeds: int = 0
+    elements: dict[int, str] = field(default_factory=dict)
+    """Elements of arguments that are stored as another type."""
 
 
 def import_graph(
@@ -77,6 +79,8 @@ def import_graph(
     kinds = ([a.type for a in block.args], [v.type for v in returned.values])
     function = func.FuncOp("main", kinds, Region(block))
     mark_unsigned(function, returned.unsigned)
+    mark_elements(function, "res", returned.elements)
+    mark_elements(function, "arg", program.elements)
     places = {number: n for n, number in enumerate(program.kept)}
     mark_updates(
         function, {result: places[i] for result, i in program.updates if orders[i] is not None}
@@ -131,6 +135,7 @@ def _arguments(
             program.orders.append(order)
         else:
             found[i] = value
+    program.elements = stored_elements(found.values(), block)
     bind_symbols(importer, arguments, nodes, check=False)
     values: list[Any] = []
     orders = dict(zip(program.kept, program.orders))
@@ -185,11 +190,14 @@ class _Returned:
     def __init__(self) -> None:
         self.values: list[SSAValue] = []
         self.unsigned: list[int] = []
+        self.elements: dict[int, str] = {}
 
     def add(self, result: Tensor | Symbolic) -> int:
         """The number of a result."""
         if isinstance(result, Tensor) and result.dtype.kind == "uint":
             self.unsigned.append(len(self.values))
+        if isinstance(result, Tensor) and isinstance(result.dtype, Float8):
+            self.elements[len(self.values)] = result.dtype.name
         self.values.append(result.value)
         return len(self.values) - 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
-from irees.dialects.signature import mark_unsigned, mark_updates
+from irees.dialects.signature import mark_elements, mark_unsigned, mark_updates
 from irees.errors import UnsupportedError
 from irees.runtime.signature import Signature
 
 from ..builder import Builder, Tensor, tensor_type
-from ..builder.dtypes import I64, INDEX
+from ..builder.dtypes import I64, INDEX, Float8
 from ..imported import Imported
 from .calls import Symbolic
 from .constants import array_of, refuse_odd_tensor
@@ -50,6 +51,8 @@ def import_exported(
     kinds = ([arg.type for arg in block.args], [value.type for value in outputs.values])
     op = func.FuncOp(function, kinds, Region(block))
     mark_unsigned(op, outputs.unsigned)
+    mark_elements(op, "res", outputs.elements)
+    mark_elements(op, "arg", inputs.elements)
     mark_updates(op, outputs.written(inputs))
     return Imported(ModuleOp([op]), _signature(exported, parameters, inputs, outputs), inputs.state)
 
@@ -79,6 +82,7 @@ class _Inputs:
             if spec.kind in _STATE:
                 found[node] = self._stored(spec, node, mutated)
         self.values = [found[node] for node in nodes]
+        self.elements = stored_elements(self.values, block)
 
     def _user_input(self, node: torch.fx.Node, spec: Any) -> Any:
         if spec.kind is InputKind.CUSTOM_OBJ:
@@ -122,6 +126,7 @@ class _Outputs:
         self.importer = importer
         self.values: list[SSAValue] = []
         self.unsigned: list[int] = []
+        self.elements: dict[int, str] = {}
         self.leaves: list[dict[str, Any]] = []
         self.updates: list[tuple[int, int]] = []
         self.states: dict[str, int] = {}
@@ -170,6 +175,8 @@ class _Outputs:
             return self.values.index(value)
         if isinstance(result, Tensor) and result.dtype.kind == "uint":
             self.unsigned.append(len(self.values))
+        if isinstance(result, Tensor) and isinstance(result.dtype, Float8):
+            self.elements[len(self.values)] = result.dtype.name
         self.values.append(value)
         return len(self.values) - 1
 
@@ -235,6 +242,15 @@ def argument(block: Block, value: Any, name: str, arguments: list[Tensor]) -> Te
     arg = block.insert_arg(kind, len(block.args))
     arguments.append(Tensor(arg, dtype, tuple(shape)))  # type: ignore[arg-type]
     return arguments[-1]
+
+
+def stored_elements(values: Iterable[Any], block: Block) -> dict[int, str]:
+    """The elements of arguments that are stored as another type, by number."""
+    return {
+        t.value.index: t.dtype.name
+        for t in values
+        if isinstance(t, Tensor) and isinstance(t.dtype, Float8) and t.value in block.args
+    }
 
 
 def bind_symbols(

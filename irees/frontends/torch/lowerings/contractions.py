@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...builder import Size, Tensor, contractions, reductions, shapes
-from ...builder.dtypes import BOOL, INDEX
+from ...builder.dtypes import BOOL, F32, INDEX
 from ..calls import Call, NotLowered, lowers, lowers_named
 
 aten = torch.ops.aten
@@ -117,6 +117,27 @@ def trilinear(
     return call.b.cast(contractions.einsum(call.b, terms, out, [x, y, z]), call.dtype())
 
 
+@lowers(aten._scaled_mm.default)
+def scaled_mm(
+    call: Call, x: Tensor, y: Tensor, scale_x: Tensor, scale_y: Tensor, bias: Tensor | None = None,
+    scale: Tensor | None = None, *_: Any,
+) -> Tensor:  # fmt: skip
+    """x @ y in f32, times a scale of each or of its rows and columns, plus the bias"""
+    b = call.b
+    product = contractions.matmul(b, b.cast(x, F32), b.cast(y, F32))
+    factors = [b.cast(t, F32) for t in (scale_x, scale_y)]
+    for factor in factors:
+        if factor.rank not in (0, 2) and b.product(factor.shape) != 1:
+            raise call.unsupported("scales that are neither one number nor of rows and columns")
+    factors = [shapes.reshape(b, f, []) if f.rank == 1 else f for f in factors]
+    result = b.map(lambda v, n, m: v * n * m, product, *factors)
+    if bias is not None:
+        result = b.map(lambda v, t: v + t.to(F32), result, bias)
+    if scale is not None:
+        result = b.map(lambda v, t: v * t, result, b.cast(scale, F32))
+    return b.cast(result, call.dtype())
+
+
 # --- groups of rows ---
 
 
@@ -152,9 +173,13 @@ def grouped_mm(
         raise call.unsupported("a grouped product with a bias")
     if offsets is None or (x.rank == 3 and y.rank == 3):
         return b.cast(contractions.matmul(b, x, y), call.dtype())
+    return _grouped(call, x, y, offsets, b.full(0, call.dtype(), call.shape()))
+
+
+def _grouped(call: Call, x: Tensor, y: Tensor, offsets: Tensor, result: Tensor) -> Tensor:
+    """The result with the product of each group."""
     groups, size = offsets.shape[0], x.shape[0] if y.rank == 3 else x.shape[1]
     assert isinstance(groups, int)
-    result = b.full(0, call.dtype(), call.shape())
     for g in range(groups):
         begin, count = _group(call, offsets, g, y.shape[-1] if x.rank == 3 else size)
         result = _add_group(call, result, x, y, g, begin, count)
@@ -175,13 +200,24 @@ def _add_group(
         right = shapes.select(b, y, 0, g)
     else:
         right = shapes.slice_axis(b, y, 1 if x.rank == 3 else 0, begin, count)
-    product = b.cast(contractions.matmul(b, left, right), call.dtype())
+    product = b.cast(contractions.matmul(b, left, right), result.dtype)
     if x.rank == 2 and y.rank == 2:
         product, offsets = shapes.unsqueeze(b, product, 0), [g, 0, 0]
     return shapes.update_slice(b, result, product, offsets)
 
 
 lowers_named("transformers::grouped_mm_fallback")(grouped_mm)
+
+
+@lowers_named("transformers::grouped_mm_fallback_backward")
+def grouped_mm_backward(
+    call: Call, x: Tensor, y: Tensor, offsets: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    """gradient[begin:end] @ y[g]^T and x[begin:end]^T @ gradient[begin:end] for each group g"""
+    b = call.b
+    zeros = [b.full(0, call.dtype(i), call.shape(i)) for i in (0, 1)]
+    back = _grouped(call, gradient, shapes.transpose(b, y, [0, 2, 1]), offsets, zeros[0])
+    return back, _grouped(call, shapes.transpose(b, x, [1, 0]), gradient, offsets, zeros[1])
 
 
 # --- attention ---

@@ -22,7 +22,7 @@ def reshape(call: Call, x: Tensor, *_: Any) -> Tensor:
     return shapes.reshape(call.b, x, call.shape())
 
 
-@lowers(prims.view_of.default, prims.clone.default, prims.view_of_dtype.default)
+@lowers(prims.view_of.default, prims.clone.default)
 def identity(call: Call, x: Tensor, *_: Any) -> Tensor:
     """x"""
     return x

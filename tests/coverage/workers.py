@@ -1,4 +1,4 @@
-"""Worker processes of the zoo: one model at a time, replaced when they die or hang."""
+"""Worker processes that judge one model or module at a time, replaced when they die or hang."""
 
 from __future__ import annotations
 
