@@ -20,6 +20,7 @@ from irees.remarks import remark
 from .decisions import Replay, decided, decides_by_values
 from .quantized import unpacked
 from .rewriting import Traceable
+from .scalar_calls import ScalarCalls
 
 _LOGGERS = (
     "torch.fx.experimental.symbolic_shapes",
@@ -137,7 +138,10 @@ def _exported_by_bytecode(
     Raises the error of the first attempt where this one fails, too.
     """
     try:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=True)
+        with ScalarCalls():
+            return torch.export.export(
+                module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=True
+            )
     except Exception:
         raise first from None
 
