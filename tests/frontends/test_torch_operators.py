@@ -127,3 +127,18 @@ def test_gradients_of_grouped_products(target):
     compiled = irees.compile(program, (x, w, ends, dy), target=target)
     for got, want in zip(compiled(x, w, ends, dy), program(x, w, ends, dy), strict=True):
         np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("summed", [[0], [2], [0, 2], [0, 1, 2, 3]])
+@pytest.mark.parametrize("unrolled", [0, 1])
+def test_trilinear_of_a_dim_that_no_operand_has(summed, unrolled):
+    """PyTorch gives it size 0 in the result, and a sum along it is 0 if it unrolls that dim."""
+
+    def program(x, y, z):
+        return torch.ops.aten._trilinear(x, y, z, [0], [0], [0], summed, unrolled)
+
+    args = [torch.randn(2, 3, 6) for _ in range(3)]
+    want = program(*args)
+    got = irees.compile(program, tuple(args), target="reference")(*args)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-6)

@@ -97,3 +97,17 @@ def test_tensor_split_at_places_that_are_data(places):
     for got, want in zip(compiled(x, places), program(x, places), strict=True):
         for g, w in zip(got, want, strict=True):
             np.testing.assert_array_equal(np.asarray(g), w)
+
+
+def test_convolution_backward_without_the_sizes_of_a_bias():
+    """The gradient of a bias has as many elements as there are channels."""
+
+    def program(g, x, w):
+        return torch.ops.aten.convolution_backward(
+            g, x, w, None, [1, 1], [2, 2], [1, 1], False, [0], 1, [True, True, True]
+        )
+
+    args = torch.randn(2, 3, 8, 8), torch.randn(2, 4, 6, 6), torch.randn(3, 4, 3, 3)
+    got = irees.compile(program, args, target="reference")(*args)
+    for mine, theirs in zip(got, program(*args), strict=True):
+        np.testing.assert_allclose(np.asarray(mine), theirs, rtol=1e-4, atol=1e-5)

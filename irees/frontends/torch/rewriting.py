@@ -7,6 +7,7 @@ Functions of PyTorch that ask for data in Python, as ones that `torch.export` ca
 `gaussian_nll_loss` looks whether a variance is negative, which becomes a check of the program;
 `one_hot` looks for the largest class, which becomes a size that is known when the program runs,
 and so do the bounds of `tensor_split`; `combinations` selects by a mask that only sizes decide.
+Quantized tensors become integers (`quantized.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from . import quantized
 
 
 def gaussian_nll_loss(
@@ -88,6 +91,15 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
     return tuple(parts)
 
 
+def convolution_backward(
+    grad_output: Any, input: Any, weight: Any, bias_sizes: Any, *rest: Any, **named: Any
+) -> Any:
+    """PyTorch's own, whose rule for fake tensors needs the sizes of a bias"""
+    sizes = [grad_output.shape[1]] if bias_sizes is None else bias_sizes
+    function = torch.ops.aten.convolution_backward.default
+    return function(grad_output, input, weight, sizes, *rest, **named)
+
+
 _REWRITES: dict[Any, Callable[..., Any]] = {
     functional.gaussian_nll_loss: gaussian_nll_loss,
     torch.unique_consecutive: unique_consecutive,
@@ -96,6 +108,11 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     torch.combinations: combinations,
     torch.tensor_split: tensor_split,
     torch.Tensor.tensor_split: tensor_split,
+    torch.ops.aten.convolution_backward: convolution_backward,
+    torch.quantize_per_tensor: quantized.quantize_per_tensor,
+    torch.quantize_per_channel: quantized.quantize_per_channel,
+    torch._make_per_tensor_quantized_tensor: quantized.make_per_tensor,
+    torch._make_per_channel_quantized_tensor: quantized.make_per_channel,
 }
 """What PyTorch's function is replaced by while a program is traced."""
 
