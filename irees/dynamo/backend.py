@@ -97,10 +97,20 @@ def backend(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partitioned,
         decompositions=graph_table(),
         keep_inference_input_mutations=True,
     )
+
+
+def partitioned(joint: GraphModule, *args: Any, **kwargs: Any) -> tuple[GraphModule, GraphModule]:
+    """The forward and the backward graph, cut where the fewest bytes are kept between them."""
+    # Importing it takes seconds, and only training needs it.
+    from torch._inductor.fx_passes.joint_graph import canonicalize_quant_mapping
+
+    # `invoke_quant` holds a tuple that the cut does not understand until this has rewritten it.
+    canonicalize_quant_mapping(joint)
+    return min_cut_rematerialization_partition(joint, *args, **kwargs)
 
 
 @rare_collections()

@@ -130,17 +130,23 @@ def module_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
 
 
 def operator_cases(database: Any, kind: str, limit: int, only: str) -> Iterator[tuple[str, Any]]:
-    """The samples of hop_db or custom_op_db."""
+    """The samples of hop_db or custom_op_db, with gradients where the operator has them."""
     for op in database:
-        if only not in op.name or torch.float32 not in op.dtypes:
+        variant = f".{op.variant_test_name}" if op.variant_test_name else ""
+        if only not in f"{op.name}{variant}":
             continue
+        dtype = next(iter(op.dtypes), torch.float32)
+        dtype = torch.float32 if torch.float32 in op.dtypes else dtype
+        backward = bool(op.supports_autograd) and dtype.is_floating_point
         try:
-            samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=False))[:limit]
-        except Exception:  # the database cannot make inputs
+            samples = list(op.sample_inputs("cpu", dtype, requires_grad=backward))[:limit]
+        except Exception as error:  # the database cannot make inputs
+            print(f"{kind}.{op.name}{variant}: no samples: {error}", file=sys.stderr)
             continue
         for number, sample in enumerate(samples):
             args = (sample.input, *sample.args)
-            yield f"{kind}.{op.name}#{number}", (op.op, None, args, sample.kwargs, False, False)
+            name = f"{kind}.{op.name}{variant}#{number}"
+            yield name, (op.op, None, args, sample.kwargs, backward, False)
 
 
 def all_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
@@ -153,7 +159,8 @@ def all_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
 
 def part_of(name: str) -> str:
     """The module or operator that a case is of."""
-    return name.partition("#")[0].removesuffix(".eval").removesuffix(".train").removeprefix("hop.")
+    whole = name.partition("#")[0].removesuffix(".eval").removesuffix(".train")
+    return whole.removeprefix("hop.").removeprefix("custom.")
 
 
 def worker(limit: int) -> None:
@@ -165,8 +172,7 @@ def worker(limit: int) -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         name, backend = json.loads(line)
-        only = part_of(name).removeprefix("custom.")
-        case = next(case for each, case in all_cases(limit, only) if each == name)
+        case = next(case for each, case in all_cases(limit, part_of(name)) if each == name)
         kind, _, why = judged(backend, *case).partition(" ")
         print(json.dumps({"verdict": kind, "why": why}), file=answers, flush=True)
 

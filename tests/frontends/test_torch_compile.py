@@ -372,3 +372,18 @@ def test_explain_says_where_a_graph_ends():
     found = irees.explain(f, (X,))
     assert len(found.operators) == 2
     assert found.breaks
+
+
+def test_gradients_of_what_is_marked_for_quantization():
+    """PyTorch's cut into forward and backward does not understand the operator by itself."""
+    from torch._higher_order_ops import InvokeQuant
+
+    def f(x):
+        return InvokeQuant()(lambda x: (x.sin() * x,), x)[0] * 2
+
+    mine, theirs = (X.clone().requires_grad_() for _ in range(2))
+    got, want = compiled(f, fallback=False)(mine), f(theirs)
+    got.sum().backward()
+    want.sum().backward()
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(mine.grad, theirs.grad)
