@@ -7,7 +7,7 @@ Functions of PyTorch that ask for data in Python, as ones that `torch.export` ca
 `gaussian_nll_loss` looks whether a variance is negative, which becomes a check of the program;
 `one_hot` looks for the largest class, which becomes a size that is known when the program runs,
 and so do the bounds of `tensor_split`; `combinations` selects by a mask that only sizes decide.
-Quantized tensors become integers (`quantized.py`).
+Quantized tensors become integers (`quantized.py`). A size or a dim may be an element of `ones`.
 """
 
 from __future__ import annotations
@@ -100,6 +100,24 @@ def convolution_backward(
     return function(grad_output, input, weight, sizes, *rest, **named)
 
 
+def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
+    """PyTorch's own, whose rule for fake tensors forgets that a gradient of integers is promoted"""
+    kind = torch.result_type(grad_output, input)
+    return torch.ops.aten.threshold_backward.default(grad_output.to(kind), input, threshold)
+
+
+def _literal(function: Callable[..., Any], value: int, size: Any, named: Any) -> Any:
+    """One integer as a literal, which `item` reads while a program is traced"""
+    dims = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
+    is_integer = named.get("dtype") in (torch.int32, torch.int64) and set(named) == {"dtype"}
+    if not is_integer or not all(type(d) is int and d == 1 for d in dims):
+        return function(*size, **named)
+    nested: Any = value
+    for _ in dims:
+        nested = [nested]
+    return torch.tensor(nested, **named)
+
+
 _REWRITES: dict[Any, Callable[..., Any]] = {
     functional.gaussian_nll_loss: gaussian_nll_loss,
     torch.unique_consecutive: unique_consecutive,
@@ -109,6 +127,9 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     torch.tensor_split: tensor_split,
     torch.Tensor.tensor_split: tensor_split,
     torch.ops.aten.convolution_backward: convolution_backward,
+    torch.ops.aten.threshold_backward: threshold_backward,
+    torch.ones: lambda *size, **named: _literal(torch.ones, 1, size, named),
+    torch.zeros: lambda *size, **named: _literal(torch.zeros, 0, size, named),
     torch.quantize_per_tensor: quantized.quantize_per_tensor,
     torch.quantize_per_channel: quantized.quantize_per_channel,
     torch._make_per_tensor_quantized_tensor: quantized.make_per_tensor,
