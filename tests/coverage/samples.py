@@ -78,9 +78,12 @@ class Case:
         variant = self.op.variant_test_name
         return f"{self.op.name}.{variant}" if variant else self.op.name
 
-    def program(self) -> tuple[Callable[..., Any], list[torch.Tensor]]:
-        """The sample as a function of its tensors."""
+    def program(
+        self, dtype: torch.dtype | None = None
+    ) -> tuple[Callable[..., Any], list[torch.Tensor]]:
+        """The sample as a function of its tensors; what asks for its dtype, asks for `dtype`."""
         leaves, spec = tree_flatten((self.sample.input, self.sample.args, self.sample.kwargs))
+        leaves = [(dtype or x) if x is self.dtype else x for x in leaves]
         places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
         op = self.op
 
@@ -124,7 +127,7 @@ class Case:
         wide = WIDER.get(self.dtype)
         if wide is None:
             return []
-        function, tensors = self.program()
+        function, tensors = self.program(wide)
         try:
             got = function(*[t.to(wide) if t.dtype == self.dtype else t for t in tensors])
         except Exception:  # an operator without a kernel for f64

@@ -63,22 +63,31 @@ def _linear_cross_entropy(
     """cross_entropy(x @ weight^T + bias); its gradients are not asked for."""
     if any(rest[-3:]):
         raise UnsupportedError("gradients that are computed with the loss")
-    scores = torch.nn.functional.linear(x, weight, bias)
+    scores, class_weight = _scores(x, weight, bias, class_weight)
     loss = torch.nn.functional.cross_entropy(
         scores, target, class_weight, ignore_index=ignored, reduction=reduction,
         label_smoothing=smoothing,
-    )  # fmt: skip
+    ).to(x.dtype)  # fmt: skip
     return loss, x.new_empty((0, 0)), x.new_empty((0, 0)), x.new_empty((0,))
+
+
+def _scores(x: Any, weight: Any, bias: Any, class_weight: Any) -> tuple[Any, Any]:
+    """x @ weight^T + bias and the weights of classes, in f32 for halves, as PyTorch sums them up."""
+    if x.dtype in (torch.float16, torch.bfloat16):
+        x, weight, bias, class_weight = (
+            None if t is None else t.float() for t in (x, weight, bias, class_weight)
+        )
+    return torch.nn.functional.linear(x, weight, bias), class_weight
 
 
 def _linear_cross_entropy_by_row(
     x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, ignored: int, *_: Any
 ) -> Any:
     """The same for each row."""
-    scores = torch.nn.functional.linear(x, weight, bias)
+    scores, class_weight = _scores(x, weight, bias, class_weight)
     return torch.nn.functional.cross_entropy(
         scores, target, class_weight, ignore_index=ignored, reduction="none"
-    )
+    ).to(x.dtype)
 
 
 _BY_NAME: dict[str, Any] = {

@@ -69,11 +69,10 @@ def arange(call: Call, *bounds: Any) -> Tensor:
 
 
 def _bound(call: Call, s: Body, value: Any, dtype: DType, wide: DType) -> Scalar:
-    """A bound in the dtype that steps are computed in; bounds of integers are integers first."""
-    kind = dtype if dtype.is_integer else wide
+    """A bound in the dtype that steps are computed in; it is one of the result's first."""
     if isinstance(value, Tensor):
-        return s.extract(value, [0] * value.rank).to(kind).to(wide)
-    return call.number_in(s, value, kind).to(wide)
+        return s.extract(value, [0] * value.rank).to(dtype).to(wide)
+    return call.number_in(s, value, dtype).to(wide)
 
 
 @lowers(
@@ -111,7 +110,9 @@ def logspace(call: Call, start: Any, end: Any, steps: int, base: float) -> Tenso
     wide = dtype if dtype.is_complex else F64
 
     def element(s: Any, i: Any) -> Any:
-        low, high = (_bound(call, s, v, dtype, wide) for v in (start, end))
+        # One power is taken of the bound as it is given.
+        kind = wide if steps == 1 else dtype
+        low, high = (_bound(call, s, v, kind, wide) for v in (start, end))
         step = (
             (high - low) * (1 / max(steps - 1, 1))
             if wide.is_complex
