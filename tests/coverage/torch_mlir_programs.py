@@ -173,6 +173,7 @@ def run(wanted: list[str], target: str) -> dict[str, str]:
                 found[name] = f"CRASH {process.exitcode}"
                 break
         process.join(5)
+        names.cancel_join_thread()  # a worker that was killed reads no names
         left = [name for name in left if name not in found]
     return found
 

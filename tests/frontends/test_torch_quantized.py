@@ -119,6 +119,14 @@ def test_quantized_modules(per_channel, bias):
     assert [type(m) for m in model.modules()] == before
 
 
+def test_a_linear_layer_with_a_fused_relu():
+    """The smallest result is the zero point."""
+    fused = torch.ao.nn.intrinsic.LinearReLU(torch.nn.Linear(16, 8), torch.nn.ReLU())
+    model = quantized_model(fused)
+    assert type(model[1]) is torch.ao.nn.intrinsic.quantized.LinearReLU
+    check(model, torch.randn(6, 16) * 2)
+
+
 def test_other_functions_are_refused_by_name():
     """A function that is not in the table is an error that says what to do."""
     with pytest.raises(UnsupportedError, match="exp of a quantized tensor is not supported"):

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 
 import irees  # noqa: E402
-from irees.errors import ArgumentError  # noqa: E402
+from irees.errors import ArgumentError, UnsupportedError  # noqa: E402
 
 
 def written(program):
@@ -141,3 +141,13 @@ def test_version_counters_tell_what_was_written():
     leaf = torch.zeros(4, requires_grad=True)
     with pytest.raises(ArgumentError, match="no_grad"):
         program(leaf)
+
+
+def test_an_argument_that_is_resized_is_refused():
+    """An array of the caller keeps its shape."""
+
+    def program(x):
+        return torch.arange(1, 13, out=x)
+
+    with pytest.raises(UnsupportedError, match="resizes argument 'x'"):
+        irees.compile(program, (torch.zeros(3, 4, dtype=torch.int64),), target="reference")

@@ -6,7 +6,8 @@ its tests must fail then. `old` that is not there any more is an error, so the t
 code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into stores, 2 fusion under
 a memory limit, 3 views, bounds and padding, 4 devices,
 5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products, 9 threads of a GPU,
-10 paddings, 11 groups of loops, 12 control flow and arithmetic, 13 what programs mutate.
+10 paddings, 11 groups of loops, 12 control flow and arithmetic, 13 what programs mutate,
+14 operators of PyTorch.
 """
 
 from __future__ import annotations
@@ -1110,5 +1111,37 @@ MUTANTS = (
         "if other != number and spans[number] and span and _overlap(spans[number], span):",
         "if False:",
         ("tests/test_updates.py",),
+    ),
+    Mutant(
+        "S14a",
+        "as_strided of a contiguous copy reads the storage of the original",
+        "irees/frontends/torch/lowerings/views.py",
+        "if source.untyped_storage()._cdata == given.untyped_storage()._cdata:",
+        "if True:",
+        ("tests/frontends/test_torch_operators.py",),
+    ),
+    Mutant(
+        "S14b",
+        "heaviside of NaN is 1",
+        "irees/frontends/torch/lowerings/activations.py",
+        "(v > 0).where(1, v._other(0))",
+        "(v < 0).where(0, v._other(1))",
+        ("tests/frontends/test_torch_operators.py",),
+    ),
+    Mutant(
+        "S14c",
+        "a gradient of integers keeps its dtype in threshold_backward",
+        "irees/frontends/torch/rewriting.py",
+        "grad_output.to(kind), input, threshold",
+        "grad_output, input, threshold",
+        ("tests/frontends/test_torch_rewriting.py",),
+    ),
+    Mutant(
+        "S14d",
+        "quantize_per_tensor rounds before it adds the zero point",
+        "irees/frontends/torch/quantized.py",
+        "torch.round(x * factor + zero)",
+        "torch.round(x * factor) + zero",
+        ("tests/frontends/test_torch_quantized.py",),
     ),
 )

@@ -138,6 +138,7 @@ class _Outputs:
                 continue
             if spec.kind is OutputKind.USER_INPUT_MUTATION:
                 number = inputs.number[spec.target]
+                _refuse_resize(spec.target, inputs.nodes[spec.target].meta["val"], result)
                 self.updates.append((self._result(result), number))
                 updated[id(result)] = number
             elif spec.kind in _MUTATIONS:
@@ -179,6 +180,16 @@ class _Outputs:
             self.elements[len(self.values)] = result.dtype.name
         self.values.append(value)
         return len(self.values) - 1
+
+
+def _refuse_resize(name: str, argument: Any, result: Tensor) -> None:
+    """Raises UnsupportedError for an argument whose new value has other dims."""
+    pairs = zip(map(known_size, argument.shape), result.shape)
+    differs = any(isinstance(n, int) and m is not None and m != n for m, n in pairs)
+    if differs or argument.dim() != result.rank:
+        raise UnsupportedError(
+            f"the program resizes argument {name!r}", hint="return a new tensor instead"
+        )
 
 
 def _signature(

@@ -33,7 +33,12 @@ def as_int(x: Any) -> Any:
 
 def as_float(x: Any) -> Any:
     """The only element of a tensor, or a number, as a float"""
-    return torch.sym_float(x.item() if isinstance(x, torch.Tensor) else x)
+    return torch.sym_float(element(x))
+
+
+def is_true(x: Any) -> Any:
+    """x != 0"""
+    return element(x) != 0
 
 
 def quotient(x: Any, y: Any) -> Any:
@@ -48,14 +53,13 @@ def square_root(x: Any) -> Any:
 
 
 _OF_TENSORS: dict[Any, Callable[..., Any]] = {
-    aten.Float: as_float, aten.Int: as_int, aten.FloatImplicit: element,
+    aten.Bool: is_true, aten.Float: as_float, aten.Int: as_int, aten.FloatImplicit: element,
     aten.IntImplicit: element, aten.ScalarImplicit: element,
 }  # fmt: skip
 """Operators that return a number for a tensor, too."""
 
 _OF_NUMBERS: dict[Any, Callable[..., Any]] = {
     aten.ceil: math.ceil, aten.floor: math.floor, aten.sqrt: square_root, aten.neg: operator.neg,
-    aten.add: operator.add, aten.sub: operator.sub, aten.mul: operator.mul,
     aten.div: quotient, aten.lt: operator.lt, aten.le: operator.le, aten.gt: operator.gt,
     aten.ge: operator.ge,
 }  # fmt: skip
