@@ -21,7 +21,7 @@ from typing import Any
 HERE = Path(__file__).parent
 RUNS = {
     **{
-        dtype: ["--dtype", dtype, "--target", "reference", "--limit", "2"]
+        dtype: ["--dtype", dtype, "--target", "reference"]
         for dtype in ("float32", "float64", "bfloat16", "int64", "bool", "complex64")
     },
     "float32 through C": ["--dtype", "float32", "--limit", "2"],

@@ -72,7 +72,7 @@ def _linear_cross_entropy(
 
 
 def _scores(x: Any, weight: Any, bias: Any, class_weight: Any) -> tuple[Any, Any]:
-    """x @ weight^T + bias and the weights of classes, in f32 for halves, as PyTorch sums them up."""
+    """x @ weight^T + bias and the weights of classes, in f32 for halves, as PyTorch sums up."""
     if x.dtype in (torch.float16, torch.bfloat16):
         x, weight, bias, class_weight = (
             None if t is None else t.float() for t in (x, weight, bias, class_weight)
