@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irees import errors
     from irees.compiler import compile
+    from irees.dynamo.explaining import explain
     from irees.frontends.jax import import_jax
     from irees.frontends.mlir import import_mlir
     from irees.frontends.onnx import import_onnx
@@ -27,6 +28,7 @@ __all__ = [
     "Target",
     "compile",
     "errors",
+    "explain",
     "import_jax",
     "import_mlir",
     "import_onnx",
@@ -40,6 +42,7 @@ _HOMES = {
     "Program": "irees.runtime.program",
     "Target": "irees.target",
     "compile": "irees.compiler",
+    "explain": "irees.dynamo.explaining",
     "import_jax": "irees.frontends.jax",
     "import_mlir": "irees.frontends.mlir",
     "import_onnx": "irees.frontends.onnx",

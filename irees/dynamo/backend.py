@@ -9,8 +9,8 @@ Options are those of `irees.compile`, and
 
 * `fallback` (True): False makes an operator that is not lowered an error;
 * `freeze` (None): in inference, whether weights are constants of the program, packed once. None
-  looks in each call whether one has changed, and goes on with weights as arguments if one has; True
-  promises that none does; False takes them as arguments.
+  looks in each call whether one has changed, and takes weights as arguments until they stay as they
+  are; True promises that none changes; False takes them as arguments.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ from .calls import compile_graph
 _log = logging.getLogger("irees")
 SAMPLED = 16
 """Elements of a frozen weight that a call compares with what they were."""
+
+CALM = 100
+"""Calls without a change after which weights are constants again: a compilation costs as many."""
 
 _epoch = [0]
 
@@ -94,10 +97,20 @@ def backend(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partitioned,
         decompositions=graph_table(),
         keep_inference_input_mutations=True,
     )
+
+
+def partitioned(joint: GraphModule, *args: Any, **kwargs: Any) -> tuple[GraphModule, GraphModule]:
+    """The forward and the backward graph, cut where the fewest bytes are kept between them."""
+    # Importing it takes seconds, and only training needs it.
+    from torch._inductor.fx_passes.joint_graph import canonicalize_quant_mapping
+
+    # `invoke_quant` holds a tuple that the cut does not understand until this has rewritten it.
+    canonicalize_quant_mapping(joint)
+    return min_cut_rematerialization_partition(joint, *args, **kwargs)
 
 
 @rare_collections()
@@ -200,38 +213,60 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
     return flat[:: max(1, flat.numel() // SAMPLED)].clone()
 
 
+@dataclass
+class Weights:
+    """Weights as they were found: the program that has them as constants, if there is one."""
+
+    stamps: list[Stamp]
+    run: Callable[[list[Any]], Any] | None = None
+    calls: int = 0
+    """How many calls have found them unchanged, of weights that are arguments."""
+
+
 class Frozen:
     """
     A graph whose weights are constants, for as long as they do not change.
 
     Each call compares addresses, versions and optimizer steps of all weights, and a sample of one
     weight in turn. When one has changed, the graph is compiled again with weights as arguments.
+    Weights that then stay as they are through `CALM` calls are constants again.
     """
 
     def __init__(self, graph: GraphModule, static: Sequence[int], options: BackendOptions):
         self.graph, self.static, self.options = graph, list(static), options
         self.lock = threading.Lock()
-        self.frozen: tuple[Callable[[list[Any]], Any], list[Stamp]] | None = None
+        self.current: Weights | None = None
         self.general: Callable[[list[Any]], Any] | None = None
         self.probe = 0
 
     def __call__(self, values: list[Any]) -> Any:
-        # Other threads may thaw the graph meanwhile: what is run is asked for once.
-        run = self.general
-        if run is None:
-            frozen, stamps = self._frozen(values)
-            unchanged = self.options.freeze is True or self._unchanged(stamps, values)
-            run = frozen if unchanged else self._thawed()
+        # Other threads may replace the weights meanwhile: what is run is asked for once.
+        current = self.current
+        if current is None:
+            current = self._first(values)
+        elif self.options.freeze is not True and not self._unchanged(current.stamps, values):
+            current = self._changed(values)
+        elif current.run is None:
+            current.calls += 1
+            if current.calls >= CALM:
+                current = self._calm(values, current)
+        run = self.general if current.run is None else current.run
+        assert run is not None
         return run(values)
 
-    def _frozen(self, values: list[Any]) -> tuple[Callable[[list[Any]], Any], list[Stamp]]:
-        """The program with weights as constants, and the stamps of those."""
+    def _first(self, values: list[Any]) -> Weights:
         with self.lock:
-            if self.frozen is None:
-                weights = {i: values[i].detach() for i in self.static}
-                stamps = [Stamp.of(values[i]) for i in self.static]
-                self.frozen = self._compiled(weights), stamps
-            return self.frozen
+            if self.current is None:
+                self.current = self._frozen(values)
+            return self.current
+
+    def _frozen(self, values: list[Any]) -> Weights:
+        """The program with these weights as constants."""
+        stamps = self._stamps(values)
+        return Weights(stamps, self._compiled({i: values[i].detach() for i in self.static}))
+
+    def _stamps(self, values: list[Any]) -> list[Stamp]:
+        return [Stamp.of(values[i]) for i in self.static]
 
     def _unchanged(self, stamps: list[Stamp], values: list[Any]) -> bool:
         if not all(stamp.fits(values[i]) for stamp, i in zip(stamps, self.static)):
@@ -239,14 +274,21 @@ class Frozen:
         probe = self.probe = (self.probe + 1) % len(self.static)
         return torch.equal(sampled(values[self.static[probe]]), stamps[probe].sample)
 
-    def _thawed(self) -> Callable[[list[Any]], Any]:
-        """The program with weights as arguments."""
+    def _changed(self, values: list[Any]) -> Weights:
+        """The program with weights as arguments, whose values are looked at from now on."""
         with self.lock:
             if self.general is None:
-                _log.info("irees: weights have changed: they are arguments from now on")
+                _log.info("irees: weights have changed: they are arguments until they stay")
                 self.general = self._compiled(None)
-                self.frozen = None
-            return self.general
+            self.current = Weights(self._stamps(values))
+            return self.current
+
+    def _calm(self, values: list[Any], current: Weights) -> Weights:
+        """Constants again. Another thread may have made them, or found another change."""
+        with self.lock:
+            if self.current is current:
+                self.current = self._frozen(values)
+            return self.current or current
 
     def _compiled(self, weights: dict[int, torch.Tensor] | None) -> Callable[[list[Any]], Any]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import logging
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 
 from torch import nn  # noqa: E402
+
+import irees  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -325,3 +328,62 @@ def test_several_threads():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_weights_that_stay_after_a_change_are_constants_again(monkeypatch):
+    module = importlib.import_module("irees.dynamo.backend")
+
+    monkeypatch.setattr(module, "CALM", 3)
+    made = []
+    monkeypatch.setattr(
+        module, "compile_graph", lambda g, o, w: made.append(w) or compile_graph(g, o, w)
+    )
+    compile_graph = importlib.import_module("irees.dynamo.calls").compile_graph
+    model = nn.Linear(8, 4)
+    function = torch.compile(model, backend="irees")
+    with torch.no_grad():
+        for step in range(12):
+            if step in (2, 9):
+                model.weight.add_(1)
+            torch.testing.assert_close(function(X), model(X))
+    # Constants, arguments after the change, constants again; the second change needs nothing new.
+    assert [weights is not None for weights in made] == [True, False, True]
+
+
+def test_explain_names_what_runs_in_pytorch():
+    def f(x):
+        return torch.linalg.eigvals(x @ x.t()).real.sum() + x.sum()
+
+    found = irees.explain(f, (X,))
+    (left,) = found.left[0]
+    assert left.operator == "aten.linalg_eig.default"
+    assert left.line.startswith(f"{__file__}:{f.__code__.co_firstlineno + 1}")
+    assert found.operators[0] > 3
+    assert left.line in str(found)
+    assert not any(irees.explain(nn.Linear(8, 4), X).left)
+
+
+def test_explain_says_where_a_graph_ends():
+    def f(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    found = irees.explain(f, (X,))
+    assert len(found.operators) == 2
+    assert found.breaks
+
+
+def test_gradients_of_what_is_marked_for_quantization():
+    """PyTorch's cut into forward and backward does not understand the operator by itself."""
+    from torch._higher_order_ops import InvokeQuant
+
+    def f(x):
+        return InvokeQuant()(lambda x: (x.sin() * x,), x)[0] * 2
+
+    mine, theirs = (X.clone().requires_grad_() for _ in range(2))
+    got, want = compiled(f, fallback=False)(mine), f(theirs)
+    got.sum().backward()
+    want.sum().backward()
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(mine.grad, theirs.grad)

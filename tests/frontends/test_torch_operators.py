@@ -127,3 +127,69 @@ def test_gradients_of_grouped_products(target):
     compiled = irees.compile(program, (x, w, ends, dy), target=target)
     for got, want in zip(compiled(x, w, ends, dy), program(x, w, ends, dy), strict=True):
         np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("summed", [[0], [2], [0, 2], [0, 1, 2, 3]])
+@pytest.mark.parametrize("unrolled", [0, 1])
+def test_trilinear_of_a_dim_that_no_operand_has(summed, unrolled):
+    """PyTorch gives it size 0 in the result, and a sum along it is 0 if it unrolls that dim."""
+
+    def program(x, y, z):
+        return torch.ops.aten._trilinear(x, y, z, [0], [0], [0], summed, unrolled)
+
+    args = [torch.randn(2, 3, 6) for _ in range(3)]
+    want = program(*args)
+    got = irees.compile(program, tuple(args), target="reference")(*args)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-6)
+
+
+def contiguous(x):
+    """A transposed matrix in memory of its own."""
+    return x.transpose(0, 1).contiguous()
+
+
+COPIES = {
+    "contiguous": contiguous,
+    "reshape": lambda x: x.transpose(0, 1).reshape(2, 6),
+    "unsafe_view": lambda x: torch.ops.aten._unsafe_view(x[1:], [4, 2]),
+    "view": lambda x: x[1:].view(4, 2),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_as_strided_of_a_view_of_a_copy(name):
+    """Strides are those of the storage that the view has, be it the argument's or a copy's."""
+    x = torch.arange(12.0).reshape(3, 4)
+
+    def program(x):
+        return torch.as_strided(COPIES[name](x), (2, 2), (3, 1), 0)
+
+    got = irees.compile(program, (x,), target="reference")(x)
+    np.testing.assert_array_equal(np.asarray(got), program(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
+def test_heaviside_of_nan_is_zero(dtype):
+    """As eager has it, unlike PyTorch's reference implementation."""
+    x = torch.tensor([1.0, -2.0, 0.0, -0.0, 7.0])
+    if dtype.is_floating_point:
+        x = torch.cat([x, torch.tensor([torch.inf, torch.nan, -torch.inf])])
+    args = x.to(dtype), torch.tensor([5]).to(dtype)
+    got = irees.compile(lambda x, y: torch.heaviside(x, y), args, target="reference")(*args)
+    np.testing.assert_array_equal(np.asarray(got), torch.heaviside(*args))
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("padding", [None, 2])
+def test_embedding_bag_counts_its_bags_for_means_alone(mode, padding):
+    """Sizes of bags are 0 where the gradient does not read them."""
+    args = torch.rand(4, 2), torch.tensor([3, 0, 1, 2, 2]), torch.tensor([0, 2, 2])
+
+    def program(w, i, o):
+        found = torch.ops.aten.embedding_bag(w, i, o, False, mode, False, None, False, padding)
+        return found[0], found[2]
+
+    got = irees.compile(program, args, target="reference")(*args)
+    for mine, theirs in zip(got, program(*args), strict=True):
+        np.testing.assert_allclose(np.asarray(mine), theirs, rtol=1e-6)

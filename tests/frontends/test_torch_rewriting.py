@@ -97,3 +97,43 @@ def test_tensor_split_at_places_that_are_data(places):
     for got, want in zip(compiled(x, places), program(x, places), strict=True):
         for g, w in zip(got, want, strict=True):
             np.testing.assert_array_equal(np.asarray(g), w)
+
+
+def test_convolution_backward_without_the_sizes_of_a_bias():
+    """The gradient of a bias has as many elements as there are channels."""
+
+    def program(g, x, w):
+        return torch.ops.aten.convolution_backward(
+            g, x, w, None, [1, 1], [2, 2], [1, 1], False, [0], 1, [True, True, True]
+        )
+
+    args = torch.randn(2, 3, 8, 8), torch.randn(2, 4, 6, 6), torch.randn(3, 4, 3, 3)
+    got = irees.compile(program, args, target="reference")(*args)
+    for mine, theirs in zip(got, program(*args), strict=True):
+        np.testing.assert_allclose(np.asarray(mine), theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kinds", [(torch.int64, torch.float32), (torch.float32, torch.int64)])
+def test_threshold_backward_promotes(kinds):
+    """The result has the dtype that both operands promote to."""
+    g, x = (torch.arange(-4, 8).reshape(3, 4).to(kind) for kind in kinds)
+
+    def program(g, x):
+        return torch.ops.aten.threshold_backward(g, x, 0.5)
+
+    got = torch.as_tensor(irees.compile(program, (g, x), target="reference")(g, x))
+    assert got.dtype == program(g, x).dtype
+    assert torch.equal(got, program(g, x))
+
+
+def test_a_dim_that_is_an_element_of_ones():
+    """`item` of one integer is a number while a program is traced."""
+
+    def program(x):
+        first, one = torch.zeros((), dtype=torch.int64), torch.ones([1], dtype=torch.int32)
+        return torch.ops.aten.cumsum(x, one.item()), x.sum(int(first)), torch.ones(1, 2)
+
+    x = torch.randn(3, 4, 2)
+    got = irees.compile(program, (x,), target="reference")(x)
+    for mine, theirs in zip(got, program(x), strict=True):
+        torch.testing.assert_close(torch.as_tensor(mine), theirs)

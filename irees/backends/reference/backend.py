@@ -14,11 +14,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.backends.common.program_text import argument_records, result_records
-from irees.dialects.signature import is_entry
+from irees.dialects.signature import element_names, is_entry
 from irees.dialects.util import FuncOp as UtilFuncOp
 from irees.errors import ArgumentError, UnsupportedError
 from irees.interpreters import Interpreter
 from irees.interpreters.host import traced
+from irees.interpreters.values import dtype_of
 from irees.runtime.arguments import ScalarSpec, TensorSpec, numpy_of
 from irees.runtime.entry import main_function
 from irees.runtime.manifest import read_spec
@@ -35,6 +36,7 @@ class ReferenceFunction:
         name: str,
         arguments: Sequence[TensorSpec | ScalarSpec | None] = (),
         results: Sequence[TensorSpec | ScalarSpec | None] = (),
+        stored: Mapping[int, np.dtype[Any]] | None = None,
         tracer: Tracer | None = None,
     ):
         self.interpreter = interpreter
@@ -42,6 +44,7 @@ class ReferenceFunction:
         self.name = name
         self.arguments = arguments
         self.results = results
+        self.stored = stored or {}
 
     def __call__(self, *arguments: Any) -> Any:
         """The result, or a tuple when there are several. Raises ArgumentError and RuntimeTrap."""
@@ -50,7 +53,7 @@ class ReferenceFunction:
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """The results as a list. Raises ArgumentError and RuntimeTrap."""
-        results = self._run(self._arrays(arguments))
+        results = self._run(self._stored(self._arrays(arguments)))
         return [
             r if spec is None or r.dtype == spec.dtype else r.view(spec.dtype)
             for r, spec in zip(results, self.results)
@@ -61,7 +64,14 @@ class ReferenceFunction:
         if len(arguments) != len(self.arguments):
             return [numpy_of(a) for a in arguments]  # the interpreter says how many it takes
         pairs = zip(self.arguments, arguments)
-        return [numpy_of(a) if spec is None else stored(spec.checked(a)) for spec, a in pairs]
+        return [numpy_of(a) if spec is None else spec.checked(a) for spec, a in pairs]
+
+    def _stored(self, arrays: list[Any]) -> list[Any]:
+        """Elements that have another name for callers, as the module has them."""
+        found = list(arrays)
+        for number, dtype in self.stored.items():
+            found[number] = found[number].view(dtype)
+        return found
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
         if self.tracer is None:
@@ -114,6 +124,7 @@ class ReferenceProgram:
                 op.sym_name.data,
                 specs(argument_records(op), names if op.sym_name.data == "main" else {}),
                 specs(result_records(op, op.function_type.outputs)),
+                stored_dtypes(op),
                 tracer,
             )
             for op in public_functions(module)
@@ -148,9 +159,10 @@ def specs(
     return found
 
 
-def stored(value: Any) -> Any:
-    """A float of one byte as the i8 that it is in the module."""
-    return value.view(np.int8) if value.dtype.name.startswith("float8") else value
+def stored_dtypes(op: func.FuncOp | UtilFuncOp) -> dict[int, np.dtype[Any]]:
+    """The dtypes in the module of arguments whose elements have another name for callers."""
+    types = op.function_type.inputs.data
+    return {i: dtype_of(types[i]) for i in element_names(op, "arg")}
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp | UtilFuncOp]:

@@ -48,7 +48,10 @@ def lower_higher_order(importer: GraphImporter, node: torch.fx.Node, env: dict[A
     raise UnsupportedError(f"the higher-order operator {name} is not supported")
 
 
-_INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap": 0}
+_INLINED = {
+    "wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap": 0, "invoke_quant": 0,
+    "invoke_quant_packed": 0,
+}  # fmt: skip
 """Operator => which argument is the graph; its operands follow."""
 
 

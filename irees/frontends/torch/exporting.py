@@ -18,7 +18,9 @@ from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
 from .decisions import Replay, decided, decides_by_values
+from .quantized import unpacked
 from .rewriting import Traceable
+from .scalar_calls import ScalarCalls
 
 _LOGGERS = (
     "torch.fx.experimental.symbolic_shapes",
@@ -113,9 +115,9 @@ def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> An
     trees.register_known_types((args, kwargs))
     for _ in range(8):
         try:
-            with Traceable():
+            with unpacked(module) as plain, Traceable():
                 return torch.export.export(
-                    module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+                    plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
                 )
         except Exception as error:
             # A result of a class that PyTorch's trees do not know: register it, once each.
@@ -136,7 +138,10 @@ def _exported_by_bytecode(
     Raises the error of the first attempt where this one fails, too.
     """
     try:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=True)
+        with ScalarCalls():
+            return torch.export.export(
+                module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=True
+            )
     except Exception:
         raise first from None
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
 from xdsl.ir import SSAValue
 
@@ -171,18 +171,24 @@ class GraphImporter:
             except NotLowered:
                 pass
             else:
-                self._note_base(target, positional, raw, result)
+                fake_results = [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
+                self._note_base(target, positional, raw, result, fake_results)
                 return result
         return self._conform(self._decompose(target, args, kwargs, fakes), value)
 
-    def _note_base(self, target: Any, args: Any, fakes: Any, result: Any) -> None:
-        """Of a view, which tensor's storage it lies in."""
+    def _note_base(
+        self, target: Any, args: Any, fakes: Any, result: Any, values: list[torch.Tensor]
+    ) -> None:
+        """Notes the tensor in whose storage a view is. `values` are the results' fakes."""
         first = target._schema.arguments[0].alias_info if target._schema.arguments else None
-        if first is None or first.is_write or not isinstance(args[0], Tensor):
+        is_view = target is torch.ops.aten._unsafe_view.default or (first and not first.is_write)
+        if not is_view or not isinstance(args[0], Tensor):
             return
         base = self.bases.get(args[0].value, (args[0], fakes[0]))
+        # `contiguous` and `reshape` are views only where they need no copy.
+        shares = all(t.untyped_storage()._cdata == base[1].untyped_storage()._cdata for t in values)
         for each in result if isinstance(result, tuple) else (result,):
-            if isinstance(each, Tensor) and each.value is not base[0].value:
+            if isinstance(each, Tensor) and each.value is not base[0].value and shares:
                 self.bases[each.value] = base
 
     def _decompose(self, target: Any, args: Any, kwargs: Any, fakes: Any) -> Any:

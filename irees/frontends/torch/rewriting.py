@@ -7,6 +7,7 @@ Functions of PyTorch that ask for data in Python, as ones that `torch.export` ca
 `gaussian_nll_loss` looks whether a variance is negative, which becomes a check of the program;
 `one_hot` looks for the largest class, which becomes a size that is known when the program runs,
 and so do the bounds of `tensor_split`; `combinations` selects by a mask that only sizes decide.
+Quantized tensors become integers (`quantized.py`). A size or a dim may be an element of `ones`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from . import quantized
 
 
 def gaussian_nll_loss(
@@ -88,6 +91,33 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
     return tuple(parts)
 
 
+def convolution_backward(
+    grad_output: Any, input: Any, weight: Any, bias_sizes: Any, *rest: Any, **named: Any
+) -> Any:
+    """PyTorch's own, whose rule for fake tensors needs the sizes of a bias"""
+    sizes = [grad_output.shape[1]] if bias_sizes is None else bias_sizes
+    function = torch.ops.aten.convolution_backward.default
+    return function(grad_output, input, weight, sizes, *rest, **named)
+
+
+def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
+    """PyTorch's own, whose rule for fake tensors forgets that a gradient of integers is promoted"""
+    kind = torch.result_type(grad_output, input)
+    return torch.ops.aten.threshold_backward.default(grad_output.to(kind), input, threshold)
+
+
+def _literal(function: Callable[..., Any], value: int, size: Any, named: Any) -> Any:
+    """One integer as a literal, which `item` reads while a program is traced"""
+    dims = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
+    is_integer = named.get("dtype") in (torch.int32, torch.int64) and set(named) == {"dtype"}
+    if not is_integer or not all(type(d) is int and d == 1 for d in dims):
+        return function(*size, **named)
+    nested: Any = value
+    for _ in dims:
+        nested = [nested]
+    return torch.tensor(nested, **named)
+
+
 _REWRITES: dict[Any, Callable[..., Any]] = {
     functional.gaussian_nll_loss: gaussian_nll_loss,
     torch.unique_consecutive: unique_consecutive,
@@ -96,6 +126,14 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     torch.combinations: combinations,
     torch.tensor_split: tensor_split,
     torch.Tensor.tensor_split: tensor_split,
+    torch.ops.aten.convolution_backward: convolution_backward,
+    torch.ops.aten.threshold_backward: threshold_backward,
+    torch.ones: lambda *size, **named: _literal(torch.ones, 1, size, named),
+    torch.zeros: lambda *size, **named: _literal(torch.zeros, 0, size, named),
+    torch.quantize_per_tensor: quantized.quantize_per_tensor,
+    torch.quantize_per_channel: quantized.quantize_per_channel,
+    torch._make_per_tensor_quantized_tensor: quantized.make_per_tensor,
+    torch._make_per_channel_quantized_tensor: quantized.make_per_channel,
 }
 """What PyTorch's function is replaced by while a program is traced."""
 

@@ -166,22 +166,23 @@ class Symbols:
         if isinstance(expr, sf.ToFloat):
             return self._index_to_float(self._int(expr.args[0]))
         if isinstance(expr, sf.IntTrueDiv | sf.FloatTrueDiv):
-            a, c = (
-                self._index_to_float(self._int(e)) if e.is_integer else self._float_of(e)
-                for e in expr.args
-            )
+            a, c = (self._number(e) for e in expr.args)
             return self.b.compute(lambda x, y: x / y, (a, F64), (c, F64)).value
+        is_power = isinstance(expr, sf.FloatPow | sympy.Pow)
+        if is_power and float(expr.args[1]) == 0.5:
+            return self.b.compute(lambda x: x.call("sqrt"), (self._number(expr.args[0]), F64)).value
         if isinstance(expr, sympy.Mul | sympy.Add):
-            values = [
-                self._index_to_float(self._int(e)) if e.is_integer else self._float_of(e)
-                for e in expr.args
-            ]
+            values = [self._number(e) for e in expr.args]
             result = values[0]
             for each in values[1:]:
                 fn = (lambda x, y: x * y) if isinstance(expr, sympy.Mul) else (lambda x, y: x + y)
                 result = self.b.compute(fn, (result, F64), (each, F64)).value
             return result
         raise UnsupportedError(f"the number {expr} is not understood")
+
+    def _number(self, expr: Any) -> SSAValue:
+        """An expression of either kind as a f64."""
+        return self._index_to_float(self._int(expr)) if expr.is_integer else self._float_of(expr)
 
     def _index_to_float(self, size: Size) -> SSAValue:
         return self.b.compute(lambda x: x.to(F64), (self.b.value(size), INDEX)).value
@@ -222,8 +223,5 @@ class Symbols:
         if a.is_integer and c.is_integer:
             pair = [(self.b.value(self._int(e)), INDEX) for e in (a, c)]
         else:
-            pair = [
-                (self._index_to_float(self._int(e)) if e.is_integer else self._float_of(e), F64)
-                for e in (a, c)
-            ]
+            pair = [(self._number(e), F64) for e in (a, c)]
         return self.b.compute(fn, *pair).value

@@ -188,9 +188,9 @@ def logaddexp2(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @lowers(aten.heaviside.default)
 def heaviside(call: Call, x: Tensor, values: Tensor) -> Tensor:
-    """0 for x < 0, values for x = 0, else 1 (also for NaN)"""
+    """1 for x > 0, values for x = 0, else 0 (also for NaN)"""
     return call.elementwise(
-        lambda v, at: (v == 0).where(at, (v < 0).where(0, v._other(1))), x, values
+        lambda v, at: (v == 0).where(at, (v > 0).where(1, v._other(0))), x, values
     )
 
 

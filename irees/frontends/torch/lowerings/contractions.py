@@ -104,17 +104,21 @@ def einsum(call: Call, equation: str, operands: list[Tensor]) -> Tensor:
 @lowers(aten._trilinear.default)
 def trilinear(
     call: Call, x: Tensor, y: Tensor, z: Tensor, expand_x: list[int], expand_y: list[int],
-    expand_z: list[int], summed: list[int], _: int = 1,
+    expand_z: list[int], summed: list[int], unrolled: int = 1,
 ) -> Tensor:  # fmt: skip
     """The sum over dims of x * y * z, each with dims of size 1 inserted"""
-    rank = x.rank + len(expand_x)
+    b, rank = call.b, x.rank + len(expand_x)
     letters = "abcdefghij"[:rank]
     terms = [
         "".join(c for i, c in enumerate(letters) if i not in expanded)
         for expanded in (expand_x, expand_y, expand_z)
     ]
+    missing = [i for i, c in enumerate(letters) if c not in "".join(terms)]
+    if any(i == unrolled or i not in summed for i in missing):
+        # PyTorch gives size 0 to a dim that is inserted into all three.
+        return b.full(0, call.dtype(), call.shape())
     out = "".join(c for i, c in enumerate(letters) if i not in summed)
-    return call.b.cast(contractions.einsum(call.b, terms, out, [x, y, z]), call.dtype())
+    return b.cast(contractions.einsum(b, terms, out, [x, y, z]), call.dtype())
 
 
 @lowers(aten._scaled_mm.default)

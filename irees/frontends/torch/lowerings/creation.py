@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...builder import Tensor, shapes
-from ...builder.dtypes import F64, I64
+from ...builder import Body, Scalar, Tensor, shapes
+from ...builder.dtypes import F64, I64, DType
 from ..calls import Call, lowers
 
 aten = torch.ops.aten
@@ -68,7 +68,18 @@ def arange(call: Call, *bounds: Any) -> Tensor:
     return call.b.from_function(element, call.shape(), dtype)
 
 
-@lowers(aten.linspace.default)
+def _bound(call: Call, s: Body, value: Any, dtype: DType, wide: DType) -> Scalar:
+    """A bound in the dtype that steps are computed in; bounds of integers are integers first."""
+    kind = dtype if dtype.is_integer else wide
+    if isinstance(value, Tensor):
+        return s.extract(value, [0] * value.rank).to(kind).to(wide)
+    return call.number_in(s, value, kind).to(wide)
+
+
+@lowers(
+    aten.linspace.default, aten.linspace.Tensor_Tensor, aten.linspace.Tensor_Scalar,
+    aten.linspace.Scalar_Tensor,
+)  # fmt: skip
 def linspace(call: Call, start: Any, end: Any, steps: int) -> Tensor:
     """steps numbers from start to end, counted from the nearer one"""
     dtype = call.dtype()
@@ -78,7 +89,7 @@ def linspace(call: Call, start: Any, end: Any, steps: int) -> Tensor:
         wide = F64 if dtype.is_integer or dtype is F64 else dtype.computed
 
     def element(s: Any, i: Any) -> Any:
-        low, high = (call.number_in(s, v, wide) for v in (start, end))
+        low, high = (_bound(call, s, v, dtype, wide) for v in (start, end))
         if wide.is_complex:
             step = (high - low) * (1 / max(steps - 1, 1))
         else:
@@ -90,14 +101,17 @@ def linspace(call: Call, start: Any, end: Any, steps: int) -> Tensor:
     return call.b.from_function(element, call.shape(), dtype)
 
 
-@lowers(aten.logspace.default)
+@lowers(
+    aten.logspace.default, aten.logspace.Tensor_Tensor, aten.logspace.Tensor_Scalar,
+    aten.logspace.Scalar_Tensor,
+)  # fmt: skip
 def logspace(call: Call, start: Any, end: Any, steps: int, base: float) -> Tensor:
     """base ^ linspace(start, end)"""
     dtype = call.dtype()
     wide = dtype if dtype.is_complex else F64
 
     def element(s: Any, i: Any) -> Any:
-        low, high = (call.number_in(s, v, wide) for v in (start, end))
+        low, high = (_bound(call, s, v, dtype, wide) for v in (start, end))
         step = (
             (high - low) * (1 / max(steps - 1, 1))
             if wide.is_complex

@@ -44,7 +44,8 @@ def embedding_bag(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """
     The sum, mean (1) or maximum (2) of rows of a table by bags, which begin at offsets; the bag
-    of each index, how many each bag has, and which were the largest (0: that is not kept).
+    of each index, how many each bag has (0 for sums), and which were the largest (0: that is not
+    kept).
     """
     b = call.b
     count: Size = b.sub(offsets.shape[0], 1) if last else offsets.shape[0]
@@ -64,6 +65,8 @@ def embedding_bag(
         result = _by_row(call, result, sizes, lambda v, n: v / n.maximum(1).to(wide))
     if mode == 2:
         result = _by_row(call, result, sizes, lambda v, n: (n == 0).where(0.0, v))
+    if mode == 0:  # PyTorch counts only where the gradient needs it
+        sizes = b.full(0, sizes.dtype, sizes.shape)
     rest = (bags, sizes, sizes)
     return b.cast(result, call.dtype()), *(_shaped(call, t, i) for i, t in enumerate(rest, 1))
 

@@ -329,7 +329,12 @@ def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset
     """Elements of the storage of x, by distances between them"""
     b = call.b
     begin = call.raw[0].storage_offset() if offset is None else offset
-    x, source = call.bases.get(x.value, (x, call.raw[0]))
+    given = call.raw[0]
+    base, source = call.bases.get(x.value, (x, given))
+    if source.untyped_storage()._cdata == given.untyped_storage()._cdata:
+        x = base
+    else:  # a copy of a view, which `contiguous` leaves the same value here
+        source = given
     if not all(isinstance(s, int) for s in (*size, *stride, begin, *source.shape)):
         raise call.unsupported("as_strided with sizes that are not known")
     begin -= source.storage_offset()

@@ -1,0 +1,93 @@
+"""What `torch.compile(backend="irees")` would make of a model, without compiling it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch.fx import GraphModule
+
+from irees.errors import IreesError, describe_location
+from irees.frontends.torch.decomposing import graph_table
+from irees.frontends.torch.partitioning import refused
+
+from .backend import boxed
+
+
+@dataclass(frozen=True)
+class Left:
+    """An operator that runs in PyTorch: its name, the reason, and the line of the program."""
+
+    operator: str
+    reason: str
+    line: str
+
+
+@dataclass
+class Explanation:
+    """
+    The graphs that Dynamo captured: how many operators each has, and which of them irees leaves to
+    PyTorch. Printing it gives a text.
+    """
+
+    operators: list[int] = field(default_factory=list)
+    left: list[list[Left]] = field(default_factory=list)
+    breaks: list[str] = field(default_factory=list)
+    """Why Dynamo ended a graph where it did."""
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for number, (count, left) in enumerate(zip(self.operators, self.left)):
+            lines.append(f"graph {number}: {count - len(left)} of {count} operators in irees")
+            lines += [
+                f"  in PyTorch: {x.line or '(no line)'}: {x.operator}: {x.reason}" for x in left
+            ]
+        lines += [f"graph break: {reason}" for reason in self.breaks]
+        return "\n".join(lines) or "no graph: PyTorch captured no operator"
+
+
+def explain(
+    model: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+) -> Explanation:
+    """
+    What irees takes of each graph of a model, and what it leaves to PyTorch and why. The model runs
+    once, in PyTorch. Raises what it raises.
+    """
+    found = Explanation()
+
+    def compiler(graph: GraphModule, _: Any) -> Callable[..., Any]:
+        nodes = [n for n in graph.graph.nodes if n.op == "call_function"]
+        found.operators.append(len(nodes))
+        try:
+            refusals = refused(graph).reasons
+            found.left.append([_left(node.target, error) for node, error in refusals.items()])
+        except IreesError as error:  # sizes that are not understood: all of it runs in PyTorch
+            found.left.append([_left(node.target, error) for node in nodes])
+        return boxed(torch.fx.Interpreter(graph).boxed_run)
+
+    def backend(graph: GraphModule, inputs: Any) -> Callable[..., Any]:
+        return aot_module_simplified(
+            graph, inputs, fw_compiler=compiler, decompositions=graph_table(),
+            keep_inference_input_mutations=True,
+        )  # fmt: skip
+
+    given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    torch._dynamo.reset()
+    counters = torch._dynamo.utils.counters["graph_break"]
+    counters.clear()
+    try:
+        with torch.no_grad():
+            torch.compile(model, backend=backend)(*given, **dict(kwargs or {}))
+        found.breaks = [next(iter(str(reason).splitlines()), "") for reason in counters]
+    finally:
+        torch._dynamo.reset()
+    return found
+
+
+def _left(target: Any, error: IreesError) -> Left:
+    place = error.location
+    line = place if isinstance(place, str) else describe_location(place) or ""
+    return Left(str(target), error.message, line)
