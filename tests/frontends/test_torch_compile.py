@@ -104,6 +104,44 @@ def test_training_follows_eager(name):
         torch.testing.assert_close(a, b, rtol=5 * tolerance, atol=5 * tolerance)
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["optimizer", "loss and optimizer"])
+def test_a_compiled_step_follows_eager(whole):
+    """Dynamo meets the first backward pass in code that it traces; it must not trace irees."""
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
+    twin = copy.deepcopy(model)
+
+    def stepped(model, wrap):
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+
+        def loss(x):
+            value = (model(x) ** 2).mean()
+            value.backward()
+            return value
+
+        update = optimizer.step if whole else wrap(optimizer.step)
+
+        def step(x):
+            value = loss(x)
+            update()
+            optimizer.zero_grad()
+            return value.item()
+
+        step = wrap(step) if whole else step
+        return [step(X + 0.1 * n) for n in range(5)]
+
+    def wrap(function):
+        return torch.compile(function, backend="irees", options={"fallback": False})
+
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    assert stepped(model, wrap) == pytest.approx(stepped(twin, lambda f: f), rel=2e-3)
+    for a, b in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+    # The optimizer has about a hundred, irees thousands.
+    assert counters["frames"]["total"] < 400
+    assert counters["stats"]["unique_graphs"]
+
+
 CHANGES = {
     "in place": lambda p: p.add_(1),
     "data": lambda p: p.data.mul_(2),
