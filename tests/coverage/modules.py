@@ -33,6 +33,7 @@ from typing import Any
 
 import torch
 from torch._dynamo.utils import counters
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.custom_op_db import custom_op_db
 from torch.testing._internal.hop_db import hop_db
@@ -119,6 +120,11 @@ def judged(
 ) -> dict[str, Any]:
     """The verdict, why, how many graphs were compiled, and what ran in PyTorch."""
 
+    if isinstance(module, LazyModuleMixin):
+        # The first call makes the weights, which would be other ones by another seed.
+        with torch.no_grad():
+            module(*copied(args), **copied(kwargs))
+
     def eager(seed: int) -> dict[str, Any]:
         twin = copy.deepcopy(module)
         original = function if module is None else twin
@@ -163,9 +169,11 @@ def module_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
         if only not in info.name:
             continue
         for training in (False, True):
+            # The samples of FractionalMaxPool hold numbers in f64.
+            dtype = torch.float64 if "FractionalMaxPool" in info.name else torch.float32
             try:
                 samples = info.module_inputs_func(
-                    info, device="cpu", dtype=torch.float32, requires_grad=True, training=training
+                    info, device="cpu", dtype=dtype, requires_grad=True, training=training
                 )
             except Exception:  # the database cannot make inputs
                 continue
@@ -189,7 +197,8 @@ def operator_cases(database: Any, kind: str, limit: int, only: str) -> Iterator[
         title = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
         if only not in title:
             continue
-        gradients = op.supports_autograd
+        # Operators that a database keeps from the CPU have gradients only on a GPU, if any.
+        gradients = bool(op.dtypes) and op.supports_autograd
         try:
             samples = op.sample_inputs("cpu", torch.float32, requires_grad=gradients)
             samples = [sample for sample, _ in zip(samples, range(limit))]
