@@ -5,8 +5,8 @@ PyTorch's databases of modules, higher-order and custom operators through `torch
 
 Each module with its sample inputs in eval and in train mode, each operator with its samples:
 results, gradients of inputs and of parameters, changed arguments and buffers are compared with
-eager's. Each case runs with every backend, one after the other, in a worker process that is
-replaced when it dies or hangs. `--out` is written after each case; `--reuse` skips what it has.
+eager's. Cases run in a worker process, which is replaced when it dies or hangs. A process has one
+backend: irees tells PyTorch the shapes of operators, which others would see. `--out` is written after each case; `--reuse` skips what it has.
 
 | verdict | meaning |
 |---|---|
@@ -275,9 +275,10 @@ def main() -> None:
         if arguments.out:
             arguments.out.write_text(json.dumps(results, indent=1, sort_keys=True))
 
-    pairs = [(n, b) for n in names for b in arguments.backends if b not in results.get(n, {})]
     command = [sys.executable, __file__, "--worker", "--limit", str(arguments.limit)]
-    run_all(command, pairs, arguments.jobs, arguments.timeout, done)
+    for backend in arguments.backends:
+        pairs = [(n, backend) for n in names if backend not in results.get(n, {})]
+        run_all(command, pairs, arguments.jobs, arguments.timeout, done)
     print(summary(results))
 
 

@@ -348,6 +348,30 @@ def test_unknown_options_are_errors():
         compiled(lambda x: x + 1, freeze=3)(X)
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("infinity", [False, True])
+def test_ctc_loss_with_lengths_that_are_numbers(reduction, infinity):
+    """irees says what shapes it has, so Dynamo captures it; PyTorch's own kernel then fails."""
+    scores, targets = torch.randn(7, 3, 5), torch.randint(1, 5, (3, 4))
+
+    def f(scores):
+        probabilities = scores.log_softmax(2)
+        return nn.functional.ctc_loss(
+            probabilities,
+            targets,
+            (7, 3, 7),
+            (3, 4, 0),
+            reduction=reduction,
+            zero_infinity=infinity,
+        )
+
+    torch.testing.assert_close(compiled(f, fallback=False)(scores), f(scores))
+    mine, theirs = (scores.clone().requires_grad_() for _ in range(2))
+    compiled(f)(mine).sum().backward()
+    f(theirs).sum().backward()
+    torch.testing.assert_close(mine.grad, theirs.grad, equal_nan=True)
+
+
 def test_several_threads():
     model = net()
     function = torch.compile(model, backend="irees")

@@ -42,6 +42,21 @@ def ctc_loss_tensor(
     return _ctc_results(log_probs, targets.shape[-1])
 
 
+def ctc_loss_of_numbers(
+    log_probs: Any, targets: Any, input_lengths: Sequence[int], target_lengths: Sequence[int],
+    blank: int = 0, reduction: int = 1, zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """The losses, their mean per label (1) or their sum (2); PyTorch's own fills a fake tensor."""
+    lengths = input_lengths, target_lengths
+    losses = aten._ctc_loss.default(log_probs, targets, *lengths, blank, zero_infinity)[0]
+    if zero_infinity:
+        losses = torch.where(losses == float("inf"), 0.0, losses)
+    if reduction == 1:
+        divisors = torch.tensor(target_lengths, dtype=losses.dtype, device=losses.device)
+        return (losses / divisors.clamp(min=1)).mean()
+    return losses.sum() if reduction == 2 else losses
+
+
 def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance of rows, each column with its weight; PyTorch's own checks the weights."""
     rows = x if x.dim() > 1 else x.reshape(1, -1)
@@ -100,6 +115,7 @@ def _register_composite(op: Any, function: Any) -> None:
 
 _register(aten._ctc_loss.default, ctc_loss)
 _register(aten._ctc_loss.Tensor, ctc_loss_tensor)
+_register_composite(aten.ctc_loss.IntList, ctc_loss_of_numbers)
 _register_composite(aten.cov.default, cov)
 _register_composite(aten.narrow.Tensor, narrow)
 COMPOSITES |= {
