@@ -6,7 +6,8 @@ PyTorch's databases of modules, higher-order and custom operators through `torch
 Each module with its sample inputs in eval and in train mode, each operator with its samples:
 results, gradients of inputs and of parameters, changed arguments and buffers are compared with
 eager's. Cases run in a worker process, which is replaced when it dies or hangs. A process has one
-backend: irees tells PyTorch the shapes of operators, which others would see. `--out` is written after each case; `--reuse` skips what it has.
+backend: irees tells PyTorch the shapes of operators, which others would see. `--out` is written
+after each case; `--reuse` skips what it has.
 
 | verdict | meaning |
 |---|---|
