@@ -91,16 +91,24 @@ def backend(
     def compiler(kind: str) -> Callable[..., Any]:
         return lambda graph, inputs: compiled(graph, inputs, kind, chosen)
 
-    return aot_module_simplified(
+    # A backward graph is compiled in the first backward pass, which may be in code that Dynamo
+    # traces: it would trace the compiler.
+    run = aot_module_simplified(
         gm,
         example_inputs,
         fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
+        bw_compiler=untraced(lambda *args: untraced(compiler("backward")(*args))),
         inference_compiler=compiler("inference"),
         partition_fn=partitioned,
         decompositions=graph_table(),
         keep_inference_input_mutations=True,
     )
+    return untraced(run)
+
+
+def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that Dynamo calls as it is."""
+    return torch._dynamo.disable(function, reason="irees has compiled it, or compiles")
 
 
 def partitioned(joint: GraphModule, *args: Any, **kwargs: Any) -> tuple[GraphModule, GraphModule]:

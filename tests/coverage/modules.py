@@ -3,9 +3,19 @@ PyTorch's databases of modules, higher-order and custom operators through `torch
 
     python tests/coverage/modules.py --limit 1 --backends irees inductor --out modules.json
 
-Each module with its sample inputs in eval and in train mode: results, gradients of inputs and of
-parameters, and buffers are those of eager. Random modules are compared by shape. Each case runs with
-every backend, one after the other, in a worker process that is replaced when it dies or hangs.
+Each module with its sample inputs in eval and in train mode, each operator with its samples:
+results, gradients of inputs and of parameters, changed arguments and buffers are compared with
+eager's. Cases run in a worker process, which is replaced when it dies or hangs. A process has one
+backend: irees tells PyTorch the shapes of operators, which others would see. `--out` is written
+after each case; `--reuse` skips what it has.
+
+| verdict | meaning |
+|---|---|
+| PASS | all equals eager's; of a case that draws numbers, shapes and dtypes |
+| WRONG | it does not |
+| ERROR, CRASH, TIMEOUT | an exception, the process died, or took too long |
+| EMPTY | as eager's, but Dynamo finds no graph, so nothing was compiled |
+| EAGER | the case fails in PyTorch itself |
 """
 
 from __future__ import annotations
@@ -23,15 +33,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._dynamo.utils import counters
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.custom_op_db import custom_op_db
 from torch.testing._internal.hop_db import hop_db
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 sys.path.insert(0, str(Path(__file__).parent))
-from workers import run_all
+from workers import Fallbacks, run_all
 
-RANDOM = ("Dropout", "RReLU", "FractionalMaxPool")
+Results = dict[str, dict[str, dict[str, Any]]]
+"""Case => backend => what `judged` says."""
+
+TOLERANCE = 1e-4
+"""Relative and absolute, for every backend: samples are f32, sums of at most some thousand terms."""
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
@@ -49,57 +65,103 @@ def copied(value: Any) -> Any:
     )
 
 
-def run(function: Any, module: Any, args: Any, kwargs: Any, backward: bool) -> list[torch.Tensor]:
-    """Results, gradients and buffers of a call."""
-    torch.manual_seed(0)
-    results = tensors(function(*args, **kwargs))
-    found = [r.detach() for r in results]
-    if backward:
-        loss = sum(
-            (r.abs() if r.is_complex() else r).float().sum() for r in results if r.requires_grad
-        )
-        if isinstance(loss, torch.Tensor):
-            loss.backward()
-        inputs = [t for t in tensors((args, kwargs)) if t.requires_grad]
-        parameters = [] if module is None else list(module.parameters())
-        found += [t.grad for t in (*inputs, *parameters) if t.grad is not None]
-    return found + ([] if module is None else [b.detach().clone() for b in module.buffers()])
+def weighted(results: list[torch.Tensor]) -> torch.Tensor | None:
+    """A sum of results with a weight for each element: those of a softmax add up to 1."""
+    loss = None
+    for r in results:
+        if r.requires_grad:
+            real = torch.view_as_real(r) if r.is_complex() else r
+            weights = torch.arange(real.numel(), dtype=torch.float32).cos().reshape(real.shape)
+            term = (real.float() * weights).sum()
+            loss = term if loss is None else loss + term
+    return loss
 
 
-def differ(mine: list[torch.Tensor], theirs: list[torch.Tensor], random: bool) -> str | None:
+def run(
+    function: Any, module: Any, args: Any, kwargs: Any, backward: bool, seed: int = 0
+) -> dict[str, Any]:
+    """What a call leaves: results, gradients, arguments and buffers, by name."""
+    torch.manual_seed(seed)
+    leaves, structure = tree_flatten(function(*args, **kwargs))
+    found: dict[str, Any] = {"structure": structure}
+    found.update({f"result {i}": copied(leaf) for i, leaf in enumerate(leaves)})
+    given = dict(enumerate(tensors((args, kwargs))))
+    parameters = {} if module is None else dict(module.named_parameters())
+    if backward and (loss := weighted(tensors(leaves))) is not None:
+        loss.backward()
+        for name, t in {**given, **parameters}.items():
+            found[f"gradient {name}"] = t.grad if t.requires_grad else None
+    found.update({f"argument {i}": t.detach().clone() for i, t in given.items()})
+    if module is not None:
+        found.update({f"buffer {name}": b.detach().clone() for name, b in module.named_buffers()})
+    return found
+
+
+def differ(mine: dict[str, Any], theirs: dict[str, Any], random: bool) -> str | None:
     """What differs, or None."""
-    if len(mine) != len(theirs):
-        return f"{len(mine)} tensors, not {len(theirs)}"
-    for i, (g, w) in enumerate(zip(mine, theirs)):
-        if g.shape != w.shape or g.dtype != w.dtype:
-            return f"tensor {i} is {g.dtype} {list(g.shape)}, not {w.dtype} {list(w.shape)}"
-        if random:
-            continue
-        try:
-            torch.testing.assert_close(g, w, rtol=1e-4, atol=1e-4, equal_nan=True)
-        except AssertionError as error:
-            return f"tensor {i}: {' '.join(str(error).split())[:140]}"
+    if list(mine) != list(theirs):
+        return f"has {sorted(set(mine) ^ set(theirs))} or not"
+    for name, w in theirs.items():
+        g = mine[name]
+        if not isinstance(w, torch.Tensor) or not isinstance(g, torch.Tensor):
+            if isinstance(w, torch.Tensor) or isinstance(g, torch.Tensor) or g != w:
+                return f"{name} is {str(g)[:60]}, not {str(w)[:60]}"
+        elif g.shape != w.shape or g.dtype != w.dtype:
+            return f"{name} is {g.dtype} {list(g.shape)}, not {w.dtype} {list(w.shape)}"
+        elif not random:
+            try:
+                torch.testing.assert_close(g, w, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+            except AssertionError as error:
+                return f"{name}: {' '.join(str(error).split())[:140]}"
     return None
 
 
 def judged(
-    backend: str, function: Any, module: Any, args: Any, kwargs: Any, backward: bool, random: bool
-) -> str:
-    """PASS, WRONG, ERROR or EAGER."""
-    twin = copy.deepcopy(module)
-    original = function if module is None else twin
+    backend: str, function: Any, module: Any, args: Any, kwargs: Any, backward: bool
+) -> dict[str, Any]:
+    """The verdict, why, how many graphs were compiled, and what ran in PyTorch."""
+
+    if isinstance(module, LazyModuleMixin):
+        # The first call makes the weights, which would be other ones by another seed.
+        with torch.no_grad():
+            module(*copied(args), **copied(kwargs))
+
+    def eager(seed: int) -> dict[str, Any]:
+        twin = copy.deepcopy(module)
+        original = function if module is None else twin
+        return run(original, twin, copied(args), copied(kwargs), backward, seed)
+
     try:
-        theirs = run(original, twin, copied(args), copied(kwargs), backward)
+        theirs, others = eager(0), eager(1)
     except Exception as error:
-        return f"EAGER {type(error).__name__}"
+        return {"verdict": "EAGER", "why": described(error)}
+    random = differ(others, theirs, False) is not None
     torch._dynamo.reset()
+    counters.clear()
+    notes = Fallbacks()
+    logging.getLogger("irees").addHandler(notes)
     try:
         fast = torch.compile(function if module is None else module, backend=backend)
-        mine = run(fast, module, copied(args), copied(kwargs), backward)
+        # Otherwise Dynamo leaves LSTM, GRU and RNN to eager.
+        with torch._dynamo.config.patch(allow_rnn=True):
+            mine = run(fast, module, copied(args), copied(kwargs), backward)
     except Exception as error:
-        return f"ERROR {type(error).__name__} {' '.join(str(error).split())[:250]}"
-    why = differ(mine, theirs, random)
-    return "PASS" if why is None else f"WRONG {why}"
+        return {"verdict": "ERROR", "why": described(error)}
+    finally:
+        logging.getLogger("irees").removeHandler(notes)
+    why, graphs = differ(mine, theirs, random), counters["stats"]["unique_graphs"]
+    verdict = "WRONG" if why is not None else "PASS" if graphs else "EMPTY"
+    found = {"verdict": verdict, "why": why or "", "graphs": graphs}
+    if random:
+        found["note"] = "random"
+    if notes.notes:
+        found["fallbacks"] = sorted(set(notes.notes))
+    return found
+
+
+def described(error: BaseException) -> str:
+    """One line about an exception."""
+    return f"{type(error).__name__} {' '.join(str(error).split())[:300]}"
 
 
 def module_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
@@ -108,9 +170,11 @@ def module_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
         if only not in info.name:
             continue
         for training in (False, True):
+            # The samples of FractionalMaxPool hold numbers in f64.
+            dtype = torch.float64 if "FractionalMaxPool" in info.name else torch.float32
             try:
                 samples = info.module_inputs_func(
-                    info, device="cpu", dtype=torch.float32, requires_grad=True, training=training
+                    info, device="cpu", dtype=dtype, requires_grad=True, training=training
                 )
             except Exception:  # the database cannot make inputs
                 continue
@@ -125,28 +189,25 @@ def module_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
                 module.train(training)
                 name = f"{info.name}.{'train' if training else 'eval'}#{number}"
                 inputs = sample.forward_input
-                random = training and any(word in info.name for word in RANDOM)
-                yield name, (module, module, inputs.args, inputs.kwargs, True, random)
+                yield name, (module, module, inputs.args, inputs.kwargs, True)
 
 
 def operator_cases(database: Any, kind: str, limit: int, only: str) -> Iterator[tuple[str, Any]]:
-    """The samples of hop_db or custom_op_db, with gradients where the operator has them."""
+    """The samples of hop_db or custom_op_db, with gradients where an operator has them."""
     for op in database:
-        variant = f".{op.variant_test_name}" if op.variant_test_name else ""
-        if only not in f"{op.name}{variant}":
+        title = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+        if only not in title:
             continue
-        dtype = next(iter(op.dtypes), torch.float32)
-        dtype = torch.float32 if torch.float32 in op.dtypes else dtype
-        backward = bool(op.supports_autograd) and dtype.is_floating_point
+        # Operators that a database keeps from the CPU have gradients only on a GPU, if any.
+        gradients = bool(op.dtypes) and op.supports_autograd
         try:
-            samples = list(op.sample_inputs("cpu", dtype, requires_grad=backward))[:limit]
-        except Exception as error:  # the database cannot make inputs
-            print(f"{kind}.{op.name}{variant}: no samples: {error}", file=sys.stderr)
+            samples = op.sample_inputs("cpu", torch.float32, requires_grad=gradients)
+            samples = [sample for sample, _ in zip(samples, range(limit))]
+        except Exception:  # the database cannot make inputs
             continue
         for number, sample in enumerate(samples):
             args = (sample.input, *sample.args)
-            name = f"{kind}.{op.name}{variant}#{number}"
-            yield name, (op.op, None, args, sample.kwargs, backward, False)
+            yield f"{kind}.{title}#{number}", (op.op, None, args, sample.kwargs, gradients)
 
 
 def all_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
@@ -159,30 +220,28 @@ def all_cases(limit: int, only: str) -> Iterator[tuple[str, Any]]:
 
 def part_of(name: str) -> str:
     """The module or operator that a case is of."""
-    whole = name.partition("#")[0].removesuffix(".eval").removesuffix(".train")
-    return whole.removeprefix("hop.").removeprefix("custom.")
+    name = name.partition("#")[0].removesuffix(".eval").removesuffix(".train")
+    return name.removeprefix("hop.").removeprefix("custom.")
 
 
 def worker(limit: int) -> None:
     """Answers each line, a case and a backend, with a line of JSON."""
     warnings.filterwarnings("ignore")
-    logging.getLogger("irees").setLevel(logging.ERROR)
     torch.set_num_threads(1)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
         name, backend = json.loads(line)
         case = next(case for each, case in all_cases(limit, part_of(name)) if each == name)
-        kind, _, why = judged(backend, *case).partition(" ")
-        print(json.dumps({"verdict": kind, "why": why}), file=answers, flush=True)
+        print(json.dumps(judged(backend, *case)), file=answers, flush=True)
 
 
-def summary(results: dict[str, dict[str, dict[str, str]]]) -> str:
-    """How many cases are right by each backend, of those that eager runs."""
+def summary(results: Results) -> str:
+    """How many cases are right by each backend, of those that eager runs and Dynamo captures."""
     lines = []
     for backend in sorted({b for found in results.values() for b in found}):
         kinds = collections.Counter(f[backend]["verdict"] for f in results.values() if backend in f)
-        total = kinds.total() - kinds["EAGER"]
+        total = kinds.total() - kinds["EAGER"] - kinds["EMPTY"]
         lines.append(f"{backend}: {kinds['PASS']} of {total} right; {dict(kinds)}")
     return "\n".join(lines)
 
@@ -190,11 +249,12 @@ def summary(results: dict[str, dict[str, dict[str, str]]]) -> str:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--limit", type=int, default=1 << 30)
+    parser.add_argument("--limit", type=int, default=1 << 30, help="samples of a module and mode")
     parser.add_argument("--only", default="")
     parser.add_argument("--backends", nargs="+", default=["irees"])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one case")
+    parser.add_argument("--reuse", action="store_true", help="skip what --out has")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -203,18 +263,23 @@ def main() -> None:
         return
     warnings.filterwarnings("ignore")
     names = [name for name, _ in all_cases(arguments.limit, arguments.only)]
-    results: dict[str, dict[str, dict[str, str]]] = {}
+    # First samples first: a run that is stopped has seen all modules.
+    names.sort(key=lambda name: int(name.partition("#")[2]))
+    results: Results = {}
+    if arguments.reuse and arguments.out.exists():
+        results = json.loads(arguments.out.read_text())
 
-    def done(name: str, backend: str, found: dict[str, str]) -> None:
+    def done(name: str, backend: str, found: dict[str, Any]) -> None:
         results.setdefault(name, {})[backend] = found
-        if found["verdict"] not in ("PASS", "EAGER"):
+        if found["verdict"] not in ("PASS", "EAGER", "EMPTY"):
             print(name, backend, found["verdict"], found["why"], flush=True)
         if arguments.out:
             arguments.out.write_text(json.dumps(results, indent=1, sort_keys=True))
 
-    pairs = [(name, backend) for name in names for backend in arguments.backends]
     command = [sys.executable, __file__, "--worker", "--limit", str(arguments.limit)]
-    run_all(command, pairs, arguments.jobs, arguments.timeout, done)
+    for backend in arguments.backends:
+        pairs = [(n, backend) for n in names if backend not in results.get(n, {})]
+        run_all(command, pairs, arguments.jobs, arguments.timeout, done)
     print(summary(results))
 
 

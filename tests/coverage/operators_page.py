@@ -4,7 +4,7 @@ Writes docs/operators.md: what becomes of each operator of PyTorch.
     python tests/coverage/operators_page.py --run --write docs/operators.md
     python tests/coverage/operators_page.py --results FOLDER --write docs/operators.md
 
-`--run` runs the operator database first, as `RUNS` says, and keeps the results in a folder.
+`--run` runs the databases first, as `RUNS` and `MODULES` say, and keeps the results in a folder.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ RUNS = {
     "float32 by torch.compile": ["--dtype", "float32", "--limit", "1", "--mode", "compile"],
 }
 """What is counted => arguments of operators.py."""
+MODULES = ["--limit", "2", "--backends", "irees", "inductor"]
+"""Arguments of modules.py."""
 
 
 def file_of(folder: Path, name: str) -> Path:
@@ -43,6 +45,10 @@ def run(folder: Path) -> None:
             out = ["--out", str(file_of(folder, name))]
             command = [sys.executable, str(HERE / "operators.py"), *arguments, *out]
             subprocess.run(command, check=False)
+    if not file_of(folder, "modules").exists():
+        out = ["--out", str(file_of(folder, "modules"))]
+        command = [sys.executable, str(HERE / "modules.py"), *MODULES, *out]
+        subprocess.run(command, check=False)
 
 
 def counts(results: dict[str, str]) -> str:
@@ -103,6 +109,64 @@ def failing(folder: Path) -> list[str]:
     return [*lines, ""]
 
 
+DATABASES = {
+    "modules, eval": lambda name: name.startswith("nn.") and ".eval#" in name,
+    "modules, train": lambda name: name.startswith("nn.") and ".train#" in name,
+    "higher-order operators": lambda name: name.startswith("hop."),
+    "custom operators": lambda name: name.startswith("custom."),
+}
+"""Row of the table => which cases are in it."""
+
+
+def modules(folder: Path) -> list[str]:
+    """How irees and Inductor do on modules, higher-order and custom operators."""
+    if not file_of(folder, "modules").exists():
+        return []
+    found = json.loads(file_of(folder, "modules").read_text())
+    both = {n: r for n, r in found.items() if {"irees", "inductor"} <= r.keys()}
+    lines = [
+        "## Modules, higher-order and custom operators",
+        "",
+        f"`python tests/coverage/modules.py {' '.join(MODULES)}` runs PyTorch's `module_db`, `hop_db` "
+        "and `custom_op_db` through `torch.compile` with irees and with Inductor. Results, gradients, "
+        "changed arguments and buffers are compared with eager's. A case that eager refuses, or in "
+        "which Dynamo finds nothing to compile, is not counted. Of cases that draw random numbers, "
+        "shapes are compared. Operators without a lowering run in PyTorch; the last column counts "
+        "those cases.",
+        "",
+        "| database | cases | right by irees | right by Inductor | right by irees, of those | wrong "
+        "| random | partly in PyTorch |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for title, belongs in {**DATABASES, "all": lambda _: True}.items():
+        lines.append(f"| {title} | {module_counts([r for n, r in both.items() if belongs(n)])} |")
+    lines += ["", "| case | irees | Inductor | why |", "|---|---|---|---|"]
+    for name, result in sorted(both.items()):
+        kinds = [result[b]["verdict"] for b in ("irees", "inductor")]
+        if not set(kinds) <= {"PASS", "EAGER", "EMPTY"}:
+            whys = [result[b].get("why", "") for b in ("irees", "inductor")]
+            why = next(w for w, k in zip(whys, kinds) if k not in ("PASS", "EAGER", "EMPTY"))
+            shown = why.replace("|", "/").replace("<", "&lt;")[:200]
+            lines.append(f"| {name} | {kinds[0].lower()} | {kinds[1].lower()} | {shown} |")
+    return [*lines, ""]
+
+
+def module_counts(results: list[Any]) -> str:
+    """A row of numbers about cases that were run with both backends."""
+    counted = [r for r in results if r["irees"]["verdict"] not in ("EAGER", "EMPTY")]
+    good = [r for r in counted if r["irees"]["verdict"] == "PASS"]
+    theirs = [r for r in counted if r["inductor"]["verdict"] == "PASS"]
+    shared = [r for r in theirs if r["irees"]["verdict"] == "PASS"]
+    share = f"{len(shared) / len(theirs):.1%}" if theirs else "-"
+    wrong = sum(r["irees"]["verdict"] == "WRONG" for r in counted)
+    random = sum(r["irees"].get("note") == "random" for r in counted)
+    partly = sum("fallbacks" in r["irees"] for r in counted)
+    return (
+        f"{len(counted)} | {len(good)} | {len(theirs)} | {len(shared)} of {len(theirs)} ({share}) "
+        f"| {wrong} | {random} | {partly}"
+    )
+
+
 def core() -> list[str]:
     """The core ATen set and prims: natively lowered, or by decomposition."""
     import torch
@@ -157,7 +221,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.run:
         run(arguments.results)
-    text = "\n".join([*head(arguments.results), *failing(arguments.results), *core()])
+    folder = arguments.results
+    text = "\n".join([*head(folder), *failing(folder), *modules(folder), *core()])
     if arguments.write:
         arguments.write.write_text(text)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import json
+import logging
 import os
 import subprocess
 import threading
@@ -12,6 +13,19 @@ from typing import Any
 
 MODELS_PER_PROCESS = 40
 """Models after which a worker is replaced: PyTorch keeps memory of each."""
+
+
+class Fallbacks(logging.Handler):
+    """Collects the operators that `torch.compile` leaves to PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.notes: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if "runs in PyTorch" in message:
+            self.notes.append(" ".join(message.split())[:200])
 
 
 class Worker:

@@ -36,7 +36,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-from workers import run_all
+from workers import Fallbacks, run_all
 from zoo_compare import difference, same_kind, same_rank
 from zoo_report import Results, summary, write_page
 
@@ -54,19 +54,6 @@ def family(name: str) -> Any:
 def all_names() -> list[str]:
     """All models, by family."""
     return [name for each in FAMILIES for name in family(each).names()]
-
-
-class Fallbacks(logging.Handler):
-    """Counts operators that `torch.compile` leaves to PyTorch."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.notes: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        if "runs in PyTorch" in message:
-            self.notes.append(" ".join(message.split())[:200])
 
 
 def verdict(name: str, mode: str) -> dict[str, Any]:

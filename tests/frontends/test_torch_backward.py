@@ -95,6 +95,11 @@ def arguments():
         "nearest": (
             aten.upsample_nearest2d_backward, (r(2, 4, 9, 5), [9, 5], [2, 4, 7, 8]),
         ),
+        "replicated 1d": (aten.replication_pad1d_backward, (r(2, 4, 13), r(2, 4, 8), [2, 3])),
+        "replicated 2d": (aten.replication_pad2d_backward, (r(2, 4, 9, 9), x, [1, 0, 0, 2])),
+        "replicated 3d": (
+            aten.replication_pad3d_backward, (r(1, 2, 4, 6, 6), r(1, 2, 3, 4, 5), [3, -2, 1, 1, 0, 1]),
+        ),
     }  # fmt: skip
 
 

@@ -104,6 +104,44 @@ def test_training_follows_eager(name):
         torch.testing.assert_close(a, b, rtol=5 * tolerance, atol=5 * tolerance)
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["optimizer", "loss and optimizer"])
+def test_a_compiled_step_follows_eager(whole):
+    """Dynamo meets the first backward pass in code that it traces; it must not trace irees."""
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
+    twin = copy.deepcopy(model)
+
+    def stepped(model, wrap):
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+
+        def loss(x):
+            value = (model(x) ** 2).mean()
+            value.backward()
+            return value
+
+        update = optimizer.step if whole else wrap(optimizer.step)
+
+        def step(x):
+            value = loss(x)
+            update()
+            optimizer.zero_grad()
+            return value.item()
+
+        step = wrap(step) if whole else step
+        return [step(X + 0.1 * n) for n in range(5)]
+
+    def wrap(function):
+        return torch.compile(function, backend="irees", options={"fallback": False})
+
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    assert stepped(model, wrap) == pytest.approx(stepped(twin, lambda f: f), rel=2e-3)
+    for a, b in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+    # The optimizer has about a hundred, irees thousands.
+    assert counters["frames"]["total"] < 400
+    assert counters["stats"]["unique_graphs"]
+
+
 CHANGES = {
     "in place": lambda p: p.add_(1),
     "data": lambda p: p.data.mul_(2),
@@ -308,6 +346,30 @@ def test_unknown_options_are_errors():
         compiled(lambda x: x + 1, nonsense=1)(X)
     with pytest.raises(Exception, match="ArgumentError: option 'freeze' is 3"):
         compiled(lambda x: x + 1, freeze=3)(X)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("infinity", [False, True])
+def test_ctc_loss_with_lengths_that_are_numbers(reduction, infinity):
+    """irees says what shapes it has, so Dynamo captures it; PyTorch's own kernel then fails."""
+    scores, targets = torch.randn(7, 3, 5), torch.randint(1, 5, (3, 4))
+
+    def f(scores):
+        probabilities = scores.log_softmax(2)
+        return nn.functional.ctc_loss(
+            probabilities,
+            targets,
+            (7, 3, 7),
+            (3, 4, 0),
+            reduction=reduction,
+            zero_infinity=infinity,
+        )
+
+    torch.testing.assert_close(compiled(f, fallback=False)(scores), f(scores))
+    mine, theirs = (scores.clone().requires_grad_() for _ in range(2))
+    compiled(f)(mine).sum().backward()
+    f(theirs).sum().backward()
+    torch.testing.assert_close(mine.grad, theirs.grad, equal_nan=True)
 
 
 def test_several_threads():

@@ -193,3 +193,13 @@ def test_embedding_bag_counts_its_bags_for_means_alone(mode, padding):
     got = irees.compile(program, args, target="reference")(*args)
     for mine, theirs in zip(got, program(*args), strict=True):
         np.testing.assert_allclose(np.asarray(mine), theirs, rtol=1e-6)
+
+
+@TARGETS
+def test_multiply_add_of_inductor(target):
+    """Dynamo makes it of `add_` with a tensor for alpha, as in steps of Adam."""
+    from torch._inductor import inductor_prims
+
+    x, y, z = torch.randn(4, 5), torch.tensor(0.5), torch.randn(4, 5)
+    got = np.asarray(irees.compile(inductor_prims.fma, (x, y, z), target=target)(x, y, z))
+    np.testing.assert_allclose(got, inductor_prims.fma(x, y, z), rtol=1e-6, atol=1e-6)

@@ -525,6 +525,14 @@ MUTANTS = (
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
     ),
     Mutant(
+        "S7ah",
+        "columns are taken for neighbours by their first and last alone",
+        "irees/transforms/codegen/cpu/_contraction_packing.py",
+        "close, lane, b = for_loop(at, 1, lanes, 1, [always])",
+        "close, lane, b = for_loop(at, lanes - 1, lanes, 1, [always])",
+        ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
+    ),
+    Mutant(
         "S7l",
         "every slice of K counts C as zeros",
         "irees/transforms/codegen/cpu/_contraction_nest.py",

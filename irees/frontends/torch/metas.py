@@ -42,6 +42,21 @@ def ctc_loss_tensor(
     return _ctc_results(log_probs, targets.shape[-1])
 
 
+def ctc_loss_of_numbers(
+    log_probs: Any, targets: Any, input_lengths: Sequence[int], target_lengths: Sequence[int],
+    blank: int = 0, reduction: int = 1, zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """The losses, their mean per label (1) or their sum (2); PyTorch's own fills a fake tensor."""
+    lengths = input_lengths, target_lengths
+    losses = aten._ctc_loss.default(log_probs, targets, *lengths, blank, zero_infinity)[0]
+    if zero_infinity:
+        losses = torch.where(losses == float("inf"), 0.0, losses)
+    if reduction == 1:
+        divisors = torch.tensor(target_lengths, dtype=losses.dtype, device=losses.device)
+        return (losses / divisors.clamp(min=1)).mean()
+    return losses.sum() if reduction == 2 else losses
+
+
 def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance of rows, each column with its weight; PyTorch's own checks the weights."""
     rows = x if x.dim() > 1 else x.reshape(1, -1)
@@ -69,6 +84,23 @@ def narrow(x: Any, dim: int, start: Any, length: Any) -> Any:
     return x.index_select(dim, torch.arange(length) + first)
 
 
+def replication_pad_backward(gradient: Any, x: Any, amounts: Sequence[Any]) -> Any:
+    """The gradient of a border that repeats the edges: added to theirs, dim by dim."""
+    for i in range(len(amounts) // 2):
+        dim, size, (low, high) = -1 - i, x.shape[-1 - i], amounts[2 * i : 2 * i + 2]
+        # Negative amounts cut off what has no gradient.
+        start, kept = max(low, 0), size + min(low, 0) + min(high, 0)
+        total = gradient.narrow(dim, start, kept)
+        total = aten.constant_pad_nd(total, [0, 0] * i + [max(-low, 0), max(-high, 0)])
+        for begin, length, before in ((0, low, 0), (start + kept, high, size - 1)):
+            if length > 0:
+                edge = gradient.narrow(dim, begin, length).sum(dim, keepdim=True)
+                around = [0, 0] * i + [before, size - 1 - before]
+                total = total + aten.constant_pad_nd(edge, around)
+        gradient = total
+    return gradient
+
+
 def _register(op: Any, function: Any) -> None:
     if op not in op_implementations_dict:
         register_op_impl(op)(function)
@@ -83,5 +115,11 @@ def _register_composite(op: Any, function: Any) -> None:
 
 _register(aten._ctc_loss.default, ctc_loss)
 _register(aten._ctc_loss.Tensor, ctc_loss_tensor)
+_register_composite(aten.ctc_loss.IntList, ctc_loss_of_numbers)
 _register_composite(aten.cov.default, cov)
 _register_composite(aten.narrow.Tensor, narrow)
+COMPOSITES |= {
+    aten.replication_pad1d_backward.default: replication_pad_backward,
+    aten.replication_pad2d_backward.default: replication_pad_backward,
+    aten.replication_pad3d_backward.default: replication_pad_backward,
+}

@@ -9,7 +9,7 @@ import torch
 
 from ...builder import Scalar, Tensor
 from ...builder.dtypes import BOOL
-from ..calls import Call, lowers
+from ..calls import Call, lowers, lowers_named
 from ..dtypes import dtype_of
 
 aten = torch.ops.aten
@@ -343,6 +343,12 @@ def copysign(call: Call, x: Any, y: Any) -> Tensor:
 def addcmul(call: Call, x: Tensor, t1: Tensor, t2: Tensor, *, value: Any) -> Tensor:
     """x + value * t1 * t2"""
     return call.elementwise(lambda x, u, v, a: x + a * u * v, x, t1, t2, value)
+
+
+@lowers_named("prims::fma")
+def fma(call: Call, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """x * y + z; Inductor defines it, and Dynamo makes it of `add_` with a tensor for alpha"""
+    return call.elementwise(lambda u, v, w: u * v + w, x, y, z)
 
 
 @lowers(aten.addcdiv.default)

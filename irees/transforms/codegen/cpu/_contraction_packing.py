@@ -173,12 +173,14 @@ def neighbours(panels: Panels, v: int, at: IndexBuilder) -> SSAValue | None:
     plan, lanes = panels.plan, panels.plan.lanes
     if plan.b.steps[plan.n[-1]] != 1:
         return None
-    ends = [v * lanes, v * lanes + lanes - 1]
-    first, final = (
-        at.insert(memref.LoadOp.get(panels.offsets, [at.value(e)])).results[0] for e in ends
-    )
-    span = at.value(at.sub(final, first))
-    return at.insert(arith.CmpiOp(span, at.value(lanes - 1), "eq")).results[0]
+    first = at.insert(memref.LoadOp.get(panels.offsets, [at.value(v * lanes)])).results[0]
+    always = at.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]
+    # The last lane does not tell: a gap between rows may be as long as the repeated lanes.
+    close, lane, b = for_loop(at, 1, lanes, 1, [always])
+    place = b.value(b.add(lane, v * lanes))
+    offset = b.insert(memref.LoadOp.get(panels.offsets, [place])).results[0]
+    next_to = b.insert(arith.CmpiOp(offset, b.value(b.add(first, lane)), "eq")).results[0]
+    return close([b.insert(arith.AndIOp(close.arguments[0], next_to)).results[0]])[0]
 
 
 def _copy_vector(panels: Panels, source: Size, place: SSAValue, b: IndexBuilder) -> None:

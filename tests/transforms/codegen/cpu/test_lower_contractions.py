@@ -178,6 +178,10 @@ def convolutions() -> list[Case]:
         nchw("nchw_strided", 2, 3, 7, 8, 17, 3, 3, step=2),
         nchw("nchw_dilated", 1, 3, 9, 8, 17, 3, 3, gap=2),
         nchw("nchw_1xn", 1, 3, 1, 33, 7, 1, 7),
+        # The lanes past the end are as many as the image has elements between the rows of a window.
+        nchw("nchw_gap_16", 1, 1, 3, 4, 5, 3, 3),
+        nchw("nchw_gap_8", 1, 1, 2, 3, 5, 3, 3),
+        nchw("nchw_gap_4", 1, 1, 2, 1, 5, 3, 3),
         nchw("nchw_i8", 1, 3, 9, 17, 7, 3, 3, types=("i8", "i32")),
         nchw("nchw_bf16", 1, 3, 9, 17, 7, 3, 3, types=("bf16", "f32")),
         nhwc("nhwc_i8", 1, 8, 9, 9, 49, 3, 3, types=("i8", "i32")),
@@ -393,7 +397,8 @@ func.func @main(%x: {a}, %w: {b}, %o: {out}) -> {out} {{
     )
     assert config in kernel
     # How many vectors of sums a block has: of all its columns, or of those that are left.
-    blocks = {loop.count(" = ") - 1 for loop in re.findall(r"scf.for .* iter_args\(.*", kernel)}
+    loops = re.findall(r"scf.for .* iter_args\(.*vector<.*", kernel)
+    blocks = {loop.count(" = ") - 1 for loop in loops}
     assert blocks == sums
     # Columns are looked up one by one only where the last vector is not whole.
     assert (kernel.count(f"memref<{columns}xindex>") > 1) == (n % 16 != 0)

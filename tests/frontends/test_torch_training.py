@@ -1,0 +1,80 @@
+"""Ways to train with `torch.compile(backend="irees")`: each follows eager, nothing runs in PyTorch."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+STEPS = 4
+
+
+class Checkpointed(nn.Module):
+    """A layer whose activations are computed again in the backward pass, and one after it."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16))
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(checkpoint(self.body, x, use_reentrant=False))
+
+
+def plain():
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+
+
+def adam(**options):
+    return lambda parameters: torch.optim.Adam(parameters, 1e-2, **options)
+
+
+def train(run, model, optimizer, batches=1, clip=None, cast=None):
+    """The losses of a few steps, each of a sum of gradients of several batches."""
+    x, y = torch.linspace(-1, 1, 48).reshape(6, 8), torch.linspace(0, 1, 24).reshape(6, 4)
+    losses = []
+    for step in range(STEPS):
+        for batch in range(batches):
+            with nullcontext() if cast is None else torch.autocast("cpu", cast):
+                loss = functional.mse_loss(run(x + 0.1 * step + 0.3 * batch).float(), y)
+            (loss / batches).backward()
+            losses.append(loss.item())
+        if clip is not None:
+            losses.append(nn.utils.clip_grad_norm_(model.parameters(), clip).item())
+        optimizer.step()
+        optimizer.zero_grad()
+    return losses
+
+
+WAYS = {
+    "foreach": (plain, adam(foreach=True), {}, 1e-4),
+    "fused": (plain, adam(fused=True), {}, 1e-4),
+    "accumulated gradients": (plain, adam(), {"batches": 3}, 1e-4),
+    "clipped gradients": (plain, adam(), {"clip": 0.1}, 1e-4),
+    "checkpoint": (Checkpointed, adam(), {}, 1e-4),
+    # bf16 has 8 bits: gradients of both are 0.5 % off those of f32, in other directions.
+    "autocast": (plain, lambda p: torch.optim.SGD(p, 1e-2), {"cast": torch.bfloat16}, 1e-2),
+}
+"""Name => model, optimizer, how it is trained, and by how much losses may differ."""
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_training_follows_eager(name):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    make, optimizer, how, tolerance = WAYS[name]
+    model = make()
+    twin = copy.deepcopy(model)
+    run = torch.compile(model, backend="irees", options={"fallback": False}, fullgraph=True)
+    mine = train(run, model, optimizer(model.parameters()), **how)
+    theirs = train(twin, twin, optimizer(twin.parameters()), **how)
+    assert mine == pytest.approx(theirs, rel=tolerance)
+    for a, b in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
