@@ -21,7 +21,7 @@ demo: $(VENV)/.ready ## compile a ResNet exported from PyTorch, run it, compare
 test: $(VENV)/.ready ## all tests but the models
 	$(PYTEST) -n auto --ignore tests/models --durations 15
 
-mutants: $(VENV)/.ready ## put known faults back one by one; the tests must notice each
+mutants: $(VENV)/.models ## put known faults back one by one; the tests must notice each
 	$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 prove: $(VENV)/.ready ## every obligation of integer rules, by z3

@@ -41,7 +41,10 @@ SAMPLED = 16
 """Elements of a frozen weight that a call compares with what they were."""
 
 CALM = 100
-"""Calls without a change after which weights are constants again: a compilation costs as many."""
+"""
+Calls without a change after which weights are constants again. A policy, not a measurement: weights
+that a training loop changes in each step are never packed, those of a model that serves are soon.
+"""
 
 _epoch = [0]
 
@@ -248,7 +251,7 @@ class Frozen:
         self.probe = 0
 
     def __call__(self, values: list[Any]) -> Any:
-        # Other threads may replace the weights meanwhile: what is run is asked for once.
+        # Read once: another thread may replace it during this call.
         current = self.current
         if current is None:
             current = self._first(values)

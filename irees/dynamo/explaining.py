@@ -54,7 +54,8 @@ def explain(
 ) -> Explanation:
     """
     What irees takes of each graph of a model, and what it leaves to PyTorch and why. The model runs
-    once, in PyTorch. Raises what it raises.
+    once, in PyTorch. As after `torch._dynamo.explain`, functions that were compiled before are
+    compiled again in their next call. Raises what the model raises.
     """
     found = Explanation()
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 import argparse
 import collections
 import copy
+import functools
 import json
 import logging
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ from torch.testing._internal.hop_db import hop_db
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 sys.path.insert(0, str(Path(__file__).parent))
-from workers import Fallbacks, run_all
+from workers import Fallbacks, answer, run_all
 
 Results = dict[str, dict[str, dict[str, Any]]]
 """Case => backend => what `judged` says."""
@@ -224,16 +224,10 @@ def part_of(name: str) -> str:
     return name.removeprefix("hop.").removeprefix("custom.")
 
 
-def worker(limit: int) -> None:
-    """Answers each line, a case and a backend, with a line of JSON."""
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        name, backend = json.loads(line)
-        case = next(case for each, case in all_cases(limit, part_of(name)) if each == name)
-        print(json.dumps(judged(backend, *case)), file=answers, flush=True)
+def verdict(limit: int, name: str, backend: str) -> dict[str, Any]:
+    """What a backend makes of a case."""
+    case = next(case for each, case in all_cases(limit, part_of(name)) if each == name)
+    return judged(backend, *case)
 
 
 def summary(results: Results) -> str:
@@ -259,7 +253,7 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        worker(arguments.limit)
+        answer(functools.partial(verdict, arguments.limit))
         return
     warnings.filterwarnings("ignore")
     names = [name for name, _ in all_cases(arguments.limit, arguments.only)]

@@ -7,7 +7,9 @@ import json
 import logging
 import os
 import subprocess
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +28,19 @@ class Fallbacks(logging.Handler):
         message = record.getMessage()
         if "runs in PyTorch" in message:
             self.notes.append(" ".join(message.split())[:200])
+
+
+def answer(verdict: Callable[[str, str], dict[str, Any]]) -> None:
+    """What a worker process runs: answers each line, a name and a mode, with a line of JSON."""
+    import torch
+
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    # What programs print must not end among the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        print(json.dumps(verdict(*json.loads(line))), file=answers, flush=True)
 
 
 class Worker:

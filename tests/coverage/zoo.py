@@ -29,14 +29,13 @@ import os
 import sys
 import time
 import traceback
-import warnings
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-from workers import Fallbacks, run_all
+from workers import Fallbacks, answer, run_all
 from zoo_compare import difference, same_kind, same_rank
 from zoo_report import Results, summary, write_page
 
@@ -126,7 +125,8 @@ def compiled(model: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, floa
 
     torch._dynamo.reset()
     run = torch.compile(model, backend="irees")
-    with torch.no_grad():
+    # Dynamo leaves recurrent layers to PyTorch unless it is told to take them.
+    with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
         begin = time.perf_counter()
         run(*args, **kwargs)
         seconds = time.perf_counter() - begin
@@ -172,19 +172,6 @@ def failure(error: Exception) -> dict[str, Any]:
     return {"verdict": kind, "stage": stage, "why": described(error)}
 
 
-def worker() -> None:
-    """Answers each line, a name and a mode, with a line of JSON."""
-    warnings.filterwarnings("ignore")
-    import torch
-
-    torch.set_num_threads(1)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        name, mode = json.loads(line)
-        print(json.dumps(verdict(name, mode)), file=answers, flush=True)
-
-
 def selected(arguments: argparse.Namespace, results: Results) -> list[tuple[str, str]]:
     """The pairs of model and mode to run."""
     modes = MODES if arguments.mode == "both" else (arguments.mode,)
@@ -215,7 +202,7 @@ def main() -> int:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        worker()
+        answer(verdict)
         return 0
     if arguments.list:
         print("\n".join(all_names()))

@@ -113,34 +113,39 @@ class ProgramText:
 
     def finish(self) -> Sources:
         """The whole program, once all kernels are printed."""
-        unit, functions = self.unit, list[dict[str, Any]]()
-        host: list[str] = [
-            *self.launchers,
-            *(
-                f"int32_t {name}(const irees_runtime *, void *const *, const int64_t *, int32_t *);"
-                for name in unit.kernels.values()
-            ),
-        ]
         top = self.module.body.block.ops
-        executables = [op for op in top if isinstance(op, ExecutableOp)]
         public = [op for op in top if isinstance(op, func.FuncOp) and is_entry(op)]
         constants = {op.sym_name.data: _held(op) for op in self.globals}
+        self.texts["host"] = self._host(public)
+        sources = Sources(self.texts, self._manifest(public, constants), constants)
+        if self.backend.finish is not None:
+            self.backend.finish(self.unit, sources)
+        return sources
+
+    def _host(self, public: list[func.FuncOp]) -> str:
+        """The text of the host: launchers, prototypes of kernels, entries of functions."""
+        prototype = "int32_t {}(const irees_runtime *, void *const *, const int64_t *, int32_t *);"
+        host = [*self.launchers, *map(prototype.format, self.unit.kernels.values())]
         for number, function in enumerate(public):
-            p = self.backend.printer(unit, Expressions())
+            p = self.backend.printer(self.unit, Expressions())
             host.append(entry(p, function, number))
             self.host.vectors |= p.expressions.vectors
-            functions.append(_function_record(function, number))
-        self.texts["host"] = unit_text("\n".join(host), self.host, self.backend.host_header)
+        return unit_text("\n".join(host), self.host, self.backend.host_header)
+
+    def _manifest(
+        self, public: list[func.FuncOp], constants: dict[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """What the runtime has to know of the texts, once the host is printed."""
+        unit = self.unit
         traps = [
             {"message": t.message, "loc": describe_location(t.op.location) or "", "op": t.op.name}
             for t in unit.traps
         ]
-        for record in functions:
-            record["constants"] = list(constants)
-            record["traps"] = traps
+        shared = {"constants": list(constants), "traps": traps}
         arenas = {function.sym_name.data: arena_use(function) for function in public}
-        manifest = {
-            "functions": functions,
+        executables = (op for op in self.module.body.block.ops if isinstance(op, ExecutableOp))
+        manifest: dict[str, Any] = {
+            "functions": [{**_function_record(f, n), **shared} for n, f in enumerate(public)],
             "kernels": [_kernel_record(e, unit, public) for e in executables],
             "memory": {
                 "constant_bytes": sum(a.nbytes for a in constants.values()),
@@ -150,16 +155,10 @@ class ProgramText:
         }
         if unit.traces:
             manifest["traces"] = [
-                {
-                    "key": trace.key.data,
-                    "values": [spec_record(value.type) for value in trace.values],
-                }
-                for trace in unit.traces
+                {"key": t.key.data, "values": [spec_record(value.type) for value in t.values]}
+                for t in unit.traces
             ]
-        sources = Sources(self.texts, manifest, constants)
-        if self.backend.finish is not None:
-            self.backend.finish(unit, sources)
-        return sources
+        return manifest
 
 
 def print_program(module: ModuleOp, backend: Backend) -> Sources:
