@@ -60,7 +60,7 @@ def counts(results: dict[str, str]) -> str:
     share = kinds["PASS"] / total if total else 0
     rest = [kinds[k] for k in ("UNSUPPORTED", "WRONG", "ERROR", "CRASH", "TIMEOUT")]
     passing = f"{len(operators) - len(failing)} of {len(operators)}"
-    return f"{passing} | {kinds['PASS']} of {total} ({share:.1%}) | " + " | ".join(map(str, rest))
+    return f"{passing} | {kinds['PASS']} of {total} ({share:.2%}) | " + " | ".join(map(str, rest))
 
 
 def head(folder: Path) -> list[str]:
@@ -77,7 +77,9 @@ def head(folder: Path) -> list[str]:
         "",
         f"`python tests/coverage/operators_page.py --run --write docs/operators.md`, "
         f"{datetime.date.today()}, torch {torch.__version__}, {cpu}. A sample is one input of "
-        "PyTorch's operator database. It is compared with eager, by the database's tolerance. "
+        "PyTorch's operator database. It is compared with eager, by the database's tolerance; what "
+        "misses that may be off from an answer in a wider dtype about as far as eager is "
+        "(`samples.py`). "
         "Dtypes are interpreted where nothing else is said.",
         "",
         "| run | arguments of operators.py | operators all right | samples right | refused | wrong "
