@@ -1,5 +1,5 @@
 """
-Writes a page per pass below docs/passes/, from the passes themselves.
+Writes a page per pass below docs/passes/, from the passes themselves, and docs/limits.md.
 
     python docs/generate.py [FOLDER]
 
@@ -14,6 +14,7 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 
+from irees import limits
 from irees.pipeline import PHASES
 from irees.transforms import load_pass, pass_modules
 
@@ -50,7 +51,9 @@ def index() -> str:
         for each in phase.passes:
             if each.name in modules:
                 seen.add(each.name)
-                lines.append(f"- [{each.name}](passes/{each.name}.md): {load_pass(each.name).__doc__}")
+                lines.append(
+                    f"- [{each.name}](passes/{each.name}.md): {load_pass(each.name).__doc__}"
+                )
             else:
                 lines.append(f"- {each.name} (xDSL)")
         lines.append("")
@@ -60,6 +63,21 @@ def index() -> str:
     return "\n".join(lines)
 
 
+def limits_page() -> str:
+    """The table of limits."""
+    lines = ["# Limits", "", (limits.__doc__ or "").strip(), ""]
+    lines += ["| limit | default | unit | bounds |", "|---|---:|---|---|"]
+    lines += [f"| `{x.name}` | {x.default:,} | {x.unit} | {x.bounds} |" for x in limits.TABLE]
+    lines += [
+        "",
+        '`irees.compile(..., limits={"ops": 10_000_000})` and `--limit ops=10000000` override one.',
+    ]
+    lines += ["", "What takes `work`, in steps of about one microsecond of the compiler:", ""]
+    lines += ["| construct | steps | for each |", "|---|---:|---|"]
+    lines += [f"| {name} | {x.steps} | {x.per} |" for name, x in limits.COSTS.items()]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Writes all pages."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
@@ -67,6 +85,7 @@ def main() -> None:
     for name, module in pass_modules().items():
         (folder / "passes" / f"{name}.md").write_text(page(name, module))
     (folder / "passes.md").write_text(index())
+    (folder / "limits.md").write_text(limits_page())
 
 
 if __name__ == "__main__":

@@ -58,7 +58,15 @@ def __getattr__(name: str) -> Any:
         return import_module("irees.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'irees' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from irees.errors import UnsupportedError
+
+        hint = "pip install 'irees[torch]'"
+        raise UnsupportedError(f"irees.{name} needs torch", hint=hint) from None
     globals()[name] = value
     return value
 

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
+from xdsl.dialects.builtin import (
+    DenseResourceAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+)
 from xdsl.printer import Printer
 
 from irees.backends.c import backend as c
@@ -35,8 +41,9 @@ from irees.dialects.signature import drop_updates
 from irees.errors import ArgumentError
 from irees.frontends.imported import Imported
 from irees.frontends.jax import import_jax_program, is_jax
-from irees.frontends.mlir import import_mlir, import_opened, open_source
+from irees.frontends.mlir import admit, import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
+from irees.integrity import is_patched, record
 from irees.options import Options
 from irees.pipeline import device_phases, phases, run_phases
 from irees.program_cache import (
@@ -49,34 +56,43 @@ from irees.program_cache import (
     store_parts,
 )
 from irees.remarks import Remark, collect, tell
+from irees.rewrites import is_observed
 from irees.runtime.device_program import DeviceProgram, Maker
 from irees.runtime.manifest import target_record
 from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
 
+record()
+
 Source = Any
 """A path, MLIR text, an xDSL ModuleOp, a torch ExportedProgram or nn.Module, a jitted function."""
 
 
-def import_source(source: Source, inputs: Sequence[Any] | None = None, **given: Any) -> Imported:
+def import_source(source: Source, inputs: Sequence[Any] | None = None, **examples: Any) -> Imported:
     """
     The module behind a source, and how it is called. A ModuleOp is cloned, so that the caller's
-    stays as it is. `given` are `kwargs` and `dynamic_shapes` of a PyTorch program.
+    stays as it is. `examples` are `kwargs` and `dynamic_shapes` of a PyTorch program.
 
     Raises ParseError, VerifyError, LimitExceededError, ArgumentError or UnsupportedError.
     """
-    if isinstance(source, ModuleOp):
-        return Imported(source.clone())
-    if isinstance(source, Imported):
-        return Imported(source.module.clone(), source.signature, source.state)
+    if isinstance(source, ModuleOp | Imported):
+        given = source if isinstance(source, Imported) else Imported(source)
+        admit(given.module)
+        return Imported(given.module.clone(), given.signature, given.state)
     if isinstance(source, str | Path):
         return Imported(import_mlir(source))
     if is_jax(source):
         return import_jax_program(source, inputs or ())
+    if not callable(source) or isinstance(source, type):
+        raise ArgumentError(
+            f"the program is a {type(source).__name__}, but must be MLIR text or its path, a "
+            "module, or a program of PyTorch or JAX",
+            hint="decode bytes, and make an object of a class, as in irees.compile(Model(), (x,))",
+        )
     from irees.frontends.torch import import_program
 
-    return import_program(source, inputs, **given)
+    return import_program(source, inputs, **examples)
 
 
 class Texts:
@@ -106,10 +122,23 @@ class Texts:
 
     def sources(self, module: ModuleOp) -> Sources:
         """All texts, and what goes with them."""
-        names = [o.sym_name.data for o in module.body.block.ops if isinstance(o, ExecutableOp)]
-        if self.program is None or list(self.program.unit.kernels) != names:
+        executables = [o for o in module.body.block.ops if isinstance(o, ExecutableOp)]
+        names = [o.sym_name.data for o in executables]
+        # What was guarded since is printed again.
+        if (
+            self.program is None
+            or list(self.program.unit.kernels) != names
+            or any(is_guarded(o) for o in executables)
+        ):
             return print_program(module, self.backend)
         return self.program.finish()
+
+
+def is_guarded(executable: ExecutableOp) -> bool:
+    """Whether accesses of an executable were guarded after code generation."""
+    numbers = executable.attributes.get("accesses")
+    guarded = numbers.data.get("guarded") if isinstance(numbers, DictionaryAttr) else None
+    return isinstance(guarded, IntegerAttr) and guarded.value.data > 0
 
 
 def build_imported(imported: Imported, options: Options, **listeners: Any) -> Built:
@@ -155,7 +184,7 @@ def blobs_of(module: ModuleOp) -> dict[str, Blob]:
 
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     """Takes a module through all phases, in place, and compiles its texts."""
-    target = Target.parse(options.target)
+    target, altered = Target.parse(options.target), is_altered(module)
     if target.kind != "cpu" or options.trace_dispatch_tensors:
         # The arguments of a device are copies, and what is traced is looked at afterwards.
         for function in [f for f in module.body.block.ops if isinstance(f, func.FuncOp)]:
@@ -170,8 +199,19 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
             tell(each)
         sources = texts.sources(module)
         describe(sources, remarks, target, options)
+        certify(sources, module)
         library, cubins = compile_texts(sources, target, options, compiler)
-    return Built(library, sources.manifest, sources.texts, sources.constants, {}, cubins, failed)
+    made = (library, sources.manifest, sources.texts, sources.constants)
+    return Built(*made, {}, cubins, failed, altered)
+
+
+def is_altered(module: ModuleOp) -> bool:
+    """
+    Whether something takes part in a compilation that no cache key names: ops of a plug-in, code of
+    irees that was replaced, or rewrites that the caller limits or watches.
+    """
+    homes = {type(op).__module__.partition(".")[0] for op in module.walk()}
+    return not homes <= {"irees", "xdsl"} or is_observed() or is_patched()
 
 
 def build_opened(opened: Opened, options: Options, **listeners: Any) -> Built:
@@ -211,6 +251,18 @@ def describe(sources: Sources, remarks: Sequence[Remark], target: Target, option
         sources.manifest["tuning"] = json.loads(str(options.tuning))
 
 
+def certify(sources: Sources, module: ModuleOp) -> None:
+    """Writes into the manifest what shows that the accesses of each kernel are inside."""
+    executables = {o.sym_name.data: o for o in module.ops if isinstance(o, ExecutableOp)}
+    for kernel in sources.manifest["kernels"]:
+        attributes = executables[kernel["name"]].attributes
+        numbers, text = attributes.get("accesses"), attributes.get("certificate")
+        if isinstance(numbers, DictionaryAttr) and isinstance(text, StringAttr):
+            counted = {k: n for k, n in numbers.data.items() if isinstance(n, IntegerAttr)}
+            kernel["accesses"] = {kind: n.value.data for kind, n in counted.items()}
+            kernel["certificate"] = json.loads(text.data)
+
+
 def compile_texts(
     sources: Sources, target: Target, options: Options, compiler: LibraryCompiler
 ) -> tuple[bytes, dict[str, bytes]]:
@@ -234,13 +286,18 @@ def compile_texts(
 def reference_program(
     module: ModuleOp, options: Options, imported: Imported | None = None
 ) -> ReferenceProgram:
-    """The program that interprets a module: as it came, or its dispatches to trace them."""
+    """
+    The program that interprets a module as it came. To trace dispatches, those of a copy are
+    interpreted besides: what they compute is shown, and never a result.
+    """
     wanted = options.trace_dispatch_tensors
+    call = (None, None) if imported is None else (imported.signature, imported.state)
     if not wanted:
-        call = (None, None) if imported is None else (imported.signature, imported.state)
-        return ReferenceProgram(module, None, *call)
-    run_phases(get_context(), module, replace(options, target="cpu"), to="dispatch-creation")
-    return ReferenceProgram(module, Tracer(directory=wanted if isinstance(wanted, str) else None))
+        return ReferenceProgram(module, *call)
+    dispatches = module.clone()
+    run_phases(get_context(), dispatches, replace(options, target="cpu"), to="dispatch-creation")
+    tracer = Tracer(directory=wanted if isinstance(wanted, str) else None)
+    return ReferenceProgram(module, *call, traced=dispatches, tracer=tracer)
 
 
 def compile_devices(
@@ -283,13 +340,18 @@ def _devices_key(opened: Opened, options: Options) -> str:
 
 
 def compile_devices_text(source: str | Path, options: Options, **listeners: Any) -> DeviceProgram:
-    """Compiles MLIR text for several devices, or takes the program from the cache."""
+    """
+    Compiles MLIR text for several devices, or takes the program from the cache. One that listeners
+    could change is compiled, and not stored.
+    """
     opened = open_source(source)
+    if any(listener is not None for listener in listeners.values()):
+        return compile_devices(import_opened(opened), options, **listeners)
     # The blobs hash differently once they are decoded.
     key = _devices_key(opened, options)
     found = find_parts(key, opened.blobs)
     if found is None:
-        return compile_devices(import_opened(opened), options, kept=(key, opened), **listeners)
+        return compile_devices(import_opened(opened), options, kept=(key, opened))
     schedule, built = found
     makers = {name: partial(program_of, each) for name, each in built.items()}
     return device_program(schedule, makers)

@@ -15,9 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irees.errors import ArgumentError
+from irees.fence import fenced, let_through
 from irees.frontends.mlir import open_source
+from irees.limits import budgeted
 from irees.options import Options
-from irees.program_cache import find, program_key, program_of, store
+from irees.program_cache import find, may_store, program_key, program_of, store
 from irees.runtime.program import Program
 from irees.target import Target
 
@@ -60,14 +63,23 @@ def rare_collections() -> Generator[None]:
 
 
 def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
-    """Compiles MLIR text, or takes the program from the cache if it was compiled before."""
+    """
+    Compiles MLIR text, or takes the program from the cache if it was compiled before. Listeners see
+    the module and may change it, so a program that has any is compiled, and not stored.
+    """
     opened = open_source(source)
+    if any(listener is not None for listener in listeners.values()):
+        from irees.build import build_opened
+
+        return program_of(build_opened(opened, options, **listeners))
     key = program_key(opened, options, Target.parse(options.target))
     if (found := find(key, opened.blobs)) is not None:
         return program_of(found)
     from irees.build import build_opened
 
-    built = build_opened(opened, options, **listeners)
+    built = build_opened(opened, options)
+    if not may_store(built):
+        return program_of(built)
     # Weights are written to the cache and copied to where kernels read them, which are two waits.
     with ThreadPoolExecutor(1) as pool:
         stored = pool.submit(store, key, built)
@@ -76,6 +88,7 @@ def compile_text(source: str | Path, options: Options, **listeners: Any) -> Prog
     return program
 
 
+@fenced
 @rare_collections()
 def compile(
     source: Source,
@@ -98,12 +111,26 @@ def compile(
     `dynamic_shapes` says which of their dims may vary, as for `torch.export.export`. The program
     is then called as the module is. `start` names the phase after
     which the source was saved. `before` hears of every pass that begins, `listener` of every one
-    that has ended and `after` of every phase, unless the program comes from the cache. Other
+    that has ended and `after` of every phase; a program with one of them is not cached. Other
     keywords are fields of `irees.options.Options`; `target="reference"` interprets the source.
-    Raises an `irees.errors.IreesError`.
+    Raises an `irees.errors.IreesError`, and what the functions given here raise.
     """
     chosen = Options.make(**options)
-    listeners: dict[str, Any] = {"before": before, "listener": listener, "after": after}
+    given: dict[str, Any] = {"before": before, "listener": listener, "after": after}
+    listeners = {name: f if f is None else let_through(f) for name, f in given.items()}
+    arguments = {"inputs": inputs, "kwargs": kwargs, "dynamic_shapes": dynamic_shapes}
+    with budgeted(chosen.limit_overrides()):
+        return _compiled(source, chosen, to, start, listeners, arguments)
+
+
+def _compiled(
+    source: Source,
+    chosen: Options,
+    to: str | None,
+    start: str | None,
+    listeners: dict[str, Any],
+    arguments: dict[str, Any],
+) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     whole_text = isinstance(source, str | Path) and to is None and start is None
     if whole_text and not chosen.devices and chosen.target != "reference":
         return compile_text(source, chosen, **listeners)
@@ -111,7 +138,12 @@ def compile(
 
     if whole_text and chosen.devices:
         return build.compile_devices_text(source, chosen, **listeners)
-    imported = build.import_source(source, inputs, kwargs=kwargs, dynamic_shapes=dynamic_shapes)
+    if chosen.target == "reference" and not chosen.devices and (to or start) is not None:
+        raise ArgumentError(
+            "target=reference interprets the source, and has no phases",
+            hint="leave out the phase, or name another target",
+        )
+    imported = build.import_source(source, **arguments)
     module = imported.module
     if chosen.target == "reference" and not chosen.devices:
         return build.reference_program(module, chosen, imported)

@@ -110,6 +110,11 @@ class DeviceError(IreesError):
     exit_code = 4
 
 
+def report_hint(reproducer: Path | str | None) -> str | None:
+    """What to do about a bug."""
+    return None if reproducer is None else f"please report it with the file {reproducer}"
+
+
 class InternalError(IreesError):
     """Always a bug of irees. `reproducer` is the path of a file that shows it again."""
 
@@ -117,6 +122,6 @@ class InternalError(IreesError):
 
     def __init__(self, message: str, *, reproducer: Path | str | None = None, **where: Any):
         if reproducer is not None and where.get("hint") is None:
-            where["hint"] = f"please report it with the file {reproducer}"
+            where["hint"] = report_hint(reproducer)
         super().__init__(message, **where)
         self.reproducer = reproducer

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from irees.errors import ArgumentError
+from irees.limits import canonical_limits
 from irees.target import Target
 
 FloatMode = Literal["default", "strict"]
@@ -22,7 +23,7 @@ def canonical_tuning(tuning: Any) -> str | None:
     data: Any = None
     try:
         data = json.loads(tuning) if isinstance(tuning, str) else dict(tuning or {})
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         pass
     if not _is_tuning(data):
         raise ArgumentError(
@@ -55,7 +56,7 @@ def canonical_devices(devices: Any) -> str | None:
     data: Any = None
     try:
         data = json.loads(devices) if isinstance(devices, str) else dict(devices or {})
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         pass
     if type(data) is not dict or not all(
         isinstance(text, str) and text for pair in data.items() for text in pair
@@ -90,6 +91,7 @@ class Options:
     without annotations into as many stages, of the same flops or bytes of weights by
     `pipeline_balance`, for devices `dev_0`, `dev_1`, ... `annotate_input_affinities` writes on ops
     where they were found to run, for whoever prints the IR.
+    `limits` overrides entries of `irees.limits.TABLE`, `{"ops": 10_000_000}`; it is kept as JSON.
     """
 
     target: str | Target = "cpu"
@@ -105,6 +107,7 @@ class Options:
     pipeline_stages: int | None = None
     pipeline_balance: Balance = "flops"
     annotate_input_affinities: bool = False
+    limits: str | Mapping[str, int] | None = None
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -121,7 +124,9 @@ class Options:
                 hint="fp=strict promises the bits of f32",
             )
         names = self.disable_pass
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list | tuple | set | frozenset) or not all(
+            isinstance(name, str) for name in names
+        ):
             raise ArgumentError(f"disable_pass is {names!r}, but must be a sequence of names")
         folder = self.trace_dispatch_tensors
         if not isinstance(folder, bool | str) or folder == "":
@@ -144,6 +149,7 @@ class Options:
             )
         object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
         object.__setattr__(self, "tuning", canonical_tuning(self.tuning))
+        object.__setattr__(self, "limits", canonical_limits(self.limits))
         self._check_stages()
         object.__setattr__(self, "devices", canonical_devices(self.devices))
 
@@ -169,6 +175,10 @@ class Options:
     def device_specs(self) -> dict[str, str]:
         """The devices of the program in order, name => what it is; none for an ordinary one."""
         return json.loads(str(self.devices)) if self.devices else {}
+
+    def limit_overrides(self) -> dict[str, int]:
+        """The limits that differ from the defaults, by name."""
+        return json.loads(str(self.limits)) if self.limits else {}
 
     @staticmethod
     def make(**options: Any) -> Options:

@@ -32,6 +32,7 @@ TENSORS = frozenset(
     "builtin func linalg tensor iree_linalg_ext arith math complex scf cf util affine".split()
 )
 HOST = frozenset("builtin func flow arith math complex scf cf util memref affine".split())
+KERNELS = HOST | frozenset("stream vector gpu nvgpu nvvm irees x86vector".split())
 
 
 def a(name: str, **options: object) -> ModulePass:
@@ -41,15 +42,12 @@ def a(name: str, **options: object) -> ModulePass:
 
 def from_importers() -> tuple[ModulePass, ...]:
     """Functions of one block that call no other, on ops of linalg, tensor, scf and the like."""
-    return (
-        a("convert-tm-tensor-to-linalg-ext"),
-        a("convert-ml-program-to-util"),
-        a("evaluate-initializers"),
-        a("convert-util-to-func"),
-        a("lift-cf-to-scf"),
-        a("simplify-scf"),
-        a("inline-calls"),
-    )
+    names = """
+        convert-tm-tensor-to-linalg-ext convert-ml-program-to-util evaluate-initializers
+        convert-util-to-func convert-flow-to-tensor lift-cf-to-scf simplify-scf inline-calls
+        drop-lowering-configs verify-input-legality
+    """
+    return tuple(map(a, names.split()))
 
 
 def device_phases(options: Options) -> tuple[Phase, ...]:
@@ -121,10 +119,9 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "global-opt",
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
-                a("inline-custom-ops"),
-                a("convert-elementwise-to-linalg"),
-                a("expand-arith"),
-                a("erase-unused-results"),
+                *map(a, ("inline-custom-ops", "convert-elementwise-to-linalg", "expand-arith")),
+                *map(a, ("keep-inits", "erase-unused-results", "insert-shape-checks")),
+                a("initialize-empties"),
                 a("raise-special-ops"),
                 a("decompose-selections"),
                 a("decompose-moves"),
@@ -137,21 +134,18 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 a("decompose-softmax", use_fusion=False, from_infinity=True, reciprocal=not strict),
                 a("decompose-tensor-ops"),
                 a("generalize-linalg-named-ops"),
+                # Behind all that writes bodies, before what looks into them.
+                a("store-narrow-types"),
                 a("resolve-shaped-type-result-dims"),
-                a("insert-shape-checks"),
+                a("clamp-extracts"),
                 CountedCanonicalizePass(),
                 CountedCommonSubexpressionElimination(),
-                # Sizes are arithmetic by now: what is known of them must not hide in casts.
                 a("optimize-int-arithmetic"),
                 *([] if strict else [a("widen-accumulators")]),
-                a("fold-unit-extent-dims"),
-                a("fold-constants"),
-                a("fold-constant-gathers"),
-                a("sink-reshapes"),
-                a("fuse-elementwise-ops"),
+                *map(a, ("fold-unit-extent-dims", "compute-extracted-elements", "fold-constants")),
+                *map(a, ("fold-constant-gathers", "sink-reshapes", "fuse-elementwise-ops")),
                 a("fold-constants"),
                 *([] if strict or not for_cpu else [a("fold-reciprocals")]),
-                # Rounds otherwise: a product in a weight, and a sum in another order.
                 a("fold-affine-epilogues", scale=not strict),
                 *([blocked_layouts, winograd] if for_cpu and not strict else []),
                 *([panels] if for_cpu else []),
@@ -159,12 +153,11 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *([] if for_cpu else [a("split-sorts", workgroups=busy)]),
                 *([a("widen-half-arith", elide=not strict)] if for_cpu else []),
                 CountedCanonicalizePass(),
-                # Ops that read the same view of a tensor have to be seen to do so.
                 CountedCommonSubexpressionElimination(),
                 *([] if strict or not for_cpu else [a("merge-variance-passes")]),
                 *([a("fuse-sibling-reductions")] if for_cpu else []),
             ),
-            TENSORS,
+            TENSORS | {"irees"},
         ),
         Phase(
             "dispatch-creation",
@@ -179,7 +172,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
                 *([a("trace-dispatch-tensors", tensors=False)] if options.time_dispatches else []),
             ),
-            TENSORS | {"flow", "iree_tensor_ext"},
+            TENSORS | {"irees", "flow", "iree_tensor_ext"},
         ),
         Phase(
             "stream",
@@ -190,7 +183,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 CountedCommonSubexpressionElimination(),
                 a("plan-arena"),
             ),
-            TENSORS | {"flow", "iree_tensor_ext", "stream", "memref"},
+            TENSORS | {"irees", "flow", "iree_tensor_ext", "stream", "memref"},
         ),
         Phase(
             "codegen",
@@ -204,8 +197,14 @@ def phases(options: Options) -> tuple[Phase, ...]:
                     else gpu_codegen(target.gpu, strict, options)
                 ),
             ),
-            HOST | {"stream", "vector", "gpu", "nvgpu", "nvvm", "irees", "x86vector"},
+            KERNELS,
             each_executable=True,
+        ),
+        Phase(
+            "verification",
+            "every access is shown to be inside of its buffer, or guarded",
+            (a("verify-accesses"),),
+            KERNELS,
         ),
     )
 
@@ -223,6 +222,7 @@ def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
         a("lower-contractions", dot_products=dots, **order, **registers),
         a("vectorize-structured-ops", **order, vector_bytes=target.vector_bytes, large=large),
         a("lower-gather"),
+        a("erase-unread-buffers"),
         a("expand-math", lookups=not strict and target.vector_bytes >= 64),
         a("pipeline-workgroups", tile_bytes=target.l1_bytes, **shares),
         a("interleave-chains"),
@@ -265,6 +265,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool, options: Options) -> tuple[ModulePa
         a("gpu-lower-reductions", reassociate=not strict),
         a("gpu-lower-transposes"),
         a("gpu-distribute-to-threads"),
+        a("erase-unread-buffers"),
         a("gpu-infer-memory-space", limit=gpu.shared_bytes),
         a("lower-gather"),
         a("expand-math"),
@@ -274,20 +275,18 @@ def gpu_codegen(gpu: GpuFacts, strict: bool, options: Options) -> tuple[ModulePa
 
 OPTIONAL = frozenset(
     """
-    irees-erase-unused-results irees-raise-special-ops irees-optimize-int-arithmetic
-    canonicalize cse
-    irees-fold-unit-extent-dims irees-fold-constants irees-fold-constant-gathers
-    irees-sink-reshapes irees-fuse-elementwise-ops
+    irees-erase-unused-results irees-raise-special-ops irees-optimize-int-arithmetic canonicalize
+    cse irees-fold-unit-extent-dims irees-compute-extracted-elements irees-fold-constants
+    irees-fold-constant-gathers irees-sink-reshapes irees-fuse-elementwise-ops
     irees-merge-variance-passes irees-fold-reciprocals irees-fuse-sibling-reductions
     irees-widen-accumulators irees-widen-half-arith irees-fold-affine-epilogues
-    irees-propagate-blocked-layouts irees-tie-dispatch-operands
-    irees-convert-conv2d-to-winograd irees-pack-constant-operands
-    irees-deduplicate-executables irees-annotate-dispatches irees-lower-contractions
-    irees-pipeline-workgroups irees-interleave-chains irees-use-nontemporal-stores
-    irees-prefetch-next-tiles irees-prefetch-outputs irees-prefetch-streams
-    irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies irees-gpu-lower-contractions
-    irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
-    irees-split-reductions irees-split-sorts
+    irees-propagate-blocked-layouts irees-tie-dispatch-operands irees-convert-conv2d-to-winograd
+    irees-pack-constant-operands irees-deduplicate-executables irees-annotate-dispatches
+    irees-lower-contractions irees-pipeline-workgroups irees-interleave-chains
+    irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
+    irees-prefetch-streams irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies
+    irees-gpu-lower-contractions irees-gpu-lower-reductions irees-gpu-lower-transposes
+    irees-gpu-stream-k irees-split-reductions irees-split-sorts
     """.split()
 )
 """

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -36,6 +37,8 @@ from irees.runtime.services import Services
 from irees.target import Target
 
 MAX_BYTES = 1 << 30
+PACKAGES = ("xdsl", "numpy", "ml_dtypes")
+"""Packages that take part in a compilation: IR is xDSL's, constants are computed by numpy."""
 
 
 @dataclass
@@ -51,12 +54,16 @@ class Built:
     cubins: dict[str, bytes] = field(default_factory=dict)
     """Text of kernels => its machine code, for a GPU."""
     failed_passes: frozenset[str] = frozenset()
+    altered: bool = False
+    """Whether something that no key names took part: see `irees.build.is_altered`."""
 
 
 @cache
 def compiler_version() -> str:
-    """A hash of irees' own sources and the version of xDSL: any change makes a new key."""
-    digest = hashlib.sha256(version("xdsl").encode())
+    """A hash of irees' own sources and of the versions of what it computes with."""
+    digest = hashlib.sha256(platform.python_version().encode())
+    for package in PACKAGES:
+        digest.update(f"{package} {version(package)}\n".encode())
     root = Path(__file__).parent
     for path in sorted(root.rglob("*")):
         if path.suffix in (".py", ".h", ".c", ".cpp"):
@@ -73,7 +80,7 @@ def program_key(source: Source, options: Options, *targets: Target) -> str:
     identities = (each for target in targets for each in compiler_identities(target))
     return key_of(
         "program", source.text, *described, digest_of(*weights), source.name,
-        repr(replace(options, target="")),
+        repr(replace(options, target="", limits=None)),
         repr(targets), compiler_version(), *identities,
     )  # fmt: skip
 
@@ -86,13 +93,27 @@ def compiler_identities(target: Target) -> tuple[str, ...]:
     return (host, nvrtc_version()) if target.kind == "cuda" else (host,)
 
 
+def may_store(built: Built) -> bool:
+    """
+    Whether a program is what its key says (all passes did their work, and nothing else took part)
+    and its own constants are not too large.
+    """
+    return not built.failed_passes and not built.altered and _own_bytes(built) <= MAX_BYTES
+
+
+def _own(built: Built) -> dict[str, np.ndarray[Any, Any]]:
+    return {n: a for n, a in built.constants.items() if n not in built.from_source}
+
+
+def _own_bytes(built: Built) -> int:
+    return sum(a.nbytes for a in _own(built).values())
+
+
 def store(key: str, built: Built) -> None:
-    """Keeps a program, if all passes did their work and its own constants are not too large."""
-    if built.failed_passes:
+    """Keeps a program, if it may be stored."""
+    if not may_store(built):
         return
-    own = {n: a for n, a in built.constants.items() if n not in built.from_source}
-    if sum(a.nbytes for a in own.values()) > MAX_BYTES:
-        return
+    own = _own(built)
     described = {
         name: [str(a.dtype), list(a.shape), built.from_source.get(name)]
         for name, a in built.constants.items()

@@ -62,6 +62,12 @@ def limited(limit: int | None) -> Generator[Counter]:
         _COUNTER.reset(token)
 
 
+def is_observed() -> bool:
+    """Whether somebody limits or watches the rewrites of a compilation that begins now."""
+    counter = _COUNTER.get()
+    return _WATCHER.get() is not None or (counter is not None and counter.limit is not None)
+
+
 @contextmanager
 def watched(watcher: Watcher) -> Generator[None]:
     """Tells the watcher of every rewrite that is counted inside the block."""

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from irees.errors import ArgumentError, DeviceError
+from irees.fence import fenced
 
 X86_LEVELS = {
     "x86-64-v2": ("sse4_2", "popcnt", "ssse3"),
@@ -25,6 +26,10 @@ X86_LEVELS = {
         *("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
     ),
 }
+
+MOST_ELEMENTS = 1 << 47
+"""A dim of an argument is smaller, also of an empty one: no machine has as much memory. Proofs that
+sums of sizes do not wrap around count on it."""
 
 DOT_PRODUCTS = {"avx512_bf16": "bf16", "avx512_vnni": "i8", "avx_vnni": "i8"}
 """Words for instructions that multiply narrow elements and add up neighbours, and the elements."""
@@ -113,6 +118,7 @@ class Target:
             object.__setattr__(self, name, value)
 
     @staticmethod
+    @fenced
     def parse(spec: str | Target) -> Target:
         """
         The target that a string names: `cpu`, `cpu:generic`, `cpu:x86-64-v3`, `cuda`,

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from irees.build import Source, import_source
 from irees.compiler import compile
 from irees.errors import ArgumentError
+from irees.fence import fenced
 from irees.frontends.imported import Imported
 from irees.remarks import collect, remark
 from irees.runtime.program import Function, Program
@@ -187,6 +188,7 @@ def _effective(program: Program) -> dict[str, Any]:
     return {kernel["key"]: kernel["configs"] for kernel in program.manifest["kernels"]}
 
 
+@fenced
 def tune(
     source: Source,
     inputs: Sequence[Any],

@@ -23,6 +23,52 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def fenced_pass(load: Callable[[], Any]) -> Callable[[], Any]:
+    """
+    A function that loads a pass for `xdsl-opt` and other tools. What `apply` raises is an
+    IreesError: a VerifyError for what xDSL refuses, an InternalError for a bug of irees. A pass
+    that is run alone has the budget of a compilation.
+    """
+
+    def factory() -> Any:
+        from xdsl.utils.exceptions import DiagnosticException
+
+        from irees.errors import VerifyError
+        from irees.fence import fenced
+        from irees.limits import budgeted
+
+        base = load()
+
+        def apply(self: Any, ctx: Any, op: Any) -> None:
+            try:
+                with budgeted():
+                    base.apply(self, ctx, op)
+            except DiagnosticException as error:
+                raise VerifyError(str(error).splitlines()[0], op=self.name) from error
+
+        members = {"apply": fenced(apply), "__module__": base.__module__, "__doc__": base.__doc__}
+        return type(base.__name__, (base,), members)
+
+    return factory
+
+
+def fenced_target(load: Callable[[], Any]) -> Callable[[], Any]:
+    """The same for a target: what `emit` raises is an IreesError."""
+
+    def factory() -> Any:
+        from irees.fence import fenced
+
+        base = load()
+        members = {
+            "emit": fenced(base.emit),
+            "__module__": base.__module__,
+            "__doc__": base.__doc__,
+        }
+        return type(base.__name__, (base,), members)
+
+    return factory
+
+
 def _lazy(module: str, name: str) -> Callable[[], Any]:
     return lambda: getattr(import_module(module), name)
 
@@ -50,9 +96,15 @@ extend_factories(XDSL_UNIVERSE.all_dialects)
 
 UNIVERSE = Universe(
     all_dialects=PoliteDict({name: own_dialect(name) for name in OWN}),
-    all_passes={**get_all_passes(), "irees-pipeline": _lazy("irees.pipeline", "IreesPipelinePass")},
+    all_passes={
+        name: fenced_pass(load)
+        for name, load in (
+            *get_all_passes().items(),
+            ("irees-pipeline", _lazy("irees.pipeline", "IreesPipelinePass")),
+        )
+    },
     all_targets={
-        "irees-c": _lazy("irees.backends.c.backend", "IreesCTarget"),
-        "irees-cuda": _lazy("irees.backends.cuda.backend", "IreesCudaTarget"),
+        "irees-c": fenced_target(_lazy("irees.backends.c.backend", "IreesCTarget")),
+        "irees-cuda": fenced_target(_lazy("irees.backends.cuda.backend", "IreesCudaTarget")),
     },
 )

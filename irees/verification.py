@@ -14,6 +14,8 @@ from xdsl.ir import ErasedSSAValue, Operation
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from irees.errors import VerifyError
+
 _PLAIN = ("arith.", "math.", "vector.", "memref.load", "memref.store", "memref.prefetch")
 """Ops that are valid or not by their attributes and by the types of their operands and results."""
 
@@ -35,6 +37,19 @@ def verify(module: Operation) -> None:
                 continue
             if not op.has_trait(NoTerminator):
                 raise VerifyException(f"{op.name} has an empty block that needs a terminator")
+
+
+def verify_made(new: Operation, source: Operation) -> None:
+    """
+    Raises VerifyError, at the op that it was made from, for a new op that breaks a rule: the op of
+    one dialect may say less of its operands than that of another.
+    """
+    try:
+        new.verify()
+    except VerifyException as error:
+        while isinstance(error.__cause__, VerifyException):
+            error = error.__cause__
+        raise VerifyError(str(error).strip(), op=source) from None
 
 
 def _likeness(op: Operation) -> Hashable:

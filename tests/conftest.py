@@ -20,6 +20,22 @@ if "IREES_TEST_CACHE_DIR" not in os.environ:
 os.environ["IREES_CACHE_DIR"] = os.environ["IREES_TEST_CACHE_DIR"]
 
 
+from irees import pipeline
+
+_FAILED: list[str] = []
+_TOLD = pipeline.remark
+
+
+def _hear(kind: Any, name: str, place: Any, text: str) -> None:
+    if kind == "failed":
+        _FAILED.append(f"{name}: {text}")
+    _TOLD(kind, name, place, text)
+
+
+# Once, and before a compilation: what a patched compiler makes is not stored in the cache.
+pipeline.remark = _hear
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips what needs a GPU on a machine that has none."""
     if os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidia0"):
@@ -35,19 +51,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     Fails a test in which an optional pass failed: it is left out, so that results stay right and
     nobody would notice. Those that mean it have the mark `passes_fail`.
     """
-    from irees import pipeline
-
-    failed, told = [], pipeline.remark
-
-    def hear(kind: Any, name: str, place: Any, text: str) -> None:
-        if kind == "failed":
-            failed.append(f"{name}: {text}")
-        told(kind, name, place, text)
-
-    pipeline.remark = hear
-    try:
-        result = yield
-    finally:
-        pipeline.remark = told
+    _FAILED.clear()
+    result = yield
+    failed = list(_FAILED)
     assert not failed or item.get_closest_marker("passes_fail"), failed
     return result

@@ -459,7 +459,9 @@ func.func @main(%c: i1) -> tensor<?xf32> {
 
 
 def test_a_huge_global_is_an_error_of_the_program():
-    with pytest.raises(OutOfMemoryError, match=r"<text>:2:3: error: util.global: .* bytes.*;"):
+    with pytest.raises(
+        irees.errors.LimitExceededError, match=r"<text>:2:3: error: util.global: .* bytes.*;"
+    ):
         compiled(
             """
   util.global private mutable @g = dense<2.5> : tensor<100000000000000xf32>
@@ -889,3 +891,15 @@ def test_an_initializer_that_cannot_be_evaluated_is_refused():
         irees.errors.UnsupportedError, match=r"initializer .* cannot be evaluated.*never"
     ):
         irees.compile(text)
+
+
+def test_a_dim_that_no_memory_has_is_refused():
+    """An empty array may have any other dim; sums of it could wrap around in a kernel."""
+    program = irees.compile("""
+    func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+      %r = math.tanh %x : tensor<?x?xf32>
+      return %r : tensor<?x?xf32>
+    }""")
+    assert program(np.empty((0, 1 << 40), np.float32)).shape == (0, 1 << 40)
+    with pytest.raises(ArgumentError, match=f"dim 1 is {1 << 50}, but must be below {1 << 47}"):
+        program(np.empty((0, 1 << 50), np.float32))

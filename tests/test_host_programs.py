@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import irees
-from irees.errors import UnsupportedError
+from irees.errors import RuntimeTrap, UnsupportedError, VerifyError
 
 X = np.linspace(0.1, 0.8, 8).astype(np.float32)
 T = "tensor<8xf32>"
@@ -215,3 +215,47 @@ func.func private @f({parameter}) -> i32 {callee}"""
 def test_blocks_without_an_end_are_refused(blocks, says):
     with pytest.raises(UnsupportedError, match=says):
         irees.compile(f"func.func @main(%c: i1) {{\n  {blocks}\n}}")
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_a_remainder_in_a_map_is_not_negative(target):
+    text = """func.func @main(%i: index) -> (index, index, index) {
+  %m = affine.apply affine_map<(d0) -> (d0 mod 4)>(%i)
+  %f = affine.apply affine_map<(d0) -> (d0 floordiv 4)>(%i)
+  %c = affine.apply affine_map<(d0) -> (d0 ceildiv 4)>(%i)
+  return %m, %f, %c : index, index, index
+}"""
+    program = irees.compile(text, target=target)
+    for i in (-9, -8, -1, 0, 3, 4, 9):
+        assert tuple(program(i)) == (i % 4, i // 4, -(-i // 4))
+
+
+def test_affine_loops_have_bounds_that_are_values():
+    text = """func.func @main(%n: index, %m: index, %x: f32) -> f32 {
+  %z = arith.constant 0.0 : f32
+  %r = affine.for %i = max affine_map<()[a, b] -> (a, b)>()[%n, %m]
+      to min affine_map<()[a, b] -> (a + 4, b + 7)>()[%n, %m] step 2 iter_args(%a = %z) -> (f32) {
+    %b = arith.addf %a, %x : f32
+    affine.yield %b : f32
+  }
+  return %r : f32
+}"""
+    program = irees.compile(text)
+    for n, m in ((0, 0), (5, 3), (3, 9), (9, 3)):
+        count = len(range(max(n, m), min(n + 4, m + 7), 2))
+        assert program(n, m, np.float32(1)) == count
+
+
+@pytest.mark.parametrize("index", ["%i", "%c5"])
+def test_a_dim_that_is_not_there_traps(index):
+    text = f"""func.func @main(%x: tensor<?x4xf32>, %i: index) -> index {{
+  %c5 = arith.constant 5 : index
+  %d = tensor.dim %x, {index} : tensor<?x4xf32>
+  return %d : index
+}}"""
+    x = np.zeros((3, 4), np.float32)
+    for target in ("reference", "cpu"):
+        with pytest.raises((RuntimeTrap, VerifyError), match="dim"):
+            irees.compile(text, target=target)(x, 2)
+    if index == "%i":
+        assert [irees.compile(text)(x, i) for i in (0, 1)] == [3, 4]

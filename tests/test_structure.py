@@ -38,12 +38,12 @@ LAYERS = (
     {"transforms"},
     {"analysis", "interpreters"},
     {"dialects"},
-    {"blobs", "errors", "options", "target", "remarks", "rewrites"},
+    set("blobs errors fence integrity limits options target remarks rewrites verification".split()),
 )
 RANK = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}
 # Files of one layer that are one thing; folders of one layer are strangers.
 ONE_THING = (LAYERS[1], LAYERS[-1])
-RUNTIME_MAY_IMPORT = {"runtime", "errors", "target"}
+RUNTIME_MAY_IMPORT = {"runtime", "errors", "fence", "target"}
 # Whose folders are strangers to each other, but for the shared ones.
 APART = ("transforms", "transforms/codegen", "backends")
 SHARED = {"common", "utils"}

@@ -236,3 +236,27 @@ def test_a_saved_program(source, tmp_path, capsys):
     assert main(["compile", "x.mlir", "-o", "p.irees"]) == 0
     assert main(["run", "p.irees", source, "--trace-dispatch-tensors"]) == 1
     assert "the program shows no dispatches; compile it with" in capsys.readouterr().err
+
+
+def test_the_reference_target_interprets_the_source(monkeypatch, capsys):
+    """A fault of a pass is in the trace of the dispatches, never in a result."""
+    from irees.transforms import load_pass
+
+    chosen = load_pass("irees-fuse-elementwise-ops")
+    apply = chosen.apply
+
+    def faulty(self, ctx, module):
+        for op in [o for o in module.walk() if o.name == "arith.maximumf"]:
+            op.operands[0] = op.operands[1]
+        apply(self, ctx, module)
+
+    monkeypatch.setattr(chosen, "apply", faulty)
+    for options in ({}, {"trace_dispatch_tensors": True}):
+        assert irees.compile(TEXT, target="reference", **options)(X) == 38.0
+    assert "=== 001 main_dispatch_1::main_dispatch_1 outputs ===" in capsys.readouterr().err
+
+
+def test_the_reference_target_has_no_phases():
+    for options in ({"to": "stream"}, {"start": "stream"}):
+        with pytest.raises(ArgumentError, match="target=reference interprets the source"):
+            irees.compile(import_mlir(TEXT), target="reference", **options)

@@ -12,9 +12,11 @@ xDSL may gain the op.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -27,6 +29,7 @@ OWN: dict[str, str] = {
     "flow": "flow:Flow",
     "hal": "hal:Hal",
     "iree_codegen": "iree_codegen:IreeCodegen",
+    "iree_cpu": "iree_cpu:IreeCpu",
     "iree_encoding": "iree_encoding:IreeEncoding",
     "iree_gpu": "iree_gpu:IreeGpu",
     "iree_linalg_ext": "iree_linalg_ext:IreeLinalgExt",
@@ -57,10 +60,16 @@ EXTENDED: tuple[str, ...] = (
 """xDSL's dialects to which `irees.dialects.upstream.<name>` adds."""
 
 
+def _repair_literals() -> None:
+    """Repairs how attributes are read, which may be before an op of builtin is met."""
+    import_module("irees.dialects.upstream.builtin").patch()
+
+
 def own_dialect(name: str) -> DialectFactory:
     """A function that imports one of our own dialects."""
 
     def factory() -> Dialect:
+        _repair_literals()
         module, _, attribute = OWN[name].partition(":")
         return getattr(import_module(f"irees.dialects.{module}"), attribute)
 
@@ -68,6 +77,7 @@ def own_dialect(name: str) -> DialectFactory:
 
 
 def _extend(name: str, dialect: Dialect) -> Dialect:
+    _repair_literals()
     module = import_module(f"irees.dialects.upstream.{name}")
     replaces: frozenset[str] = getattr(module, "REPLACES", frozenset())
     ops = [op for op in dialect._operations if op.name not in replaces]
@@ -103,6 +113,48 @@ def extend_factories(factories: dict[str, DialectFactory]) -> None:
             factories[name] = extended_dialect(name, base)
 
 
+@dataclass
+class Neighbours:
+    """What the plug-ins of xDSL offer together, and what is wrong with those that offer nothing."""
+
+    dialects: dict[str, DialectFactory] = field(default_factory=dict)
+    passes: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def neighbours() -> Neighbours:
+    """
+    The dialects and passes of all plug-ins, xDSL's and irees' own among them.
+
+    One that does not import, is no Universe, or has a name that another has costs what it offers
+    and no more: xDSL's own `get_multiverse` stops at the first of them, and does not name it.
+    """
+    from xdsl.universe import Universe
+
+    found = Neighbours()
+    for plug_in in sorted(entry_points(group="xdsl.universe"), key=lambda each: each.name):
+        try:
+            universe = plug_in.load()
+        except (Exception, SystemExit) as error:
+            reason = next(iter(str(error).splitlines()), "")
+            text = f"plug-in {plug_in.name!r} ({plug_in.value}) does not import"
+            found.problems.append(f"{text}: {type(error).__name__}: {reason}")
+            continue
+        if not isinstance(universe, Universe):
+            found.problems.append(f"plug-in {plug_in.name!r} ({plug_in.value}) is no Universe")
+            continue
+        _take(found.dialects, universe.all_dialects, plug_in.name, found.problems)
+        _take(found.passes, universe.all_passes, plug_in.name, found.problems)
+    return found
+
+
+def _take(table: dict[str, Any], offered: Any, name: str, problems: list[str]) -> None:
+    offers = dict(offered.items())
+    if twice := sorted(offers.keys() & table.keys()):
+        problems.append(f"plug-in {name!r} offers what another does: {', '.join(twice)}")
+    table |= {key: value for key, value in offers.items() if key not in table}
+
+
 @cache
 def all_factories() -> Mapping[str, DialectFactory]:
     """
@@ -111,12 +163,9 @@ def all_factories() -> Mapping[str, DialectFactory]:
 
     Looked for once: to find the neighbours reads a file of each package that is installed.
     """
-    from xdsl.universe import XDSL_UNIVERSE, Universe
+    from xdsl.universe import XDSL_UNIVERSE
 
-    try:
-        factories = dict(Universe.get_multiverse().all_dialects)
-    except Exception:
-        factories = dict(XDSL_UNIVERSE.all_dialects)
+    factories = {**neighbours().dialects, **XDSL_UNIVERSE.all_dialects}
     extend_factories(factories)
     for name in OWN:
         factories.setdefault(name, own_dialect(name))
@@ -127,6 +176,7 @@ def get_context(*, allow_unregistered: bool = False) -> Context:
     """A context that knows every dialect; each is loaded when the first op of it is met."""
     from xdsl.context import Context
 
+    _repair_literals()
     ctx = Context(allow_unregistered=allow_unregistered)
     for name, factory in all_factories().items():
         ctx.register_dialect(name, factory)
@@ -171,4 +221,5 @@ __all__ = [
     "extend_factories",
     "get_context",
     "get_op",
+    "neighbours",
 ]

@@ -9,7 +9,7 @@ IREE's (`compiler/src/iree/compiler/Codegen/Dialect/Codegen/IR`); keys are irees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -95,22 +95,61 @@ class LoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
         return value.value.data if isinstance(value, IntegerAttr) else None
 
 
-@irdl_attr_definition
-class TranslationInfoAttr(ParametrizedAttribute):
-    """The strategy that a kernel's function follows."""
+class KeyedSyntax:
+    """
+    The syntax of an attribute that is a list of entries: <key = value, key = name {...}>. Commas
+    may be left out; a name alone is the value of `BARE`, a dictionary alone that of `CONFIG`.
+    """
 
-    name = "iree_codegen.translation_info"
-
-    strategy: StringAttr
+    BARE: ClassVar[str] = "name"
+    CONFIG: ClassVar[str] = "configuration"
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            return (StringAttr(parser.parse_identifier()),)
+        entries: dict[str, Attribute] = {}
+        parser.parse_punctuation("<")
+        while parser.parse_optional_punctuation(">") is None:
+            key = parser.parse_optional_identifier()
+            if key is None:
+                entries[cls.CONFIG] = parser.parse_attribute()
+            elif parser.parse_optional_punctuation("=") is None:
+                entries[cls.BARE] = StringAttr(key)
+            else:
+                value = parser.parse_optional_attribute()
+                entries[key] = value or StringAttr(parser.parse_identifier())
+            parser.parse_optional_punctuation(",")
+        return (DictionaryAttr(entries),)
 
     def print_parameters(self, printer: Printer) -> None:
+        def entry(pair: tuple[str, Attribute]) -> None:
+            key, value = pair
+            if key not in (self.BARE, self.CONFIG):
+                printer.print_string(f"{key} = ")
+            if isinstance(value, StringAttr) and value.data.isidentifier():
+                printer.print_string(value.data)
+            else:
+                printer.print_attribute(value)
+
         with printer.in_angle_brackets():
-            printer.print_string(self.strategy.data)
+            printer.print_list(self.entries.data.items(), entry)  # pyright: ignore
+
+
+@irdl_attr_definition
+class TranslationInfoAttr(KeyedSyntax, ParametrizedAttribute):
+    """The strategy that a kernel's function follows (IREE: iree_codegen.translation_info)."""
+
+    name = "iree_codegen.translation_info"
+
+    entries: DictionaryAttr
+
+
+@irdl_attr_definition
+class CompilationInfoAttr(KeyedSyntax, ParametrizedAttribute):
+    """The config of an op and the strategy of its kernel (IREE: iree_codegen.compilation_info)."""
+
+    name = "iree_codegen.compilation_info"
+
+    entries: DictionaryAttr
 
 
 @irdl_attr_definition
@@ -188,5 +227,5 @@ class StoreToBufferOp(IRDLOperation):
 IreeCodegen = Dialect(
     "iree_codegen",
     [LoadFromBufferOp, StoreToBufferOp],
-    [LoweringConfigAttr, TranslationInfoAttr, WorkgroupMappingAttr],
+    [LoweringConfigAttr, TranslationInfoAttr, CompilationInfoAttr, WorkgroupMappingAttr],
 )

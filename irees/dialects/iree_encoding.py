@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AffineMapAttr,
     ArrayAttr,
     DictionaryAttr,
     IndexType,
@@ -107,6 +108,16 @@ def _print_struct(printer: Printer, fields: DictionaryAttr, known: Mapping[str, 
             known[name][1](printer, fields.data[name])
 
 
+def _composed(number: int, attribute: Attribute) -> list[AffineMapAttr]:
+    """A map, or those of a list, which are composed."""
+    maps = list(attribute.data) if isinstance(attribute, ArrayAttr) else [attribute]
+    if not all(isinstance(each, AffineMapAttr) for each in maps):
+        raise VerifyException(
+            f"found a non-composable attribute in `user_indexing_maps` at index: {number}"
+        )
+    return maps  # type: ignore[return-value]
+
+
 @irdl_attr_definition
 class EncodingAttr(ParametrizedAttribute):
     """
@@ -129,6 +140,23 @@ class EncodingAttr(ParametrizedAttribute):
         for name in ("operand_index", "op_type", "element_types"):
             if name not in self.fields.data:
                 raise VerifyException(f"expected the field {name}")
+        maps, sizes = (self.fields.data.get(n) for n in ("user_indexing_maps", "iteration_sizes"))
+        if not isinstance(maps, ArrayAttr):
+            if sizes is not None:
+                raise VerifyException(
+                    "found `iteration_sizes` without any corresponding `user_indexing_maps`"
+                )
+            return
+        index = self.fields.data["operand_index"]
+        if isinstance(index, IntegerAttr) and index.value.data >= len(maps):
+            raise VerifyException("`operand_index` exceeds the size of `user_indexing_maps`")
+        composed = [_composed(number, each) for number, each in enumerate(maps.data)]
+        loops = composed[0][0].data.num_dims if composed and composed[0] else 0
+        if isinstance(sizes, ArrayAttr) and len(sizes) != loops:
+            raise VerifyException(
+                f"found an encoding with {len(sizes)} iteration sizes, but expected {loops} based "
+                "on the user indexing maps"
+            )
 
     def dynamic_sizes(self) -> int | None:
         """How many values `set_encoding` has to bring, None where the encoding does not say."""
@@ -180,6 +208,12 @@ class LayoutAttr(ParametrizedAttribute):
 
     name = "iree_encoding.layout"
     layouts: ArrayAttr[Attribute]
+
+    def verify(self) -> None:
+        if not self.layouts.data:
+            raise VerifyException("expected non-empty layouts")
+        if any(isinstance(each, UnknownAttr) for each in self.layouts):
+            raise VerifyException("expected all layouts to be ones that a target resolves")
 
 
 @irdl_attr_definition

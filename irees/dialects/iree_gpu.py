@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Dialect, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 
-from irees.dialects.iree_codegen import EntriesSyntax
+from irees.dialects.iree_codegen import EntriesSyntax, KeyedSyntax
 
 
 @irdl_attr_definition
@@ -29,4 +29,13 @@ class GpuLoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
     entries: DictionaryAttr
 
 
-IreeGpu = Dialect("iree_gpu", [], [DerivedThreadConfigAttr, GpuLoweringConfigAttr])
+@irdl_attr_definition
+class GpuPipelineAttr(KeyedSyntax, ParametrizedAttribute):
+    """Which passes compile a kernel (IREE: iree_gpu.pipeline)."""
+
+    name = "iree_gpu.pipeline"
+
+    entries: DictionaryAttr
+
+
+IreeGpu = Dialect("iree_gpu", [], [DerivedThreadConfigAttr, GpuLoweringConfigAttr, GpuPipelineAttr])

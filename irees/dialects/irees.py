@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     AnyOf,
     EqAttrConstraint,
     IRDLOperation,
@@ -89,6 +90,30 @@ class ScalefOp(IRDLOperation):
 
     def __init__(self, x: SSAValue, exponent: SSAValue):
         super().__init__(operands=[x, exponent], result_types=[x.type])
+
+
+@irdl_op_definition
+class KeepOp(IRDLOperation):
+    """
+    The first operand, in a body that depends on the second as well.
+
+    The body of a structured op that does not write all of its output depends on what the output
+    holds, though no value says so: `irees.keep %new, %old` does, and costs nothing.
+    """
+
+    name = "irees.keep"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+
+    new = operand_def(T)
+    old = operand_def(T)
+    result = result_def(T)
+
+    traits = traits_def(Pure())
+    assembly_format = "$new `,` $old attr-dict `:` type($result)"
+
+    def __init__(self, new: SSAValue, old: SSAValue):
+        super().__init__(operands=[new, old], result_types=[new.type])
 
 
 @irdl_op_definition
@@ -293,7 +318,7 @@ class CountersOp(IRDLOperation):
 Irees = Dialect(
     "irees",
     [
-        *(LdexpOp, ScalefOp, LookupOp, DotOp),
+        *(KeepOp, LdexpOp, ScalefOp, LookupOp, DotOp),
         *(MmaSyncOp, WarpgroupSumsOp, CountersOp),
         InvokeOp,
     ],

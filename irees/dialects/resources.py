@@ -43,6 +43,9 @@ _FLOATS: dict[str, Any] = {
     "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
     "f8E3M4": ml_dtypes.float8_e3m4,
     "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+    "f6E2M3FN": ml_dtypes.float6_e2m3fn,
+    "f6E3M2FN": ml_dtypes.float6_e3m2fn,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
 }
 _FLOAT_CLASSES: dict[type, Any] = {
     Float16Type: np.float16,

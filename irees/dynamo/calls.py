@@ -21,6 +21,7 @@ from irees.options import Options
 from irees.program_cache import program_of
 from irees.runtime.program import Program, to_torch
 from irees.runtime.signature import draw_seeds
+from irees.runtime.torch_tensors import address_of
 
 
 def restrided(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
@@ -90,11 +91,13 @@ class GraphCall:
         copies: dict[int, torch.Tensor] = {}
         for each in self.arrays:
             tensor, order = values[each.place], each.order
+            address = address_of(tensor, specs[each.number].label, dense=order is not None)
             if order is None or tensor.is_conj() or tensor.is_neg():
                 tensor = copies[each.place] = each.stored(tensor)
                 keep.append(tensor)
                 order = None
-            pointers[each.number] = tensor.data_ptr()
+                address = tensor.data_ptr()
+            pointers[each.number] = address
             for k, dim in each.dynamic:
                 dims[k] = tensor.shape[dim if order is None else order[dim]]
         for n, i in self.numbers:

@@ -11,6 +11,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
 from irees.errors import IreesError, describe_location
+from irees.fence import fenced, let_through
 from irees.frontends.torch.decomposing import graph_table
 from irees.frontends.torch.partitioning import refused
 
@@ -49,6 +50,7 @@ class Explanation:
         return "\n".join(lines) or "no graph: PyTorch captured no operator"
 
 
+@fenced
 def explain(
     model: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
 ) -> Explanation:
@@ -81,7 +83,8 @@ def explain(
     counters.clear()
     try:
         with torch.no_grad():
-            torch.compile(model, backend=backend)(*given, **dict(kwargs or {}))
+            run = let_through(torch.compile(model, backend=backend))
+            run(*given, **dict(kwargs or {}))
         found.breaks = [next(iter(str(reason).splitlines()), "") for reason in counters]
     finally:
         torch._dynamo.reset()

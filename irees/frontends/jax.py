@@ -20,6 +20,7 @@ from xdsl.ir import Operation
 
 from irees.dialects.signature import is_entry, mark_unsigned
 from irees.errors import UnsupportedError
+from irees.fence import fenced
 from irees.runtime.signature import Signature
 from irees.runtime.trees import LEAF, Tree, class_path, count_leaves
 
@@ -32,6 +33,7 @@ def is_jax(program: Any) -> bool:
     return type(program).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
+@fenced
 def import_jax(program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None = None) -> ModuleOp:
     """
     A module with one function, `main`, that computes what the JAX function does. Arguments and

@@ -16,6 +16,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.errors import UnsupportedError
+from irees.fence import fenced
 
 from .mlir import import_mlir
 
@@ -25,6 +26,7 @@ PASSES = (
 )
 
 
+@fenced
 def import_onnx(model: Any, *, ctx: Context | None = None) -> ModuleOp:
     """
     A module with one function, named as the model's graph, that computes what the model does.

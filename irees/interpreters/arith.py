@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation
@@ -383,21 +384,50 @@ def _float_to_int(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
+@_cast("arith.scaling_extf", "arith.scaling_truncf")
+def _scaling_cast(machine: Machine, op: Operation) -> Prepared:
+    """A float times, or divided by, the power of two that a scale is, as another float"""
+    source, target = (dtype_of(v.type) for v in (op.operands[0], op.results[0]))
+    exponent = np.dtype(ml_dtypes.float8_e8m0fnu)
+    if op.name == "arith.scaling_extf":
+        return lambda a, s: (a.astype(target) * s.astype(exponent).astype(target),)
+    return lambda a, s: ((a / s.astype(exponent).astype(source)).astype(target),)
+
+
+def _to_odd(a: Any) -> Any:
+    """An f64 as an f32 next to it, odd where it is not exact, so that it can be rounded again."""
+    x = np.asarray(a)
+    near = x.astype(np.float32)
+    bits, back = near.view(np.int32), near.astype(np.float64)
+    bits = np.where(np.abs(back) > np.abs(x), bits - 1, bits)
+    odd = np.where(back != x, bits | 1, bits).astype(np.int32).view(np.float32)
+    return odd if is_array(a) else odd[()]
+
+
 @_cast("arith.extf", "arith.truncf")
 def _float_cast(machine: Machine, op: Operation) -> Prepared:
-    """A float of another width, rounded to nearest even"""
-    target = dtype_of(op.results[0].type)
+    """A float of another width, rounded to nearest even, once"""
+    source, target = (dtype_of(v.type) for v in (op.operands[0], op.results[0]))
+    if source == np.float64 and target.itemsize == 1:
+        # ml_dtypes rounds to f32 on the way.
+        return lambda a: (_to_odd(a).astype(target),)
     return lambda a: (a.astype(target),)
 
 
 @_cast("arith.bitcast", "tensor.bitcast")
 def _bitcast(machine: Machine, op: Operation) -> Prepared:
     """The same bits as another type"""
-    target = dtype_of(op.results[0].type)
+    kinds = [element_type(v.type) for v in (op.operands[0], op.results[0])]
+    target = dtype_of(kinds[1])
+    # A code of less than 8 bits has zeros above it, an integer its sign.
+    source, width = (Width.of(k) if isinstance(k, IntegerType) else None for k in kinds)
 
     def run(a: Any):
         if a.dtype.kind == "b" or target.kind == "b":
             return (a.astype(target),)
-        return ((np.asarray(a, order="C") if is_array(a) else a).view(target),)
+        if source is not None and width is None:
+            a = source.unsigned(a)
+        bits = (np.asarray(a, order="C") if is_array(a) else a).view(target)
+        return (bits if width is None else width.wrap(bits),)
 
     return run

@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap
 
+from irees.dialects.iree_linalg_ext import RegionUnits
 from irees.errors import RuntimeTrap
 from irees.interpreters.ext_sorting import finish
 from irees.interpreters.machine import Machine
@@ -59,15 +60,19 @@ class _Attention:
         order = sorted(rows, key=lambda d: ((d in query) + (d in key) < 2, d))
         self.score_loops = [*order, *self.positions]
         self.body = op.regions[0].block
+        self.units = RegionUnits.of(op)  # pyright: ignore
 
     def scores(self, b: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Scores with one axis per loop (1 for loops that they lack), and the values likewise."""
         arrays = [array_of(b[name]).astype(np.float64) for name in ("query", "key", "value")]
         sizes = ranges(self.maps[:3], [a.shape for a in arrays], self.maps[0].num_dims)
         q, k, v = (spread(a, m, sizes) for a, m in zip(arrays, self.maps, strict=False))
-        scores = float(b["scale"]) * (q * k).sum(axis=tuple(self.keys), keepdims=True)
+        scores = (q * k).sum(axis=tuple(self.keys), keepdims=True)
+        scale, factor = float(b["scale"]), self.units.factor
+        before, after = (scale, 1.0) if self.units.scaled else (1.0, scale)
         score_type = dtype_of(self.body.args[0].type)
-        scores = self._region(scores.astype(score_type)).astype(np.float64)
+        scores = self._region((scores * before * factor).astype(score_type)).astype(np.float64)
+        scores = scores * after / factor
         if b["mask"] is not None:
             mask = spread(array_of(b["mask"]), self.maps[4], sizes)
             scores = scores + (
@@ -125,7 +130,9 @@ def _online_attention(machine: Machine, op: Operation) -> Prepared:
             spread(array_of(b[name]).astype(np.float64), m, [1] * m.num_dims)
             for name, m in zip(("output", "max", "sum"), attention.maps[-3:], strict=True)
         )
+        # Powers and sums belong to the maximum that is stored, so it is rounded before its use.
         new_max = np.maximum(old_max, scores.max(axis=over, keepdims=True))
+        new_max = new_max.astype(array_of(b["max"]).dtype).astype(np.float64)
         factor = np.where(old_max == new_max, 1.0, np.exp(old_max - new_max))
         e = np.exp(scores - new_max)
         new_sum = old_sum * factor + e.sum(axis=over, keepdims=True)

@@ -58,13 +58,15 @@ def _scatter(machine: Machine, op: Operation) -> Prepared:
                 continue
             if not all(0 <= i < n for i, n in zip(at, result.shape, strict=False)):
                 continue
-            old, new = result[tuple(at)], slices[number]
-            if new.shape != old.shape:
-                raise RuntimeTrap(f"slices of shape {new.shape} into {old.shape}", op=op)
+            whole, new = result[tuple(at)], slices[number]
+            if any(n > room for n, room in zip(new.shape, whole.shape, strict=True)):
+                raise RuntimeTrap(f"slices of shape {new.shape} into {whole.shape}", op=op)
+            place = (*at, *map(slice, new.shape))
+            old = result[place]
             if overwrites:
-                result[tuple(at)] = new
+                result[place] = new
             elif vectorizable:
-                result[tuple(at)] = machine.run_block(body, [new, old])[0]
+                result[place] = machine.run_block(body, [new, old])[0]
             else:
                 for inner in np.ndindex(*new.shape):
                     result[(*at, *inner)] = machine.run_block(body, [new[inner], old[inner]])[0]

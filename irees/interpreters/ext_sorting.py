@@ -212,7 +212,10 @@ def _arg_compare(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.scan", "tm_tensor.scan")
 def _scan(machine: Machine, op: Operation) -> Prepared:
-    """A running combination from the accumulator on, which holds the last at the end"""
+    """
+    A running combination, whose last value the accumulator holds at the end. An exclusive scan
+    starts with the accumulator, an inclusive one with the first element.
+    """
     body = op.regions[0].block
     dim, inclusive = _dimension(op), bool(op.properties["inclusive"].value.data)  # pyright: ignore
     vectorizable = is_vectorizable(body)
@@ -228,11 +231,14 @@ def _scan(machine: Machine, op: Operation) -> Prepared:
 
     def run(source: Any, output: Any, accumulator: Any):
         current = array_of(accumulator)
+        elements = np.moveaxis(array_of(source), dim, 0)
         rows = np.empty_like(np.moveaxis(array_of(output), dim, 0))
-        for number, row in enumerate(np.moveaxis(array_of(source), dim, 0)):
-            following = combine(current, row)
-            rows[number] = following if inclusive else current
-            current = following
+        for number in range(len(elements)):
+            if number:
+                current = combine(current, elements[number if inclusive else number - 1])
+            elif inclusive:
+                current = elements[0]
+            rows[number] = current
         return finish([output, accumulator], [np.moveaxis(rows, 0, dim), current])
 
     return run

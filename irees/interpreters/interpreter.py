@@ -17,6 +17,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     ext_convolution,
     ext_indexing,
     ext_sorting,
+    flow_tensors,
     gpu,
     host,
     interface,
@@ -27,7 +28,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     tensor,
     vector,
 )
-from irees.interpreters.machine import Machine, quietly
+from irees.interpreters.machine import Machine, Spend, quietly
 from irees.interpreters.values import MemRef, dtype_of
 
 
@@ -73,10 +74,13 @@ def evaluate(op: Operation, operands: Sequence[np.ndarray | Any]) -> list[Any]:
 
 
 class Interpreter:
-    """Runs the functions of a module; globals keep their values between calls."""
+    """
+    Runs the functions of a module; globals keep their values between calls. `spend` hears of every
+    run of a block, with its number of ops, and may end the program.
+    """
 
-    def __init__(self, module: Any):
-        self.machine = Machine(module)
+    def __init__(self, module: Any, spend: Spend | None = None):
+        self.machine = Machine(module, spend)
         self._initialized = False
 
     def _initialize(self) -> None:

@@ -11,11 +11,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters.registry import PREPARE, Prepared, find
+from irees.interpreters.shape_checks import checked
 
 Step = tuple[Prepared, tuple[int, ...], tuple[int, ...], Operation]
 """A function, the keys of its operands and results, and the op that they come from."""
 Plan = tuple[tuple[int, ...], list[Step], tuple[int, ...], Operation | None]
 """Keys of the block's arguments, its steps, what it yields, and its terminator."""
+Spend = Callable[[Block, int], None]
+"""Called before a block runs, with its number of ops; it may raise."""
 MAX_DEPTH = 200
 
 
@@ -42,8 +45,9 @@ class Environment(dict[int, Any]):
 class Machine:
     """State of a running program. `Interpreter` is its public face."""
 
-    def __init__(self, module: ModuleOp | None = None):
+    def __init__(self, module: ModuleOp | None = None, spend: Spend | None = None):
         self.module = module
+        self.spend = spend
         self.environment = Environment(self)
         self.known: dict[int, SSAValue] = {}
         """Every SSA value that a plan mentions, by identity."""
@@ -70,7 +74,7 @@ class Machine:
                     op=op.name,
                     location=getattr(op, "location", None),
                 )
-            self._prepared[op] = found
+            found = self._prepared[op] = checked(op, found)
         return found
 
     def plan(self, block: Block) -> Plan:
@@ -102,6 +106,8 @@ class Machine:
     def run_block(self, block: Block, arguments: Iterable[Any] = ()) -> list[Any]:
         """Runs a block; returns the values of its terminator's operands."""
         parameters, steps, out, _ = self.plan(block)
+        if self.spend is not None:
+            self.spend(block, len(steps))
         env = self.environment
         for parameter, value in zip(parameters, arguments, strict=True):
             env[parameter] = value

@@ -115,6 +115,8 @@ def spread(array: np.ndarray, indexing: AffineMap, sizes: Sequence[int]) -> np.n
         moved = array.transpose(order)
         axes = tuple(i for i in range(len(sizes)) if i not in dims)
         return np.expand_dims(moved, axes)
+    if 0 in sizes:
+        return np.zeros([1 if size else 0 for size in sizes], array.dtype)
     return gather(array, [affine_value(e, mesh(sizes)) for e in indexing.results], len(sizes))
 
 

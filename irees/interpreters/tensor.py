@@ -58,13 +58,14 @@ def _extract(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.dim", "memref.dim", elementwise=True)
 def _dim(machine: Machine, op: Operation) -> Prepared:
-    """A size; the nearest dim when there is none of that number"""
+    """A size; there must be a dim of that number"""
 
     def run(source: Any, dim: Any):
-        shape = array_of(source).shape
-        if not 0 <= dim < len(shape):
-            raise RuntimeTrap(f"dim {dim} of a value of rank {len(shape)}", op=op)
-        return (np.int64(shape[int(dim)]),)
+        shape, index = np.array(array_of(source).shape, np.int64), np.asarray(dim)
+        outside = index[(index < 0) | (index >= len(shape))]
+        if outside.size:
+            raise RuntimeTrap(f"dim {outside[0]} of a value of rank {len(shape)}", op=op)
+        return (shape[index],)
 
     return run
 
@@ -290,6 +291,14 @@ def put(
     if part.shape != source.shape:
         raise RuntimeTrap(f"a slice of shape {part.shape} cannot hold {source.shape}")
     part[...] = source
+
+
+def overwritten(target: np.ndarray, place: tuple[Any, ...], source: Any) -> np.ndarray:
+    """A copy of an array with `target[place] = source`. Raises RuntimeTrap for other sizes."""
+    result = np.array(target, order="C")
+    put(result, place, np.broadcast_to(source, result[place].shape) if np.ndim(source) == 0
+        else source, ())  # fmt: skip
+    return result
 
 
 @implements("tensor.concat")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,16 @@ def is_float(kind: Attribute) -> bool:
     return not isinstance(element_type(kind), IntegerType) and str(element_type(kind)) != "index"
 
 
+MAX_BYTES = 1 << 40
+"""Of one tensor: what no machine has."""
+
+
 def poison(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
     """An array that nobody has written: NaN, or a large odd number."""
     if any(size < 0 for size in shape):
         raise RuntimeTrap(f"negative size in {tuple(int(s) for s in shape)}")
+    if prod(int(size) or 1 for size in shape) * dtype.itemsize > MAX_BYTES:
+        raise RuntimeTrap(f"no memory for a tensor of {tuple(int(s) for s in shape)}")
     if dtype.kind == "b":
         return np.ones(shape, dtype)
     if dtype.kind in "iu":

@@ -8,17 +8,21 @@ the right numbers is copied first. What does not fit is refused before any kerne
 from __future__ import annotations
 
 import operator
+import os
 import struct
 import sys
 from ctypes import addressof, c_char, memmove
+from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, OutOfMemoryError
 from irees.runtime.alignment import aligned_room
 from irees.runtime.dtypes import accepted_dtypes, numpy_dtype, torch_dtypes
+from irees.runtime.torch_tensors import address_of, refused
+from irees.target import MOST_ELEMENTS
 
 _bytes_at = c_char.from_buffer
 DEVICE_ALIGNMENT = 16
@@ -58,8 +62,11 @@ class TensorSpec:
         self.element = dtype
         self.dtype = numpy_dtype(dtype)
         self.accepted = accepted_dtypes(dtype)
+        self._torch_accepted: set[Any] = set()
+        """The same as torch has them, those that were met."""
         self.shape = shape
         self.rank = len(shape)
+        self.is_complex = self.dtype.kind == "c"
         self.dynamic = tuple(dim for dim, size in enumerate(shape) if size is None)
         self.static = tuple((dim, size) for dim, size in enumerate(shape) if size is not None)
 
@@ -121,6 +128,11 @@ class TensorSpec:
                 raise ArgumentError(
                     f"{self.label} dim {dim} is {shape[dim]}, but must be {size} ({self})"
                 )
+        for dim in self.dynamic:
+            if shape[dim] >= MOST_ELEMENTS:
+                raise ArgumentError(
+                    f"{self.label} dim {dim} is {shape[dim]}, but must be below {MOST_ELEMENTS}"
+                )
 
     def _wrong_dtype(self, dtype: Any, conversion: str) -> ArgumentError:
         return ArgumentError(
@@ -129,26 +141,29 @@ class TensorSpec:
         )
 
     def _bind_torch(self, tensor: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
-        torch = sys.modules["torch"]
-        dtype = torch_dtypes().get(tensor.dtype)
-        if dtype not in self.accepted:
-            raise self._wrong_dtype(tensor.dtype, f".to(torch.{self.dtype.name})")
-        if not tensor.is_cpu:
+        if tensor.dtype not in self._torch_accepted:
+            if torch_dtypes().get(tensor.dtype) not in self.accepted:
+                raise self._wrong_dtype(tensor.dtype, f".to(torch.{self.dtype.name})")
+            self._torch_accepted.add(tensor.dtype)
+        if not tensor.is_cpu and not tensor.is_meta:
             raise ArgumentError(
                 f"{self.label} is on {tensor.device}, but the program runs on cpu",
                 hint="copy it with .cpu()",
             )
-        if tensor.layout is not torch.strided:
-            raise ArgumentError(f"{self.label} is sparse", hint="use .to_dense()")
-        if tensor.is_conj() or tensor.is_neg() or not tensor.is_contiguous():
-            tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
-            pad.keep.append(tensor)
-        pointer = tensor.data_ptr()
-        if pointer % self.dtype.itemsize and tensor.numel():
-            tensor = tensor.detach().clone()
+        try:
+            dense, shape = tensor.is_contiguous(), tuple(tensor.shape)
+        except (RuntimeError, ValueError) as error:  # of tensors that are sparse or nested
+            raise refused(tensor, self.label) from error
+        pointer = address_of(tensor, self.label, dense=dense)
+        odd = pointer % self.dtype.itemsize and tensor.numel()
+        turned = tensor.is_neg() or (self.is_complex and tensor.is_conj())
+        if odd or turned or not dense:
+            check_copy(tensor.numel() * tensor.element_size(), self.label)
+            tensor = tensor.detach().resolve_conj().resolve_neg()
+            tensor = tensor.clone(memory_format=sys.modules["torch"].contiguous_format)
             pad.keep.append(tensor)
             pointer = tensor.data_ptr()
-        return pointer, tuple(tensor.shape)
+        return pointer, shape
 
     def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
         """The value as a dense aligned native array, copied if need be."""
@@ -165,9 +180,11 @@ class TensorSpec:
             # What numpy.save makes of the types that it does not know.
             array = array.view(self.dtype) if array.dtype.names is None else array
         if not array.dtype.isnative:
+            check_copy(array.size * array.dtype.itemsize, self.label)
             array = array.astype(array.dtype.newbyteorder("="))
         if array.dtype not in self.accepted:
             raise self._wrong_dtype(array.dtype, f".astype({self.dtype.name!r})")
+        check_copy(array.size * array.dtype.itemsize, self.label)
         dense = np.asarray(array, order="C")
         return dense if dense.flags.aligned and dense.flags.c_contiguous else dense.copy("C")
 
@@ -188,6 +205,29 @@ class TensorSpec:
                 f"{self.label} is a {kind}, but must be an array ({self})",
                 hint="convert it with numpy.asarray",
             ) from error
+
+
+def check_copy(size: int, label: str) -> None:
+    """
+    Raises OutOfMemoryError when a dense copy of so many bytes cannot fit.
+
+    A view may have any number of rows that are one in memory, and a system may promise memory that
+    it does not have.
+    """
+    if size > physical_memory():
+        raise OutOfMemoryError(
+            f"{label} is a view with gaps or repeated elements; a dense copy takes {size} bytes, "
+            f"but this machine has {physical_memory()}"
+        )
+
+
+@cache
+def physical_memory() -> int:
+    """Bytes of memory of this machine; no limit where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return sys.maxsize
 
 
 def numpy_of(value: Any) -> np.ndarray[Any, Any]:
@@ -232,7 +272,7 @@ class ScalarSpec:
                 raise ArgumentError(
                     f"{self.label} is a {type(value).__name__}, but must be one {self.element}"
                 )
-            value = value.item()
+            value = self._item(value)
         begin = SCALAR_BYTES * self.index
         if self._layout is None:
             array = scalar_array(value, self.dtype, f"{self.label} ({self})")
@@ -248,6 +288,15 @@ class ScalarSpec:
                 f"{self.label} is {value!r}, which does not fit in {self.element}"
             ) from None
         return pad.address + begin, ()
+
+    def _item(self, value: Any) -> Any:
+        try:
+            return value.item()
+        except Exception as error:
+            torch = sys.modules.get("torch")
+            if torch is not None and isinstance(value, torch.Tensor):
+                raise refused(value, self.label) from error
+            raise ArgumentError(f"{self.label} has no value: {error}") from error
 
     def checked(self, value: Any) -> Any:
         """What `bind` takes, as a number of numpy. Raises what `bind` raises."""

@@ -17,7 +17,6 @@ import io
 import json
 import mmap
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from functools import partial
@@ -27,8 +26,10 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError, ParseError
+from irees.fence import fenced
 from irees.runtime.alignment import CACHE_LINE, aligned_room
 from irees.runtime.device_program import DeviceProgram
+from irees.runtime.files import path_of, write_whole
 from irees.runtime.program import Program
 from irees.runtime.services import Services
 from irees.runtime.signature import STATE
@@ -41,15 +42,17 @@ _PADDING_TAG = 0xD935  # the extra field that Android's zipalign made known
 _LOCAL_HEADER, _ZIP64_EXTRA = 30, 20
 
 
+@fenced
 def save(program: Program, path: str | Path) -> None:
     """
     Writes a program to a file; the file appears whole or not at all.
 
     Raises ArgumentError when it cannot be written.
     """
-    _write(Path(path), _members_of(program))
+    _write(path, _members_of(program))
 
 
+@fenced
 def save_devices(program: DeviceProgram, path: str | Path) -> None:
     """
     Writes a program that spans devices to a file; the file appears whole or not at all.
@@ -62,7 +65,7 @@ def save_devices(program: DeviceProgram, path: str | Path) -> None:
         if not isinstance(part, Program):
             raise ArgumentError(f"the part of @{name} is interpreted and cannot be saved")
         members[f"devices/{name}.irees"] = bytes_of(part)
-    _write(Path(path), members)
+    _write(path, members)
 
 
 def bytes_of(program: Program) -> bytes:
@@ -100,20 +103,11 @@ def _archive(file: Any, members: Mapping[str, Any]) -> None:
             _add(archive, name, data)
 
 
-def _write(path: Path, members: Mapping[str, Any]) -> None:
-    private = None
-    try:
-        descriptor, private = tempfile.mkstemp(prefix=".irees-", dir=path.parent)
-        with os.fdopen(descriptor, "w+b") as file:
-            _archive(file, members)
-        os.chmod(private, 0o666 & ~_umask())
-        os.replace(private, path)
-    except OSError as error:
-        if private is not None:
-            Path(private).unlink(missing_ok=True)
-        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
+def _write(path: Any, members: Mapping[str, Any]) -> None:
+    write_whole(path_of(path, "save to"), lambda file: _archive(file, members))
 
 
+@fenced
 def load(
     path: str | Path,
     *,
@@ -128,12 +122,14 @@ def load(
     Raises ParseError for a file that is damaged or is no saved program, UnsupportedError for one
     that this machine cannot run, ArgumentError for a path that cannot be read.
     """
+    path = path_of(path, "load")
     try:
         with open(path, "rb") as file:
             data = _map(file) if mmap_constants else _read_aligned(file)
             members = _members(data, str(path))
-    except OSError as error:
-        raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ArgumentError(f"cannot read {path}: {reason}") from None
     try:
         if _SCHEDULE in members:
             return _device_program(members, str(path), devices)
@@ -144,6 +140,7 @@ def load(
         raise ParseError(error.message, location=str(path)) from None
 
 
+@fenced
 def load_bytes(data: Any, name: str, services: Services | None = None) -> Program:
     """The program in the bytes of a file, on the services of a device. Raises as `load` does."""
     return _program(_members(data, name), services)
@@ -171,9 +168,9 @@ def _device_program(
 def is_artifact(path: str | Path) -> bool:
     """Whether a file begins as a saved program does."""
     try:
-        with open(path, "rb") as file:
+        with open(path_of(path, "read"), "rb") as file:
             return file.read(4) == b"PK\x03\x04"
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -293,12 +290,6 @@ def _read_aligned(file: Any) -> Any:
     room = memoryview(aligned_room(size))
     count = file.readinto(room)
     return room[:count]
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class _Reader:

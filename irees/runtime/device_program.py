@@ -9,21 +9,24 @@ So while one device computes others do, and what is sent travels meanwhile.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from irees.errors import ArgumentError, IreesError
-from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec
+from irees.fence import fenced
+from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec, numpy_of
 from irees.runtime.devices import LocalDevice, parse_specs, place_of, share_out
 from irees.runtime.entry import main_function
-from irees.runtime.program import Program
+from irees.runtime.files import path_of, write_whole
+from irees.runtime.program import Program, to_torch
 from irees.runtime.schedule import Constant, FunctionSchedule, Import, Run, Schedule
 from irees.runtime.services import Services
 
@@ -78,6 +81,8 @@ class Begun:
     """One of each function that runs and that no result waits for."""
     arguments: tuple[Any, ...]
     """They live as long as the devices may read them."""
+    torch: bool = False
+    """Whether a tensor of torch was given, so that the results are some, too."""
 
 
 class DeviceFunction:
@@ -94,6 +99,7 @@ class DeviceFunction:
         arguments = ", ".join(map(str, self.arguments))
         return f"<irees function {self.name}({arguments}) -> ({', '.join(map(str, self.results))})>"
 
+    @fenced
     def __call__(self, *arguments: Any) -> Any:
         """
         Runs the function; a single result is returned bare, several as a tuple.
@@ -103,6 +109,7 @@ class DeviceFunction:
         """
         return self.finish(self.start(*arguments))
 
+    @fenced
     def start(self, *arguments: Any) -> Begun:
         """Gives the devices their work. Raises ArgumentError for arguments that do not fit."""
         if len(arguments) != len(self.arguments):
@@ -112,8 +119,12 @@ class DeviceFunction:
         pad = Scratchpad(len(arguments))
         for spec, value in zip(self.arguments, arguments):
             spec.bind(value, pad)
-        return self._walk(arguments)
+        if pad.torch:
+            torch = sys.modules["torch"]
+            arguments = tuple(numpy_of(a) if isinstance(a, torch.Tensor) else a for a in arguments)
+        return replace(self._walk(arguments), torch=pad.torch)
 
+    @fenced
     def finish(self, begun: Begun) -> Any:
         """The results, once all is done. Raises what the call does."""
         for device, handle in begun.done:
@@ -122,6 +133,8 @@ class DeviceFunction:
             handle if device is None else device.fetch(handle) for device, handle in begun.results
         ]
         values = [_as_declared(value, spec) for value, spec in zip(found, self.results)]
+        if begun.torch:
+            values = [to_torch(value) for value in values]
         return values[0] if len(values) == 1 else tuple(values)
 
     def _walk(self, arguments: tuple[Any, ...]) -> Begun:
@@ -181,6 +194,7 @@ class DeviceProgram:
     Raises DeviceError when a device is missing.
     """
 
+    @fenced
     def __init__(
         self, schedule: Mapping[str, Any], makers: Mapping[str, Maker], *, runtime: bytes | None
     ):
@@ -200,10 +214,12 @@ class DeviceProgram:
         """`main`, or the only public function. Raises ArgumentError when there is none."""
         return main_function(self.functions)
 
+    @fenced
     def __call__(self, *arguments: Any) -> Any:
         """Calls `main`, or the only public function. Raises what `DeviceFunction` does."""
         return self.main()(*arguments)
 
+    @fenced
     def stream(
         self,
         requests: Iterable[Any],
@@ -254,10 +270,12 @@ class DeviceProgram:
         events = self._events
         return nullcontext() if events is None else _noted(events, kind, name, device, size)
 
+    @fenced
     def memory_analysis(self) -> dict[str, Any]:
         """Bytes by kind for each device with a compiled part: `Program.memory_analysis`."""
         return {name: part.memory_analysis() for name, part in self._compiled()}
 
+    @fenced
     def explain(self, *, as_data: bool = False) -> Any:
         """
         What is sent in each function, from where to where, and what the compiler chose for the part
@@ -283,6 +301,7 @@ class DeviceProgram:
     def _compiled(self) -> Iterator[tuple[str, Program]]:
         return ((n, part) for n, part in self.programs.items() if isinstance(part, Program))
 
+    @fenced
     def save(self, path: str | Path) -> None:
         """Writes the program to one file for `irees.load`. Raises ArgumentError if it cannot."""
         from irees.runtime.artifact import save_devices
@@ -335,6 +354,7 @@ def _windowed(
         yield answer(waiting.popleft())
 
 
+@fenced
 def write_trace(events: Iterable[Event], path: str | Path) -> None:
     """
     Writes events in the format of Chrome's tracing, which Perfetto reads.
@@ -354,10 +374,8 @@ def write_trace(events: Iterable[Event], path: str | Path) -> None:
         }
         for event in events
     ]
-    try:
-        Path(path).write_text(json.dumps({"traceEvents": records}))
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
+    text = json.dumps({"traceEvents": records}).encode()
+    write_whole(path_of(path, "write the trace to"), lambda file: file.write(text))
 
 
 def open_devices(

@@ -7,9 +7,11 @@ to the peak of multiply-adds when it does much with each byte, and to a copy of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irees.errors import ParseError
 from irees.runtime.timing import Times
 
 if TYPE_CHECKING:
@@ -31,15 +33,65 @@ def explanation(
     Functions, memory, dispatches and remarks. Flops, bytes and seconds of a dispatch are those of
     all its calls together, None where they are not known; rates follow from them.
     """
-    kernels = program.manifest.get("kernels") or ()
+    kernels = checked_kernels(program.manifest)
     return {
         "functions": [repr(function) for function in program.functions.values()],
         "memory": program.memory_analysis(),
         "seconds": None if times is None else times.call,
         "peaks": None if peaks is None else {"gflops": peaks[0], "gigabytes": peaks[1]},
         "dispatches": [_dispatch(kernel, times, peaks) for kernel in kernels],
-        "remarks": [str(line) for line in program.manifest.get("remarks") or ()],
+        "remarks": [str(line) for line in checked_list(program.manifest, "remarks")],
     }
+
+
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "name": (str,),
+    "summary": (str,),
+    "key": (str,),
+    "calls": (int, type(None)),
+    "vector": (str, type(None)),
+    "flops": (int, type(None)),
+    "bytes": (int, type(None)),
+    "configs": (list, type(None)),
+    "remarks": (list, type(None)),
+    "accesses": (dict, type(None)),
+}
+"""Fields of a kernel in a manifest, of which only its name has to be there."""
+
+
+def checked_list(manifest: Mapping[str, Any], name: str) -> list[Any]:
+    """A list in a manifest, which anybody may have written. Raises ParseError for another thing."""
+    found = manifest.get(name) or []
+    if not isinstance(found, list | tuple):
+        raise ParseError(f"the manifest's {name!r} must be a list")
+    return list(found)
+
+
+def checked_kernels(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The kernels in a manifest. Raises ParseError when a field is not what it must be."""
+    kernels = checked_list(manifest, "kernels")
+    for kernel in kernels:
+        if not isinstance(kernel, Mapping) or "name" not in kernel:
+            raise ParseError("the manifest's 'kernels' must be objects with a name")
+        for name, kinds in _FIELDS.items():
+            if name in kernel and not isinstance(kernel[name], kinds):
+                raise ParseError(f"the manifest's {name!r} of a kernel must be {kinds[0].__name__}")
+        for config in kernel.get("configs") or ():
+            if not isinstance(config, Mapping) or not all(map(_is_sizes, config.items())):
+                raise ParseError("the manifest's 'configs' of a kernel must be objects with sizes")
+        if not all(isinstance(n, int) for n in (kernel.get("accesses") or {}).values()):
+            raise ParseError("the manifest's 'accesses' of a kernel must be numbers")
+        if not all(isinstance(line, str) for line in kernel.get("remarks") or ()):
+            raise ParseError("the manifest's 'remarks' of a kernel must be texts")
+    return kernels
+
+
+def _is_sizes(field: tuple[str, Any]) -> bool:
+    name, value = field
+    if name in ("workgroup", "block", "sizes"):
+        whole = isinstance(value, list | tuple) and all(isinstance(size, int) for size in value)
+        return whole or value is None
+    return name != "group" or isinstance(value, int)
 
 
 def _dispatch(
@@ -65,6 +117,7 @@ def _dispatch(
         "gflops": flops / seconds / 1e9 if flops and seconds else None,
         "gigabytes": moved / seconds / 1e9 if moved and seconds else None,
         "tuned": bool(kernel.get("tuned")),
+        "accesses": dict(kernel.get("accesses") or {}),
         "rejected": _rejected(groups, kernel.get("remarks") or ()),
     }
     found["of_peak"] = _of_peak(found, peaks)
@@ -108,7 +161,7 @@ def text_of(data: Mapping[str, Any]) -> str:
     """The same for a terminal: a table of dispatches, and what was rejected below each."""
     lines = ["functions:", *(f"  {function}" for function in data["functions"])]
     lines += ["memory:", *(f"  {name}: {value}" for name, value in data["memory"].items())]
-    lines += [f"kernels: {len(data['dispatches'])}"]
+    lines += [f"kernels: {len(data['dispatches'])}", _accesses(data["dispatches"])]
     if (seconds := data["seconds"]) is not None:
         inside = sum(each["seconds"] or 0.0 for each in data["dispatches"])
         lines.append(f"one call: {seconds * 1e3:.3f} ms, {inside * 1e3:.3f} ms in dispatches")
@@ -118,6 +171,15 @@ def text_of(data: Mapping[str, Any]) -> str:
         lines += _table(data["dispatches"])
     elsewhere = _elsewhere(data)
     return "\n".join([*lines, "remarks:" if elsewhere else "remarks: none", *elsewhere])
+
+
+def _accesses(dispatches: Sequence[Mapping[str, Any]]) -> str:
+    """How accesses to memory are kept inside of their buffers."""
+    total = Counter[str]()
+    for each in dispatches:
+        total.update(each["accesses"])
+    said = ", ".join(f"{number} {kind}" for kind, number in total.items() if number)
+    return f"accesses: {said or 'none'}"
 
 
 def _elsewhere(data: Mapping[str, Any]) -> list[str]:

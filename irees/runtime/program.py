@@ -22,11 +22,13 @@ import numpy as np
 from irees.errors import (
     ArgumentError,
     DeviceError,
+    IreesError,
     OutOfMemoryError,
     ParseError,
     RuntimeTrap,
     UnsupportedError,
 )
+from irees.fence import fenced, rethrow
 from irees.runtime.alignment import placed
 from irees.runtime.arguments import SCALAR_BYTES, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda import CudaDevice
@@ -182,6 +184,10 @@ class Function:
                 outputs = [to_torch(value) for value in outputs]
             for number, _ in self.updates:
                 outputs.insert(number, None)
+        except IreesError:
+            raise
+        except Exception as error:
+            rethrow(f"Function {self.name}", error, arguments)
         finally:
             if pad.keep:
                 pad.keep.clear()
@@ -261,6 +267,7 @@ class Program:
     ToolchainError when the library cannot be loaded, ArgumentError when a constant is missing.
     """
 
+    @fenced
     def __init__(
         self,
         library: bytes,
@@ -340,7 +347,12 @@ class Program:
         """
         main = self._main or main_function(self.functions)
         if self.signature is not None:
-            return self.signature.run(main.run, self.state, arguments, named)
+            try:
+                return self.signature.run(main.run, self.state, arguments, named)
+            except IreesError:
+                raise
+            except Exception as error:
+                rethrow("Program.__call__", error, arguments, named)
         if named:
             raise ArgumentError(
                 f"{main.name} takes its arguments by position, but {', '.join(named)} was given "
@@ -358,6 +370,7 @@ class Program:
 
         return load_bytes, (bytes_of(self), "<pickle>")
 
+    @fenced
     def __deepcopy__(self, memo: dict[int, Any]) -> Program:
         make, arguments = self.__reduce__()
         return make(*arguments)
@@ -368,6 +381,7 @@ class Program:
             raise ArgumentError(f"the constant {name!r} is missing")
         return data.ctypes.data
 
+    @fenced
     def memory_analysis(self) -> dict[str, Any]:
         """
         Bytes by kind: constants and, by function, `arena_bytes` of temporaries and `live_bytes`,
@@ -375,13 +389,21 @@ class Program:
         depend on the arguments.
         """
         sizes = {"constant_bytes": sum(data.nbytes for data in self.constants.values())}
-        return sizes | dict(self.manifest.get("memory") or {})
+        return sizes | self._object("memory")
+
+    def _object(self, name: str) -> dict[str, Any]:
+        """An object in the manifest, which anybody may have written."""
+        found = self.manifest.get(name) or {}
+        if not isinstance(found, Mapping):
+            raise ParseError(f"the manifest's {name!r} must be an object")
+        return dict(found)
 
     @property
     def tuning(self) -> dict[str, Any]:
         """The tuned lowering configs that it was compiled with: `irees.compile(tuning=...)`."""
-        return dict(self.manifest.get("tuning") or {})
+        return self._object("tuning")
 
+    @fenced
     def trace_to(self, directory: str | Path | None) -> None:
         """
         Saves what dispatches show in a folder, or prints it where that is None.
@@ -394,6 +416,7 @@ class Program:
             )
         self.tracer.directory = directory
 
+    @fenced
     def explain(
         self,
         inputs: Sequence[Any] | None = None,
@@ -422,6 +445,7 @@ class Program:
         data = explanation(self, times, peaks)
         return data if as_data else text_of(data)
 
+    @fenced
     def save(self, path: str | Path) -> None:
         """Writes the program to one file for `irees.load`. Raises ArgumentError if it cannot."""
         from irees.runtime.artifact import save
@@ -465,7 +489,13 @@ def _tensor_reader(
     def read(frame: _Frame) -> Any:
         shape = frame.result_dims[first_dim:last_dim]
         block = block_type(prod(shape) * itemsize).from_address(frame.results[index])
-        return ndarray(shape, dtype, block)
+        try:
+            return ndarray(shape, dtype, block)
+        except ValueError:
+            # Of (0, 1 << 62): no element, but numpy does not take dims whose product is too large.
+            raise RuntimeTrap(
+                f"result {index} has the shape {tuple(shape)}: no array has"
+            ) from None
 
     return read
 

@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from irees.errors import ArgumentError, ToolchainError
+from irees.fence import fenced
 from irees.runtime.library import Library
 from irees.target import available_cores, default_threads
 
@@ -111,6 +112,7 @@ def load_services(image: bytes) -> Services:
         return _services
 
 
+@fenced
 def set_num_threads(count: int) -> None:
     """
     Sets how many threads every program of this process uses. The results do not depend on it.

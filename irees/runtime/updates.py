@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irees.errors import ArgumentError
+from irees.runtime.arguments import check_copy
+from irees.runtime.torch_tensors import address_of
 
 if TYPE_CHECKING:
     from irees.runtime.program import Function
@@ -61,7 +63,8 @@ def writable(function: Function, arguments: Sequence[Any]) -> Writable:
         if isinstance(value, np.ndarray):
             _array(found, number, value, label)
         elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
-            _tensor(found, number, value)
+            address_of(value, label)
+            _tensor(found, number, value, label)
         else:
             raise ArgumentError(
                 f"{label} is written to by the program, but is a {type(value).__name__}",
@@ -74,11 +77,12 @@ def _array(found: Writable, number: int, value: np.ndarray[Any, Any], label: str
     if not value.flags.writeable:
         raise ArgumentError(f"{label} is written to by the program, but is read-only")
     if not value.flags.carray or not value.dtype.isnative:
+        check_copy(value.size * value.dtype.itemsize, label)
         found.arguments[number] = np.array(value, value.dtype.newbyteorder("="), order="C")
         found.copies.append((value, found.arguments[number]))
 
 
-def _tensor(found: Writable, number: int, value: Any) -> None:
+def _tensor(found: Writable, number: int, value: Any, label: str) -> None:
     if value.requires_grad and sys.modules["torch"].is_grad_enabled() and value.is_leaf:
         raise ArgumentError(
             "a leaf tensor that requires grad is written to by the program",
@@ -89,6 +93,7 @@ def _tensor(found: Writable, number: int, value: Any) -> None:
         if not value.is_inference():
             found.tensors.append(value)
         return
+    check_copy(value.numel() * value.element_size(), label)
     found.arguments[number] = value.detach().resolve_conj().resolve_neg().contiguous().clone()
     found.copies.append((value.detach(), found.arguments[number]))
 

@@ -50,10 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs all tests; 1 when one fails. Raises an IreesError when the module has none."""
     from irees.compiler import compile
+    from irees.dialects import get_context
+    from irees.transforms import load_pass
 
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
     module = import_source(source_of(arguments))
+    # A test may have its checks in functions that it calls.
+    load_pass("irees-inline-calls")().apply(get_context(), module)
     tests = {name: found for name, found in _return_checks(module).items() if found}
     if arguments.function is not None:
         tests = {name: found for name, found in tests.items() if name == arguments.function}

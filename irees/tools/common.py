@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,10 +18,13 @@ from irees.errors import EXIT_USAGE, ArgumentError
 from irees.options import Options
 from irees.remarks import collect
 from irees.runtime.artifact import is_artifact, load
+from irees.runtime.files import write_whole
 from irees.runtime.program import Function, Program
 from irees.runtime.services import set_num_threads
 
 _DASHES = 65
+MAX_DIGITS = 18
+"""Digits of a number on a command line."""
 
 
 class UsageError(ArgumentError):
@@ -45,6 +46,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         elif option.name == "devices":
             spelling = "--device"
             settings |= {"action": "append", "default": [], "metavar": "NAME=DEVICE"}
+        elif option.name == "limits":
+            spelling = "--limit"
+            settings |= {"action": "append", "default": [], "metavar": "NAME=N"}
         elif {bool, str} <= set(kinds):
             settings |= {"type": _named_or_on, "metavar": "[DIR]"}
         elif bool in kinds:
@@ -92,7 +96,19 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     if options["tuning"]:
         options["tuning"] = read_tuning(options["tuning"])
     options["devices"] = devices_of(options["devices"])
+    options["limits"] = limits_of(options["limits"])
     return options
+
+
+def limits_of(given: list[str]) -> dict[str, int] | None:
+    """The limits on a command line, as `ops=10000000`. Raises UsageError for another form."""
+    found: dict[str, int] = {}
+    for text in given:
+        name, _, number = text.partition("=")
+        if not number.isdecimal() or len(number) > MAX_DIGITS:
+            raise UsageError(f"--limit={text} is not known", hint="use NAME=N, as in ops=10000000")
+        found[name] = int(number)
+    return found or None
 
 
 def devices_of(given: list[str]) -> dict[str, str] | None:
@@ -115,7 +131,7 @@ def read_tuning(path: str) -> Any:
         return load(path).tuning
     try:
         return json.loads(Path(path).read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "it is neither a saved program nor JSON"
         raise ArgumentError(f"cannot read the tuning {path}: {reason}") from None
 
@@ -181,20 +197,13 @@ def write_output(path: str | None, text: str) -> None:
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file, whole or not at all. Raises ArgumentError when it cannot."""
     try:
-        if path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
-            path.write_bytes(content)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)  # a pipe or a device: written to, never replaced
             return
-        descriptor, private = tempfile.mkstemp(prefix=".irees-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            os.chmod(private, 0o644)
-            os.replace(private, path)
-        except BaseException:
-            Path(private).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ArgumentError(f"cannot write {path}: {reason}") from None
+    write_whole(path, lambda file: file.write(content))
 
 
 @dataclass
@@ -304,9 +313,9 @@ def _class_name(name: str) -> str:
 def _pass_names(given: list[str]) -> frozenset[str]:
     names = frozenset(name.strip() for text in given for name in text.split(",") if name.strip())
     if names:
-        from xdsl.universe import Universe
+        from irees.dialects import neighbours
 
-        known = Universe.get_multiverse().all_passes
+        known = neighbours().passes
         for name in names - known.keys():
             near = get_close_matches(name, known, 3) or ["irees opt --list-passes"]
             raise UsageError(f"pass {name!r} is unknown", hint=f"try {', '.join(near)}")

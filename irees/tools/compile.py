@@ -41,6 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     path, output = source_of(arguments), arguments.output
     if arguments.compile_to is None and output in (None, "-"):
         raise UsageError("an output is required", hint="use -o x.irees, or --compile-to=PHASE")
+    if arguments.target == "reference":
+        raise UsageError(
+            "target=reference interprets the source, and there is nothing to write",
+            hint="use `irees run --target=reference`, or compile for another target",
+        )
     if output and output != "-" and path != "-" and Path(output).exists():
         if Path(output).samefile(path):
             raise ArgumentError(f"the output {output} is the input")
@@ -106,8 +111,14 @@ def _write(made: Any, output: str | None) -> None:
     elif suffix == ".so":
         write_bytes(Path(output or ""), made.image)
     elif suffix == ".c":
-        texts = [f"/* ---- {name}.c ---- */\n{text}" for name, text in made.sources.items()]
-        write_output(output, "\n".join(texts))
+        if made.target_kind != "cpu":
+            raise UsageError(
+                f"{output} cannot hold kernels of a GPU",
+                hint="use .irees, which has each text in its folder sources/",
+            )
+        from irees.backends.common.program_text import joined_texts
+
+        write_output(output, joined_texts(made.sources))
     else:
         raise UsageError(
             f"{output} has no known suffix", hint="use .irees, .so, .c, or --compile-to= and .mlir"

@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
-from irees.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, InternalError, IreesError
+from irees.errors import EXIT_OK, EXIT_USAGE, InternalError, IreesError
+from irees.fence import as_irees_error, reproducible
 
 COMMANDS = {
     "compile": "compile a program to a file, or to the IR after a phase",
@@ -63,9 +63,10 @@ def _guarded(command: str, words: Sequence[str]) -> int:
         status = module.run(parser.parse_args(words))
         sys.stdout.flush()
         return status
+    except InternalError as error:
+        return _told(reproducible(f"irees {command}", error, _given(words)))
     except IreesError as error:
-        print(error.diagnostic(), file=sys.stderr)
-        return error.exit_code
+        return _told(error)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else EXIT_USAGE
     except KeyboardInterrupt:
@@ -74,21 +75,20 @@ def _guarded(command: str, words: Sequence[str]) -> int:
         # Whoever read our output has seen enough; Python would complain once more at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
-    except Exception as error:
-        print(_internal(command, words, error).diagnostic(), file=sys.stderr)
-        return EXIT_INTERNAL
+    except BaseException as error:
+        if (found := as_irees_error(f"irees {command}", error, _given(words))) is None:
+            raise
+        return _told(found)
 
 
-def _internal(command: str, words: Sequence[str], error: Exception) -> InternalError:
-    text = f"irees {command} {' '.join(words)}\n\n{traceback.format_exc()}"
-    summary = f"{type(error).__name__}: {error}".splitlines()[0]
-    try:
-        descriptor, path = tempfile.mkstemp(prefix="irees-crash-", suffix=".txt")
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-    except OSError:
-        return InternalError(summary)
-    return InternalError(summary, reproducer=path)
+def _told(error: IreesError) -> int:
+    print(error.diagnostic(), file=sys.stderr)
+    return error.exit_code
+
+
+def _given(words: Sequence[str]) -> list[str | Path]:
+    """The words of a command line, of which a reproducer holds the files that they name."""
+    return [Path(word) if os.path.isfile(word) else word for word in words]
 
 
 def _dashed(word: str) -> str:

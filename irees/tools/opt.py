@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from irees.errors import InternalError, IreesError, VerifyError
+from irees.fence import rethrow
 from irees.options import Options
 from irees.rewrites import limited
 from irees.tools.common import (
@@ -60,15 +61,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the passes and prints the IR. Raises an IreesError."""
-    from xdsl.universe import Universe
+    from irees.dialects import neighbours
 
-    available = Universe.get_multiverse()
+    available = neighbours()
+    for problem in available.problems:
+        print(f"irees: warning: {problem}", file=sys.stderr)
     if arguments.list_passes or arguments.show_dialects:
-        table = available.all_passes if arguments.list_passes else available.all_dialects
+        table = available.passes if arguments.list_passes else available.dialects
         print("\n".join(sorted(table)))
         return 0
     limit = Options(rewrite_limit=arguments.rewrite_limit).rewrite_limit
-    passes = parse_passes(arguments.passes or "", counting(available.all_passes))
+    passes = parse_passes(arguments.passes or "", counting(available.passes))
     if arguments.dump_pass_pipeline:
         line = ",".join(str(each.pipeline_pass_spec()) for each in passes)
         print(f"builtin.module({line})", file=sys.stderr)
@@ -199,7 +202,7 @@ def _apply(each: Any, ctx: Any, module: Any) -> None:
     except (DiagnosticException, VerifyException) as error:
         raise VerifyError(str(error).splitlines()[0], op=each.name) from None
     except Exception as error:
-        raise InternalError(f"{each.name} failed: {type(error).__name__}: {error}") from error
+        rethrow(each.name, error, (module,))
 
 
 def _verify(module: Any, name: str) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from xdsl.passes import ModulePass
 
+from irees.integrity import record
+
 _ROOT = Path(__file__).parent
 
 
@@ -40,6 +42,7 @@ def load_pass(name: str) -> type[ModulePass]:
     module = import_module(pass_modules()[name])
     # A pass builds ops of dialects that its input may not have loaded: repair them now.
     import_module("irees.dialects.upstream").patch_all()
+    record()
     return next(
         value
         for value in vars(module).values()

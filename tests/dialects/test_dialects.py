@@ -107,3 +107,49 @@ def test_floats_that_are_bits(value):
     text = f"%0 = arith.constant dense<{value}> : tensor<f32>\n%1 = arith.constant {value} : f32\n"
     printed = print_module(import_mlir(text))
     assert printed.count(value) == 2
+
+
+class PlugIn:
+    """An entry point of `xdsl.universe`."""
+
+    value = "another.universe:UNIVERSE"
+
+    def __init__(self, name, made):
+        self.name, self.made = name, made
+
+    def load(self):
+        if isinstance(self.made, BaseException):
+            raise self.made
+        return self.made
+
+
+def test_a_plug_in_that_is_broken_is_named_and_costs_itself(monkeypatch, capsys):
+    from importlib.metadata import entry_points
+
+    from xdsl.universe import Universe
+
+    import irees.dialects as dialects
+    from irees.tools.main import main
+
+    plug_ins = [
+        *entry_points(group="xdsl.universe"),
+        PlugIn("a-broken", ImportError("No module named 'nowhere'")),
+        PlugIn("b-exits", SystemExit(3)),
+        PlugIn("c-other", object()),
+        PlugIn("d-clash", Universe(all_passes={"irees-simplify-scf": object, "d-own": object})),
+        PlugIn("e-good", Universe(all_passes={"e-own": object})),
+    ]
+    monkeypatch.setattr(dialects, "entry_points", lambda group: plug_ins)
+    found = dialects.neighbours()
+    assert found.dialects.keys() >= {"flow", "arith"}
+    assert len(found.problems) == 4
+    assert main(["opt", "--list-passes"]) == 0
+    out, error = capsys.readouterr()
+    assert {"irees-simplify-scf", "canonicalize", "d-own", "e-own"} <= set(out.split())
+    for text in (
+        "'a-broken' (another.universe:UNIVERSE) does not import: ImportError: No module named",
+        "'b-exits' (another.universe:UNIVERSE) does not import: SystemExit: 3",
+        "'c-other' (another.universe:UNIVERSE) is no Universe",
+        "'irees' offers what another does: irees-simplify-scf",
+    ):
+        assert text in error, error

@@ -124,6 +124,12 @@ def draw(kind: Attribute, size: int, random: np.random.Generator) -> np.ndarray:
     return np.asarray(numbers * random.choice([-1, 1], shape)).astype(dtype)
 
 
+def stored_as(array: np.ndarray, like: np.dtype[Any]) -> np.ndarray:
+    """An array of floats of at most 8 bits as their codes, where a pass stores them so."""
+    is_narrow = array.dtype.itemsize == 1 and array.dtype.kind not in "biu"
+    return array.view(like) if is_narrow and like == np.int8 else array
+
+
 def call(module: ModuleOp, name: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Results, and then what memory arguments hold."""
     op = functions(module)[name]
@@ -133,6 +139,7 @@ def call(module: ModuleOp, name: str, arrays: list[np.ndarray]) -> list[np.ndarr
     values: list[Any] = []
     memory: list[MemRef] = []
     for parameter, array in zip(parameters, arrays, strict=True):
+        array = stored_as(array, dtype_of(drawn_type(parameter)))
         if isinstance(parameter.type, MemRefType | DispatchTensorType):
             values.append(MemRef.of(array.copy()))
             memory.append(values[-1])
@@ -162,7 +169,9 @@ def test_pass_keeps_the_meaning(path: Path):
     if passes is None:
         pytest.skip("no single pass in the RUN line")
     ctx = get_context()
-    before = import_mlir(path.read_text())
+    # Kernels may hold what MLIR refuses of programs, such as lanes that are apart.
+    before = import_mlir(path.read_text(), verify=False)
+    before.verify()
     after = before.clone()
     passes.apply(ctx, after)
     rewritten = functions(after)
@@ -204,6 +213,7 @@ def test_pass_keeps_the_meaning(path: Path):
         if len(actual) < len(expected):
             wrong.append(f"{name}: {len(actual)} results instead of {len(expected)}")
         for number, (a, e) in enumerate(zip(actual, expected)):
+            e = stored_as(e, a.dtype)
             if a.shape == e.shape:
                 # inputs have no NaN, so this is memory that nobody wrote: it may hold anything
                 a = np.where(unwritten(e), e, a)

@@ -226,8 +226,8 @@ def test_arguments_that_do_not_fit_are_named_by_their_paths(target):
     wrong = {
         r"d\['k'\]\[0\].*has rank 1": X[0],
         r"d\['k'\]\[0\].*dtype torch.float64": X.double(),
-        r"d\['k'\]\[0\].*is sparse": X.to_sparse(),
-        r"d\['k'\]\[0\].*is on meta": X.to("meta"),
+        r"d\['k'\]\[0\].*is a sparse tensor": X.to_sparse(),
+        r"d\['k'\]\[0\].*is a meta tensor": X.to("meta"),
         r"d\['k'\]\[0\].*is a str": "text",
     }
     for message, value in wrong.items():

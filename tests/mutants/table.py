@@ -7,25 +7,14 @@ code. Numbers are those of the case studies: 0 sort and topk, 1 reshapes into st
 a memory limit, 3 views, bounds and padding, 4 devices,
 5 leaving rewrites out, 6 blocked layouts, 7 what reductions take in, 8 dot products, 9 threads of a GPU,
 10 paddings, 11 groups of loops, 12 control flow and arithmetic, 13 what programs mutate,
-14 operators of PyTorch.
+14 operators of PyTorch, 30 answers that IREE gives otherwise, and what got through. `F` is of
+`tests/fuzzing`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One fault, and the tests (pytest's names, or lit files) that must notice it."""
-
-    name: str
-    fault: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
+from accesses import MUTANTS as ACCESS_MUTANTS
+from mutant import Mutant
 
 UNUSED = "irees/transforms/utils/unused_results.py"
 UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
@@ -531,6 +520,46 @@ MUTANTS = (
         "close, lane, b = for_loop(at, 1, lanes, 1, [always])",
         "close, lane, b = for_loop(at, lanes - 1, lanes, 1, [always])",
         ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
+    ),
+    Mutant(
+        "S15a",
+        "a cast to a size is not checked",
+        "irees/dialects/shape_relations.py",
+        '    "tensor.cast": cast,',
+        '    "tensor.cast": lambda op: iter(()),',
+        ("tests/test_filecheck.py",),
+    ),
+    Mutant(
+        "S15b",
+        "the largest index of a map is one more than what is checked",
+        "irees/transforms/global_opt/_window_checks.py",
+        "self._require(self.b.add(found.high, 1), self.extent, self.b)",
+        "self._require(found.high, self.extent, self.b)",
+        ("tests/violations/test_violations.py",),
+    ),
+    Mutant(
+        "S15c",
+        "what an output keeps is lost",
+        "irees/transforms/global_opt/keep_inits.py",
+        "if argument.uses or writes_all(op, op.outputs[number], indexing):",
+        "if True:",
+        ("tests/violations/test_violations.py",),
+    ),
+    Mutant(
+        "S15d",
+        "what was never written is returned",
+        "irees/transforms/global_opt/initialize_empties.py",
+        "if isinstance(inner, tensor.EmptyOp) and is_read(inner.tensor):",
+        "if False:",
+        ("tests/test_filecheck.py",),
+    ),
+    Mutant(
+        "S15e",
+        "a sum holds a place of its output in a register while it goes along it",
+        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "            parallel, reduction = [*parallel, *reduction], []",
+        "            pass",
+        ("tests/violations/test_violations.py",),
     ),
     Mutant(
         "S7l",
@@ -1152,4 +1181,192 @@ MUTANTS = (
         "torch.round(x * factor) + zero",
         ("tests/frontends/test_torch_quantized.py",),
     ),
+    Mutant(
+        "S30a",
+        "an exclusive scan returns the sum of all elements in its accumulator",
+        "irees/interpreters/ext_sorting.py",
+        "elements[number if inclusive else number - 1]",
+        "elements[number]",
+        ("tests/transforms/codegen/common/test_scan.py",),
+    ),
+    Mutant(
+        "S30b",
+        "the region of an attention computes with scores, not with exponents of two",
+        "irees/dialects/iree_linalg_ext/attention.py",
+        "return RegionUnits(factor=math.log2(math.e))",
+        "return RegionUnits()",
+        ("tests/transforms/global_opt/test_attention_regions.py",),
+    ),
+    Mutant(
+        "S30c",
+        "uitofp of an i4 extends the sign",
+        "irees/transforms/global_opt/_narrow_ints.py",
+        "value = op.operands[0] if source is None else source.unsigned(op.operands[0], s)",
+        "value = op.operands[0]",
+        ("tests/transforms/global_opt/test_narrow_integers.py",),
+    ),
+    Mutant(
+        "S30d",
+        "an f64 is rounded to f32 on its way to f8",
+        "irees/transforms/utils/narrow_floats.py",
+        "return s.select(inexact, b.or_(bits, 1), bits)",
+        "return b.of(near)",
+        ("tests/transforms/global_opt/test_narrow_floats.py",),
+    ),
+    Mutant(
+        "S30e",
+        "a multiple is taken off by a multiply-add",
+        "irees/backends/common/emit_ops.py",
+        "            if is_multiple(op):",
+        "            if False:",
+        ("tests/backends/common/test_remainders.py",),
+    ),
+    Mutant(
+        "S30f",
+        "a region may use what follows its op",
+        "irees/frontends/mlir/verify.py",
+        "if owner is around and here is not None and here not in self.seen:",
+        "if False:",
+        ("tests/frontends/mlir/test_verify.py",),
+    ),
+    Mutant(
+        "S30g",
+        "linalg ops on memrefs are erased",
+        "irees/transforms/input/verify_input_legality.py",
+        "for inner, text, hint in faults[:1]:",
+        "for inner, text, hint in faults[:0]:",
+        ("tests/transforms/input/test_verify_input_legality.py",),
+    ),
+    Mutant(
+        "S30h",
+        "the view of a tile begins between two blocks of rows",
+        "irees/transforms/codegen/common/tile_and_distribute.py",
+        "return tile and (even_tile(tile, indices) or 0)",
+        "return tile",
+        ("tests/transforms/codegen/common/test_divided_indices.py",),
+    ),
+    Mutant(
+        "S30i",
+        "hexadecimal floats are numbers until an op of arith was met",
+        "irees/dialects/__init__.py",
+        '    import_module("irees.dialects.upstream.builtin").patch()',
+        "    return",
+        ("tests/frontends/mlir/test_literals.py",),
+    ),
+    Mutant(
+        "L30b",
+        "aliases that double are read",
+        "irees/frontends/mlir/parser.py",
+        'limits.check("alias_tokens", size,',
+        'limits.check("alias_tokens", 1,',
+        ("tests/test_limits.py",),
+    ),
+    Mutant(
+        "L30c",
+        "copies of functions cost nothing",
+        "irees/transforms/input/inline_calls.py",
+        'limits.spend("inlining", self._sizes[function], op=call)',
+        'limits.spend("inlining", 0, op=call)',
+        ("tests/test_limits.py::test_calls_that_double_are_refused",),
+    ),
+    Mutant(
+        "L30d",
+        "a consumer takes its producer twice, whatever its size",
+        "irees/transforms/global_opt/fuse_elementwise_ops.py",
+        "if len(uses) > 1 and is_longer_than(producer, MAX_REPEATED_OPS):",
+        "if False:",
+        ("tests/test_long_programs.py::test_what_reads_a_tensor_twice_does_not_double",),
+    ),
+    Mutant(
+        "L30e",
+        "an element outside of a formula is computed there",
+        "irees/transforms/global_opt/compute_extracted_elements.py",
+        "builder.value(builder.minimum(builder.maximum(index, 0), size - 1))",
+        "builder.value(index)",
+        ("tests/test_limits.py::test_a_large_iota_stays_a_formula",),
+    ),
+    Mutant(
+        "L30f",
+        "a program that a listener could change is stored",
+        "irees/compiler.py",
+        "if any(listener is not None for listener in listeners.values()):",
+        "if False:",
+        ("tests/test_program_cache.py",),
+    ),
+    Mutant(
+        "L30g",
+        "a file is written over whatever has its name",
+        "irees/runtime/files.py",
+        "if not stat.S_ISREG(found.st_mode):",
+        "if False:",
+        ("tests/runtime/test_files.py",),
+    ),
+    Mutant(
+        "L30h",
+        "storages of tensors are not looked at",
+        "irees/runtime/torch_tensors.py",
+        "return last <= tensor.untyped_storage().nbytes()",
+        "return True",
+        ("tests/runtime/test_torch_arguments.py",),
+    ),
+    Mutant(
+        "L30i",
+        "the reference target interprets its dispatches when they are traced",
+        "irees/build.py",
+        "return ReferenceProgram(module, *call, traced=dispatches, tracer=tracer)",
+        "return ReferenceProgram(dispatches, *call, traced=dispatches, tracer=tracer)",
+        ("tests/test_trace_dispatch_tensors.py",),
+    ),
+    Mutant(
+        "S30j",
+        "a global is read as another type than it has",
+        "irees/dialects/rules/_symbols.py",
+        "    if own != kind:",
+        "    if False:",
+        ("tests/frontends/mlir/test_rules.py",),
+    ),
+    Mutant(
+        "F0a",
+        "a remainder in an affine map has the sign of what is divided",
+        "irees/transforms/input/_affine.py",
+        "division = arith.CeilDivSIOp if ceil else arith.FloorDivSIOp",
+        "division = arith.CeilDivSIOp if ceil else arith.DivSIOp",
+        ("tests/test_host_programs.py::test_a_remainder_in_a_map_is_not_negative",),
+    ),
+    Mutant(
+        "F0b",
+        "a block without a terminator is let in",
+        "irees/frontends/mlir/verify.py",
+        "if any(block.is_empty for block in region.blocks):",
+        "if False:",
+        ("tests/frontends/mlir/test_verify.py",),
+    ),
+    Mutant(
+        "F0c",
+        "an op that a conversion makes is not verified",
+        "irees/verification.py",
+        "        new.verify()\n",
+        "        pass\n",
+        (
+            "tests/transforms/input/test_flow_tensors.py",
+            "tests/transforms/global_opt/test_decompositions.py",
+        ),
+    ),
+    Mutant(
+        "F0d",
+        "the index of a dim is not checked",
+        "irees/dialects/shape_relations.py",
+        '    "tensor.dim": dim,\n',
+        "",
+        ("tests/test_host_programs.py::test_a_dim_that_is_not_there_traps",),
+    ),
+    Mutant(
+        "F0e",
+        "a type may have more elements than an index counts",
+        "irees/frontends/mlir/admission.py",
+        "MAX_ELEMENTS = 1 << 59",
+        "MAX_ELEMENTS = 1 << 590",
+        ("tests/frontends/mlir/test_verify.py",),
+    ),
+    *ACCESS_MUTANTS,
 )

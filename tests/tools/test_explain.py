@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+import irees
+from irees.errors import ParseError
 from irees.tools.main import main
 
 MATMUL = """
@@ -106,3 +108,33 @@ def test_mistakes(files, capsys):
     assert main(["explain", "nothing.mlir"]) == 1
     assert main(["explain", "m.mlir", "--function=other"]) == 1
     assert "no function 'other'" in capsys.readouterr().err
+
+
+HOSTILE = [
+    {"kernels": 5}, {"kernels": [5]}, {"kernels": [{}]}, {"kernels": [{"name": []}]}, {"remarks": 5},
+    {"kernels": [{"name": "x", "calls": "a"}]}, {"kernels": [{"name": "x", "configs": 5}]},
+    {"kernels": [{"name": "x", "configs": [5]}]}, {"kernels": [{"name": "x", "remarks": [[]]}]},
+    {"kernels": [{"name": "x", "configs": [{"sizes": 5}]}]},
+    {"kernels": [{"name": "x", "configs": [{"block": ["a"]}]}]},
+    {"kernels": [{"name": "x", "configs": [{"group": []}]}]},
+    {"kernels": [{"name": "x", "flops": "a", "bytes": 3, "calls": 2}]},
+    {"memory": 5}, {"memory": [1]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("manifest", HOSTILE, ids=repr)
+def test_a_hostile_manifest_is_a_parse_error(manifest):
+    text = "func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"
+    program = irees.compile(text)
+    program.manifest.update(manifest)
+    for as_data in (False, True):
+        with pytest.raises(ParseError, match="the manifest's"):
+            program.explain(as_data=as_data)
+
+
+def test_a_bare_kernel_is_explained():
+    text = "func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"
+    program = irees.compile(text)
+    nothing = {"calls": None, "flops": None, "bytes": None, "configs": None, "remarks": None}
+    program.manifest["kernels"] = [{"name": "x"}, {"name": "y", "vector": None, **nothing}]
+    assert "y" in program.explain()

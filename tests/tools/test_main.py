@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,7 +168,7 @@ def test_toolchain_errors_are_4(add, monkeypatch, capsys):
 
 def test_a_bug_leaves_a_report(add, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tool, "_dashed", str)
-    monkeypatch.setattr(tool.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("irees.tools.cache.default_cache", lambda: 1 / 0)
     assert main(["cache", "stats"]) == 70
     error = capsys.readouterr().err
@@ -219,3 +221,82 @@ def test_explain_cache_and_doctor(add, capsys):
     told = capsys.readouterr().out
     assert "ok    C compiler" in told
     assert all(f"  {name}: " in told for name in ("C++ compiler", "NVRTC", "GPU"))
+
+
+@pytest.mark.parametrize("output", ["x.irees", "x.c", "x.so", "x.mlir"])
+def test_the_reference_target_writes_nothing(add, output, capsys):
+    assert main(["compile", str(add), "--target=reference", "-o", output]) == 2
+    assert "nothing to write" in capsys.readouterr().err
+    assert not (add.parent / output).exists()
+
+
+UNITS = """
+func.func @main(%x: tensor<64x128xf16>, %y: tensor<128x64xf16>, %i: tensor<32x64xi8>,
+                %j: tensor<64x32xi8>) -> (tensor<64x64xf32>, tensor<32x32xi32>, tensor<64xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %r = linalg.matmul ins(%x, %y : tensor<64x128xf16>, tensor<128x64xf16>) outs(%f : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %g = tensor.empty() : tensor<32x32xi32>
+  %h = linalg.fill ins(%c : i32) outs(%g : tensor<32x32xi32>) -> tensor<32x32xi32>
+  %s = linalg.matmul ins(%i, %j : tensor<32x64xi8>, tensor<64x32xi8>) outs(%h : tensor<32x32xi32>) -> tensor<32x32xi32>
+  %k = tensor.empty() : tensor<64xf32>
+  %l = linalg.fill ins(%z : f32) outs(%k : tensor<64xf32>) -> tensor<64xf32>
+  %t = linalg.reduce ins(%r : tensor<64x64xf32>) outs(%l : tensor<64xf32>) dimensions = [1]
+    (%a: f32, %b: f32) {
+      %m = math.exp %a : f32
+      %n = arith.addf %m, %b : f32
+      linalg.yield %n : f32
+    }
+  return %r, %s, %t : tensor<64x64xf32>, tensor<32x32xi32>, tensor<64xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:generic"])
+def test_c_of_a_program_is_one_text_that_a_compiler_takes(tmp_path, target):
+    import irees
+    from irees.backends.common.toolchain import find_compiler
+    from irees.target import Target
+
+    (tmp_path / "x.mlir").write_text(UNITS)
+    words = ["compile", str(tmp_path / "x.mlir"), f"--target={target}", "-o"]
+    assert main([*words, str(tmp_path / "x.c")]) == 0
+    text = (tmp_path / "x.c").read_text()
+    assert text.count("/* ---- ") >= 4
+    headers = Path(irees.__file__).parent / "runtime" / "native"
+    flags = ["-std=gnu11", "-Werror", f"-I{headers}", *Target.parse(target).c_flags, "-c"]
+    command = [*find_compiler().command, *flags, str(tmp_path / "x.c"), "-o", str(tmp_path / "x.o")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr[:2000]
+
+
+def test_c_holds_no_kernels_of_a_gpu(add, capsys):
+    assert main(["compile", str(add), "--target=cuda-emulated", "-o", "x.c"]) == 2
+    assert "cannot hold kernels of a GPU" in capsys.readouterr().err
+
+
+def test_limits_on_the_command_line(add, capsys):
+    assert main(["compile", str(add), "--limit=ops=2", "-o", "x.irees"]) == 5
+    assert "limit 'ops': 2 ops" in capsys.readouterr().err
+    for wrong in ("ops", "ops=x", "ops=-1", "ops=" + "9" * 5000):
+        assert main(["compile", str(add), f"--limit={wrong}", "-o", "x.irees"]) == 2
+    assert main(["compile", str(add), "--limit=nowhere=1", "-o", "x.irees"]) == 1
+    assert main(["compile", str(add), "--limit=ops=200", "-o", "x.irees"]) == 0
+
+
+def test_a_pass_that_breaks_the_ir_leaves_a_report(add, monkeypatch, capsys, tmp_path):
+    from irees.transforms import load_pass
+
+    def breaks(self, ctx, module):
+        for op in module.walk():
+            if op.name == "linalg.add":
+                op.properties.pop("operandSegmentSizes")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(load_pass("irees-simplify-scf"), "apply", breaks)
+    assert main(["opt", str(add), "-p", "irees-simplify-scf"]) == 70
+    error = capsys.readouterr().err
+    assert "please report it with the file" in error
+    assert "linalg.add ins" in open(error.split()[-1]).read()

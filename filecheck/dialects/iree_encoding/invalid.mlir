@@ -42,7 +42,7 @@ func.func @dims(%x: tensor<?xf32, #iree_encoding.testing<>>) {
 
 // CHECK: encoding expects 1 dynamic encoding dimension(s), but 0 provided
 func.func @encoding_dims(%x: tensor<4xf32>) {
-  %0 = iree_encoding.set_encoding %x : tensor<4xf32> -> tensor<4xf32, #iree_encoding.encoding<operand_index = 0 : i64, op_type = matmul, element_types = [f32, f32, f32], iteration_sizes = [?, 4, 4]>>
+  %0 = iree_encoding.set_encoding %x : tensor<4xf32> -> tensor<4xf32, #iree_encoding.encoding<operand_index = 0 : i64, op_type = matmul, element_types = [f32, f32, f32], user_indexing_maps = [affine_map<(m, n, k) -> (m, k)>], iteration_sizes = [?, 4, 4]>>
   return
 }
 

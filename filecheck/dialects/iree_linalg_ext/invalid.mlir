@@ -54,3 +54,19 @@ func.func @map_load(%o: tensor<8xf32>) {
   } : tensor<8xf32> into tensor<8xf32> -> tensor<8xf32>
   return
 }
+
+// -----
+
+// CHECK: expected coefficients of rank 1 of the operands' elements
+func.func @fft_coefficients(%a: tensor<2x8xf32>, %w: tensor<4x2xf32>, %s: index) {
+  %r, %i = iree_linalg_ext.fft ins(%s, %w, %w : index, tensor<4x2xf32>, tensor<4x2xf32>) outs(%a, %a : tensor<2x8xf32>, tensor<2x8xf32>) : tensor<2x8xf32>, tensor<2x8xf32>
+  return
+}
+
+// -----
+
+// CHECK: expected elements to be floating point numbers
+func.func @fft_integers(%a: tensor<2x8xi32>, %s: index) {
+  %r, %i = iree_linalg_ext.fft ins(%s : index) outs(%a, %a : tensor<2x8xi32>, tensor<2x8xi32>) : tensor<2x8xi32>, tensor<2x8xi32>
+  return
+}

@@ -3,14 +3,19 @@
 // RUN: xdsl-opt %s -p "irees-decompose-attention{largest=96}" | filecheck %s --check-prefix SMALL
 // RUN: xdsl-opt %s -p "irees-decompose-attention{reciprocal=true}" | filecheck %s --check-prefix RECIPROCAL
 
-// Scores, their softmax over the keys, and what it weighs; the scale and the region are one op.
+// Scores, their softmax over the keys, and the product with the values; the scale and the region are
+// one op. As in IREE, a region computes with exponents of two: the score times log2(e).
 // CHECK-LABEL: func.func @attention
 // CHECK:         %[[S:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%q, %k : tensor<4x8xf32>, tensor<6x8xf32>) outs(%{{.*}} : tensor<4x6xf32>)
 // CHECK:           arith.mulf
 // CHECK-NEXT:      arith.addf
 // CHECK:         %[[T:.*]] = linalg.generic {{.*}} ins(%[[S]], %scale : tensor<4x6xf32>, f32) outs(%{{.*}} : tensor<4x6xf32>)
-// CHECK:           arith.mulf
-// CHECK-NEXT:      math.tanh
+// CHECK:           %[[SCALED:.*]] = arith.mulf
+// CHECK-NEXT:      %[[LOG2E:.*]] = arith.constant 1.442695{{.*}} : f32
+// CHECK-NEXT:      %[[EXPONENT:.*]] = arith.mulf %[[SCALED]], %[[LOG2E]]
+// CHECK-NEXT:      %[[TANH:.*]] = math.tanh %[[EXPONENT]]
+// CHECK-NEXT:      %[[LN2:.*]] = arith.constant 0.693147{{.*}} : f32
+// CHECK-NEXT:      arith.mulf %[[TANH]], %[[LN2]]
 // CHECK:         linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[T]] : tensor<4x6xf32>)
 // CHECK:           arith.maxnumf
 // CHECK:           math.exp

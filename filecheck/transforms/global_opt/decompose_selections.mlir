@@ -61,3 +61,15 @@ func.func @no_memref(%x: memref<8xf32>, %v: memref<f32>, %i: memref<i32>) {
   }
   return
 }
+
+// Outs without elements stay as they are.
+// CHECK-LABEL: func.func @no_elements
+// CHECK-NEXT:    func.return %v, %i
+func.func @no_elements(%x: tensor<4x8xf32>, %v: tensor<4x0xf32>, %i: tensor<4x0xi32>) -> (tensor<4x0xf32>, tensor<4x0xi32>) {
+  %r:2 = iree_linalg_ext.topk dimension(1) ins(%x : tensor<4x8xf32>) outs(%v, %i : tensor<4x0xf32>, tensor<4x0xi32>) {
+  ^bb0(%l: f32, %m: f32):
+    %c = arith.cmpf ogt, %l, %m : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<4x0xf32>, tensor<4x0xi32>
+  return %r#0, %r#1 : tensor<4x0xf32>, tensor<4x0xi32>
+}

@@ -102,3 +102,15 @@ func.func @no_update(%x: tensor<1x3x4xf32>, %c: tensor<1x9x6xf32>) -> tensor<1x9
   %p = tensor.insert_slice %x into %c[0, 2, 1] [1, 3, 4] [1, 1, 1] : tensor<1x3x4xf32> into tensor<1x9x6xf32>
   return %p : tensor<1x9x6xf32>
 }
+
+// The product of two loops is not simplified.
+// CHECK-LABEL: func.func @no_product
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> ((d1 * d1), d0)>, affine_map<(d0, d1) -> (d1)>]
+func.func @no_product(%x: tensor<?x1xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1 * d1, d0)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<?x1xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

@@ -102,6 +102,44 @@ func.func @sums_beside(%x: tensor<3x8xf32>, %y: tensor<3x8xf32>, %e: tensor<3xf6
   return %q, %r, %other : tensor<3xf64>, tensor<3xf32>, tensor<3xf32>
 }
 
+// A sum of f64 whose size is not known is cast to the size of the one in f32.
+// CHECK-LABEL: func.func @dynamic_sum
+// CHECK:         tensor.cast %{{.*}} : tensor<?xf32> to tensor<3xf32>
+func.func @dynamic_sum(%x: tensor<3x8xf32>, %e: tensor<?xf64>, %e32: tensor<3xf32>) -> (tensor<?xf64>, tensor<3xf32>) {
+  %n = arith.constant 8.0 : f64
+  %zero = arith.constant 0.0 : f64
+  %zero32 = arith.constant 0.0 : f32
+  %f = linalg.generic {indexing_maps = [affine_map<(g) -> (g)>], iterator_types = ["parallel"]} outs(%e : tensor<?xf64>) {
+  ^bb0(%o: f64):
+    linalg.yield %zero : f64
+  } -> tensor<?xf64>
+  %f32 = linalg.generic {indexing_maps = [affine_map<(g) -> (g)>], iterator_types = ["parallel"]} outs(%e32 : tensor<3xf32>) {
+  ^bb0(%o: f32):
+    linalg.yield %zero32 : f32
+  } -> tensor<3xf32>
+  %s = linalg.generic {indexing_maps = [#x2, #g2], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<3x8xf32>) outs(%f : tensor<?xf64>) {
+  ^bb0(%a: f32, %acc: f64):
+    %w = arith.extf %a : f32 to f64
+    %t = arith.addf %w, %acc : f64
+    linalg.yield %t : f64
+  } -> tensor<?xf64>
+  %q = linalg.generic {indexing_maps = [#x2, #g2, #g2], iterator_types = ["parallel", "reduction"]} ins(%x, %s : tensor<3x8xf32>, tensor<?xf64>) outs(%f : tensor<?xf64>) {
+  ^bb0(%a: f32, %m: f64, %acc: f64):
+    %mean = arith.divf %m, %n : f64
+    %w = arith.extf %a : f32 to f64
+    %d = arith.subf %w, %mean : f64
+    %d2 = arith.mulf %d, %d : f64
+    %t = arith.addf %d2, %acc : f64
+    linalg.yield %t : f64
+  } -> tensor<?xf64>
+  %r = linalg.generic {indexing_maps = [#x2, #g2], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<3x8xf32>) outs(%f32 : tensor<3xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %t = arith.addf %a, %acc : f32
+    linalg.yield %t : f32
+  } -> tensor<3xf32>
+  return %q, %r : tensor<?xf64>, tensor<3xf32>
+}
+
 // Not the number of points; then sums in the type of the data, which has no digits to lose.
 // CHECK-LABEL: func.func @other_number
 // CHECK-COUNT-3: linalg.generic

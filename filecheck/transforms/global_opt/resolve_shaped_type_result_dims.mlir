@@ -71,11 +71,13 @@ func.func @no_argument(%a: tensor<?xf32>) -> index {
   return %d : index
 }
 
-// Which dim is meant is known only at run time.
-// CHECK-LABEL: func.func @no_index
-// CHECK:         tensor.dim %{{.*}}, %i
-func.func @no_index(%n: index, %i: index) -> index {
-  %e = tensor.empty(%n, %n) : tensor<?x?xf32>
-  %d = tensor.dim %e, %i : tensor<?x?xf32>
+// An index that is no constant chooses among all dims.
+// CHECK-LABEL: func.func @any_index
+// CHECK:         %[[D:.*]] = tensor.dim %a
+// CHECK:         %[[HERE:.*]] = arith.cmpi eq, %i, %{{.*}} : index
+// CHECK-NEXT:    %[[R:.*]] = arith.select %[[HERE]], %[[D]], %{{.*}} : index
+// CHECK-NEXT:    func.return %[[R]]
+func.func @any_index(%a: tensor<?x4xf32>, %i: index) -> index {
+  %d = tensor.dim %a, %i : tensor<?x4xf32>
   return %d : index
 }

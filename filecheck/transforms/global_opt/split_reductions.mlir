@@ -73,3 +73,17 @@ func.func @no_combiner(%x: tensor<1048576xf32>, %o: tensor<f32>) -> tensor<f32> 
   } -> tensor<f32>
   return %r : tensor<f32>
 }
+
+// A sum that goes along its output has no accumulator that slices could share.
+// CHECK-LABEL: func.func @no_quarters
+// CHECK-COUNT-1: linalg.generic
+// CHECK-NOT:     linalg.generic
+// CHECK:         func.return
+func.func @no_quarters(%x: tensor<32768xf32>, %o: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i floordiv 8192)>], iterator_types = ["reduction"]} ins(%x : tensor<32768xf32>) outs(%o : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -132,3 +132,24 @@ func.func @region(%c: i1, %x: f32, %y: f32) -> f32 {
 ^there(%z: f32):
   cf.br ^nowhere
 }
+
+// An affine loop runs from the greatest lower bound to the least upper one.
+// CHECK-LABEL: func.func @affine_loop
+// CHECK:         %[[HIGH:.*]] = arith.minsi %n, %m : index
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[HIGH]] step %{{.*}} {
+func.func @affine_loop(%n: index, %m: index) {
+  affine.for %i = 0 to min affine_map<()[a, b] -> (a, b)>()[%n, %m] {
+  }
+  return
+}
+
+// A remainder is that of a division that rounds down.
+// CHECK-LABEL: func.func @affine_mod
+// CHECK:         %[[Q:.*]] = arith.floordivsi %n, %{{.*}} : index
+// CHECK:         %[[P:.*]] = arith.muli %[[Q]], %{{.*}} : index
+// CHECK-NEXT:    %[[R:.*]] = arith.subi %n, %[[P]] : index
+// CHECK-NEXT:    func.return %[[R]] : index
+func.func @affine_mod(%n: index) -> index {
+  %r = affine.apply affine_map<(d0) -> (d0 mod 4)>(%n)
+  return %r : index
+}

@@ -21,6 +21,7 @@ from irees.backends.common.program_text import (
     Backend,
     Sources,
     host_support,
+    joined_texts,
     print_program,
     unit_text,
 )
@@ -62,5 +63,5 @@ class IreesCTarget(XdslTarget):
     name = "irees-c"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        for name, text in emit_program(module).texts.items():
-            output.write(f"/* ---- {name}.c ---- */\n{text.removeprefix(host_support())}\n")
+        text = joined_texts(emit_program(module).texts)
+        output.write(text.removeprefix(host_support()))

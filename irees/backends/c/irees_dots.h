@@ -1,3 +1,5 @@
+#ifndef IREES_DOTS_H
+#define IREES_DOTS_H
 /* Dot products of narrow lanes: one instruction where the compiler may use it, else lane by lane. */
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -23,4 +25,5 @@
 #else
 #define irees_dot_v32bf16(c, a, b) __extension__({ v16f32 c_ = (c); v32bf16 a_ = (a), b_ = (b); \
   for (int i_ = 31; i_ >= 0; i_--) c_[i_ / 2] += irees_from_bf16(a_[i_]) * irees_from_bf16(b_[i_]); c_; })
+#endif
 #endif

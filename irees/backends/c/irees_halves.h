@@ -1,3 +1,5 @@
+#ifndef IREES_HALVES_H
+#define IREES_HALVES_H
 /* Vectors of halves to f32 and back: gcc 12 goes lane by lane, or by parts, unless told the instruction. */
 typedef short irees_v8hi __attribute__((vector_size(16)));
 typedef short irees_v16hi __attribute__((vector_size(32)));
@@ -26,3 +28,4 @@ typedef float irees_v16sf __attribute__((vector_size(64)));
 #endif
 #define irees_v16f32_of_v16bf16(x) ((v16f32)(irees_v16u32_of_v16u16(x) << 16))
 #define irees_v16bf16_of_v16f32(x) ((v16bf16)irees_v16u16_of_v16u32(IREES_TO_BF16(v16u32, x)))
+#endif

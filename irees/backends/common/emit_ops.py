@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Operation
 
 from irees.backends.common import types
 from irees.backends.common.complex_ops import COMPLEX, complex_expression
+from irees.backends.common.forms import extreme_of, is_multiple
 from irees.backends.common.types import (
     c_type,
     int_width,
@@ -208,28 +209,6 @@ def constant(op: arith.ConstantOp) -> str:
     )
 
 
-GREATER, LESS = 2, 4
-"""The ordered predicates of `arith.cmpf`."""
-
-
-def extreme_of(op: Operation) -> str | None:
-    """
-    `max` for select(a > b, a, b) and select(b < a, a, b), `min` for the opposite, else None.
-
-    Where a and b do not compare the result is b, as of the instructions of x86.
-    """
-    condition, a, b = op.operands
-    compare = condition.owner
-    if not isinstance(compare, arith.CmpfOp) or not isinstance(
-        element(a.type), Float32Type | Float64Type
-    ):
-        return None
-    order = compare.predicate.value.data
-    if order not in (GREATER, LESS) or {compare.lhs, compare.rhs} != {a, b}:
-        return None
-    return "max" if (order == GREATER) == (compare.lhs is a) else "min"
-
-
 class Expressions:
     """Prints value ops; remembers which vector types the text needs, and whether dot products."""
 
@@ -283,6 +262,8 @@ class Expressions:
         if name in ("irees.ldexp", "irees.scalef"):
             prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
             return f"{prefix}_{name[6:]}({', '.join(names)})"
+        if name == "irees.keep":
+            return names[0]
         if name in COMPLEX:
             return complex_expression(op, names)
         if name in CASTS:
@@ -311,6 +292,8 @@ class Expressions:
         kind = op.results[0].type
         lane = element(kind)
         if is_float(lane):
+            if is_multiple(op):
+                return self._product(kind, names)
             return self._float(lane, lanes(kind), lambda a, b: f"{a} {symbol} {b}", names)
         if isinstance(kind, VectorType):
             if is_bool(lane):
@@ -319,6 +302,14 @@ class Expressions:
         if is_bool(lane):
             return self._bool_infix(symbol, names, "", "1")
         return f"({scalar(lane)})({names[0]} {symbol} {names[1]})"
+
+    def _product(self, kind: Attribute, names: Names) -> str:
+        """A product that no compiler makes part of a multiply-add."""
+        name, zero = short(element(kind)), float_literal(-0.0, element(kind))
+        fma = f"irees_fma_{name}"
+        if isinstance(kind, VectorType):
+            fma, zero = f"{self.type(kind)}_fma", f"{self.type(kind)}_splat({zero})"
+        return f"IREES_PRODUCT({fma}, {zero}, {names[0]}, {names[1]})"
 
     @staticmethod
     def _bool_infix(symbol: str, names: Names, minus: str, ones: str) -> str:

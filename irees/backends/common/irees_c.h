@@ -40,6 +40,15 @@ irees_c128 cpow(irees_c128, irees_c128);
 irees_c64 cpowf(irees_c64, irees_c64);
 
 #define IREES_BITCAST(T, S, x) __extension__({ S a_ = (x); T r_; memcpy(&r_, &a_, sizeof r_); r_; })
+/* A product that is rounded by itself. A multiply-add with -0 is one, and cannot become part of
+   another; clang would make it a product again, and gcc does not respect __builtin_assoc_barrier. */
+#if defined(__clang__)
+#define IREES_PRODUCT(FMA, ZERO, a, b) __extension__({ __auto_type p_ = (a) * (b); __asm__("" : "+m"(p_)); p_; })
+#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define IREES_PRODUCT(FMA, ZERO, a, b) FMA(a, b, ZERO)
+#else
+#define IREES_PRODUCT(FMA, ZERO, a, b) ((a) * (b))
+#endif
 #define IREES_POPCOUNT(x) __builtin_popcountll(x)
 #define IREES_LEADING_ZEROS(x) __builtin_clzll(x)
 #define IREES_TRAILING_ZEROS(x) __builtin_ctzll(x)
@@ -47,7 +56,7 @@ irees_c64 cpowf(irees_c64, irees_c64);
 /* A size in bytes; what is negative or needs more than 60 bits becomes what no memory has room for. */
 IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
   int64_t r;
-  return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
+  return a >> 60 || b >> 60 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
 }
 
 /* --- vectors ---------------------------------------------------------------------- */

@@ -4,7 +4,7 @@ A whole program: kernel IR to texts, a manifest and constants, whatever the back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -77,6 +77,24 @@ def unit_text(text: str, expressions: Expressions, header: str = "") -> str:
     """A C text with all that it leans on."""
     typedefs = "\n".join(vector_typedef(name) for name in sorted(expressions.vectors))
     return f"{host_support()}{header}\n{typedefs}\n\n{text}"
+
+
+def joined_texts(texts: Mapping[str, str]) -> str:
+    """
+    All C texts of a program as one that a compiler takes: what several of them lean on stands in
+    front of the first.
+    """
+    parts, typedefs = [host_support()], set[str]()
+    for name, text in texts.items():
+        lines = [f"/* ---- {name}.c ---- */"]
+        for line in text.removeprefix(host_support()).splitlines():
+            if line.startswith("IREES_VECTOR"):
+                if line in typedefs:
+                    continue
+                typedefs.add(line)
+            lines.append(line)
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
 
 
 class ProgramText:
@@ -319,7 +337,7 @@ def spec_record(
     `element` for elements that are stored as another type.
     """
     if not isinstance(kind, MemRefType | TensorType):
-        return {"kind": "scalar", "dtype": _dtype(kind, unsigned)}
+        return {"kind": "scalar", "dtype": element or _dtype(kind, unsigned)}
     shape = [None if size == DYNAMIC_INDEX else size for size in kind.get_shape()]
     dtype = element or _dtype(kind.get_element_type(), unsigned)
     return {"kind": "tensor", "dtype": dtype, "shape": shape}

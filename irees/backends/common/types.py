@@ -34,10 +34,16 @@ _COMPLEX = {4: ("irees_c64", "c64", 8), 8: ("irees_c128", "c128", 16)}
 
 
 def complex_of(kind: Attribute) -> tuple[str, str, int] | None:
-    """C type, short name and bytes of a complex type, None for any other."""
+    """
+    C type, short name and bytes of a complex type, None for any other. Raises UnsupportedError for
+    one of other parts than f32 and f64.
+    """
     if not isinstance(kind, ComplexType):
         return None
-    return _COMPLEX[_FLOATS[type(kind.element_type)][2]]
+    part = _FLOATS.get(type(kind.element_type))
+    if part is None or part[2] not in _COMPLEX:
+        raise UnsupportedError(f"no C type for {kind}", hint="use complex<f32> or complex<f64>")
+    return _COMPLEX[part[2]]
 
 
 def is_float(kind: Attribute) -> bool:

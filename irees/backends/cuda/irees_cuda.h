@@ -190,6 +190,19 @@ template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N :
   IREES_METHOD T operator[](int64_t i) const { return v[i]; }
 };
 
+/* A product that is rounded by itself: no compiler makes it part of a multiply-add. */
+#ifdef IREES_EMULATED
+#define IREES_PRODUCT(FMA, ZERO, a, b) ((a) * (b))
+#else
+IREES_INLINE float irees_product(float x) { asm("" : "+f"(x)); return x; }
+IREES_INLINE double irees_product(double x) { asm("" : "+d"(x)); return x; }
+template <typename T, int N> IREES_INLINE irees_vector<T, N> irees_product(irees_vector<T, N> x) {
+  IREES_UNROLL for (int i = 0; i < N; i++) x.v[i] = irees_product(x.v[i]);
+  return x;
+}
+#define IREES_PRODUCT(FMA, ZERO, a, b) irees_product((a) * (b))
+#endif
+
 #define IREES_EACH(x) IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = x; return r;
 #define IREES_BINARY(op) \
   template <typename T, int N> IREES_INLINE irees_vector<T, N> operator op(irees_vector<T, N> a, irees_vector<T, N> b) { irees_vector<T, N> r; IREES_EACH((T)(a.v[i] op b.v[i])) } \

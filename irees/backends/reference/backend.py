@@ -17,6 +17,7 @@ from irees.backends.common.program_text import argument_records, result_records
 from irees.dialects.signature import element_names, is_entry
 from irees.dialects.util import FuncOp as UtilFuncOp
 from irees.errors import ArgumentError, UnsupportedError
+from irees.fence import fenced
 from irees.interpreters import Interpreter
 from irees.interpreters.host import traced
 from irees.interpreters.values import dtype_of
@@ -37,9 +38,11 @@ class ReferenceFunction:
         arguments: Sequence[TensorSpec | ScalarSpec | None] = (),
         results: Sequence[TensorSpec | ScalarSpec | None] = (),
         stored: Mapping[int, np.dtype[Any]] | None = None,
+        dispatches: Interpreter | None = None,
         tracer: Tracer | None = None,
     ):
         self.interpreter = interpreter
+        self.dispatches = dispatches
         self.tracer = tracer
         self.name = name
         self.arguments = arguments
@@ -51,6 +54,7 @@ class ReferenceFunction:
         results = self.run(arguments)
         return results[0] if len(results) == 1 else tuple(results)
 
+    @fenced
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """The results as a list. Raises ArgumentError and RuntimeTrap."""
         results = self._run(self._stored(self._arrays(arguments)))
@@ -74,12 +78,12 @@ class ReferenceFunction:
         return found
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
-        if self.tracer is None:
-            return owned(self.interpreter.call(self.name, *arrays), arrays)
-        self.tracer.begin()
-        with traced(self.tracer.record):
-            results = owned(self.interpreter.call(self.name, *arrays), arrays)
-        self.tracer.end()
+        results = owned(self.interpreter.call(self.name, *arrays), arrays)
+        if self.tracer is not None and self.dispatches is not None:
+            self.tracer.begin()
+            with traced(self.tracer.record):
+                self.dispatches.call(self.name, *arrays)
+            self.tracer.end()
         return results
 
 
@@ -103,20 +107,25 @@ def owned(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[Any]:
 class ReferenceProgram:
     """
     A module that is interpreted. `program(...)` calls `main`, or the only public function; all
-    of them are in `program.functions`.
+    of them are in `program.functions`. The dispatches of `traced`, the same program lowered, are
+    interpreted besides and shown to `tracer`.
     """
 
+    @fenced
     def __init__(
         self,
         module: ModuleOp,
-        tracer: Tracer | None = None,
         signature: Signature | None = None,
         state: Mapping[str, np.ndarray] | None = None,
+        *,
+        traced: ModuleOp | None = None,
+        tracer: Tracer | None = None,
     ):
         self.module = module
         self.signature = signature
         self.state = State({name: array.copy() for name, array in (state or {}).items()})
         interpreter = Interpreter(module)
+        dispatches = None if traced is None else Interpreter(traced)
         names = {} if signature is None else signature.argument_names
         self.functions = {
             op.sym_name.data: ReferenceFunction(
@@ -125,11 +134,13 @@ class ReferenceProgram:
                 specs(argument_records(op), names if op.sym_name.data == "main" else {}),
                 specs(result_records(op, op.function_type.outputs)),
                 stored_dtypes(op),
+                dispatches,
                 tracer,
             )
             for op in public_functions(module)
         }
 
+    @fenced
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """
         Calls `main`, or the only public function, as the function that it was made of where the

@@ -11,16 +11,21 @@ from . import dispatch, tensors
 from .dispatch import DispatchOp, DispatchRegionOp, ExecutableOp, ReturnOp
 from .tensors import (
     TensorBarrierOp,
+    TensorBitCastOp,
     TensorCloneOp,
     TensorConstantOp,
+    TensorDynamicConstantOp,
     TensorEmptyOp,
     TensorLoadOp,
     TensorReshapeOp,
     TensorSliceOp,
     TensorSplatOp,
+    TensorStoreOp,
+    TensorTieShapeOp,
     TensorTraceOp,
     TensorTransferOp,
     TensorUpdateOp,
+    storage_bits,
 )
 
 Flow = Dialect("flow", [*dispatch.OPS, *tensors.OPS], [])
@@ -32,14 +37,19 @@ __all__ = [
     "Flow",
     "ReturnOp",
     "TensorBarrierOp",
+    "TensorBitCastOp",
     "TensorCloneOp",
     "TensorConstantOp",
+    "TensorDynamicConstantOp",
     "TensorEmptyOp",
     "TensorLoadOp",
     "TensorReshapeOp",
     "TensorSliceOp",
     "TensorSplatOp",
+    "TensorStoreOp",
+    "TensorTieShapeOp",
     "TensorTraceOp",
     "TensorTransferOp",
     "TensorUpdateOp",
+    "storage_bits",
 ]

@@ -7,9 +7,10 @@ Dynamic dims are written behind the type that has them: `tensor<?x4xf32>{%d}`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, StringAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, StringAttr, TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -39,6 +40,10 @@ from .._shaped import (
     print_workload,
     size_count,
 )
+from ..iree_encoding import PackedStorageAttr
+
+BYTE = 8
+"""Bits."""
 
 
 def _check_dims(type: Attribute, given: Sequence[SSAValue]) -> None:
@@ -90,6 +95,67 @@ class TensorConstantOp(IRDLOperation):
 def _type_of(value: Attribute) -> Attribute | None:
     get_type = getattr(value, "get_type", None)
     return getattr(value, "type", None) if get_type is None else get_type()
+
+
+@irdl_op_definition
+class TensorDynamicConstantOp(IRDLOperation):
+    """
+    A tensor that is known now, of whose dims the compiler may know less (IREE:
+    `flow.tensor.dynamic_constant`).
+    """
+
+    name = "flow.tensor.dynamic_constant"
+
+    value = prop_def(Attribute)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        kind = _type_of(self.value)
+        if not isa(kind, TensorType) or not isa(self.result.type, TensorType):
+            raise VerifyException("expected a constant tensor")
+        given, found = kind.get_shape(), self.result.type.get_shape()
+        if len(given) != len(found) or any(
+            m not in (n, DYNAMIC_INDEX) for n, m in zip(given, found)
+        ):
+            raise VerifyException("the result type must be compatible with the value")
+        if _element(kind) != _element(self.result.type):
+            raise VerifyException("expected one element type")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorDynamicConstantOp:
+        attributes = parser.parse_optional_attr_dict()
+        value = parser.parse_attribute()
+        parser.parse_punctuation("->")
+        return cls.create(
+            properties={"value": value}, attributes=attributes, result_types=[parser.parse_type()]
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class TensorTieShapeOp(IRDLOperation):
+    """A tensor, whose dims are known to be these (IREE: `flow.tensor.tie_shape`)."""
+
+    name = "flow.tensor.tie_shape"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    operand = operand_def(T)
+    dynamic_dims = var_operand_def(IndexType)
+    result = result_def(T)
+
+    assembly_format = "$operand attr-dict `:` type($result) (`{` $dynamic_dims^ `}`)?"
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.operand.type, self.dynamic_dims)
 
 
 @irdl_op_definition
@@ -213,11 +279,8 @@ class TensorBarrierOp(IRDLOperation):
         _check_dims(self.operand.type, self.operand_dims)
 
 
-@irdl_op_definition
-class TensorReshapeOp(IRDLOperation):
-    """The same elements with another shape, in the same storage (IREE: `flow.tensor.reshape`)."""
-
-    name = "flow.tensor.reshape"
+class _Recast(IRDLOperation):
+    """What reshape and bitcast share: the same storage under another type."""
 
     source = operand_def(TensorType)
     source_dims = var_operand_def(IndexType)
@@ -234,8 +297,50 @@ class TensorReshapeOp(IRDLOperation):
     def verify_(self) -> None:
         _check_dims(self.source.type, self.source_dims)
         _check_dims(self.result.type, self.result_dims)
+
+
+@irdl_op_definition
+class TensorReshapeOp(_Recast):
+    """The same elements with another shape, in the same storage (IREE: `flow.tensor.reshape`)."""
+
+    name = "flow.tensor.reshape"
+
+    def verify_(self) -> None:
+        super().verify_()
         if _element(self.source.type) != _element(self.result.type):
             raise VerifyException("expected one element type")
+
+
+def storage_bits(kind: Attribute) -> int | None:
+    """
+    Bits of an element where elements lie densely, as IREE stores them; None where they do not.
+    An i1 takes a byte, unless the tensor's encoding is that of packed storage.
+    """
+    assert isa(kind, TensorType)
+    element = kind.element_type
+    if element == i1:
+        return 1 if isinstance(kind.encoding, PackedStorageAttr) else BYTE
+    bits = getattr(element, "bitwidth", None)
+    return bits if bits is not None and (bits % BYTE == 0 or BYTE % bits == 0) else None
+
+
+@irdl_op_definition
+class TensorBitCastOp(_Recast):
+    """The same bits as elements of another type or shape (IREE: `flow.tensor.bitcast`)."""
+
+    name = "flow.tensor.bitcast"
+
+    def verify_(self) -> None:
+        super().verify_()
+        sizes: list[int] = []
+        for kind in (self.source.type, self.result.type):
+            assert isa(kind, TensorType)
+            if (bits := storage_bits(kind)) is None:
+                raise VerifyException(f"{kind} has no dense form")
+            if kind.has_static_shape():
+                sizes.append(prod(kind.get_shape()) * bits)
+        if len(set(sizes)) > 1:
+            raise VerifyException(f"cannot cast {sizes[0]} bits to {sizes[1]}")
 
 
 @irdl_op_definition
@@ -279,6 +384,58 @@ class TensorLoadOp(IRDLOperation):
         print_workload(printer, self.indices)
         printer.print_string(" : ")
         print_sized_type(printer, self.source.type, iter(self.source_dims))
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+
+@irdl_op_definition
+class TensorStoreOp(IRDLOperation):
+    """A tensor with one element overwritten by the host (IREE: `flow.tensor.store`)."""
+
+    name = "flow.tensor.store"
+    T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
+
+    value = operand_def()
+    target = operand_def(T)
+    target_dims = var_operand_def(IndexType)
+    indices = var_operand_def(IndexType)
+    result = result_def(T)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_dims(self.target.type, self.target_dims)
+        if self.value.type != _element(self.target.type):
+            raise VerifyException("expected a value of the element type")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TensorStoreOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        target = parser.parse_unresolved_operand()
+        indices = parse_workload(parser)
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        if not isa(type_, TensorType):
+            parser.raise_error("expected a tensor type")
+        dims = parse_sizes(parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        operands = [
+            parser.resolve_operand(value, type_.element_type),
+            parser.resolve_operand(target, type_),
+        ]
+        return cls.build(
+            operands=[*operands, dims, indices],
+            attributes=attributes.data if attributes else {},
+            result_types=[type_],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list((self.value, self.target), printer.print_ssa_value)
+        print_workload(printer, self.indices)
+        printer.print_string(" : ")
+        print_sized_type(printer, self.target.type, iter(self.target_dims))
         printer.print_op_attributes(self.attributes, print_keyword=True)
 
 
@@ -373,13 +530,17 @@ class TensorTraceOp(IRDLOperation):
 
 OPS: list[type[Operation]] = [
     TensorConstantOp,
+    TensorDynamicConstantOp,
+    TensorTieShapeOp,
     TensorSplatOp,
     TensorEmptyOp,
     TensorCloneOp,
     TensorTransferOp,
     TensorBarrierOp,
     TensorReshapeOp,
+    TensorBitCastOp,
     TensorLoadOp,
+    TensorStoreOp,
     TensorSliceOp,
     TensorUpdateOp,
     TensorTraceOp,

@@ -22,6 +22,8 @@ from xdsl.utils.exceptions import VerifyException
 
 ANY_QUEUE = -1
 """The queue mask of an affinity that names no queues."""
+QUEUES = 64
+"""The number of queues that a mask has bits for."""
 
 
 def _parse_queues(parser: AttrParser) -> IntAttr:
@@ -30,6 +32,8 @@ def _parse_queues(parser: AttrParser) -> IntAttr:
     mask = 0
     queues = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
     for queue in queues:
+        if not 0 <= queue < QUEUES:
+            parser.raise_error(f"a queue is a number in [0, {QUEUES}), not {queue}")
         mask |= 1 << queue
     return IntAttr(mask)
 

@@ -32,6 +32,7 @@ from ..upstream.linalg.syntax import (
     print_operand_group,
 )
 from .attention import AttentionOp, ExpReductionOp, OnlineAttentionOp
+from .attention import RegionUnits as RegionUnits
 from .attrs import IteratorTypeAttr, SplitReductionMappingAttr
 from .base import LinalgExtOperation, check_region
 from .convolution import (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -10,6 +12,7 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
     ArrayAttr,
+    BoolAttr,
     DenseArrayBase,
     DictionaryAttr,
     ShapedType,
@@ -77,12 +80,47 @@ def _verify_attention(op: AttentionOp | OnlineAttentionOp) -> None:
     op.verify_inits()
 
 
+NARROW_BITS = 8
+"""Widest queries, in bits, whose scores IREE scales after the region."""
+
+
+@dataclass(frozen=True)
+class RegionUnits:
+    """
+    The units of the scores that the region of an attention sees.
+
+    IREE computes powers of two. So it multiplies the scale by log2(e), and a region computes with
+    `query . key * scale * log2(e)`; what it yields is an exponent of two. A soft cap of 2 thus
+    limits the exponents to 2, not the scores. Scores of queries of at most 8 bits are multiplied by
+    the scale after the region.
+    """
+
+    scaled: bool = True
+    """Whether the scale is applied before the region."""
+    factor: float = 1.0
+    """Factor on the argument of the region. Its result is divided by it."""
+
+    @staticmethod
+    def of(op: AttentionOp | OnlineAttentionOp) -> RegionUnits:
+        """The units of one op; an identity region needs none."""
+        block = op.body.block
+        if len(block.ops) == 1 and block.ops.first.operands[0] is block.args[0]:  # type: ignore
+            return RegionUnits()
+        query = op.query.type.get_element_type()  # type: ignore[union-attr]
+        if isinstance(query, AnyFloat) and query.bitwidth <= NARROW_BITS:
+            return RegionUnits(scaled=False)
+        config = op.decomposition_config
+        if config is not None and config.data.get("use_exp2") == BoolAttr.from_bool(False):
+            return RegionUnits()
+        return RegionUnits(factor=math.log2(math.e))
+
+
 @irdl_op_definition
 class AttentionOp(LinalgExtOperation):
     """
     softmax(region(query . key * scale) + mask) . value, with the dims of each operand said by its
     map: batch, M, K1 (of query and key), K2 (of key and value) and N (IREE:
-    iree_linalg_ext.attention).
+    iree_linalg_ext.attention). `RegionUnits` has the units of the region.
     """
 
     name = "iree_linalg_ext.attention"

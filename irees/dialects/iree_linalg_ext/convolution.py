@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AnyFloat,
     ArrayAttr,
     DenseArrayBase,
     IndexType,
@@ -15,7 +16,11 @@ from xdsl.dialects.builtin import (
     ShapedType,
     i64,
 )
-from xdsl.dialects.utils import parse_dynamic_index_list_without_types, print_dynamic_index_list
+from xdsl.dialects.utils import (
+    parse_dynamic_index_list_without_types,
+    print_dynamic_index_list,
+    verify_dynamic_index_list,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -29,6 +34,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from irees.dialects.canonicalization import DATA_MOVEMENT
 
@@ -90,6 +96,13 @@ class FftOp(LinalgExtOperation):
             )
         if shape[-1] != DYNAMIC_INDEX and (shape[-1] < 1 or shape[-1] & (shape[-1] - 1)):
             raise VerifyException("only powers of 2 are handled currently")
+        if not isa(element_of(self.real), AnyFloat):
+            raise VerifyException("expected elements to be floating point numbers")
+        for given in (self.real_coeff, self.imag_coeff):
+            if given is not None and (
+                len(shape_of(given)) != 1 or element_of(given) != element_of(self.real)
+            ):
+                raise VerifyException("expected coefficients of rank 1 of the operands' elements")
         self.verify_inits()
 
 
@@ -363,6 +376,11 @@ class Im2colOp(LinalgExtOperation):
             )
         if len(self.static_output_sizes) != output:
             raise VerifyException("expected one group of output_sizes per dim of the output")
+        for name in (*_LISTS, *_PADS):
+            static = self.properties[f"static_{name}"].get_values()  # type: ignore[attr-defined]
+            verify_dynamic_index_list(static, getattr(self, name), DYNAMIC_INDEX, f" in {name}")
+        sizes = [size for group in self.static_output_sizes for size in group.get_values()]
+        verify_dynamic_index_list(sizes, self.output_sizes, DYNAMIC_INDEX, " in output_sizes")
         if element_of(self.input) != element_of(self.output):
             raise VerifyException("expected input and output to have the same element type")
         if self.pad_value is not None and self.pad_value.type != element_of(self.input):

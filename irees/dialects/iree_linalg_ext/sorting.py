@@ -267,8 +267,10 @@ class ArgCompareOp(LinalgExtOperation):
 @irdl_op_definition
 class ScanOp(LinalgExtOperation):
     """
-    A running combination along a dim. The accumulator holds the start value and, at the end, the
-    last; an inclusive scan includes the element itself (IREE: iree_linalg_ext.scan).
+    A running combination along a dim. The accumulator result is the last element of the output.
+    An exclusive scan starts with the accumulator operand. An inclusive scan starts with the first
+    element and does not read the accumulator, unless the dim is empty (IREE: iree_linalg_ext.scan,
+    which does not write the accumulator of an inclusive scan of one element).
     """
 
     name = "iree_linalg_ext.scan"

@@ -5,6 +5,9 @@ In a `dense<...>` of floats an integer in hexadecimal is the bits of a float (th
 prints NaN and infinity); xDSL reads it as a number. And xDSL prints infinities of the small float
 types as `inf`, which nothing reads.
 
+A string that does not end makes xDSL's lexer try every way to cut it into pieces; the pattern here
+matches the same strings and gives nothing back.
+
 MLIR's affine expressions may multiply and divide by a symbol (`s0 + s1 * s2`: an index with a
 dynamic stride); xDSL knows the kind of expression but refuses to build it.
 """
@@ -12,6 +15,7 @@ dynamic stride); xDSL knows the kind of expression but refuses to build it.
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 
 from xdsl.dialects.builtin import AnyFloat, ComplexType
@@ -19,6 +23,10 @@ from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.mlir_lexer import MLIRLexer
+
+STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+"""A string as xDSL's lexer reads it, with quantifiers that never give back."""
 
 
 def _float_of_bits(parser: AttrParser, text: str, type_: AnyFloat, span) -> float:
@@ -48,6 +56,7 @@ def patch() -> None:
     _allow_symbols("__floordiv__", AffineBinaryOpKind.FloorDiv)
     _allow_symbols("__mod__", AffineBinaryOpKind.Mod)
     _allow_symbols("ceil_div", AffineBinaryOpKind.CeilDiv)
+    MLIRLexer._unescaped_characters_regex = re.compile(STRING)
     element = AttrParser._TensorLiteralElement
     original = element.to_type
 

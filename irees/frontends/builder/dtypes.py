@@ -102,17 +102,10 @@ class DType:
 @dataclass(frozen=True, repr=False)
 class Float8(DType):
     """
-    A float of one byte: a sign, an exponent with a bias, and `digits` bits of mantissa.
+    A float of one byte, by MLIR's name of the type, by which callers know it.
 
-    MLIR's `f8` types have no arithmetic here. Elements are `i8`, and conversions are integer
-    arithmetic (`float8.py`). `name` is MLIR's name of the type, by which callers know it.
-    `infinite`: the format has infinities. `signed_zero`: it has -0, else that code is NaN.
+    Elements are `i8`, and conversions are integer arithmetic (`float8.py`).
     """
-
-    digits: int = 0
-    bias: int = 0
-    infinite: bool = False
-    signed_zero: bool = True
 
     def code(self, value: float) -> int:
         """The code nearest to a number that the format can hold, as an i8."""
@@ -135,10 +128,10 @@ F64 = DType("f64", "float", 64, Float64Type())
 C64 = DType("c64", "complex", 64, ComplexType(Float32Type()))
 C128 = DType("c128", "complex", 128, ComplexType(Float64Type()))
 
-F8E4M3FN = Float8("f8E4M3FN", "float8", 8, IntegerType(8), 3, 7)
-F8E5M2 = Float8("f8E5M2", "float8", 8, IntegerType(8), 2, 15, infinite=True)
-F8E4M3FNUZ = Float8("f8E4M3FNUZ", "float8", 8, IntegerType(8), 3, 8, signed_zero=False)
-F8E5M2FNUZ = Float8("f8E5M2FNUZ", "float8", 8, IntegerType(8), 2, 16, signed_zero=False)
+F8E4M3FN = Float8("f8E4M3FN", "float8", 8, IntegerType(8))
+F8E5M2 = Float8("f8E5M2", "float8", 8, IntegerType(8))
+F8E4M3FNUZ = Float8("f8E4M3FNUZ", "float8", 8, IntegerType(8))
+F8E5M2FNUZ = Float8("f8E5M2FNUZ", "float8", 8, IntegerType(8))
 
 ALL = (
     BOOL,

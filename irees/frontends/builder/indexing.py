@@ -201,10 +201,8 @@ def put_along(
     return scatter(b, x, at, values, fn)
 
 
-def scan(
-    b: Builder, x: Tensor, axis: int, start: Any, fn: Combine, dtype: DType | None = None
-) -> Tensor:
-    """The running fold along an axis: out[i] = fn(out[i - 1], x[i])."""
+def scan(b: Builder, x: Tensor, axis: int, fn: Combine, dtype: DType | None = None) -> Tensor:
+    """The running fold along an axis: out[0] = x[0], out[i] = fn(out[i - 1], x[i])."""
     from .core import tensor_type
 
     wide = dtype or x.dtype
@@ -216,7 +214,7 @@ def scan(
     rest = [size for i, size in enumerate(x.shape) if i != axis]
     op = ScanOp.of(
         [x.value],
-        [b.empty(wide, x.shape).value, b.full(start, wide, rest).value],
+        [b.empty(wide, x.shape).value, b.full(0, wide, rest).value],
         {"dimension": IntegerAttr(axis, i64), "inclusive": BoolAttr.from_bool(True)},
         block,
         [tensor_type(wide, x.shape), tensor_type(wide, rest)],
@@ -227,7 +225,7 @@ def scan(
 
 def running_count(b: Builder, mask: Tensor) -> Tensor:
     """How many are true up to and with each place of a vector, in i64."""
-    return scan(b, mask, 0, 0, lambda acc, v: acc + v, I64)
+    return scan(b, mask, 0, lambda acc, v: acc + v, I64)
 
 
 def nonzero(b: Builder, mask: Tensor) -> Tensor:

@@ -90,13 +90,13 @@ def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tenso
 
     def best(acc: Scalar, new: Scalar) -> Scalar:
         s = acc.body
-        old, value = s.extract(flat, [acc.maximum(0)]), s.extract(flat, [new])
+        old, value = s.extract(flat, [acc]), s.extract(flat, [new])
         better = value >= old if largest else value <= old
         if value.dtype.is_float:
             better = better & ~old.isnan() | value.isnan()
-        return (better | (acc < 0)).where(new, acc)
+        return better.where(new, acc)
 
-    found = scan(b, places, axis, -1, best)
+    found = scan(b, places, axis, best)
     inner, size = b.product(x.shape[axis + 1 :]), x.shape[axis]
 
     def along(place: Scalar) -> Scalar:

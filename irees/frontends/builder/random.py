@@ -179,7 +179,7 @@ def multinomial(
         noise = exponential(b, seed, rows.shape, wide)
         keys = b.map(lambda w, e: w / e, rows, noise)
         return ordering.topk(b, keys, count, last, True)[1]
-    sums = indexing.scan(b, rows, last, 0, lambda acc, v: acc + v)
+    sums = indexing.scan(b, rows, last, lambda acc, v: acc + v)
     total = shapes.slice_axis(b, sums, last, b.sub(rows.shape[last], 1), 1)
     places = uniform(b, seed, [*rows.shape[:last], count], wide)
     return ordering.search(b, sums, b.map(lambda u, t: u * t, places, total), True)

@@ -51,7 +51,7 @@ def _last_changes(b: Builder, x: Tensor, axis: int) -> Tensor:
         return differs.where(at[axis].to(I64), 0)
 
     marks = b.from_function(change, x.shape, I64)
-    return indexing.scan(b, marks, axis, 0, Scalar.maximum)
+    return indexing.scan(b, marks, axis, Scalar.maximum)
 
 
 def mode(b: Builder, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .admission import admit
     from .importer import import_mlir, import_opened
     from .parser import ImportParser
     from .printing import print_module, write_module
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ImportParser",
+    "admit",
     "import_mlir",
     "import_opened",
     "open_source",
@@ -32,6 +34,7 @@ __all__ = [
 
 _HOMES = {
     "ImportParser": "parser",
+    "admit": "admission",
     "import_mlir": "importer",
     "import_opened": "importer",
     "open_source": "sections",

@@ -8,6 +8,7 @@ stay outside the text (`irees.blobs`), every op has a location.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -17,16 +18,23 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ParseError as XdslParseError
 from xdsl.utils.exceptions import VerifyException
 
+from irees import limits
 from irees.blobs import Blob
 from irees.dialects import get_context
-from irees.errors import IreesError, LimitExceededError, ParseError
+from irees.errors import IreesError, OutOfMemoryError, ParseError
+from irees.fence import fenced
 
-from .limits import MAX_DEPTH, check_limits
+from .admission import admit
 from .parser import ImportParser
+from .scan import scan
 from .sections import Source, open_source
 from .verify import verify_module
 
 _RECURSION_LIMIT = 6000
+
+UNDEFINED = re.compile(r"values used but not defined: \[(%[^\],]+)")
+MISSING = re.compile(r"Expected '\W+'|Expected region|attribute expected", re.IGNORECASE)
+"""What xDSL says of a token that should have come before the one that it found."""
 
 
 @contextmanager
@@ -40,6 +48,7 @@ def _room_for_recursion():
         sys.setrecursionlimit(before)
 
 
+@fenced
 def import_mlir(
     path_or_text: str | bytes | os.PathLike[str],
     ctx: Context | None = None,
@@ -64,29 +73,28 @@ def import_opened(
     verify: bool = True,
 ) -> ModuleOp:
     """The module in a source whose weights were cut off already. Raises as `import_mlir`."""
-    with _room_for_recursion():
+    with _room_for_recursion(), limits.budgeted():
         parser = None
         try:
+            scan(source.text, source.name)
             known = {**(blobs or {}), **source.blobs}
             parser = ImportParser(ctx or get_context(), source.text, source.name, known)
-            check_limits(source.text, parser.place)
             module = parser.parse_module()
         except IreesError:
             raise
         except XdslParseError as error:
-            place = parser.place(error.span.start) if parser is not None else source.name
+            place = source.name if parser is None else parser.place(_offset(parser, error))
             raise ParseError(_first_line(error.msg), location=place) from None
         except VerifyException as error:
             raise ParseError(
                 _first_line(str(error)), location=_place(parser, source.name)
             ) from None
         except RecursionError:
-            raise LimitExceededError(
-                f"the text nests too deeply (brackets may nest {MAX_DEPTH} deep)",
-                location=_place(parser, source.name),
+            raise limits.exceeded(
+                "nesting", "the text nests too deeply", location=_place(parser, source.name)
             ) from None
         except MemoryError:
-            raise LimitExceededError(
+            raise OutOfMemoryError(
                 "the text needs more memory than there is", location=_place(parser, source.name)
             ) from None
         except Exception as error:
@@ -94,13 +102,37 @@ def import_opened(
                 f"the text is malformed ({type(error).__name__}: {_first_line(str(error))})",
                 location=_place(parser, source.name),
             ) from error
+        admit(module)
         if verify:
             verify_module(module)
     return module
 
 
 def _place(parser: ImportParser | None, name: str) -> str:
-    return name if parser is None else parser.place()
+    return name if parser is None else parser.place(parser.failed_at)
+
+
+def _offset(parser: ImportParser, error: XdslParseError) -> int:
+    """
+    Where an error is: what is missing at the end of a line is not at the start of the next.
+
+    As in MLIR, blanks and comments in front of a token that was not expected are skipped.
+    """
+    start, text = error.span.start, parser.lexer.input.content
+    if (name := UNDEFINED.search(error.msg)) is not None:
+        # xDSL finds out at the end of the region.
+        used = re.search(re.escape(name[1]) + r"(?![\w$.#-])", text)
+        return start if used is None else used.start()
+    if not MISSING.match(error.msg) or text[text.rfind("\n", 0, start) + 1 : start].strip():
+        return start
+    lines = text[:start].split("\n")[:-1]
+    while lines and not lines[-1].partition("//")[0].strip():
+        lines.pop()
+    if not lines:
+        return start
+    return (
+        len("\n".join(lines[:-1])) + (len(lines) > 1) + len(lines[-1].partition("//")[0].rstrip())
+    )
 
 
 def _first_line(text: str) -> str:

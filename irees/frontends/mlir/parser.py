@@ -5,6 +5,8 @@ xDSL's parser, with what real programs and hostile ones need.
 * `#loc` aliases may be used before they are defined, ranges and `fused` locations are read;
 * `dense_resource<key>` gets the bytes of this text, not of another one that used the key before;
 * `dense<1> : tensor<1000000000xi32>` stays one element;
+* what `irees.limits` does not admit is refused where it stands: more ops, wider integers, larger
+  affine maps, and aliases that double in size;
 * a type like `tensor<1x64x112x112xf32>`, which xDSL reads dim by dim, is read once per text.
 """
 
@@ -33,15 +35,38 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, TypeAttribute
+from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from irees import limits
 from irees.blobs import Blob, ResourceKey
+from irees.errors import IreesError
 
-from .limits import MAX_SPLAT_BYTES
+from .admission import check_map, size_of
+
+MAX_SPLAT_BYTES = 1 << 20
+"""A splat that takes more than this stays one element in memory."""
+
+SMALL_ALIAS = 64
+"""Tokens of an alias that costs no `work` where it is used."""
 
 _LOC_ALIAS = re.compile(r"^(#loc[0-9]*)[ \t]*=[ \t]*(loc\(.*\))[ \t]*$", re.MULTILINE)
 _PLAIN_TYPE = re.compile(r"(?:tensor|memref|vector)<[0-9?x]*x(?:f|bf|i)[0-9]+>")
+
+
+class Aliases(dict[str, Attribute]):
+    """Aliases by name; using a large one takes work, since it is compared and printed whole."""
+
+    def __init__(self):
+        super().__init__()
+        self.large: dict[str, int] = {}
+
+    def __getitem__(self, name: str) -> Attribute:
+        if (size := self.large.get(name)) is not None:
+            limits.spend("aliases", size, op=name)
+        return super().__getitem__(name)
 
 
 class ImportParser(Parser):
@@ -56,7 +81,11 @@ class ImportParser(Parser):
         self._file = StringAttr(name)
         self._line_starts: list[int] | None = None
         self._loc_texts = {m.group(1): m.group(2) for m in _LOC_ALIAS.finditer(text)}
+        self._ops = 0
+        self.failed_at: int | None = None
+        """Where the op begins that could not be made."""
         super().__init__(ctx, text, name)
+        self.attribute_aliases: Aliases = Aliases()
 
     # Places
 
@@ -75,11 +104,25 @@ class ImportParser(Parser):
 
     def parse_operation(self) -> Operation:
         start = self.pos
-        op = super().parse_operation()
+        self._ops += 1
+        if self._ops > limits.limit("ops"):
+            raise limits.exceeded("ops", "the text has too many ops", location=self.place(start))
+        try:
+            op = super().parse_operation()
+        except (ParseError, IreesError):
+            raise
+        except Exception:
+            self._fail(start)
+            raise
         if isinstance(op.location, UnknownLoc):
             line, column = self.line_and_column(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
         return op
+
+    def _fail(self, start: int) -> None:
+        """Notes where what could not be made begins: the innermost is what is wrong."""
+        if self.failed_at is None:
+            self.failed_at = start
 
     def parse_optional_type(self) -> TypeAttribute | None:
         plain = _PLAIN_TYPE.match(self.lexer.input.content, self._current_token.span.start)
@@ -92,6 +135,26 @@ class ImportParser(Parser):
         parsed = super().parse_optional_type()
         if parsed is not None:
             self._plain_types[plain[0]] = parsed
+        return parsed
+
+    def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        start = self.pos
+        parsed = super()._parse_optional_integer_or_float_type()
+        if isinstance(parsed, IntegerType):
+            bits = parsed.width.data
+            limits.check("integer_bits", bits, f"i{bits} is too wide", location=self.place(start))
+        return parsed
+
+    def parse_affine_map(self) -> AffineMap:
+        start = self.pos
+        parsed = super().parse_affine_map()
+        check_map(parsed.results, location=self.place(start))
+        return parsed
+
+    def parse_affine_set(self) -> AffineSet:
+        start = self.pos
+        parsed = super().parse_affine_set()
+        check_map([each.lhs for each in parsed.constraints], location=self.place(start))
         return parsed
 
     # Locations
@@ -133,7 +196,19 @@ class ImportParser(Parser):
         if self._current_token.text in self._forward_aliases:
             del self.attribute_aliases[self._current_token.text]
             self._forward_aliases.discard(self._current_token.text)
-        super()._parse_alias_def()
+        name, start = self._current_token.text, self.pos
+        try:
+            super()._parse_alias_def()
+        except (ParseError, IreesError):
+            raise
+        except Exception:
+            self._fail(start)
+            raise
+        size = size_of(dict.__getitem__(self.attribute_aliases, name))
+        place = self.place(start)
+        limits.check("alias_tokens", size, f"the alias has {size} tokens", op=name, location=place)
+        if size > SMALL_ALIAS and not name.startswith("#loc"):
+            self.attribute_aliases.large[name] = size
 
     # Constants
 

@@ -12,6 +12,7 @@ from typing import IO
 from xdsl.ir import Operation
 from xdsl.printer import Printer
 
+from irees import limits
 from irees.blobs import Blob, ResourceKey
 
 _BARE = re.compile(r"[A-Za-z_][\w$.]*\Z")
@@ -25,6 +26,10 @@ class ModulePrinter(Printer):
         super().__init__(stream=stream, print_debuginfo=debuginfo)
         self.blobs: dict[str, Blob] = {}
         self._names: dict[int, str] = {}
+
+    def print_op(self, op: Operation) -> None:
+        limits.spend("printing", 1, op=op)
+        super().print_op(op)
 
     def print_resource_handle(self, dialect: str, handle: str) -> None:
         name = str(handle)

@@ -10,15 +10,16 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from pathlib import Path
 from typing import Any
 
+from irees import limits
 from irees.blobs import Blob
 from irees.errors import ParseError
+from irees.runtime.files import path_of
 
 _BEGIN = re.compile(rb"^[ \t]*\{-#", re.MULTILINE)
 _TOKEN = re.compile(
-    rb'\s*(?://[^\n]*\s*)*(?:(#-\})|([{}\[\]:,])|(")|([A-Za-z_$.][\w$.]*)|(-?[0-9][\w.+-]*))'
+    rb'\s*+(?://[^\n]*+\s*+)*+(?:(#-\})|([{}\[\]:,])|(")|([A-Za-z_$.][\w$.]*)|(-?[0-9][\w.+-]*))'
 )
 _CHUNK = 1 << 20
 
@@ -40,6 +41,9 @@ class Source:
         self.text = head + ("\n" * _count_lines(data, start, end) + tail if tail.strip() else "")
 
     def _decode(self, start: int, stop: int) -> str:
+        # Before it is copied, which a file of any size would need memory for.
+        size = stop - start
+        limits.check("text_bytes", size, f"the text has {size} bytes", location=self.name)
         raw = bytes(self._data[start:stop])
         try:
             text = raw.decode("utf-8")
@@ -78,7 +82,7 @@ def open_source(path_or_text: str | bytes | os.PathLike[str], name: str | None =
         return Source(name or "<text>", path_or_text)
     if isinstance(path_or_text, str) and is_text(path_or_text):
         return Source(name or "<text>", path_or_text.encode("utf-8", "surrogatepass"))
-    path = Path(path_or_text)
+    path = path_of(path_or_text, "read")
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

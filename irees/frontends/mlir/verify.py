@@ -2,53 +2,92 @@
 Verifies a module op by op, so that the error can name the place in the user's text.
 
 xDSL's own check of a whole module reports the module printed with a note in it. This walks the same
-ops in the same order, and checks two more things that xDSL leaves: that a value is defined before
-it is used, and that no symbol is defined twice.
+ops in the same order, and checks more that xDSL leaves: that a value is defined before it is used,
+that every block ends with a terminator, that a symbol is in a symbol table and is defined once, and
+what `irees.dialects.rules` says.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Block, BlockArgument, Operation, Region
-from xdsl.traits import SymbolTable
-from xdsl.utils.exceptions import DiagnosticException, VerifyException
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.traits import NoTerminator, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
 
 from irees.analysis.dominance import Dominance
+from irees.dialects.rules import check_rules
 from irees.errors import VerifyError
 
-_MALFORMED = (
-    DiagnosticException,
-    ValueError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    NotImplementedError,
-    OverflowError,
-)
-"""What verifiers of xDSL raise on IR that they did not expect."""
+NO_TERMINATOR = "terminates block"
+"""What xDSL says of an op that ends a block and is no terminator."""
+
+_NOT_OURS = (RecursionError, MemoryError)
+"""What says nothing of an op. Any other exception of a verifier is of IR that it did not expect."""
 
 
 def verify_module(module: Operation) -> None:
     """Raise a VerifyError for the first op that breaks a rule."""
-    for op in module.walk(reverse=False):
+    ops = list(module.walk(reverse=False))
+    for op in ops:
+        for value in op.operands:
+            if not isinstance(value, BlockArgument | OpResult):
+                raise VerifyError("use of undeclared SSA value name", op=op)
+    for op in ops:
         _verify_op(op)
+    definitions = _Definitions()
     for region in module.regions:
-        _verify_dominance(region)
+        definitions.verify(region)
 
 
 def _verify_op(op: Operation) -> None:
+    # Rules first: they know the line of a terminator, where verifiers name the op around it.
+    broken: Exception | None = None
+    try:
+        check_rules(op)
+    except VerifyError:
+        raise
+    except VerifyException as error:
+        raise VerifyError(_innermost(error), op=op) from None
+    except _NOT_OURS:
+        raise
+    except Exception as error:
+        broken = error
     try:
         op.verify(verify_nested_ops=False)
     except VerifyError:
         raise
     except VerifyException as error:
+        if NO_TERMINATOR in str(error):
+            # What is in the op is wrong at another place, which comes first.
+            for region in op.regions:
+                for inner in region.walk():
+                    _verify_op(inner)
         raise VerifyError(_innermost(error), op=op) from None
-    except _MALFORMED as error:
-        reason = _innermost(error) or type(error).__name__
-        raise VerifyError(f"the op is malformed: {reason}", op=op) from error
+    except _NOT_OURS:
+        raise
+    except Exception as error:
+        broken = error
+    if broken is not None:
+        reason = _innermost(broken) or type(broken).__name__
+        raise VerifyError(f"the op is malformed: {reason}", op=op) from broken
+    _verify_place(op)
     if op.regions and op.get_trait(SymbolTable) is not None:
         _verify_symbols(op)
+
+
+def _verify_place(op: Operation) -> None:
+    """Blocks in an op have a terminator; an op that is a symbol is in a symbol table."""
+    if not op.has_trait(NoTerminator, value_if_unregistered=True):
+        for region in op.regions:
+            if any(block.is_empty for block in region.blocks):
+                raise VerifyError("empty block: expected at least a terminator", op=op)
+    parent, symbol = op.parent_op(), op.get_trait(SymbolOpInterface)
+    if parent is None or symbol is None or symbol.get_sym_attr_name(op) is None:
+        return
+    if not parent.has_trait(SymbolTable, value_if_unregistered=True):
+        raise VerifyError(f"a symbol must be in a symbol table, not in {parent.name}", op=op)
 
 
 def _innermost(error: BaseException) -> str:
@@ -76,47 +115,55 @@ def _verify_symbols(op: Operation) -> None:
                 seen.add(name.data)
 
 
-def _verify_dominance(region: Region) -> None:
-    """
-    Every operand in `region` is defined above its use, in a block that dominates it or around
-    it.
-    """
-    entry = region.first_block
-    dominance = Dominance(entry) if entry is not None and entry is not region.last_block else None
-    for block in region.blocks:
-        seen: set[Operation] = set()
-        for op in block.ops:
-            for operand in op.operands:
-                if isinstance(operand, BlockArgument):
-                    owner: Block | None = operand.block
-                    here = None
-                else:
-                    here = operand.owner
-                    if not isinstance(here, Operation):
-                        raise VerifyError("an operand is used but not defined", op=op)
-                    owner = here.parent
-                if owner is block:
-                    if here is not None and here not in seen:
-                        raise VerifyError("an operand is used before it is defined", op=op)
-                elif not _visible(owner, block, dominance):
-                    raise VerifyError("an operand does not dominate its use", op=op)
-            for nested in op.regions:
-                _verify_dominance(nested)
-            seen.add(op)
+@dataclass
+class _Definitions:
+    """What the walk over a module has passed: ops, and the dominance of regions with branches."""
 
+    seen: set[Operation] = field(default_factory=set[Operation])
+    known: dict[Region, Dominance] = field(default_factory=dict[Region, Dominance])
 
-def _visible(owner: Block | None, block: Block, dominance: Dominance | None) -> bool:
-    if owner is None:
-        return False
-    if owner.parent is block.parent:
-        return dominance is not None and dominance.dominates(owner, block)
-    ancestor = block.parent_op()
-    while ancestor is not None and ancestor.parent is not None:
-        outer = ancestor.parent
-        if owner is outer:
-            return True
-        if owner.parent is outer.parent:
-            entry = outer.parent.first_block if outer.parent is not None else None
-            return entry is not None and Dominance(entry).dominates(owner, outer)
-        ancestor = outer.parent_op()
-    return False
+    def verify(self, region: Region) -> None:
+        """
+        Every operand in `region` is defined above its use, in a block that dominates it or around
+        it. A region may use what stands before its op, but neither its results nor what follows.
+        """
+        for block in region.blocks:
+            for op in block.ops:
+                for operand in op.operands:
+                    self._verify_operand(op, operand, block)
+                for nested in op.regions:
+                    self.verify(nested)
+                self.seen.add(op)
+
+    def _verify_operand(self, op: Operation, operand: SSAValue, block: Block) -> None:
+        here = None if isinstance(operand, BlockArgument) else operand.owner
+        if here is not None and not isinstance(here, Operation):
+            raise VerifyError("an operand is used but not defined", op=op)
+        owner = operand.owner if here is None else here.parent
+        assert owner is None or isinstance(owner, Block)
+        around = self._enclosing(owner, block)
+        if around is None:
+            raise VerifyError("an operand does not dominate its use", op=op)
+        if owner is around and here is not None and here not in self.seen:
+            raise VerifyError("an operand is used before it is defined", op=op)
+        if owner is not around and not self._dominates(owner, around):
+            raise VerifyError("an operand does not dominate its use", op=op)
+
+    @staticmethod
+    def _enclosing(owner: Block | None, block: Block) -> Block | None:
+        """The block that is, or is around, `block` in the region of `owner`."""
+        around: Block | None = block
+        while around is not None and owner is not None:
+            if around.parent is owner.parent:
+                return around
+            parent = around.parent_op()
+            around = None if parent is None else parent.parent
+        return None
+
+    def _dominates(self, owner: Block | None, block: Block) -> bool:
+        region = block.parent
+        if owner is None or region is None or region.first_block is None:
+            return False
+        if region not in self.known:
+            self.known[region] = Dominance(region.first_block)
+        return self.known[region].dominates(owner, block)

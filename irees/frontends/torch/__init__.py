@@ -18,10 +18,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.errors import UnsupportedError
+from irees.fence import fenced
 
 from ..imported import Imported
 
 
+@fenced
 def import_torch(
     program: Any,
     inputs: Sequence[Any] | None = None,

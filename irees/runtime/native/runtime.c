@@ -55,8 +55,13 @@ static inline int64_t now_ns(void) {
    block 64 bytes further on than the array that a loop reads, each load would wait for the store of
    the turn before. Arrays of others begin with a page or up to 64 bytes behind one. */
 
-#define HEADER 64
 #define PAGE ((size_t)4096)
+#ifdef IREES_GUARDED
+#include "guarded.h"
+#define kept guarded /* whose lock a fork must find open */
+EXPORT void irees_rt_trim(void) {}
+#else
+#define HEADER 64
 #define HUGE_PAGE ((size_t)2 << 20)
 #define KEEP_FROM ((size_t)64 << 10)
 #define KEEP_BYTES ((size_t)256 << 20)
@@ -146,6 +151,7 @@ EXPORT void irees_rt_trim(void) {
   pthread_mutex_unlock(&kept.lock);
   while (drops) free(dropped[--drops]->memory);
 }
+#endif
 
 /* ---- per-thread state -----------------------------------------------------------------------*/
 
@@ -159,8 +165,13 @@ static _Thread_local int out_of_memory;
 
 /* At least `bytes`, or NULL. What was there before is lost. */
 static int scratch_reserve(scratch *mine, int64_t bytes) {
+#ifdef IREES_GUARDED
+  if (mine->bytes == bytes) return 1;
+  int64_t grown = bytes;
+#else
   if (mine->bytes >= bytes) return 1;
   int64_t grown = bytes + bytes / 4;
+#endif
   rt_free(mine->memory);
   mine->memory = rt_alloc(grown);
   mine->bytes = mine->memory ? grown : 0;

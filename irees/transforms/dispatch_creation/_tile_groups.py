@@ -18,6 +18,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from irees.analysis.body_weight import Weights
 from irees.analysis.contractions import is_contraction
 from irees.analysis.distribution import Group, Loops, classes_of, loops_of
 from irees.analysis.paddings import is_fill, is_framed
@@ -85,6 +86,7 @@ class TileGroups:
 
     def __init__(self, order: Order, limits: Limits) -> None:
         self.limits = limits
+        self.weights = Weights()
         self.sources = order.sources
         self.drafts: list[Draft] = []
         self.of: dict[Operation, Draft] = {}
@@ -184,6 +186,8 @@ class TileGroups:
         if not group or not more or len(group) + len(more) > MAX_MEMBERS:
             return False
         if any(_is_contraction(m.op) for m in more):
+            return False
+        if self.weights.too_heavy(*(m.op for m in (*group, *more))):
             return False
         members = [*group, *more]
         joined = classes_of(members)

@@ -40,7 +40,7 @@ def annotate(function: func.FuncOp, owner: Operation) -> None:
     if work is None:
         return
     known = {"flops": work.flops, "bytes": work.bytes}
-    # Sizes that no memory holds verify, and must compile.
+    # A kernel may read and write more than 63 bits count.
     entries = {n: IntegerAttr(v, i64) for n, v in known.items() if v is not None and v < LARGEST}
     if entries:
         owner.attributes["work"] = DictionaryAttr(entries)

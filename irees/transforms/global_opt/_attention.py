@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.scores import score_of
 from irees.transforms.utils.shapes import Size, dim
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import (
@@ -48,6 +48,8 @@ class Scores:
             {*query, *key} - {*summed, *over}, key=lambda d: ((d in query) + (d in key) < 2, d)
         )
         mask = dims_of(op.indexing_maps.data[4].data) if op.mask is not None else []
+        if not over or not {*output} <= {*query, *key, *value}:
+            return None
         if not {*rows, *value} - {*over} <= {*output} or not {*mask} <= {*rows, *over}:
             return None
         return Scores(op, (*rows, *over), over)
@@ -100,9 +102,7 @@ class Scores:
             maps.append(self.map(mask_map[0]))
 
         def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
-            score = s.op(arith.MulfOp, v[0], s.cast(v[1], wide))
-            score = s.cast(score, op.body.block.args[0].type)
-            score = s.cast(inline_region(op.body.block, [score], s)[0], wide)
+            score = score_of(op, v[0], v[1], wide, s)
             return [score if op.mask is None else add_mask(score, v[2], s)]
 
         (result,) = b.compute(inputs, [b.empty(wide, sizes)], [*maps, identity], body)

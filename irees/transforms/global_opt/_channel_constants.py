@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from irees.dialects.resources import dtype_of
 from irees.interpreters import evaluate
-from irees.transforms.utils.constants import array_of
+from irees.transforms.utils.constants import array_of, is_large_splat
 from irees.transforms.utils.structured import element_type, generic, maps
 from irees.transforms.utils.tensors import ScalarBuilder
 
@@ -49,7 +49,8 @@ class Channel:
         for argument, value, indexing in zip(op.body.block.args, op.inputs, maps(op), strict=False):
             owner = value.owner
             if indexing.results == (AffineExpr.dimension(loop),):
-                if isinstance(owner, arith.ConstantOp) and isinstance(value.type, TensorType):
+                is_tensor = isinstance(value.type, TensorType)
+                if isinstance(owner, arith.ConstantOp) and is_tensor and not is_large_splat(owner):
                     found[argument] = owner
         channel = Channel(op, found, set())
         for inner in op.body.block.ops:

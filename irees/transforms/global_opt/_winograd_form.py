@@ -11,9 +11,11 @@ from math import prod
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from irees.analysis.contractions import is_contraction, multiply_add
+from irees.transforms.utils.constants import is_large_splat
 from irees.transforms.utils.structured import is_zero_fill, linear_form, maps, static_ranges
 from irees.transforms.utils.tensors import is_static
 
@@ -61,6 +63,10 @@ class Convolution:
         return along[0], along[1]
 
 
+def _is_filter(owner: Operation | Block) -> bool:
+    return isinstance(owner, arith.ConstantOp) and not is_large_splat(owner)
+
+
 def convolution_of(op: linalg.GenericOp) -> Convolution | None:
     """The parts of a 3 x 3 convolution with a constant filter, or None for any other op."""
     parts = multiply_add(op)
@@ -68,10 +74,7 @@ def convolution_of(op: linalg.GenericOp) -> Convolution | None:
         return None
     if not op.res or op.res[0].type.element_type != f32:
         return None
-    position = next(
-        (p for p in (parts.rhs, parts.lhs) if isinstance(op.operands[p].owner, arith.ConstantOp)),
-        None,
-    )
+    position = next((p for p in (parts.rhs, parts.lhs) if _is_filter(op.operands[p].owner)), None)
     init = op.outputs[0].owner
     if position is None or not isinstance(init, linalg.GenericOp) or not is_zero_fill(init):
         return None

@@ -46,6 +46,7 @@ from xdsl.pattern_rewriter import (
 
 from irees.analysis.attention import roles_of
 from irees.dialects import iree_linalg_ext as ext
+from irees.errors import UnsupportedError
 from irees.remarks import remark
 from irees.transforms.global_opt._attention import Scores, contract, dims_of, scores_of
 from irees.transforms.global_opt._softmax import rescaling, softmax
@@ -75,6 +76,17 @@ def is_kept(op: ext.AttentionOp, scores: Scores, largest: int) -> bool:
     return reason is None
 
 
+def refuse(op: ext.AttentionOp | ext.OnlineAttentionOp) -> None:
+    """Raises UnsupportedError for an op on tensors: nothing else lowers it."""
+    if isinstance(op.query.type, TensorType):
+        raise UnsupportedError(
+            "its operands are not floats, or its maps do not name the loops of an attention",
+            op=op,
+            hint="K1 is in query and key, K2 in key and value, N in value and output, M in query"
+            " and output",
+        )
+
+
 @dataclass
 class DecomposeAttention(RewritePattern):
     """attention(q, k, v)  =>  softmax(region(q . k * scale) + mask) . v"""
@@ -85,7 +97,10 @@ class DecomposeAttention(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.AttentionOp, rewriter: PatternRewriter) -> None:
         scores = scores_of(op)
-        if scores is None or (self.largest and is_kept(op, scores, self.largest)):
+        if scores is None:
+            refuse(op)
+            return
+        if self.largest and is_kept(op, scores, self.largest):
             return
         b = TensorBuilder(op)
         sizes, wide = scores.sizes(scores.loops, b), scores.wide
@@ -105,9 +120,11 @@ class DecomposeOnlineAttention(RewritePattern):
     def match_and_rewrite(self, op: ext.OnlineAttentionOp, rewriter: PatternRewriter) -> None:
         scores = scores_of(op)
         if scores is None:
+            refuse(op)
             return
         out, most, total = (dims_of(m.data) for m in op.indexing_maps.data[-3:])
         if {*most} != {*scores.rows} or {*total} != {*scores.rows}:
+            refuse(op)
             return
         b = TensorBuilder(op)
         wide, sizes = scores.wide, scores.sizes(scores.loops, b)

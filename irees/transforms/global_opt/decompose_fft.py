@@ -38,15 +38,21 @@ from xdsl.pattern_rewriter import (
 )
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.errors import VerifyError
 from irees.transforms.utils.shapes import Size, constant_value, dims
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
 
+LAST_STAGE = 62
+"""The largest stage: an index counts a block of 2^62 elements."""
 
-def block_size(stage: SSAValue, b: TensorBuilder) -> Size:
-    """2^stage"""
+
+def block_size(stage: SSAValue, b: TensorBuilder, op: ext.FftOp) -> Size:
+    """2^stage. Raises VerifyError for a stage that is known to be none."""
     known = constant_value(stage)
     if known is not None:
+        if not 1 <= known <= LAST_STAGE:
+            raise VerifyError(f"the stage must be in [1, {LAST_STAGE}], but is {known}", op=op)
         return 1 << known
     if not isinstance(stage.type, IndexType):
         stage = b.insert(arith.IndexCastOp(stage, IndexType())).results[0]
@@ -78,7 +84,7 @@ class DecomposeFft(RewritePattern):
         if not isinstance(op.real.type, TensorType):
             return
         b, rank = TensorBuilder(op), rank_of(op.real)
-        size = block_size(op.stage, b)
+        size = block_size(op.stage, b, op)
         half = b.floordiv(size, 2)
         weights = coefficients(op, size, b)
 

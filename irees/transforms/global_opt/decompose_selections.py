@@ -72,13 +72,17 @@ class DecomposeArgCompare(RewritePattern):
 
 
 class DecomposeTopk(RewritePattern):
-    """topk(x, outs)  =>  topk_v2(concat(outs, x))"""
+    """topk(x, outs)  =>  topk_v2(concat(outs, x)); outs without elements stay as they are"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.TopkOp, rewriter: PatternRewriter) -> None:
         if not isinstance(op.output_values.type, TensorType):
             return
         b, axis = TensorBuilder(op), op.dimension.value.data
+        if op.output_values.type.get_shape()[axis] == 0:
+            # A topk_v2 has at least one.
+            rewriter.replace(op, [], op.outputs)
+            return
         candidates = concatenated(op.output_values, op.values, axis, b)
         numbers = op.indices if op.indices is not None else counted(op, b)
         places = concatenated(op.output_indices, numbers, axis, b)

@@ -6,9 +6,11 @@ Writes rare ops on numbers with common ones, so that code generation knows only 
 | `arith.addui_extended` | the sum, and whether it is less than an operand |
 | `arith.mulsi_extended`, `mului_extended` | the halves of a product in 64 bits, or of four halves |
 | `arith.maximumnumf`, `minimumnumf` | `maximumf`, `minimumf` of two numbers, else the one that is |
+| `arith.scaling_extf`, `scaling_truncf` | a product or a quotient with a power of two |
 | `math.isnormal` | two comparisons of the absolute value |
 | `math.sincos` | `math.sin` and `math.cos` |
 | `math.ctlz`, `cttz` of an i1 | its negation |
+| `affine.linearize_index`, `delinearize_index` | products and sums, or quotients and remainders |
 | `complex.rsqrt`, `sign` | `1 / sqrt(z)`, `z / abs(z)` |
 | `complex.tan` | `-i tanh(i z)` |
 | `complex.expm1`, `log1p` | functions of both parts, exact near zero |
@@ -33,6 +35,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, complex, math
 from xdsl.dialects.builtin import (
     ComplexType,
+    Float8E8M0FNUType,
     IntegerType,
     ModuleOp,
     TensorType,
@@ -40,11 +43,14 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees.dialects.upstream import affine
+from irees.errors import UnsupportedError
 from irees.interpreters.values import dtype_of
+from irees.transforms.utils.shapes import Size
 from irees.transforms.utils.tensors import ScalarBuilder
 
 HALF = 32
@@ -200,6 +206,56 @@ def complex_expm1(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
     return (_complex(at.op(arith.SubfOp, grown, square), im, op, at),)
 
 
+def _scale(op: Operation, kind: Attribute, at: ScalarBuilder) -> SSAValue:
+    """The scale of a block as a power of two in a float type; of a wider float, the nearest."""
+    scale = op.operands[1]
+    exponent = Float8E8M0FNUType()
+    if scale.type.bitwidth > exponent.bitwidth:  # pyright: ignore
+        scale = at.op(arith.TruncFOp, scale, exponent)
+    elif scale.type != exponent:
+        raise UnsupportedError(
+            f"a scale of type {scale.type}", op=op, hint="scales are f8E8M0FNU, f16, bf16 or f32"
+        )
+    return at.cast(scale, kind)
+
+
+def scaled_up(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """scaling_extf(a, s)  =>  extf(a) * 2^s"""
+    kind = op.results[0].type
+    return (at.op(arith.MulfOp, at.cast(op.operands[0], kind), _scale(op, kind, at)),)
+
+
+def scaled_down(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """scaling_truncf(a, s)  =>  truncf(a / 2^s)"""
+    value = op.operands[0]
+    quotient = at.op(arith.DivfOp, value, _scale(op, value.type, at))
+    return (at.cast(quotient, op.results[0].type),)
+
+
+def linear_index(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """linearize_index [i, j, k] by (m, n)  =>  (i * m + j) * n + k"""
+    assert isinstance(op, affine.LinearizeIndexOp)
+    first, *rest = op.multi_index
+    basis = op.basis[-len(rest) :] if rest else []
+    total: Size = first
+    for index, size in zip(rest, basis, strict=True):
+        total = at.add(at.mul(total, size), index)
+    return (at.value(total),)
+
+
+def coordinates(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """delinearize_index x into (m, n)  =>  x floordiv n, x mod n"""
+    assert isinstance(op, affine.DelinearizeIndexOp)
+    rest = op.linear_index[0]
+    inner = op.basis[1:] if op.has_outer_bound else op.basis
+    found: list[SSAValue] = []
+    for size in reversed(inner):
+        quotient = at.op(arith.FloorDivSIOp, rest, at.value(size))
+        found.append(at.value(at.sub(rest, at.mul(quotient, size))))
+        rest = quotient
+    return [rest, *reversed(found)]
+
+
 Expansion = Callable[[Operation, ScalarBuilder], Sequence[SSAValue] | None]
 EXPANSIONS: dict[str, Expansion] = {
     "arith.addui_extended": add_with_carry,
@@ -211,6 +267,10 @@ EXPANSIONS: dict[str, Expansion] = {
     "math.sincos": sine_and_cosine,
     "math.ctlz": zeros_of_a_bit,
     "math.cttz": zeros_of_a_bit,
+    "arith.scaling_extf": scaled_up,
+    "arith.scaling_truncf": scaled_down,
+    "affine.linearize_index": linear_index,
+    "affine.delinearize_index": coordinates,
     "complex.log1p": complex_log1p,
     "complex.rsqrt": complex_rsqrt,
     "complex.sign": complex_sign,

@@ -42,7 +42,7 @@ from irees.analysis.contractions import is_contraction, multiply_add
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt._channel_constants import Channel, chain_of
-from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.constants import array_of, constant_of, is_large_splat
 from irees.transforms.utils.structured import element_type, generic, is_zero_fill, iterators, maps
 from irees.transforms.utils.tensors import select_dims
 from irees.transforms.utils.unused_results import erase_dead_code, without_unused_inputs
@@ -71,7 +71,7 @@ def weights_of(op: linalg.GenericOp, result_dim: int) -> Weights | None:
     for position in (parts.rhs, parts.lhs):
         exprs = maps(op)[position].results
         owner = op.operands[position].owner
-        if not isinstance(owner, arith.ConstantOp):
+        if not isinstance(owner, arith.ConstantOp) or is_large_splat(owner):
             continue
         if exprs.count(loop) == 1 and all(isinstance(e, AffineDimExpr) for e in exprs):
             return Weights(position, exprs.index(loop))

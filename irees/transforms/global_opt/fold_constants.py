@@ -11,8 +11,9 @@ folded is what the program says. A reshape of a weight only changes its type.
     %r = arith.constant dense_resource<folded> : tensor<32xf32>
 
 An op stays when its result is larger than 64 KiB and than its inputs together, when it
-could stop the program, and when it only moves a large weight into a contraction (which
-packs it: `irees-pack-constant-operands`). IREE: `JitGlobals`; its rule on growth.
+could stop the program, when it would take a tenth of the budget of the compilation, and when it
+only moves a large weight into a contraction (which packs it: `irees-pack-constant-operands`).
+IREE: `JitGlobals`; its rule on growth.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees import limits
 from irees.dialects.resources import is_splat
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import array_of, constant_of
-from irees.transforms.utils.structured import captured_values
+from irees.transforms.utils.structured import captured_values, static_ranges
 
 SMALL_BYTES = 64 << 10
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
@@ -80,6 +82,14 @@ def foldable(op: Operation) -> bool:
     )
 
 
+def steps(op: Operation) -> int:
+    """How much evaluating an op takes of the budget: its points, times the ops of its body."""
+    if not isinstance(op, linalg.GenericOp):
+        return size_of(op.results[0]) // limits.ELEMENTS_PER_STEP
+    points = prod(static_ranges(op)) * sum(1 for _ in op.body.walk())
+    return points // limits.ELEMENTS_PER_STEP
+
+
 def fold_reshape(op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> arith.ConstantOp | None:
     """reshape(constant : A) : B  =>  constant : B"""
     source = op.operands[0].owner
@@ -117,7 +127,7 @@ def fold(op: Operation) -> arith.ConstantOp | None:
         return fold_reshape(op)
     if isinstance(op, tensor.ExtractSliceOp) and (new := fold_slice_of_splat(op)) is not None:
         return new
-    if not foldable(op):
+    if not foldable(op) or not limits.afford("folding", steps(op)):
         return None
     values = [
         array_of(v.owner) if isinstance(v.owner, arith.ConstantOp) else _nothing(v)

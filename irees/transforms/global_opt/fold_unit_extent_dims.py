@@ -25,7 +25,14 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -65,12 +72,24 @@ def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
     return found
 
 
+def is_affine(expr: AffineExpr) -> bool:
+    """Whether an index multiplies and divides by numbers only: others are not simplified."""
+    if not isinstance(expr, AffineBinaryOpExpr):
+        return True
+    sides = (expr.lhs, expr.rhs)
+    if not all(map(is_affine, sides)):
+        return False
+    if expr.kind is AffineBinaryOpKind.Mul:
+        return any(isinstance(side, AffineConstantExpr) for side in sides)
+    return expr.kind is AffineBinaryOpKind.Add or isinstance(expr.rhs, AffineConstantExpr)
+
+
 def drop_unit_dims(op: linalg.GenericOp) -> bool:
     """generic over loops of 1  =>  expand(generic(collapse(operands)))"""
-    if is_background(op):
+    indexing = maps(op)
+    if is_background(op) or not all(is_affine(e) for m in indexing for e in m.results):
         return False
     ranges = static_ranges(op)
-    indexing = maps(op)
     in_windows = window_loops(op, ranges)
     kept_loops = [i for i, r in enumerate(ranges) if r != 1 or i in in_windows]
     replacements: list[AffineExpr] = [AffineExpr.constant(0)] * len(ranges)

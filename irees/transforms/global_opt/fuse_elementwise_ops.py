@@ -15,7 +15,8 @@ front of them: operands are read many times, and processors multiply narrow ones
 
 Left alone: producers with other readers (unless they only move or convert data that is
 as cheap to fetch again), producers whose loops the consumer's maps cannot reach, and
-arithmetic in front of a contraction, whose operands are read many times. A body that
+arithmetic in front of a contraction, whose operands are read many times, and what would be too much
+code for one kernel. A body that
 captures a tensor (`tensor.extract`) is not duplicated, it may move. MLIR's
 `fuseElementwiseOps`; IREE's `FuseMultiUseElementwiseProducer` and its guards.
 """
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
@@ -34,10 +36,11 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.body_weight import Weights
 from irees.analysis.contractions import WIDENING, is_contraction
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import splat_scalar
-from irees.transforms.utils.elementwise_fusion import fuse
+from irees.transforms.utils.elementwise_fusion import Fusion, copied, merge, plan
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import (
     is_parallel,
@@ -53,6 +56,8 @@ MOVEMENT = frozenset(
 """Ops of a body that only moves or widens data."""
 
 MAX_OPERANDS = 32
+MAX_REPEATED_OPS = 64
+"""Largest body that a consumer takes twice: a chain of `x + transpose(x)` doubles at each step."""
 
 
 Chosen = Callable[[linalg.GenericOp, linalg.GenericOp, int], bool]
@@ -79,11 +84,18 @@ def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: in
     single = all(u.operation is consumer for u in uses)
     if not single and not (only_moves(producer) and cheap_to_repeat(producer)):
         return False
+    if len(uses) > 1 and is_longer_than(producer, MAX_REPEATED_OPS):
+        return False
     if is_contraction(consumer) and not only_moves(producer):
         return False
     if len(consumer.operands) + len(producer.operands) > MAX_OPERANDS:
         return False
     return True
+
+
+def is_longer_than(op: linalg.GenericOp, count: int) -> bool:
+    """Whether the body of a generic has more ops than that."""
+    return next(islice(op.body.block.ops, count, None), None) is not None
 
 
 def cheap_to_repeat(producer: linalg.GenericOp) -> bool:
@@ -127,7 +139,7 @@ def widens(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int
     )
 
 
-def fuse_into(op: linalg.GenericOp, chosen: Chosen = fusable) -> linalg.GenericOp:
+def fuse_into(op: linalg.GenericOp, weights: Weights, chosen: Chosen = fusable) -> linalg.GenericOp:
     """Pulls the chosen producers into one op until none fits."""
     while True:
         while inline_scalars(op):
@@ -137,17 +149,29 @@ def fuse_into(op: linalg.GenericOp, chosen: Chosen = fusable) -> linalg.GenericO
             producer = value.owner
             if not isinstance(producer, linalg.GenericOp) or not chosen(producer, op, position):
                 continue
-            new = fuse(producer, op, position)
-            if new is None or not may_rewrite(NAME, op, "fuse of linalg.generics"):
+            if weights.too_heavy(producer, op):
                 continue
-            Rewriter.insert_op(new, InsertPoint.before(op))
-            Rewriter.replace_op(op, [], new.results)
-            if not any(r.uses for r in producer.results):
-                Rewriter.erase_op(producer)
-            op = new
+            fusion = plan(producer, op, position)
+            if fusion is None or not may_rewrite(NAME, op, "fuse of linalg.generics"):
+                continue
+            made = fused(fusion)
+            weights.put_together(made, op, producer)
+            op = made
             break
         else:
             return op
+
+
+def fused(fusion: Fusion) -> linalg.GenericOp:
+    """The fused op of a plan, in the place of the consumer and of a producer without readers."""
+    producer, op = fusion.producer, fusion.consumer
+    only_reader = producer.res[0].has_one_use()
+    new = merge(fusion) if only_reader else copied(fusion)
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    Rewriter.replace_op(op, [], new.results)
+    if not any(r.uses for r in producer.results):
+        Rewriter.erase_op(producer)
+    return new
 
 
 def _with_needed_inputs(op: linalg.GenericOp) -> linalg.GenericOp:
@@ -189,12 +213,13 @@ class FuseElementwiseOpsPass(ModulePass):
     name = "irees-fuse-elementwise-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = Weights()
         for block in {o.parent_block(): None for o in op.walk() if isinstance(o, linalg.GenericOp)}:
             assert block is not None
             for inner in list(block.ops):
                 if isinstance(inner, linalg.GenericOp) and is_contraction(inner):
-                    fuse_into(inner, widens)
+                    fuse_into(inner, weights, widens)
             for inner in list(block.ops):
                 if isinstance(inner, linalg.GenericOp) and inner.parent is not None:
                     forget_inits(inner)
-                    fuse_into(inner)
+                    fuse_into(inner, weights)

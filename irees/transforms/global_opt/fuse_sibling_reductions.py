@@ -125,16 +125,27 @@ def fuse(block: Block) -> None:
     """Joins the reductions of a block, as long as there are two that can be."""
     generics = [op for op in block.ops if isinstance(op, linalg.GenericOp)]
     found = [op for op in generics if is_reduction(op)]
-    while found:
-        first = found.pop(0)
-        for second in found:
+    place = {op: number for number, op in enumerate(found)}
+    for number in range(len(found)):
+        first = found[number]
+        for later in _readers_of_the_same(first, place):
+            second = found[later]
             if len(first.results) + len(second.results) > MOST or not share_loops(first, second):
                 continue
             after = followers(first, second)
             if after is None or not may_rewrite(NAME, second, "a reduction beside another"):
                 continue
-            found[found.index(second)] = join(first, second, after)
+            found[later] = join(first, second, after)
+            place[found[later]] = later
+            del place[second]
             break
+
+
+def _readers_of_the_same(first: linalg.GenericOp, place: dict[linalg.GenericOp, int]) -> list[int]:
+    """The places of later reductions that read a tensor that the first one reads."""
+    readers = {use.operation for value in first.inputs for use in value.uses}
+    places = (place.get(op, -1) for op in readers if isinstance(op, linalg.GenericOp))
+    return sorted(number for number in places if number > place[first])
 
 
 @dataclass(frozen=True)

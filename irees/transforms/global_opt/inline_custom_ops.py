@@ -33,14 +33,19 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.transforms.utils.inlining import splice
-from irees.transforms.utils.shapes import IndexBuilder
+from irees.verification import verify_made
 
 
-def cast(value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
-    """The value as a tensor type that differs in what is static."""
+def cast(value: SSAValue, kind: Attribute, op: ext.CustomOp) -> SSAValue:
+    """
+    The value as a tensor type that differs in what is static. Raises VerifyError for another type.
+    """
     if value.type == kind:
         return value
-    return b.insert(tensor.CastOp(value, kind)).results[0]
+    made = tensor.CastOp(value, kind)
+    verify_made(made, op)
+    Rewriter.insert_op(made, InsertPoint.before(op))
+    return made.results[0]
 
 
 def inline(op: ext.CustomOp) -> None:
@@ -49,10 +54,10 @@ def inline(op: ext.CustomOp) -> None:
         return
     if any(isinstance(o, ext.IndexOp) for o in op.body.block.ops):
         return
-    block, b = op.body.block, IndexBuilder(InsertPoint.before(op))
-    arguments = [cast(v, a.type, b) for v, a in zip(op.operands, block.args, strict=True)]
+    block = op.body.block
+    arguments = [cast(v, a.type, op) for v, a in zip(op.operands, block.args, strict=True)]
     values = splice(block, InsertPoint.before(op), arguments)
-    results = [cast(v, r.type, b) for v, r in zip(values, op.results, strict=True)]
+    results = [cast(v, r.type, op) for v, r in zip(values, op.results, strict=True)]
     Rewriter.replace_op(op, [], results)
 
 

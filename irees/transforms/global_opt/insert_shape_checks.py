@@ -1,264 +1,139 @@
 """
 Checks, on the host, that dims agree which must.
 
-`linalg` says nothing about a `?` that is 3 in one operand and 1 in another: it is
-undefined behaviour there, and a read outside the array here. So for every loop of a
-structured op whose bounds come from several dynamic dims, equality is asserted before any
-kernel runs; likewise that windows and slices lie inside what they index, and that the operands
-of a sort, a topk, a scan or a scatter fit together. A check between
-two function arguments is also written into the manifest and then reported as an
-ArgumentError that names both.
+`linalg` says nothing about a `?` that is 3 in one operand and 1 in another: it is undefined
+behaviour there, and a read outside the array here. What must hold is stated once for all ops, in
+`irees/dialects/shape_relations.py`; this pass asserts it before any kernel runs. It comes before
+named ops are decomposed, so that messages name the user's op and no decomposition has to state
+again what its op states. A check between two function arguments is also written into the manifest
+and then reported as an ArgumentError that names both.
 
-What a body reads by `tensor.extract` at the index of a loop is no window: an index outside is
-moved inside, like one that depends on data. Where the loop is not known to fit, that is made
-visible here, while sizes are still values that can be compared; a bare index fits.
-
-    %r = linalg.generic ins(%a, %b : tensor<?xf32>, tensor<?xf32>) ...
+    %r = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
   =>
-    %0 = arith.cmpi eq, dim %a, dim %b
-    cf.assert %0, "dim 0 of operand 1 must equal dim 0 of operand 0 of linalg.generic"
-    %r = linalg.generic ...
+    %0 = arith.cmpi eq, dim %x, 4
+    cf.assert %0, "dim 0 of the result of tensor.cast must be 4"
+    %r = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
 
-Sizes that are the same SSA value or the same constant are not checked, so that a program
-whose shapes follow from one another pays nothing.
+An index of an affine map lies between two ends that are computed from the sizes of loops where
+each loop is in it once: of `(i, j) -> (i * 2 - j + 1)` those are `2 - nj` and `2 * ni - 1`. Where
+such bounds are not exact, as for `(i mod 3) * 4 - i`, the host checks each point in a loop.
+
+What `util.assume.int` says of a value is asserted as well: analyses count on it.
+
+Sizes that are the same SSA value or the same constant are not checked, so that a program whose
+shapes follow from one another pays nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, tensor
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
-from xdsl.traits import is_side_effect_free
 
-from irees.dialects import iree_linalg_ext as ext
-from irees.errors import VerifyError
-from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, kept_dims, mixed
-from irees.transforms.utils.structured import linear_form, loop_sources, maps
+from irees.dialects.shape_relations import Row, row_of
+from irees.dialects.sizes import Dim, Scalar, Window, evaluate
+from irees.dialects.util import AssumeIntOp
+from irees.transforms.global_opt._assumption_checks import check_assumption
+from irees.transforms.global_opt._requirements import require
+from irees.transforms.global_opt._window_checks import WindowCheck
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    dim,
+    shape_element,
+)
+from irees.transforms.utils.structured import iterators
 
-MAX_STRIDE = (1 << 31) - 1
-"""Of a slice, so that the stride times a number of elements is a number of 64 bits."""
 
-
-def require(
-    lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b: IndexBuilder,
-    unless: Sequence[Size] = (),
-) -> None:  # fmt: skip
+def guard(op: linalg.GenericOp, loops: set[int], sizes: dict[int, Size]) -> None:
     """
-    Asserts a relation of two sizes, unless one of the others is 0.
+    op  =>  scf.if (no loop of these is empty) { op } else { the inits }
 
-    Raises VerifyError when the relation is known to be false.
+    What an index is the same for along a reduction, code generation reads in front of it; but of
+    no points none reads anything.
     """
-    if lhs is rhs or any(isinstance(size, int) and size == 0 for size in unless):
-        return
-    if isinstance(lhs, int) and isinstance(rhs, int):
-        if (lhs == rhs) if predicate == "eq" else (lhs <= rhs):
-            return
-        raise VerifyError(
-            f"{message}, but they are {lhs} and {rhs}", op=op.name, location=op.location
-        )
-    condition = b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate)).results[0]
-    for size in unless:
-        if isinstance(size, SSAValue):
-            empty = b.insert(arith.CmpiOp(size, b.value(0), "eq")).results[0]
-            condition = b.insert(arith.OrIOp(condition, empty)).results[0]
-    check = cf.AssertOp(condition, StringAttr(message))
-    check.location = op.location
-    b.insert(check)
-
-
-def check_structured(op: linalg.GenericOp) -> None:
-    """All sizes of one loop are equal, and windows stay inside their operand."""
-    shaped = [v for v in op.operands if isinstance(v.type, TensorType)]
-    if all(min(v.type.get_shape(), default=0) >= 0 for v in shaped):
-        return
     b = IndexBuilder(InsertPoint.before(op))
-    sizes: dict[int, tuple[Size, str]] = {}
-    shapes = [dims(v, b) if isinstance(v.type, TensorType) else [] for v in op.operands]
-    for position, indexing in enumerate(maps(op)):
-        for axis, expr in enumerate(indexing.results):
-            if not isinstance(expr, AffineDimExpr):
-                continue
-            here = f"dim {axis} of operand {position}"
-            known = sizes.setdefault(expr.position, (shapes[position][axis], here))
-            require(
-                shapes[position][axis],
-                known[0],
-                "eq",
-                f"{here} must equal {known[1]} of {op.name}",
-                op,
-                b,
-            )
-    for position, indexing in enumerate(maps(op)):
-        for axis, expr in enumerate(indexing.results):
-            form = linear_form(expr)
-            if isinstance(expr, AffineDimExpr) or form is None or not form[0]:
-                continue
-            if any(loop not in sizes for loop in form[0]):
-                continue
-            reach: Size = form[1] + 1
-            for loop, factor in form[0].items():
-                if factor > 0:
-                    reach = b.add(reach, b.mul(b.sub(sizes[loop][0], 1), factor))
-            message = f"the window of {op.name} must lie inside dim {axis} of operand {position}"
-            extent = shapes[position][axis]
-            require(reach, extent, "sle", message, op, b, unless=[s for s, _ in sizes.values()])
+    positive: SSAValue | None = None
+    for loop in sorted(loops):
+        size = sizes[loop]
+        if isinstance(size, int):
+            size = b.value(size)
+        some = b.insert(arith.CmpiOp(b.value(0), size, "slt")).results[0]
+        positive = some if positive is None else b.insert(arith.AndIOp(positive, some)).results[0]
+    assert positive is not None
+    kinds = [result.type for result in op.results]
+    taken, left = Block(), Block([scf.YieldOp(*op.outputs)])
+    choice = scf.IfOp(positive, kinds, Region(taken), Region(left))
+    b.insert(choice)
+    for old, new in zip(op.results, choice.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    taken.add_ops([op, scf.YieldOp(*op.results)])
 
 
-def clamp_extracts(op: linalg.GenericOp) -> None:
-    """tensor.extract %t[%i] in a loop that may be longer than %t  =>  %t[min(%i, last)]"""
-    for inner in [o for o in op.body.block.ops if isinstance(o, tensor.ExtractOp)]:
-        here = IndexBuilder(InsertPoint.before(inner))
-        for axis, index in enumerate(inner.indices):
-            if not isinstance(index.owner, linalg.IndexOp):
-                continue
-            source = loop_sources(op)[index.owner.dim.value.data]
-            made_here = isinstance(inner.tensor.owner, Operation) and op.is_ancestor(
-                inner.tensor.owner
-            )
-            outside = here if made_here else IndexBuilder(InsertPoint.before(op))
-            extent = dim(inner.tensor, axis, outside)
-            if source is not None and fits(dim(op.operands[source[0]], source[1], outside), extent):
-                continue
-            last = here.minimum(index, outside.sub(extent, 1))
-            inner.operands[1 + axis] = here.value(last)
-
-
-def fits(size: Size, extent: Size) -> bool:
-    """Whether size <= extent is known."""
-    if isinstance(size, int) and isinstance(extent, int):
-        return size <= extent
-    return equal(size, extent)
-
-
-def equal(a: Size, b: Size) -> bool:
-    """Whether two sizes are known to be one: CSE has not run yet."""
-    if isinstance(a, int) or isinstance(b, int):
-        return isinstance(a, int) and isinstance(b, int) and a == b
-    if a is b or not isinstance(a, OpResult) or not isinstance(b, OpResult):
-        return a is b
-    x, y = a.op, b.op
-    if type(x) is not type(y) or x.properties != y.properties or not is_side_effect_free(x):
-        return False
-    same = len(x.operands) == len(y.operands) and a.index == b.index and not x.regions
-    return same and all(map(equal, x.operands, y.operands))
-
-
-def check_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> None:
-    """offset + (size - 1) * stride < dim, on every dim, and nothing is negative"""
-    whole = op.source if isinstance(op, tensor.ExtractSliceOp) else op.dest
+def check(op: Operation, row: Row) -> None:
+    """Asserts in front of an op what its row of the table says of its sizes."""
     b = IndexBuilder(InsertPoint.before(op))
-    offsets = mixed(op.static_offsets.get_values(), op.offsets)
-    sizes = mixed(op.static_sizes.get_values(), op.sizes)
-    strides = mixed(op.static_strides.get_values(), op.strides)
-    if isinstance(op, tensor.InsertSliceOp):
-        check_inserted(op, sizes, b)
-    for axis, (offset, size, stride, extent) in enumerate(
-        zip(offsets, sizes, strides, dims(whole, b), strict=True)
-    ):
-        if isinstance(offset, int) and offset == 0 and size is extent:
+    outside: set[int] = set()
+    sizes: dict[int, Size] = {}
+
+    def leaf(what: Dim | Scalar) -> Size:
+        if isinstance(what, Dim):
+            return dim(what.value, what.axis, b)
+        return what.value if what.at is None else shape_element(what.value, what.at, b)
+
+    for relation in row(op):
+        if isinstance(relation, Window):
+            loops = {loop: evaluate(size, leaf, b) for loop, size in relation.loops.items()}
+            WindowCheck(relation, op, b, loops, evaluate(relation.extent, leaf, b)).run()
+            outside |= set(loops) - relation.own
+            sizes |= loops
             continue
-        end = b.add(offset, b.add(b.mul(b.sub(size, 1), stride), 1))
-        message = f"the slice of {op.name} must lie inside dim {axis}"
-        require(end, extent, "sle", message, op, b)
-        # Each alone too: a sum of numbers that large would wrap around.
-        for value in (offset, size):
-            if isinstance(value, SSAValue):
-                require(0, value, "sle", f"an offset or size of {op.name} is negative", op, b)
-                require(value, extent, "sle", f"an offset or size of {op.name} is too large", op, b)
-        if isinstance(stride, SSAValue):
-            require(1, stride, "sle", f"a stride of {op.name} is not positive", op, b)
-            require(stride, MAX_STRIDE, "sle", f"a stride of {op.name} is too large", op, b)
+        rhs, lhs = evaluate(relation.rhs, leaf, b), evaluate(relation.lhs, leaf, b)
+        unless = [evaluate(size, leaf, b) for size in relation.unless]
+        require(lhs, rhs, relation.predicate, relation.message, op, b, unless)
+    if isinstance(op, linalg.GenericOp) and outside:
+        kinds = iterators(op)
+        empty = {x for x in outside if kinds[x] != "parallel" and not is_positive(sizes[x])}
+        if empty:
+            guard(op, empty, sizes)
 
 
-def check_inserted(op: tensor.InsertSliceOp, sizes: Sequence[Size], b: IndexBuilder) -> None:
-    """What is inserted must be as large as the slice it is inserted into."""
-    assert isinstance(op.source.type, TensorType)
-    kept = kept_dims(sizes, op.source.type.get_shape())
-    for axis, (extent, position) in enumerate(zip(dims(op.source, b), kept, strict=True)):
-        message = f"dim {axis} of operand 0 must equal the size of the slice of {op.name}"
-        require(extent, sizes[position], "eq", message, op, b)
+def read_once(op: tensor.ReshapeOp) -> None:
+    """
+    tensor.reshape %x(%s)  =>  tensor.reshape %x(tensor.from_elements (%s[0], %s[1], ...))
 
-
-def check_ext(op: Operation) -> None:
-    """What rows are read from, and written to, is as large as the op's loops."""
-    relations = list(RELATIONS[type(op)](op))
+    The shape that is checked is the one that is used: it is memory of the caller, who may write to
+    it meanwhile.
+    """
+    kind = op.shape.type
+    if isinstance(op.shape.owner, tensor.FromElementsOp) or not isinstance(kind, TensorType):
+        return
     b = IndexBuilder(InsertPoint.before(op))
-    for (lhs, axis), (rhs, other), predicate in relations:
-        left, right = dim(lhs, axis, b), dim(rhs, other, b)
-        verb = "equal" if predicate == "eq" else "be at most"
-        where = [list(op.operands).index(v) for v in (lhs, rhs)]
-        message = f"dim {axis} of operand {where[0]} must {verb} dim {other} of operand {where[1]}"
-        require(left, right, predicate, f"{message} of {op.name}", op, b)
+    elements = [shape_element(op.shape, at, b) for at in range(kind.get_shape()[0])]
+    if elements:
+        shape = TensorType(elements[0].type, [len(elements)])
+        op.operands[1] = b.insert(tensor.FromElementsOp(*elements, result_type=shape)).results[0]
 
 
-Place = tuple[SSAValue, int]
-"""A dim of an operand."""
+def is_positive(size: Size) -> bool:
+    """Whether a size is known not to be 0."""
+    return isinstance(size, int) and size > 0
 
 
-def like(values: Sequence[SSAValue], whole: SSAValue) -> Iterator[tuple[Place, Place, str]]:
-    """All dims are equal."""
-    for value in values:
-        for axis in range(rank(whole)):
-            yield (value, axis), (whole, axis), "eq"
-
-
-def rank(value: SSAValue) -> int:
-    """The number of dims of a tensor."""
-    assert isinstance(value.type, TensorType)
-    return value.type.get_num_dims()
-
-
-def sort_relations(op: ext.SortOp) -> Iterator[tuple[Place, Place, str]]:
-    """All operands have one shape."""
-    first, *rest = (*op.outputs, *op.inputs)
-    yield from like(rest, first)
-
-
-def topk_relations(op: ext.TopkV2Op) -> Iterator[tuple[Place, Place, str]]:
-    """The results are as long as the values but for K, which is no more."""
-    yield from like([op.indices] if op.indices is not None else [], op.values)
-    for output in op.outputs:
-        for axis in range(rank(output)):
-            chosen = axis == op.dimension.value.data
-            yield (output, axis), (op.values, axis), "sle" if chosen else "eq"
-    yield from like(op.outputs[1:], op.outputs[0])
-
-
-def scan_relations(op: ext.ScanOp) -> Iterator[tuple[Place, Place, str]]:
-    """The accumulator lacks one dim."""
-    yield from like([op.output], op.input)
-    kept = [axis for axis in range(rank(op.input)) if axis != op.dimension.value.data]
-    for axis, source in enumerate(kept):
-        yield (op.accumulator, axis), (op.input, source), "eq"
-
-
-def scatter_relations(op: ext.ScatterOp) -> Iterator[tuple[Place, Place, str]]:
-    """Updates are a batch like the indices, of slices that the original has room for."""
-    indexed = list(op.dimension_map.get_values())
-    kept = [d for d in range(rank(op.original)) if d not in indexed]
-    batch = rank(op.updates) - len(kept)
-    for beside in (op.indices, op.mask):
-        if beside is not None:
-            for axis in range(batch):
-                yield (beside, axis), (op.updates, axis), "eq"
-    for axis, target in enumerate(kept):
-        yield (op.updates, batch + axis), (op.original, target), "sle"
-
-
-RELATIONS: dict[type[Operation], Callable[..., Iterator[tuple[Place, Place, str]]]] = {
-    ext.SortOp: sort_relations,
-    ext.TopkV2Op: topk_relations,
-    ext.ScanOp: scan_relations,
-    ext.ScatterOp: scatter_relations,
-}
+def may_disagree(op: Operation) -> bool:
+    """Whether sizes are left that the verifier of an op cannot compare."""
+    if not isinstance(op, LinalgStructuredOperation):
+        return True
+    kinds = [v.type for v in (*op.operands, *op.results)]
+    return any(isinstance(k, TensorType) and not k.has_static_shape() for k in kinds)
 
 
 @dataclass(frozen=True)
@@ -269,10 +144,11 @@ class InsertShapeChecksPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
-            if isinstance(inner, linalg.GenericOp) and inner.res:
-                check_structured(inner)
-                clamp_extracts(inner)
-            elif isinstance(inner, tensor.ExtractSliceOp | tensor.InsertSliceOp):
-                check_slice(inner)
-            elif type(inner) in RELATIONS and inner.results:
-                check_ext(inner)
+            if isinstance(inner, AssumeIntOp):
+                check_assumption(inner)
+                continue
+            if isinstance(inner, tensor.ReshapeOp):
+                read_once(inner)
+            row = row_of(inner) if inner.results else None
+            if row is not None and may_disagree(inner):
+                check(inner, row)

@@ -191,7 +191,8 @@ def shift(op: linalg.GenericOp) -> bool:
         if may_rewrite(NAME, narrow, "a sum beside one with more digits"):
             at, kind = TensorBuilder(narrow), element_type(data)
             out = at.empty(kind, dims(total, at))
-            Rewriter.replace_op(narrow, [], [at.stored(total, out)])
+            value = at.cast_tensor(at.stored(total, out), narrow.results[0].type)
+            Rewriter.replace_op(narrow, [], [value])
     return True
 
 

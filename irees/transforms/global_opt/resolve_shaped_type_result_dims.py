@@ -10,6 +10,9 @@ are dims of function arguments.
   =>
     %d = tensor.dim %0, %c0
 
+An index that is no constant chooses among all dims. `irees-insert-shape-checks` has asserted that
+it is the number of one.
+
 MLIR's `resolve-ranked-shaped-type-result-dims`.
 """
 
@@ -18,12 +21,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.transforms.utils.shapes import IndexBuilder, constant_value, dim
+from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, dim, dims
+
+
+def chosen(query: tensor.DimOp, builder: IndexBuilder) -> Size:
+    """The dim of a number that is known at run time."""
+    sizes = [builder.value(size) for size in dims(query.source, builder)]
+    found = sizes[-1]
+    for axis, size in reversed(list(enumerate(sizes[:-1]))):
+        here = builder.insert(arith.CmpiOp(query.index, builder.value(axis), "eq")).results[0]
+        found = builder.insert(arith.SelectOp(here, size, found)).results[0]
+    return found
 
 
 @dataclass(frozen=True)
@@ -35,8 +48,11 @@ class ResolveShapedTypeResultDimsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for query in [o for o in op.walk() if isinstance(o, tensor.DimOp)]:
             index = constant_value(query.index)
-            if index is None or not isinstance(query.source.type, TensorType):
+            if not isinstance(query.source.type, TensorType):
                 continue
             builder = IndexBuilder(InsertPoint.before(query))
-            size = dim(query.source, index, builder)
+            if index is not None and 0 <= index < query.source.type.get_num_dims():
+                size = dim(query.source, index, builder)
+            else:
+                size = chosen(query, builder)
             Rewriter.replace_op(query, [], [builder.value(size)])

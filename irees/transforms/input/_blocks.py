@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from xdsl.dialects import arith, cf, complex
+from xdsl.dialects import arith, cf
 from xdsl.dialects.builtin import (
     AnyFloat,
-    ArrayAttr,
     ComplexType,
-    FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -85,10 +83,7 @@ def poison(kind: Attribute, at: IndexBuilder, user: Operation) -> SSAValue:
     if isinstance(kind, TensorType):
         nothing = at.value(0) if any(n < 0 for n in kind.get_shape()) else 0
         return empty(kind, [nothing if n < 0 else n for n in kind.get_shape()], at)
-    if isinstance(kind, ComplexType):
-        zero = FloatAttr(0.0, kind.element_type)
-        return at.insert(complex.ConstantOp(ArrayAttr([zero, zero]), kind)).results[0]
-    if isa(kind, AnyFloat) or isinstance(kind, IntegerType | IndexType):
+    if isa(kind, AnyFloat) or isinstance(kind, IntegerType | IndexType | ComplexType):
         return at.insert(constant(0, kind)).results[0]
     raise UnsupportedError(
         f"a value of type {kind} that is not defined on all ways to a block",

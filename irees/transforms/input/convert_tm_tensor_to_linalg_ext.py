@@ -55,6 +55,7 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects import tm_tensor
 from irees.errors import UnsupportedError
+from irees.verification import verify_made
 
 
 def _body(op: Operation, rewriter: PatternRewriter) -> Region:
@@ -67,8 +68,13 @@ def _body(op: Operation, rewriter: PatternRewriter) -> Region:
 
 
 def _at(op: Operation, *new: Operation) -> None:
+    """
+    New ops are where the old one was. Raises VerifyError where they are not valid: tm_tensor says
+    less of its operands.
+    """
     for each in new:
         each.location = op.location
+        verify_made(each, op)
 
 
 class ConvertSort(RewritePattern):
@@ -172,7 +178,7 @@ class ConvertAttention(RewritePattern):
         if op.scale is not None:
             scale = op.scale.value.data
         elif head != DYNAMIC_INDEX:
-            scale = 1.0 / math.sqrt(head)
+            scale = 1.0 / math.sqrt(max(head, 1))
         else:
             raise UnsupportedError(
                 "attention with a dynamic head size and no scale", op=op, hint="give the scale"

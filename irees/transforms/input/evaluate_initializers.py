@@ -14,14 +14,15 @@ the order of the module.
   =>
     util.global private @g = dense_resource<folded_...> : tensor<4xf32>
 
-One that the interpreter cannot run, or that stops the program, is refused: without it the program
-would start from other values. IREE: `JitGlobals`, which leaves to the start of the program what it
-cannot evaluate.
+One that the interpreter cannot run, that stops the program, or that takes more than the budget of
+a compilation (`irees.limits`), is refused: without it the program would start from other values.
+IREE: `JitGlobals`, which leaves to the start of the program what it cannot evaluate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,14 +35,16 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     TensorType,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees import limits
 from irees.dialects.util import GlobalOp, GlobalStoreOp, InitializerOp
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import Interpreter
 from irees.transforms.utils.constants import constant_of
+from irees.transforms.utils.shapes import element_bytes
 
 
 def attribute_of(value: Any, kind: Attribute) -> Attribute:
@@ -51,6 +54,20 @@ def attribute_of(value: Any, kind: Attribute) -> Attribute:
     if isinstance(kind, IntegerType | IndexType):
         return IntegerAttr(int(value), kind)
     return FloatAttr(float(value), kind)  # pyright: ignore
+
+
+def _spend(block: Block, ops: int) -> None:
+    """Takes a run of a block off the budget: a loop may have any number of iterations."""
+    limits.spend("initializers", ops + 1, op=block.parent_op())
+
+
+def _check_sizes(initializer: InitializerOp) -> None:
+    """Raises LimitExceededError for a tensor that is too large to be computed here."""
+    for op in initializer.walk():
+        for kind in (value.type for value in op.results):
+            if isinstance(kind, TensorType) and kind.has_static_shape():
+                size = prod(kind.get_shape()) * element_bytes(kind)
+                limits.check("constant_bytes", size, f"a tensor of {size} bytes", op=op)
 
 
 @dataclass(frozen=True)
@@ -66,7 +83,9 @@ class EvaluateInitializersPass(ModulePass):
         # Resources are printed by the builtin dialect, which text without a module does not load.
         ctx.get_optional_op(ModuleOp.name)
         try:
-            found = Interpreter(op).initial_globals()
+            for each in initializers:
+                _check_sizes(each)
+            found = Interpreter(op, spend=_spend).initial_globals()
         except (UnsupportedError, RuntimeTrap) as error:
             raise UnsupportedError(
                 f"an initializer that cannot be evaluated: {error}",

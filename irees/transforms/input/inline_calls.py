@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees import limits
 from irees.dialects.signature import is_entry
 from irees.transforms.utils.inlining import splice
 
@@ -35,30 +36,45 @@ def _callees(function: func.FuncOp) -> set[str]:
 def bottom_up(functions: dict[str, func.FuncOp]) -> list[str]:
     """Names so that each comes after what it calls; without those that call themselves."""
     order: list[str] = []
-    state: dict[str, bool] = {}
-
-    def visit(name: str) -> bool:
-        """Whether everything below a function ends."""
-        if name not in functions:
-            return True
-        if name in state:
-            return state[name]
-        state[name] = False
-        state[name] = all([visit(each) for each in sorted(_callees(functions[name]))])
-        if state[name]:
-            order.append(name)
-        return state[name]
-
-    for name in functions:
-        visit(name)
+    ends: dict[str, bool] = {}
+    """Whether everything below a function ends; False while that is not known."""
+    calls = {name: sorted(_callees(f) & functions.keys()) for name, f in functions.items()}
+    for root in functions:
+        stack = [(root, iter(calls[root]))] if root not in ends else []
+        ends.setdefault(root, False)
+        while stack:
+            name, rest = stack[-1]
+            below = next((each for each in rest if each not in ends), None)
+            if below is not None:
+                ends[below] = False
+                stack.append((below, iter(calls[below])))
+                continue
+            stack.pop()
+            if all(ends[each] for each in calls[name]):
+                ends[name] = True
+                order.append(name)
     return order
 
 
-def inline(call: func.CallOp, function: func.FuncOp) -> None:
-    """call @g(%y)  =>  the body of @g with %y for its arguments"""
-    body = function.body.clone().block
-    results = splice(body, InsertPoint.before(call), list(call.arguments))
-    Rewriter.replace_op(call, [], results)
+class Inliner:
+    """Puts functions into their callers; every copy but the first takes work of the budget."""
+
+    def __init__(self):
+        self._sizes: dict[func.FuncOp, int] = {}
+
+    def inline(self, call: func.CallOp, function: func.FuncOp) -> None:
+        """
+        call @g(%y)  =>  the body of @g with %y for its arguments
+
+        Raises LimitExceededError for a program that grows too large.
+        """
+        if function not in self._sizes:
+            self._sizes[function] = sum(1 for _ in function.body.walk())
+        else:
+            limits.spend("inlining", self._sizes[function], op=call)
+        body = function.body.clone().block
+        results = splice(body, InsertPoint.before(call), list(call.arguments))
+        Rewriter.replace_op(call, [], results)
 
 
 @dataclass(frozen=True)
@@ -71,11 +87,12 @@ class InlineCallsPass(ModulePass):
         functions = {f.sym_name.data: f for f in op.body.block.ops if isinstance(f, func.FuncOp)}
         order = bottom_up({n: f for n, f in functions.items() if len(f.body.blocks) == 1})
         flat = {name: functions[name] for name in order}
+        inliner = Inliner()
         # What is called comes first, so that what is put into a caller calls nothing more.
         for caller in (*flat.values(), *(f for n, f in functions.items() if n not in flat)):
             for call in [c for c in caller.walk() if isinstance(c, func.CallOp)]:
                 if (callee := flat.get(call.callee.string_value())) is not None:
-                    inline(call, callee)
+                    inliner.inline(call, callee)
         for function in flat.values():
             if not is_entry(function):
                 Rewriter.erase_op(function)

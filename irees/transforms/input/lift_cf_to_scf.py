@@ -28,6 +28,8 @@ A value that is passed on a way where it does not exist is zero, or a `tensor.em
 nothing reads it there. Every graph of blocks can be written so; what has no end, no way to return,
 is refused. Bahmann, Reissmann, Jahre and Meyer: Perfect Reconstructability of Control Flow from
 Demand Dependence Graphs, 2015. MLIR: `lift-cf-to-scf`.
+
+Affine loops become loops of scf first, and affine maps arithmetic (`_affine.py`).
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.dominance import dominated, reachable
 from irees.errors import UnsupportedError
+from irees.transforms.input._affine import lower as lower_affine
 from irees.transforms.input._blocks import (
     branches,
     cycles,
@@ -217,6 +220,8 @@ class LiftCfToScfPass(ModulePass):
     name = "irees-lift-cf-to-scf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            lower_affine(inner)
         for inner in list(op.walk()):
             end = ENDS.get(type(inner))
             if end is not None and len(inner.regions[0].blocks) > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -12,13 +14,21 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.rewriter import Rewriter
 
+from irees import limits
 from irees.dialects import util
 from irees.transforms.stream._control_flow import buffer_type
+from irees.transforms.utils.shapes import element_bytes
 
 
 def convert_global(op: util.GlobalOp) -> None:
-    """util.global mutable @g = v : tensor  =>  memref.global @g = v : memref"""
+    """
+    util.global mutable @g = v : tensor  =>  memref.global @g = v : memref
+
+    Raises LimitExceededError for one that is too large.
+    """
     kind = op.type if isinstance(op.type, TensorType) else TensorType(op.type, [])
+    size = prod(kind.get_shape()) * element_bytes(kind)
+    limits.check("constant_bytes", size, f"a mutable global of {size} bytes", op=op)
     value = op.initial_value
     if value is None or isinstance(value, IntegerAttr | FloatAttr):
         number = 0 if value is None else value.value.data

@@ -7,6 +7,8 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from irees.transforms.utils.structured import writes_along_reduction
+
 COMBINERS = {
     "arith.addf": "add",
     "arith.mulf": "mul",
@@ -37,7 +39,12 @@ IDEMPOTENT = frozenset(
 
 
 def combiners(op: linalg.GenericOp) -> list[Operation] | None:
-    """For each output, the op that folds a new point into its accumulator, or None."""
+    """
+    For each output, the op that folds a new point into its accumulator. None where there is another
+    body, or where an output moves along a reduction: then no accumulator is one place of it.
+    """
+    if writes_along_reduction(op):
+        return None
     found: list[Operation] = []
     block = op.body.block
     terminator = block.last_op

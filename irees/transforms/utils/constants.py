@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -18,6 +20,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from irees.analysis.element_sizes import item_bytes
 from irees.blobs import Blob
 from irees.dialects.resources import constant_array, is_splat, resource_attr
 
@@ -37,6 +40,18 @@ def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:
         assert isinstance(data, int | float)
         return arith.ConstantOp(FloatAttr(data, element))
     return None
+
+
+LARGE_SPLAT = 1 << 24
+"""Bytes of a splat above which no pass computes with its elements: it has one in memory."""
+
+
+def is_large_splat(op: arith.ConstantOp) -> bool:
+    """Whether a tensor constant is one number, and would be large if its elements were made."""
+    kind = op.result.type
+    if not isinstance(kind, TensorType) or not is_splat(op.value):
+        return False
+    return prod(kind.get_shape()) * item_bytes(kind.element_type) > LARGE_SPLAT
 
 
 def array_of(op: arith.ConstantOp) -> np.ndarray | int | float:

@@ -4,19 +4,68 @@ The body of an elementwise producer, moved into the op that reads it. MLIR: `fus
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint
 
 from irees.transforms.utils.shapes import IndexBuilder
-from irees.transforms.utils.structured import affine_value, generic, iterators, maps
+from irees.transforms.utils.structured import (
+    affine_value,
+    element_type,
+    generic,
+    iterators,
+    maps,
+)
 
 
-def fuse(
-    producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int
-) -> linalg.GenericOp | None:
+@dataclass
+class Fusion:
+    """Where the operands of both ops come to lie in the fused one."""
+
+    producer: linalg.GenericOp
+    consumer: linalg.GenericOp
+    position: int
+    inputs: list[SSAValue]
+    all_maps: list[AffineMap]
+    consumer_slots: list[int]
+    """For each input of the consumer its place among `inputs`, -1 for the producer's result."""
+    producer_slots: dict[int, int]
+    """For each operand of the producer that its body reads, its place among `inputs`."""
+    to_producer: AffineMap
+    """From the consumer's loops to the producer's."""
+
+    @property
+    def loops(self) -> int:
+        """How many loops the fused op has."""
+        return self.all_maps[0].num_dims
+
+    def arguments(self) -> Iterator[tuple[BlockArgument, int]]:
+        """Arguments of both bodies, the consumer's first, with their places in the fused body."""
+        ours, theirs = self.consumer.body.block.args, self.producer.body.block.args
+        for argument, slot in zip(ours, self.consumer_slots, strict=False):
+            if slot >= 0:
+                yield argument, slot
+        for i, argument in enumerate(ours[len(self.consumer_slots) :]):
+            yield argument, len(self.inputs) + i
+        for operand, slot in self.producer_slots.items():
+            yield theirs[operand], slot
+
+    def result(self, block: Block) -> linalg.GenericOp:
+        """The fused op with that body, not yet in its place."""
+        consumer = self.consumer
+        result = generic(
+            self.inputs, consumer.outputs, self.all_maps, iterators(consumer), Region(block)
+        )
+        result.attributes.update(consumer.attributes)
+        result.location = consumer.location
+        return result
+
+
+def plan(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> Fusion | None:
     """consumer(producer(x), y)  =>  consumer'(x, y), or None when loops would lose their bounds"""
     consumer_maps, producer_maps = maps(consumer), maps(producer)
     inverse = producer_maps[len(producer.inputs)].inverse_permutation()
@@ -26,72 +75,157 @@ def fuse(
         inverse.compose(consumer_maps[position]) if inverse.results else AffineMap(loops, 0, ())
     )
     reads_init = bool(producer.body.block.args[len(producer.inputs)].uses)
-    taken = list(range(len(producer.operands) if reads_init else len(producer.inputs)))
-    inputs: list[SSAValue] = []
-    indexing: list[AffineMap] = []
+    taken = range(len(producer.operands) if reads_init else len(producer.inputs))
+    places: dict[tuple[SSAValue, AffineMap], int] = {}
 
     def add(value: SSAValue, indexing_map: AffineMap) -> int:
-        for i, (v, m) in enumerate(zip(inputs, indexing, strict=True)):
-            if v is value and m == indexing_map:
-                return i
-        inputs.append(value)
-        indexing.append(indexing_map)
-        return len(inputs) - 1
+        return places.setdefault((value, indexing_map), len(places))
 
     # The producer's inputs take the place of what it made.
     consumer_slots: list[int] = []
-    producer_slots: list[int] = []
+    producer_slots: dict[int, int] = {}
     for i, (v, m) in enumerate(zip(consumer.inputs, consumer_maps, strict=False)):
         if i != position:
             consumer_slots.append(add(v, m))
             continue
         consumer_slots.append(-1)
-        producer_slots = [
-            add(producer.operands[k], compose(producer_maps[k], to_producer, loops)) for k in taken
-        ]
-    output_maps = consumer_maps[len(consumer.inputs) :]
-    all_maps = [*indexing, *output_maps]
+        for k in taken:
+            reached = compose(producer_maps[k], to_producer, loops)
+            producer_slots[k] = add(producer.operands[k], reached)
+    all_maps = [*(m for _, m in places), *consumer_maps[len(consumer.inputs) :]]
     if (
         AffineMap(loops, 0, tuple(e for m in all_maps for e in m.results)).inverse_permutation()
         is None
     ):
         return None
-    block = Block(
-        arg_types=[
-            *(
-                v.type.get_element_type() if isinstance(v.type, TensorType) else v.type
-                for v in inputs
-            ),
-            *(a.type for a in consumer.body.block.args[len(consumer.inputs) :]),
-        ]
-    )
-    mapping: dict[SSAValue, SSAValue] = {}
-    for slot, i in zip(producer_slots, taken, strict=True):
-        mapping[producer.body.block.args[i]] = block.args[slot]
-    builder = IndexBuilder(InsertPoint.at_end(block))
-    indices: list[SSAValue] | None = None
-    fused = consumer.body.block.args[position]
+    inputs = [value for value, _ in places]
+    slots = (consumer_slots, producer_slots, to_producer)
+    return Fusion(producer, consumer, position, inputs, all_maps, *slots)
+
+
+def fuse(
+    producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int
+) -> linalg.GenericOp | None:
+    """The fused op of `plan` and `copied`, or None."""
+    fusion = plan(producer, consumer, position)
+    return None if fusion is None else copied(fusion)
+
+
+def copied(fusion: Fusion) -> linalg.GenericOp:
+    """The fused op of a plan, made of copies of both bodies."""
+    producer, consumer = fusion.producer, fusion.consumer
+    outputs = consumer.body.block.args[len(consumer.inputs) :]
+    types = (*map(element_type, fusion.inputs), *(a.type for a in outputs))
+    block = Block(arg_types=types)
+    mapping: dict[SSAValue, SSAValue] = {
+        argument: block.args[slot] for argument, slot in fusion.arguments()
+    }
+    indices = _Indices(fusion, IndexBuilder(InsertPoint.at_end(block)))
+    fused = consumer.body.block.args[fusion.position]
     for op in producer.body.block.ops:
         if isinstance(op, linalg.YieldOp):
             mapping[fused] = mapping.get(op.operands[0], op.operands[0])
         elif isinstance(op, linalg.IndexOp):
-            if indices is None:
-                indices = [builder.insert(linalg.IndexOp(d)).results[0] for d in range(loops)]
-            size = affine_value(to_producer.results[op.dim.value.data], indices, builder)
-            mapping[op.result] = builder.value(size)
+            mapping[op.result] = indices.of(op)
         else:
             block.add_op(op.clone(value_mapper=mapping))
-    for i, slot in enumerate(consumer_slots):
-        if i != position:
-            mapping[consumer.body.block.args[i]] = block.args[slot]
-    for i, argument in enumerate(consumer.body.block.args[len(consumer.inputs) :]):
-        mapping[argument] = block.args[len(inputs) + i]
     for op in consumer.body.block.ops:
         block.add_op(op.clone(value_mapper=mapping))
-    result = generic(inputs, consumer.outputs, all_maps, iterators(consumer), Region(block))
-    result.attributes.update(consumer.attributes)
-    result.location = consumer.location
-    return result
+    return fusion.result(block)
+
+
+class _Indices:
+    """Indices of the producer's loops, in terms of the consumer's."""
+
+    def __init__(self, fusion: Fusion, builder: IndexBuilder):
+        self.fusion, self.builder = fusion, builder
+        self.loops: list[SSAValue] | None = None
+
+    def of(self, op: linalg.IndexOp) -> SSAValue:
+        """What an index op of the producer becomes."""
+        if self.loops is None:
+            count = range(self.fusion.loops)
+            self.loops = [self.builder.insert(linalg.IndexOp(d)).results[0] for d in count]
+        expr = self.fusion.to_producer.results[op.dim.value.data]
+        return self.builder.value(affine_value(expr, self.loops, self.builder))
+
+
+def merge(fusion: Fusion) -> linalg.GenericOp:
+    """
+    The fused op of a plan, made of both bodies themselves: neither op is whole any more, and the
+    caller erases both.
+
+    The ops of the smaller body move into the larger one, so that a chain of ops, which is fused
+    one by one, costs as much as its length.
+    """
+    ours, theirs = fusion.consumer.body.block, fusion.producer.body.block
+    fused = ours.args[fusion.position]
+    end = theirs.last_op
+    assert isinstance(end, linalg.YieldOp)
+    yielded = end.operands[0]
+    _translate_indices(fusion, theirs)
+    end.detach()
+    end.drop_all_references()
+    fused.replace_all_uses_with(yielded)
+    block = _joined(theirs, ours)
+    arguments: dict[int, BlockArgument] = {}
+    for argument, slot in fusion.arguments():
+        if slot not in arguments:
+            arguments[slot] = argument
+            continue
+        kept, dropped = arguments[slot], argument
+        if kept.block is not block and dropped.block is block:
+            arguments[slot], kept, dropped = dropped, dropped, kept
+        dropped.replace_all_uses_with(kept)
+    _set_arguments(block, [arguments[slot] for slot in range(len(arguments))])
+    region = block.parent
+    assert region is not None
+    region.detach_block(block)
+    return fusion.result(block)
+
+
+def _translate_indices(fusion: Fusion, block: Block) -> None:
+    """Rewrites the producer's indices, unless its loops are those of the consumer."""
+    if fusion.to_producer == AffineMap.identity(fusion.loops):
+        return
+    found = [op for op in block.ops if isinstance(op, linalg.IndexOp)]
+    if not found:
+        return
+    indices = _Indices(fusion, IndexBuilder(InsertPoint.before(found[0])))
+    for op in found:
+        op.result.replace_all_uses_with(indices.of(op))
+        op.detach()
+        op.erase()
+
+
+def _joined(first: Block, second: Block) -> Block:
+    """The larger of two bodies, with the ops of the other before or after its own."""
+    if is_shorter(first, second):
+        following = second.first_op
+        assert following is not None
+        for op in list(first.ops):
+            op.detach()
+            second.insert_op_before(op, following)
+        return second
+    for op in list(second.ops):
+        op.detach()
+        first.add_op(op)
+    return first
+
+
+def is_shorter(first: Block, second: Block) -> bool:
+    """Whether the first block has fewer ops, found in as many steps as the shorter one has."""
+    a, b = first.first_op, second.first_op
+    while a is not None and b is not None:
+        a, b = a.next_op, b.next_op
+    return a is None and b is not None
+
+
+def _set_arguments(block: Block, arguments: Sequence[BlockArgument]) -> None:
+    """Makes these the arguments of a block. Moving their uses, one by one, would be quadratic."""
+    for index, argument in enumerate(arguments):
+        argument.index, argument.block = index, block
+    block._args = tuple(arguments)  # pyright: ignore[reportPrivateUsage]
 
 
 def compose(outer: AffineMap, inner: AffineMap, loops: int) -> AffineMap:

@@ -40,6 +40,9 @@ from irees.dialects.upstream.vector.shapes import GatherOp
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, constant_value
 
+BYTE = 8
+"""Bits of an integer that numbers all lanes of a vector."""
+
 Insert = Callable[[Operation], Operation]
 
 LINE = 64
@@ -239,6 +242,10 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
     kinds = [o.kind for o in operands]
     if isinstance(op, arith.IndexCastOp) and kinds == [Kind.IOTA]:
+        kind = op.result.type
+        if isinstance(kind, IntegerType) and kind.width.data < BYTE:
+            # It has fewer numbers than there may be lanes.
+            raise NotVectorizableError(f"lanes are not counted in {kind}")
         return Lane(
             insert(arith.IndexCastOp(operands[0].value, op.result.type)).results[0], Kind.IOTA
         )

@@ -24,8 +24,10 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
 
 from irees.analysis.element_sizes import item_bytes
+from irees.dialects.sizes import kept_dims
 
 Size = int | SSAValue
 """A dim: known now, or an index value."""
@@ -119,9 +121,9 @@ class IndexBuilder:
             return a
         return self._binary(arith.DivUIOp, a, b)
 
-    def ceildiv(self, a: Size, b: int) -> Size:
+    def ceildiv(self, a: Size, b: Size) -> Size:
         """ceil(a / b) for a >= 0, b > 0"""
-        return self.floordiv(self.add(a, b - 1), b)
+        return self.floordiv(self.add(a, self.sub(b, 1)), b)
 
     def rem(self, a: Size, b: Size) -> Size:
         """a mod b for a >= 0, b > 0"""
@@ -255,7 +257,7 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
         group = reassociation(op)[index]
         return builder.product([dim(op.src, i, builder) for i in group])
     if isinstance(op, tensor.ReshapeOp):
-        return _element(op.shape, index, builder)
+        return shape_element(op.shape, index, builder)
     if isinstance(op, tensor.ExtractSliceOp):
         sizes = mixed(op.static_sizes.get_values(), op.sizes)
         assert isinstance(value.type, TensorType)
@@ -303,7 +305,7 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
     return None
 
 
-def _element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
+def shape_element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
     """One element of a shape tensor as an index."""
     if isinstance(shape.owner, tensor.FromElementsOp):
         value = shape.owner.elements[index]
@@ -316,6 +318,19 @@ def _element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
     return builder.insert(arith.IndexCastOp(value, IndexType())).results[0]
 
 
+def same_size(a: Size, b: Size) -> bool:
+    """Whether two sizes are known to be one, also where CSE has not run yet."""
+    if isinstance(a, int) or isinstance(b, int):
+        return isinstance(a, int) and isinstance(b, int) and a == b
+    if a is b or not isinstance(a, OpResult) or not isinstance(b, OpResult):
+        return a is b
+    x, y = a.op, b.op
+    if type(x) is not type(y) or x.properties != y.properties or not is_side_effect_free(x):
+        return False
+    same = len(x.operands) == len(y.operands) and a.index == b.index and not x.regions
+    return same and all(map(same_size, x.operands, y.operands))
+
+
 def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
     """The reassociation groups as lists of ints."""
     return [[i.value.data for i in group.data] for group in op.reassociation.data]
@@ -324,30 +339,6 @@ def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[lis
 def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     """Groups of dims as an attribute."""
     return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
-
-
-def kept_dims(sizes: Sequence[Size], result_shape: Sequence[int]) -> list[int]:
-    """
-    Source dims that survive in a rank-reduced slice, one for each result dim.
-
-    Static ones of size 1 are dropped, from the front, until the ranks agree; MLIR's
-    inference (`computeRankReductionMask`) matches sizes the same way.
-    """
-    kept: list[int] = []
-    for position, size in enumerate(sizes):
-        remaining = len(sizes) - position
-        missing = len(result_shape) - len(kept)
-        if missing == 0:
-            break
-        if (
-            isinstance(size, int)
-            and size == 1
-            and remaining > missing
-            and result_shape[len(kept)] != 1
-        ):
-            continue
-        kept.append(position)
-    return kept
 
 
 def index_type() -> IndexType:

@@ -50,6 +50,15 @@ def is_parallel(op: Structured) -> bool:
     return all(kind == "parallel" for kind in iterators(op))
 
 
+def writes_along_reduction(op: Structured) -> bool:
+    """
+    Whether an output moves along a loop that is not parallel. No accumulator holds a place of it
+    for a whole loop then: each point reads it and writes it, in the order of the loops.
+    """
+    kinds, count = iterators(op), len(op.operands) - len(op.outputs)
+    return any(kinds[loop] != "parallel" for m in maps(op)[count:] for loop in m.used_dims())
+
+
 def loop_sources(op: Structured) -> list[tuple[int, int] | None]:
     """For each loop, an (operand, dim) whose size is the loop's trip count."""
     indexing = maps(op)
@@ -152,7 +161,7 @@ def is_zero_fill(op: linalg.GenericOp) -> bool:
 
 
 def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) -> Size:
-    """An affine expression computed from the values of its dims (all non-negative)."""
+    """An affine expression computed from the values of its dims, which are not negative."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value
     if isinstance(expr, AffineDimExpr):
@@ -165,13 +174,35 @@ def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) 
             return builder.add(lhs, rhs)
         case AffineBinaryOpKind.Mul:
             return builder.mul(lhs, rhs)
+    if has_negative(expr.lhs) and isinstance(lhs, SSAValue):
+        return _divided_below_zero(expr.kind, lhs, rhs, builder)
+    match expr.kind:
         case AffineBinaryOpKind.Mod:
             return builder.rem(lhs, rhs)
         case AffineBinaryOpKind.FloorDiv:
             return builder.floordiv(lhs, rhs)
-        case AffineBinaryOpKind.CeilDiv:
+        case _:
             assert isinstance(rhs, int)
             return builder.ceildiv(lhs, rhs)
+
+
+def has_negative(expr: AffineExpr) -> bool:
+    """Whether an expression of dims may be negative."""
+    return any(isinstance(e, AffineConstantExpr) and e.value < 0 for e in expr.dfs())
+
+
+def _divided_below_zero(kind: AffineBinaryOpKind, lhs: Size, rhs: Size, b: IndexBuilder) -> Size:
+    """lhs mod, floordiv or ceildiv rhs, of numbers of either sign and rhs > 0."""
+    if kind is AffineBinaryOpKind.CeilDiv:
+        lhs = b.sub(0, lhs)
+    by = b.value(rhs)
+    rest = b.insert(arith.RemSIOp(b.value(lhs), by)).results[0]
+    # The remainder has the sign of lhs; it is taken off once it is not negative.
+    rest = b.insert(arith.RemSIOp(b.value(b.add(rest, by)), by)).results[0]
+    if kind is AffineBinaryOpKind.Mod:
+        return rest
+    quotient = b.insert(arith.DivSIOp(b.value(b.sub(lhs, rest)), by)).results[0]
+    return b.sub(0, quotient) if kind is AffineBinaryOpKind.CeilDiv else quotient
 
 
 def linear_form(expr: AffineExpr) -> tuple[dict[int, int], int] | None:

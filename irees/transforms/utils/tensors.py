@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import arith, complex, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
+    ArrayAttr,
+    ComplexType,
     DenseArrayBase,
     FloatAttr,
     IndexType,
@@ -191,8 +193,11 @@ class TensorBuilder(IndexBuilder):
         return insert_slice(source, target, list(offsets), list(sizes), self)
 
 
-def constant(value: float, kind: Attribute) -> arith.ConstantOp:
-    """A scalar constant."""
+def constant(value: float, kind: Attribute) -> arith.ConstantOp | complex.ConstantOp:
+    """A scalar constant; of a complex type, a real number."""
+    if isinstance(kind, ComplexType):
+        parts = [constant(part, kind.element_type) for part in (value, 0)]
+        return complex.ConstantOp(ArrayAttr([part.properties["value"] for part in parts]), kind)
     if isa(kind, AnyFloat):
         return arith.ConstantOp(FloatAttr(float(value), kind))
     assert isinstance(kind, IntegerType | IndexType)

@@ -18,6 +18,7 @@ import irees
 from irees.backends.cuda import print_counters, print_forall
 from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
+from irees.transforms.codegen.common.verify_accesses import VerifyAccessesPass
 from irees.transforms.codegen.gpu import (
     _blocking,
     _contraction,
@@ -223,6 +224,8 @@ def overflow() -> None:
         return tile(self, replace(side, extent=side.extent - 8), at)
 
     _contraction.Contraction._tile = shorter
+    # It would put guards around what is not inside.
+    VerifyAccessesPass.apply = lambda self, ctx, op: None
     matmul()
 
 

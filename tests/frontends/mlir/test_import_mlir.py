@@ -268,3 +268,27 @@ func.func @main(%x: i32) -> i32 {
   return %z : i32
 }"""
     assert irees.compile(text)(np.int32(1)) == 2
+
+
+UNDEFINED = {
+    "load": "%g = util.global.load @nowhere : i32",
+    "store": "util.global.store %x, @nowhere : i32",
+    "ml_program load": "%g = ml_program.global_load @nowhere : tensor<4xi32>",
+    "buffer": "%g = memref.get_global @nowhere : memref<4xi32>",
+    "call": "%g = util.call @nowhere(%x) : (i32) -> i32",
+    "in a region": "scf.if %c {\n  %g = util.global.load @nowhere : i32\n}",
+}
+
+
+@pytest.mark.parametrize("line", UNDEFINED.values(), ids=UNDEFINED)
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_global_that_is_not_defined(line, target):
+    text = f"func.func @f(%x: i32, %c: i1) {{\n{line}\n  return\n}}"
+    with pytest.raises(
+        VerifyError, match=r"<text>:[23]:\d+: error: .*the (global|function) @nowhere is"
+    ):
+        irees.compile(text, target=target)
+    module = import_mlir(
+        f"util.global private @g = 1 : i32\n{text}".replace("@nowhere", "@g"), verify=False
+    )
+    assert module is not None

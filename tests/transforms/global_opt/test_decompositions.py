@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irees
-from irees.errors import UnsupportedError
+from irees.errors import UnsupportedError, VerifyError
 from irees.frontends.mlir import import_mlir
 from irees.testing import profiles
 from irees.testing.oracles import (
@@ -668,3 +668,84 @@ func.func @main(%x: {kinds[0]}, %o: {kinds[1]}) -> {kinds[1]} {{
 """
     with pytest.raises(UnsupportedError, match=r"winograd\.filter_transform"):
         irees.compile(text)
+
+
+TILED = """func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %r = iree_linalg_ext.custom_op {indexing_maps = [affine_map<(i) -> (i, 0)>],
+      iterator_types = [#iree_linalg_ext.iterator_type<parallel>]} outs(%x : tensor<4x8xf32>) {
+  ^bb0(%b: tensor<?xf32>):
+    %0 = linalg.exp ins(%b : tensor<?xf32>) outs(%b : tensor<?xf32>) -> tensor<?xf32>
+    iree_linalg_ext.yield %0 : tensor<?xf32>
+  } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}"""
+STAGE = """func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %s = arith.constant NUMBER : index
+  %r, %i = iree_linalg_ext.fft ins(%s : index) outs(%a, %a : tensor<8xf32>, tensor<8xf32>)
+      : tensor<8xf32>, tensor<8xf32>
+  return %r, %i : tensor<8xf32>, tensor<8xf32>
+}"""
+ATTENTION = """func.func @main(%q: tensor<2x16x64xf32>, %k: tensor<2x32x64xf32>, %v: tensor<2x32x8xf32>,
+    %o: tensor<4x3x8xf32>) -> tensor<4x3x8xf32> {
+  %0 = tm_tensor.attention ins(%q, %k, %v : tensor<2x16x64xf32>, tensor<2x32x64xf32>,
+      tensor<2x32x8xf32>) outs(%o : tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
+  return %0 : tensor<4x3x8xf32>
+}"""
+UNDECOMPOSED = {
+    "a tile of another rank": (TILED, "2:.*custom_op: operand type and result type are cast inc"),
+    "no stage": (STAGE.replace("NUMBER", "0"), "3:.*fft: the stage must be in .*, but is 0"),
+    "a huge stage": (STAGE.replace("NUMBER", "1099511627776"), "3:.*fft: the stage must be in"),
+    "an attention of two batches": (ATTENTION, "3:.*tm_tensor.attention: shape mismatch along d0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", UNDECOMPOSED)
+def test_what_has_no_decomposition_is_refused(kind):
+    text, message = UNDECOMPOSED[kind]
+    with pytest.raises(VerifyError, match=message):
+        irees.compile(text)
+
+
+def test_complex_elements_that_are_read_are_zeros():
+    text = """func.func @main(%x: tensor<2xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+  %e = tensor.empty() : tensor<4xcomplex<f32>>
+  %r = tensor.insert_slice %x into %e[1] [2] [1]
+      : tensor<2xcomplex<f32>> into tensor<4xcomplex<f32>>
+  return %r : tensor<4xcomplex<f32>>
+}"""
+    module = irees.compile(text, to="global-opt")
+    assert "complex.constant [0.000000e+00 : f32, 0.000000e+00 : f32]" in str(module)
+
+
+MASKED = """func.func @main(%q: tensor<2x8xf32>, %k: tensor<4x8xf32>, %scale: f32, %o: tensor<2x8xf32>)
+    -> tensor<2x8xf32> {
+  %r = iree_linalg_ext.attention {indexing_maps = [affine_map<(m, n, k1, k2) -> QUERY>,
+      affine_map<(m, n, k1, k2) -> (k2, k1)>, affine_map<(m, n, k1, k2) -> VALUE>,
+      affine_map<(m, n, k1, k2) -> ()>, affine_map<(m, n, k1, k2) -> (m, n)>]}
+      ins(%q, %k, %k, %scale : tensor<2x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, f32)
+      outs(%o : tensor<2x8xf32>) {
+  ^bb0(%x: f32):
+    %i = iree_linalg_ext.index INDEX : index
+    %c = arith.index_cast %i : index to i32
+    %f = arith.sitofp %c : i32 to f32
+    %y = arith.addf %x, %f : f32
+    iree_linalg_ext.yield %y : f32
+  } -> tensor<2x8xf32>
+  return %r : tensor<2x8xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("query", "value", "index", "message"),
+    [
+        ("(m, k1)", "(k2, n)", "2", r"expected dim \(2\) to be lower than the number of loops"),
+        ("(m, n)", "(k2, n)", "1", "its maps do not name the loops of an attention; K1 is in"),
+        ("(m, k1)", "(n, n)", "1", "must be projected permutations|shape mismatch"),
+    ],
+)
+def test_maps_of_no_attention_are_refused(query, value, index, message):
+    text = MASKED.replace("QUERY", query).replace("VALUE", value).replace("INDEX", index)
+    with pytest.raises((UnsupportedError, VerifyError), match=message):
+        irees.compile(text)
+    if index == "2":
+        irees.compile(text.replace("index 2 :", "index 1 :"), to="codegen")

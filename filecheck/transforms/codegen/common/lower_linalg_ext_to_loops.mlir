@@ -1,10 +1,11 @@
 // RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops | filecheck %s
 // RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops{together=64,16} | filecheck %s --check-prefix TOGETHER
 
-// A running sum per row, in the accumulator at the end.
+// A running sum per row. It starts with the first element and ends in the accumulator.
 // CHECK-LABEL: func.func @scan
 // CHECK:         scf.for %[[ROW:.*]] = %{{.*}}
-// CHECK-NEXT:      %[[START:.*]] = memref.load %acc[%[[ROW]]] : memref<4xf32>
+// CHECK:           %[[START:.*]] = memref.load %x[%[[ROW]], %{{.*}}] : memref<4x8xf32>
+// CHECK:           memref.store %[[START]], %y[%[[ROW]], %{{.*}}] : memref<4x8xf32>
 // CHECK:         %[[LAST:.*]] = scf.for %[[I:.*]] = %{{.*}} iter_args(%[[A:.*]] = %[[START]]) -> (f32) {
 // CHECK-NEXT:        %[[X:.*]] = memref.load %x[%[[ROW]], %[[I]]] : memref<4x8xf32>
 // CHECK-NEXT:        %[[S:.*]] = arith.addf %[[A]], %[[X]] : f32
@@ -20,12 +21,17 @@ func.func @scan(%x: memref<4x8xf32>, %y: memref<4x8xf32>, %acc: memref<4xf32>) {
   return
 }
 
-// An exclusive scan stores what came before; the length may be dynamic.
+// An exclusive scan stores the value before each element, and the last of them in the accumulator.
+// A row of dynamic length may be empty.
 // CHECK-LABEL: func.func @exclusive
-// CHECK:         scf.for %[[I:.*]] = %{{.*}} iter_args(%[[A:.*]] = %{{.*}}) -> (i64) {
-// CHECK:         %[[S:.*]] = arith.addi %[[A]], %{{.*}} : i64
-// CHECK-NEXT:      memref.store %[[A]], %y[%[[I]]] : memref<?xi64>
+// CHECK:         scf.if
+// CHECK:         %[[START:.*]] = memref.load %acc[] : memref<i64>
+// CHECK:         %[[LAST:.*]] = scf.for %[[I:.*]] = %{{.*}} iter_args(%[[A:.*]] = %[[START]]) -> (i64) {
+// CHECK:           memref.store %[[A]], %y[%[[I]]] : memref<?xi64>
+// CHECK-NEXT:      %[[S:.*]] = arith.addi %[[A]], %{{.*}} : i64
 // CHECK-NEXT:      scf.yield %[[S]] : i64
+// CHECK:         memref.store %[[LAST]], %y[%{{.*}}] : memref<?xi64>
+// CHECK-NEXT:    memref.store %[[LAST]], %acc[] : memref<i64>
 func.func @exclusive(%x: memref<?xi64>, %y: memref<?xi64>, %acc: memref<i64>) {
   iree_linalg_ext.scan dimension(0) inclusive(false) ins(%x : memref<?xi64>) outs(%y, %acc : memref<?xi64>, memref<i64>) {
   ^bb0(%a: i64, %b: i64):

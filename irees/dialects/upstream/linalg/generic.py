@@ -11,7 +11,7 @@ from functools import cache
 from xdsl.dialects.builtin import ArrayAttr, ShapedType, StringAttr
 from xdsl.dialects.linalg import abstract_ops, ops
 from xdsl.ir import Region, SSAValue
-from xdsl.irdl import base
+from xdsl.irdl import base, traits_def
 from xdsl.irdl.operations import OptPropertyDef
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -171,6 +171,18 @@ def add_effects(classes) -> None:
             cls.traits.add_trait(DestinationStyleEffects())
 
 
+def _verify_index(op: ops.IndexOp) -> None:
+    structured = op.parent_op()
+    if not isinstance(structured, abstract_ops.LinalgStructuredOperation):
+        raise VerifyException("expected parent op with LinalgOp interface")
+    loops, dim = len(structured.get_iterator_types()), op.dim.value.data
+    if not 0 <= dim < loops:
+        raise VerifyException(
+            f"expected dim ({dim}) to be lower than the number of loops ({loops}) of the "
+            "enclosing LinalgOp"
+        )
+
+
 @cache
 def patch() -> None:
     """Repair xDSL's linalg classes in place, once."""
@@ -186,6 +198,9 @@ def patch() -> None:
     _set_body(ops.FillOp, copy)
     _set_body(ops.CopyOp, copy, has_cast=True)
     ops.FillOp.verify_ = _verify_fill
+    # Any structured op may have it; xDSL knows it in a generic only.
+    ops.IndexOp.traits = traits_def()
+    ops.IndexOp.verify_ = _verify_index
     for cls in (
         ops.AddOp,
         ops.SubOp,

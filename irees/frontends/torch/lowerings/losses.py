@@ -31,7 +31,7 @@ class _Alignments:
 
     def __init__(self, b: Builder, targets: Tensor, lengths: Tensor, blank: int):
         self.b, self.targets, self.lengths, self.blank = b, targets, lengths, blank
-        self.first = indexing.scan(b, lengths, 0, 0, lambda acc, v: acc + v)
+        self.first = indexing.scan(b, lengths, 0, lambda acc, v: acc + v)
 
     def label(self, s: Body, n: Scalar, place: Scalar, classes: Size) -> Scalar:
         """The label at a place, from 0 to 2 * length, inside of the classes that there are."""

@@ -67,20 +67,20 @@ def kthvalue(call: Call, x: Tensor, k: Any, dim: int, keep: bool) -> tuple[Tenso
 # --- running folds ---
 
 
-def _running(fn: Any, start: Any) -> Any:
+def _running(fn: Any) -> Any:
     def lower(call: Call, x: Tensor, dim: int) -> Tensor:
         b, dtype = call.b, call.dtype()
         # PyTorch's CPU kernels accumulate floats in double.
         wide = F64 if dtype.is_float else dtype
         if not x.rank:
             return b.cast(x, dtype)
-        return b.cast(indexing.scan(b, b.cast(x, wide), dim % x.rank, start, fn), dtype)
+        return b.cast(indexing.scan(b, b.cast(x, wide), dim % x.rank, fn), dtype)
 
     return lower
 
 
-lowers(aten.cumsum.default)(_running(lambda acc, v: acc + v, 0))
-lowers(aten.cumprod.default)(_running(lambda acc, v: acc * v, 1))
+lowers(aten.cumsum.default)(_running(lambda acc, v: acc + v))
+lowers(aten.cumprod.default)(_running(lambda acc, v: acc * v))
 
 
 @lowers(aten.cummax.default, aten.cummin.default)
@@ -99,9 +99,7 @@ def logcumsumexp(call: Call, x: Tensor, dim: int) -> Tensor:
     if not x.rank:
         return x
     wide = dtype.computed
-
-    start = complex(float("-inf"), 0) if wide.is_complex else float("-inf")
-    return b.cast(indexing.scan(b, b.cast(x, wide), dim % x.rank, start, log_add), dtype)
+    return b.cast(indexing.scan(b, b.cast(x, wide), dim % x.rank, log_add), dtype)
 
 
 @lowers(

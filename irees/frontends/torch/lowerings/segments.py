@@ -105,7 +105,7 @@ def repeat_interleave(call: Call, repeats: Tensor, _: Any = None) -> Tensor:
     if isinstance(repeats.shape[0], int) and repeats.shape[0] == 0:
         return b.empty(call.dtype(), [0])
     counts = b.map(lambda n: n.maximum(0), b.cast(repeats, I64))
-    ends = indexing.scan(b, counts, 0, 0, lambda acc, v: acc + v)
+    ends = indexing.scan(b, counts, 0, lambda acc, v: acc + v)
     total: Size = call.shape()[0] if call.has_symbols() else None  # type: ignore[assignment]
     if total is None:
         last = b.item(ends, [b.sub(repeats.shape[0], 1)])
@@ -122,7 +122,7 @@ def _segments(call: Call, data: Tensor, lengths: Tensor | None, offsets: Tensor 
     b = call.b
     if lengths is not None:
         wide = b.cast(lengths, I64)
-        return indexing.scan(b, wide, lengths.rank - 1, 0, lambda acc, v: acc + v)
+        return indexing.scan(b, wide, lengths.rank - 1, lambda acc, v: acc + v)
     assert offsets is not None
     last = offsets.rank - 1
     return b.cast(shapes.slice_axis(b, offsets, last, 1, b.sub(offsets.shape[last], 1)), I64)

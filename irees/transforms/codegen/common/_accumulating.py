@@ -17,17 +17,43 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
 
 def scan_row(op: ext.ScanOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
-    """A running value along the dim, at one point of the others."""
-    dim = op.dimension.value.data
-    inclusive = bool(op.inclusive.value.data)
+    """
+    A running value along the dim, at one index of the others. A row without elements leaves the
+    accumulator as it is.
+
+    Each input is read before the output of its index is written: the two may be one buffer.
+    """
+    size = buffer_dim(op.input, op.dimension.value.data, b)
+    if isinstance(size, int):
+        if size:
+            _scan_elements(op, ivs, size, b)
+        return
+    close, c = if_else(b, compare(size, 1, "sge", b))
+    _scan_elements(op, ivs, size, c)
+    close()
+
+
+def _scan_elements(op: ext.ScanOp, ivs: dict[int, Size], size: Size, b: IndexBuilder) -> None:
+    """The scan of one row that has elements; the accumulator gets the last output."""
+    dim, block = op.dimension.value.data, op.body.block
     where = [ivs[d] for d in sorted(ivs)]
-    size = buffer_dim(op.input, dim, b)
-    close, i, c = for_loop(b, 0, size, 1, [load(op.accumulator, where, b)])
-    (running,) = close.arguments
-    value = load(op.input, place(ivs, dim, i), c)
-    following = inline_region(op.body.block, [running, value], c)[0]
-    store(following if inclusive else running, op.output, place(ivs, dim, i), c)
-    store(close([following])[0], op.accumulator, where, b)
+    if op.inclusive.value.data:
+        first = load(op.input, place(ivs, dim, 0), b)
+        store(first, op.output, place(ivs, dim, 0), b)
+        close, i, c = for_loop(b, 1, size, 1, [first])
+        (running,) = close.arguments
+        following = inline_region(block, [running, load(op.input, place(ivs, dim, i), c)], c)[0]
+        store(following, op.output, place(ivs, dim, i), c)
+        last = close([following])[0]
+    else:
+        end = b.sub(size, 1)
+        close, i, c = for_loop(b, 0, end, 1, [load(op.accumulator, where, b)])
+        (running,) = close.arguments
+        value = load(op.input, place(ivs, dim, i), c)
+        store(running, op.output, place(ivs, dim, i), c)
+        last = close([inline_region(block, [running, value], c)[0]])[0]
+        store(last, op.output, place(ivs, dim, end), b)
+    store(last, op.accumulator, where, b)
 
 
 def batch_rank(op: ext.ScatterOp) -> int:

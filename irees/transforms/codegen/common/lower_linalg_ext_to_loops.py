@@ -6,7 +6,7 @@ Lowers sort, topk, scan and scatter on buffers to loops.
 * topk: one pass that keeps the best K in order, ties to the smaller index; `together` neighbours
   are first compared with the worst that is kept by one op that can be vectorized, then parts of
   those of which one is better;
-* scan: one running value per row;
+* scan: one running value per row, whose last is the accumulator result;
 * scatter: the updates in order; an index out of range is skipped.
 
 Rows are independent: `irees-tile-and-distribute` has spread them over workgroups before.
@@ -14,8 +14,10 @@ No buffer is on the stack here, so a row may be of any length, static or dynamic
 
     iree_linalg_ext.scan dimension(0) inclusive(true) ins(%x) outs(%y, %acc) {addf}
   =>
-    %r = scf.for %i = 0 to %n iter_args(%a = %acc[]) {
+    store %x[0], %y[0]
+    %r = scf.for %i = 1 to %n iter_args(%a = %x[0]) {
       %s = addf(%a, %x[%i]) ; store %s, %y[%i] ; yield %s }
+    store %r, %acc[]
 
 IREE: `LinalgExtToLoops` (its sort is a bubble sort).
 """

@@ -29,6 +29,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.affine_steps import even_tile
 from irees.analysis.distribution import Access, Loops, classes_of, loops_of
 from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
@@ -112,7 +113,7 @@ class Distribution:
     def _tiled_classes(self, builder: IndexBuilder) -> list[tuple[dict[int, int], int, Size]]:
         found: dict[tuple[int, ...], tuple[dict[int, int], int, Size]] = {}
         for group_class in classes_of(self.members) or []:
-            tile = config_of(self.members[0].op)[group_class[0]]
+            tile = self._even(config_of(self.members[0].op)[group_class[0]], group_class)
             if tile == 0:
                 continue
             extent: Size = max(self.members[m].sizes[loop] for m, loop in group_class.items())
@@ -120,6 +121,21 @@ class Distribution:
                 extent = self._dynamic_extent(group_class, builder)
             found[tuple(group_class.items())] = (group_class, tile, extent)
         return list(found.values())
+
+    def _even(self, tile: int, group_class: dict[int, int]) -> int:
+        """
+        The tile, or a larger one where an index is divided; 0 where the loop cannot be tiled.
+
+        The view of a tile begins at its offset, which has to be a multiple of each divisor: of
+        rows of a packed tensor (`d0 floordiv 32`, `d0 mod 32`) whole blocks are taken.
+        """
+        indices = (
+            (expr, loop)
+            for number, loop in group_class.items()
+            for access in self.members[number].accesses
+            for expr in access.map.results
+        )
+        return tile and (even_tile(tile, indices) or 0)
 
     def _dynamic_extent(self, group_class: dict[int, int], builder: IndexBuilder) -> Size:
         for number, loop in group_class.items():

@@ -48,6 +48,7 @@ from irees.transforms.utils.structured import (
     linear_form,
     loop_sources,
     maps,
+    writes_along_reduction,
 )
 
 MOST_POINTS = 8
@@ -128,6 +129,8 @@ class Nest:
 
     def choose(self) -> None:
         """Picks the loop to vectorize and the number of lanes. Raises NotVectorizableError."""
+        if writes_along_reduction(self.op):
+            raise NotVectorizableError("a reduction goes along the output")
         self.require_lanes()
         reasons: list[str] = []
         for axis in self._candidates():
@@ -195,6 +198,8 @@ class Nest:
         self.sizes = self._sizes(here)
         parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
         reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
+        if writes_along_reduction(self.op):
+            parallel, reduction = [*parallel, *reduction], []
         if self.axis in parallel:
             parallel.remove(self.axis)
             parallel.append(self.axis)

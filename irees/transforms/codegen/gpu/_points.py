@@ -39,6 +39,7 @@ from irees.transforms.utils.structured import (
     linear_form,
     loop_sources,
     maps,
+    writes_along_reduction,
 )
 
 ACCESS_BYTES = 16
@@ -153,6 +154,9 @@ class Points:
 
     def point(self, ivs: dict[int, Size], sizes: Sequence[Size], at: IndexBuilder) -> None:
         """All of one point of the parallel loops, the reduction loops in their order."""
+        if writes_along_reduction(self.op):
+            self._in_order(self.reduction, ivs, sizes, at)
+            return
         if not self.reduction:
             start = self.initial(ivs, at)
             results = [lane.value for lane in self.apply(start, ivs, at)]
@@ -162,6 +166,18 @@ class Points:
             results = self._reduce(self.reduction, accs, ivs, sizes, at)
         for number, value in enumerate(results):
             self.write(number, value, ivs, at)
+
+    def _in_order(
+        self, loops: list[int], ivs: dict[int, Size], sizes: Sequence[Size], at: IndexBuilder
+    ) -> None:
+        """Each point of the loops by itself: it reads the outputs and writes them."""
+        if loops:
+            body, iv, inner = for_loop(at, 0, sizes[loops[0]], 1)
+            self._in_order(loops[1:], {**ivs, loops[0]: iv}, sizes, inner)
+            body()
+            return
+        for number, lane in enumerate(self.apply(self.initial(ivs, at), ivs, at)):
+            self.write(number, lane.value, ivs, at)
 
     def _reduce(
         self, loops: list[int], accs: list[SSAValue], ivs: dict[int, Size],

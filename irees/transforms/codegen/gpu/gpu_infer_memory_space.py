@@ -12,8 +12,7 @@ thread allocates in its loop is its own.
     scf.forall (%b) in (8) {
       %0 = memref.alloc() : memref<64xf32, #gpu.address_space<workgroup>> ; ... }
 
-Views of a buffer follow it. A buffer that nobody reads or writes, such as a window that only has a
-shape, goes. IREE: `iree-codegen-gpu-infer-memory-space`, which fails where a choice
+Views of a buffer follow it. IREE: `iree-codegen-gpu-infer-memory-space`, which fails where a choice
 does not fit.
 """
 
@@ -34,7 +33,6 @@ from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
-from irees.transforms.codegen.common._surroundings import erase_unused_buffer
 from irees.transforms.codegen.gpu._segments import is_mapped
 from irees.transforms.utils.shapes import element_bytes
 
@@ -71,8 +69,6 @@ def is_in(op: Operation, space: AddressSpace) -> bool:
 def place_buffers(workgroup: ForallOp, limit: int) -> None:
     """Chooses the memory space of each allocation of a workgroup."""
     block = workgroup.region.block
-    for op in [o for o in block.ops if isinstance(o, memref.AllocOp | memref.AllocaOp)]:
-        erase_unused_buffer(op.memref)
     found = [o for o in block.ops if isinstance(o, memref.AllocOp | memref.AllocaOp)]
     taken = workgroup.attributes.get("shared_bytes")
     left = limit = taken.value.data if isinstance(taken, IntegerAttr) else limit

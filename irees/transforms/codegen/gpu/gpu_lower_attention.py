@@ -57,7 +57,7 @@ from irees.transforms.codegen.gpu._register_attention import RegisterAttention, 
 from irees.transforms.codegen.gpu._segments import is_mapped
 from irees.transforms.codegen.gpu._tiles import ATTENTION_COLUMNS, ATTENTION_ROWS
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.scores import score_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 from irees.transforms.utils.structured import generic
 from irees.transforms.utils.tensors import ScalarBuilder
@@ -148,9 +148,7 @@ class Attention:
         self._contract(query, key, raw, at)
 
         def score(s: ScalarBuilder, v: list[SSAValue]) -> SSAValue:
-            value = s.op(arith.MulfOp, v[0], s.cast(op.scale, self.wide))
-            value = s.cast(value, op.body.block.args[0].type)
-            value = s.cast(inline_region(op.body.block, [value], s)[0], self.wide)
+            value = score_of(op, v[0], op.scale, self.wide, s)
             return self._masked(value, v[1], s) if mask else value
 
         self._compute([raw, *mask], *values, [], at, score)

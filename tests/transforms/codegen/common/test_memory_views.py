@@ -237,7 +237,9 @@ def programs(draw, op: str):
 
 def check(text: str, values, expected, name: str = "irees-fold-memref-alias-ops") -> bool:
     """Whether no view is left; asserts that everything agrees."""
-    module = import_mlir(text)
+    # Kernels may read lanes that are apart, which MLIR refuses of programs.
+    module = import_mlir(text, verify=False)
+    module.verify()
     changed = module.clone()
     load_pass(name)().apply(get_context(), changed)
     changed.verify()

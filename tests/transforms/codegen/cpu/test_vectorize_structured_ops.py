@@ -242,3 +242,20 @@ def test_strict_mode_keeps_the_order_of_a_sum():
     for value in x:
         total = np.float32(total + value)
     assert irees.compile(text, fp="strict")(x, np.asarray(0.5, np.float32)) == total
+
+
+def test_lanes_are_not_counted_in_bits():
+    text = """func.func @main(%o: tensor<?x?xi1>) -> tensor<?x?xi1> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} outs(%o : tensor<?x?xi1>) {
+  ^bb0(%a: i1):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.addi %i, %j : index
+    %v = arith.index_cast %k : index to i1
+    linalg.yield %v : i1
+  } -> tensor<?x?xi1>
+  return %r : tensor<?x?xi1>
+}"""
+    got = irees.compile(text)(np.zeros((3, 70), np.bool_))
+    np.testing.assert_array_equal(got, np.add.outer(np.arange(3), np.arange(70)) % 2 == 1)

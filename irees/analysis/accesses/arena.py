@@ -1,0 +1,75 @@
+"""
+Shows that temporaries that are used at the same time do not share bytes of their arena.
+
+A temporary is a view of an allocation of bytes. It is used from the first op that has it, or a view
+of it, to the last; an op in a loop or branch counts as all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from irees.analysis.accesses.polynomials import Polynomial
+from irees.analysis.accesses.prover import Prover
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """A part of an arena: its bytes, and the numbers of the first and last op that use it."""
+
+    op: memref.ViewOp
+    start: Polynomial
+    end: Polynomial
+    first: int
+    last: int
+
+
+def users(value: SSAValue) -> Iterator[Operation]:
+    """Ops that use a buffer or a view of it."""
+    for use in value.uses:
+        yield use.operation
+        for result in use.operation.results:
+            if isinstance(result.type, MemRefType):
+                yield from users(result)
+
+
+def lifetime(op: memref.ViewOp, block: Block, numbers: dict[Operation, int]) -> tuple[int, int]:
+    """From which op of a block to which a temporary is used."""
+    found = []
+    for user in users(op.result):
+        at: Operation | None = user
+        while at is not None and at.parent is not block:
+            at = at.parent_op()
+        if at is not None:
+            found.append(numbers[at])
+    return (min(found), max(found)) if found else (0, -1)
+
+
+def temporaries(
+    block: Block, ends: dict[Operation, tuple[Polynomial, Polynomial]]
+) -> dict[SSAValue, list[Temporary]]:
+    """The temporaries of each arena in a block; `ends` are the bytes of each view."""
+    numbers = {op: number for number, op in enumerate(block.ops)}
+    found: dict[SSAValue, list[Temporary]] = {}
+    for op, (start, end) in ends.items():
+        if isinstance(op, memref.ViewOp) and op.parent is block:
+            life = lifetime(op, block, numbers)
+            found.setdefault(op.source, []).append(Temporary(op, start, end, *life))
+    return found
+
+
+def overlapping(prover: Prover, parts: Sequence[Temporary]) -> Iterator[Temporary]:
+    """Temporaries that are used while another is that may have bytes of theirs."""
+    for a, b in combinations(parts, 2):
+        if a.last < b.first or b.last < a.first or min(a.last, b.last) < 0:
+            continue
+        if not prover.holds(b.start - a.end) and not prover.holds(a.start - b.end):
+            # Of sizes that are not known it may only not be shown.
+            if all(end.constant is not None for end in (a.start, a.end, b.start, b.end)):
+                yield b

@@ -1,0 +1,411 @@
+"""
+What integer operations make of polynomials.
+
+Sums, differences and products are exact. Everything else looks at its operands, so it first asks
+whether the machine's values, which wrap, are those of the polynomials (`Space.fits`); where they
+may not be, the result is a variable of which only the type is known.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from irees.analysis.accesses.polynomials import ZERO, Polynomial
+from irees.analysis.accesses.prover import FEW, Prover
+from irees.analysis.accesses.terms import (
+    AtLeast,
+    Case,
+    Condition,
+    Every,
+    Some,
+    Space,
+    Unknown,
+    Within,
+    opposite,
+)
+
+MOST_POWERS = 32
+"""A power of two that may be one of more is not looked at one by one."""
+
+
+class Arithmetic:
+    """Operations on polynomials in a space."""
+
+    def __init__(self, space: Space, prover: Prover) -> None:
+        self.space = space
+        self.prover = prover
+        self._quotients: dict[tuple[Polynomial, bool], dict[int, Polynomial]] = {}
+        """Dividend, and whether it is known not to be negative => divisor => quotient."""
+        self._divided: dict[int, tuple[Polynomial, int]] = {}
+        """The variable of a quotient => dividend and divisor."""
+
+    def opaque(self, name: str, bits: int = 64) -> Polynomial:
+        """A value of which only the number of bits is known."""
+        limit = 1 << (bits - 1)
+        low, high = (-limit, limit - 1) if bits < 64 else (None, None)
+        return self.space.fresh(name, low, high)
+
+    def natural(self, name: str, bits: int = 64) -> Polynomial:
+        """A value that is at least 0 when read as signed."""
+        return self.space.fresh(name, 0, None if bits >= 64 else (1 << bits) - 1)
+
+    def exact(self, x: Polynomial, bits: int = 64) -> Polynomial:
+        """A value as the machine has it: a variable where sums may have wrapped."""
+        return x if self.prover.fits(x, bits) else self.opaque("sum", bits)
+
+    def is_natural(self, x: Polynomial) -> bool:
+        """Whether a value is at least 0, as a number of the machine too."""
+        return self.prover.fits(x) and self.prover.holds(x)
+
+    def floor(self, x: Polynomial, d: Polynomial) -> Polynomial:
+        """The floor of x / d, where d is known to be at least 1."""
+        c = d.constant
+        if c is None:
+            return self._symbolic_floor(x, d)
+        whole = Polynomial({m: k // c for m, k in x.terms.items() if m and k % c == 0})
+        rest = Polynomial({m: k for m, k in x.terms.items() if not m or k % c})
+        constant = rest.terms.get((), 0)
+        whole, rest = whole + constant // c, rest + (constant % c - constant)
+        common = gcd(c, *(k for m, k in rest.terms.items() if m))
+        if common > 1:
+            constant = rest.terms.get((), 0)
+            rest = Polynomial({m: k // common for m, k in rest.terms.items() if m})
+            c, rest = c // common, rest + constant // common
+        if (number := rest.constant) is not None:
+            return whole + number // c
+        natural = self.prover.holds(rest, FEW)
+        if natural and self.prover.holds(-rest + (c - 1), FEW):
+            return whole
+        inner = self._divided.get(rest.single if rest.single is not None else -1)
+        if inner is not None:
+            # floor(floor(x / b) / c) = floor(x / (b c))
+            return whole + self.floor(inner[0], Polynomial.number(inner[1] * c))
+        low, high = self.space.low(rest), self.space.high(rest)
+        # Where the dividend is known to be at least 0 only here, others may not rely on it.
+        quotient = self.space.variable(("div", rest, c, natural), "floor")
+        variable = self.space.newest_of(quotient)
+        if not variable.facts:
+            variable.low = None if low is None else low // c
+            if natural:
+                variable.low = max(0, variable.low or 0)
+            variable.high = None if high is None else high // c
+            variable.facts = [rest - quotient * c, quotient * c + (c - 1) - rest]
+            variable.facts = [*self._cuts(rest, quotient * c), *variable.facts]
+            variable.facts += self._siblings((rest, natural), c, quotient)
+        return whole + quotient
+
+    def _siblings(
+        self, key: tuple[Polynomial, bool], c: int, quotient: Polynomial
+    ) -> list[Polynomial]:
+        """
+        How quotients of one number relate: floor(x / 8) = floor(floor(x / 4) / 2)
+
+        Those of what is known not to be negative are among themselves: elsewhere it may be.
+        """
+        facts = []
+        others = self._quotients.setdefault(key, {})
+        for other, number in others.items():
+            inner, outer, ratio = quotient, number, other // c
+            if c % other == 0:
+                inner, outer, ratio = number, quotient, c // other
+            elif other % c:
+                continue
+            facts += [inner - outer * ratio, outer * ratio + (ratio - 1) - inner]
+        others[c] = quotient
+        self._divided[quotient.newest()] = (key[0], c)
+        return facts
+
+    def _cuts(self, x: Polynomial, multiple: Polynomial) -> list[Polynomial]:
+        """
+        Limits of x as limits of its quotient, where rounding makes them sharper.
+
+        31 q <= x and x <= 31 n - 1  =>  q <= n - 1
+        """
+        newest = x.newest()
+        a = x.coefficient_of(newest)[0].constant
+        if a is None or a <= 0:
+            return []
+        found = []
+        for fact in self.space.variables[newest].facts:
+            p = fact.coefficient_of(newest)[0].constant
+            if p is None or p >= 0:
+                continue
+            sharp = ((x - multiple) * -p + fact * a).tightened()
+            if sharp.coefficient_of(multiple.newest())[0].constant == -1:
+                found.append(sharp)
+        return found
+
+    def _symbolic_floor(self, x: Polynomial, d: Polynomial) -> Polynomial:
+        whole, rest = x.divided(d)
+        natural = self.prover.holds(rest, FEW)
+        if natural and self.prover.holds(d - rest - 1, FEW):
+            return whole
+        if not natural:
+            whole, rest, natural = ZERO, x, self.prover.holds(x)
+            if natural and self.prover.holds(d - x - 1, FEW):
+                return ZERO
+        quotient = self.space.variable(("div", rest, d, natural), "floor")
+        variable = self.space.newest_of(quotient)
+        if not variable.facts:
+            variable.low = 0 if natural else None
+            variable.high = self.space.high(rest) if natural else None
+            facts = [*self._symbolic_cuts(rest, d, quotient), rest - quotient * d]
+            facts.append(quotient * d + d - 1 - rest)
+            if variable.low == 0:
+                # q <= x, since d is at least 1.
+                facts.append(rest - quotient)
+            variable.facts = facts
+        return whole + quotient
+
+    def _symbolic_cuts(
+        self, x: Polynomial, d: Polynomial, quotient: Polynomial
+    ) -> list[Polynomial]:
+        """x <= d w - 1  =>  floor(x / d) <= w - 1"""
+        newest, found = x.newest(), []
+        if newest < 0 or x.single is None:
+            return []
+        for fact in self.space.variables[newest].facts:
+            p, most = fact.coefficient_of(newest)
+            if p.constant != -1:
+                continue
+            times, rest = most.divided(d)
+            if times.terms and rest.constant == -1:
+                found.append(times - 1 - quotient)
+        return found
+
+    def _divides(self, d: Polynomial) -> bool:
+        """Whether something can be divided by a value that is not negative, but may be 0."""
+        return d != ZERO and self.prover.fits(d) and self.prover.holds(d)
+
+    def divided(
+        self, x: Polynomial, d: Polynomial, bits: int = 64, *, signed: bool = False
+    ) -> Polynomial:
+        """divui, and with `signed` divsi, by what is at least 1 where the result is used."""
+        if not (self._divides(d) and self.prover.fits(x)):
+            return self.opaque("quotient", bits)
+        positive = self.prover.holds(d - 1)
+        if positive and self.prover.holds(x):
+            return self.floor(x, d)
+        # Where it is used more may be known: that x is not negative, or that d is not 0.
+        negative = -self.floor(-x, d) if signed and positive else self.opaque("quotient", bits)
+        result = self.space.variable(("trunc", x, d, signed, positive), "trunc")
+        variable = self.space.newest_of(result)
+        if not variable.cases:
+            known = AtLeast(x) if positive else Every((AtLeast(d - 1), AtLeast(x)))
+            quotient = self.floor(x, d)
+            variable.cases = (Case(quotient, known), Case(negative, opposite(known)))
+            if signed and positive:
+                variable.low, variable.high = self.hull(quotient, negative)
+        return result
+
+    def remainder(
+        self, x: Polynomial, d: Polynomial, bits: int = 64, *, signed: bool = False
+    ) -> Polynomial:
+        """remui, and with `signed` remsi, by what is at least 1 where the result is used."""
+        if not (self._divides(d) and self.prover.fits(x)):
+            return self.opaque("remainder", bits)
+        return x - self.divided(x, d, bits, signed=signed) * d
+
+    def floordivsi(self, x: Polynomial, d: Polynomial, bits: int = 64) -> Polynomial:
+        """floordivsi by what is at least 1."""
+        if self.prover.fits(d) and self.prover.holds(d - 1) and self.prover.fits(x):
+            return self.floor(x, d)
+        return self.opaque("quotient", bits)
+
+    def ceildiv(self, x: Polynomial, d: Polynomial, bits: int = 64) -> Polynomial:
+        """ceildivui and ceildivsi where x and d cannot be negative."""
+        if self.prover.fits(d) and self.prover.holds(d - 1) and self.is_natural(x):
+            return self.floor(x + d - 1, d)
+        return self.opaque("quotient", bits)
+
+    def minimum(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        """minsi, and minui where neither is negative."""
+        if not (self.prover.fits(a) and self.prover.fits(b)):
+            return self.opaque("minimum")
+        if self.prover.holds(b - a, FEW):
+            return a
+        if self.prover.holds(a - b, FEW):
+            return b
+        if (common := _common_factor(a, b)) > 1:
+            return self.minimum(_over(a, common), _over(b, common)) * common
+        a, b = _ordered(a, b)
+        natural = self.prover.holds(a, FEW) and self.prover.holds(b, FEW)
+        result = self.space.variable(("min", a, b, natural), "min")
+        variable = self.space.newest_of(result)
+        if not variable.facts:
+            lows, highs = self._ends(a, b)
+            variable.low = None if None in lows else min(lows)  # type: ignore[type-var]
+            if natural:
+                variable.low = max(0, variable.low or 0)
+            variable.high = min((h for h in highs if h is not None), default=None)
+            variable.facts = [a - result, b - result]
+            variable.cases = (Case(a, AtLeast(b - a)), Case(b, AtLeast(a - b)))
+        return result
+
+    def maximum(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        """maxsi, and maxui where neither is negative."""
+        if not (self.prover.fits(a) and self.prover.fits(b)):
+            return self.opaque("maximum")
+        if self.prover.holds(b - a, FEW):
+            return b
+        if self.prover.holds(a - b, FEW):
+            return a
+        if (common := _common_factor(a, b)) > 1:
+            return self.maximum(_over(a, common), _over(b, common)) * common
+        a, b = _ordered(a, b)
+        result = self.space.variable(("max", a, b), "max")
+        variable = self.space.newest_of(result)
+        if not variable.facts:
+            lows, highs = self._ends(a, b)
+            variable.low = max((x for x in lows if x is not None), default=None)
+            variable.high = None if None in highs else max(highs)  # type: ignore[type-var]
+            variable.relates = True
+            variable.facts = [result - a, result - b]
+            variable.cases = (Case(a, AtLeast(a - b)), Case(b, AtLeast(b - a)))
+        return result
+
+    def _ends(self, a: Polynomial, b: Polynomial) -> tuple[list[int | None], list[int | None]]:
+        low, high = self.space.low, self.space.high
+        return [low(a), low(b)], [high(a), high(b)]
+
+    def hull(self, a: Polynomial, b: Polynomial) -> tuple[int | None, int | None]:
+        """The smallest and largest value of what is one of two."""
+        lows, highs = self._ends(a, b)
+        low = None if None in lows else min(lows)  # type: ignore[type-var]
+        high = None if None in highs else max(highs)  # type: ignore[type-var]
+        return low, high
+
+    def select(self, condition: Condition, a: Polynomial, b: Polynomial) -> Polynomial:
+        """One of two values."""
+        if a == b or self.prover.implied(condition):
+            return a
+        if self.prover.implied(opposite(condition)):
+            return b
+        a, b = self.exact(a), self.exact(b)
+        result = self.space.variable(("select", condition, a, b), "select")
+        variable = self.space.newest_of(result)
+        if not variable.cases:
+            variable.low, variable.high = self.hull(a, b)
+            variable.cases = (Case(a, condition), Case(b, opposite(condition)))
+        return result
+
+    def compare(self, predicate: str, a: Polynomial, b: Polynomial) -> Condition:
+        """The condition of `arith.cmpi`."""
+        if not (self.prover.fits(a) and self.prover.fits(b)):
+            # More may be known of them where the condition is used.
+            if predicate[0] == "u":
+                return self.space.unknown()
+            return Within((a, b), self._signed_order(predicate, a, b))
+        if predicate[0] == "u":
+            return self._unsigned(predicate, a, b)
+        return self._signed_order(predicate, a, b)
+
+    def _signed_order(self, predicate: str, a: Polynomial, b: Polynomial) -> Condition:
+        if predicate == "eq":
+            return Every((AtLeast(a - b), AtLeast(b - a)))
+        if predicate == "ne":
+            return Some((AtLeast(a - b - 1), AtLeast(b - a - 1)))
+        order = {"slt": b - a - 1, "sle": b - a, "sgt": a - b - 1, "sge": a - b}
+        return AtLeast(order[predicate])
+
+    def _unsigned(self, predicate: str, a: Polynomial, b: Polynomial) -> Condition:
+        if predicate in ("ugt", "uge"):
+            return self._unsigned({"ugt": "ult", "uge": "ule"}[predicate], b, a)
+        signed = AtLeast(b - a - (predicate == "ult"))
+        naturals = self.prover.holds(a), self.prover.holds(b)
+        if all(naturals):
+            return signed
+        # A negative number is larger than all others.
+        if naturals[1]:
+            return Every((AtLeast(a), signed))
+        if naturals[0]:
+            return Some((AtLeast(-b - 1), signed))
+        return self.space.unknown()
+
+    def masked(self, x: Polynomial, mask: int, bits: int = 64) -> Polynomial:
+        """`x & mask`"""
+        if mask >= 0 and self.space.low(x) is None:
+            return self.space.fresh("masked", 0, mask)
+        if mask >= 0 and mask & (mask + 1) == 0 and self.prover.fits(x, bits):
+            size = Polynomial.number(mask + 1)
+            return x - self.floor(x, size) * size
+        if mask < 0 and -mask & (-mask - 1) == 0 and self.prover.fits(x, bits):
+            size = Polynomial.number(-mask)
+            return self.floor(x, size) * size
+        if mask >= 0:
+            return self.space.fresh("masked", 0, mask)
+        return self.opaque("masked", bits)
+
+    def below(self, x: Polynomial) -> Polynomial:
+        """Some value between 0 and a natural number."""
+        result = self.space.fresh("below", 0, self.space.high(x))
+        self.space.newest_of(result).facts = [x - result]
+        return result
+
+    def shifted(self, x: int, by: Polynomial, bits: int) -> Polynomial:
+        """`x << by`, of a positive number."""
+        least, most = self.space.low(by), self.space.high(by)
+        if least is None or most is None or least < 0 or x << most >= 1 << (bits - 1):
+            return self.opaque("shifted", bits)
+        result = self.space.variable(("shifted", x, by), "shifted")
+        variable = self.space.newest_of(result)
+        if variable.low is None:
+            variable.low, variable.high = x << least, x << most
+            if most - least < MOST_POWERS:
+                powers = (x << n for n in range(least, most + 1))
+                variable.cases = tuple(Case(Polynomial.number(p), Every()) for p in powers)
+        return result
+
+    def is_power(self, x: Polynomial) -> bool:
+        """Whether a value is a power of two, which is not known."""
+        term = self.space.variables[x.newest()].term if x.single is not None else None
+        return isinstance(term, tuple) and term[:2] == ("shifted", 1)
+
+    def joined(self, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+        """`a | b` or `a ^ b`: of natural numbers, below the next power of two."""
+        common = _common_factor(a, b)
+        low = common & -common
+        if low > 1:
+            return self.joined(_over(a, low), _over(b, low), bits) * low
+        if not (self.prover.holds(a) and self.prover.holds(b)):
+            return self.opaque("joined", bits)
+        widths = [self._width(a, bits), self._width(b, bits)]
+        return self.space.fresh("joined", 0, (1 << max(widths)) - 1)
+
+    def _width(self, x: Polynomial, bits: int) -> int:
+        """How many bits a natural number has at most."""
+        high = self.space.high(x)
+        width = bits - 1 if high is None else high.bit_length()
+        while width and self.prover.holds(-x + ((1 << (width - 1)) - 1)):
+            width -= 1
+        return width
+
+    def narrowed(self, x: Polynomial, bits: int) -> Polynomial:
+        """A sum, difference or product of numbers of some bits: it wraps."""
+        if bits >= 64 or self.prover.fits(x, bits):
+            return x
+        return self.opaque("wrapped", bits)
+
+    def unsigned(self, x: Polynomial, bits: int) -> Polynomial:
+        """A number of some bits extended by zeros."""
+        return x if self.prover.holds(x) else self.natural("extended", bits)
+
+    def number(self, condition: Condition, one: int) -> Polynomial:
+        """A condition as a number: `one` (1 or -1) where it holds, 0 elsewhere."""
+        if isinstance(condition, Unknown):
+            return self.space.fresh("bit", min(0, one), max(0, one))
+        return self.select(condition, Polynomial.number(one), Polynomial.number(0))
+
+
+def _common_factor(a: Polynomial, b: Polynomial) -> int:
+    return gcd(*a.terms.values(), *b.terms.values())
+
+
+def _over(x: Polynomial, divisor: int) -> Polynomial:
+    """A polynomial divided by what divides all of its coefficients."""
+    return Polynomial({m: c // divisor for m, c in x.terms.items()})
+
+
+def _ordered(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """Of two operands of a commutative operation the one with the older variables first."""
+    return (a, b) if sorted(a.terms.items()) <= sorted(b.terms.items()) else (b, a)

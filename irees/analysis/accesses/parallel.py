@@ -1,0 +1,234 @@
+"""
+Shows that iterations of a parallel loop do not write where others read or write.
+
+An iteration *owns* the elements from which it follows: where a coordinate is
+
+    C = a * v + K + r,    0 <= r <= a - lanes,
+
+with K the same for all iterations, C says what v is. A loop is apart on a buffer when each access
+says all of the loop's variables in the same way: two accesses to one element are then of one
+iteration. v may also be a quotient of a loop's variable; with all of its digits it is known too,
+and K may have what is known. Buffers that are made in an iteration are its own.
+
+This is about iterations that nothing orders: those of a CPU and workgroups. Threads of a workgroup
+meet at barriers, which is not looked at: their loops are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from irees.analysis.accesses.buffers import Root, View, contiguous
+from irees.analysis.accesses.polynomials import ONE, Polynomial
+from irees.analysis.accesses.views import VIEWS, beneath
+
+if TYPE_CHECKING:
+    from irees.analysis.accesses.walk import Access, Walk
+
+
+STEPS = 60
+"""How many goals are looked at for one limit."""
+
+READS = frozenset(VIEWS) | frozenset(
+    """
+    memref.load vector.load nvgpu.ldmatrix nvgpu.warpgroup.generate.descriptor memref.prefetch
+    nvgpu.tma.create.descriptor
+    """.split()
+)
+"""Ops that write to none of their operands."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One variable that an address says: in steps of how many elements, from where on."""
+
+    variable: int
+    step: Polynomial
+    start: Polynomial
+
+
+@dataclass(frozen=True)
+class Place:
+    """A coordinate, in steps of how many elements, and how many of them an access has."""
+
+    value: Polynomial
+    stride: Polynomial
+    count: Polynomial
+
+
+Owner = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access in a parallel loop."""
+
+    access: Access
+    root: Root
+    writes: bool
+    owner: Owner | None
+
+
+@dataclass(eq=False)
+class Parallel:
+    """A parallel loop that the walk is in."""
+
+    op: Operation
+    variables: tuple[int, ...]
+    """Its variables that have more than one value."""
+    born: int
+    """How many variables there were outside of it."""
+    written: frozenset[SSAValue]
+    """Buffers that an iteration writes to."""
+    touches: list[Touch] = field(default_factory=list)
+    shifts: dict[object, list[int]] = field(default_factory=dict)
+    """Where the elements of an iteration begin, by what says the iteration."""
+
+
+def written_by(op: Operation) -> frozenset[SSAValue]:
+    """The buffers that ops inside of an op write to."""
+    found = set()
+    for inner in op.walk():
+        if inner.name not in READS:
+            found.update(o for o in inner.operands if isinstance(o.type, MemRefType))
+    return frozenset(map(beneath, found))
+
+
+def places(
+    walk: Walk, view: View, indices: Sequence[Polynomial], lanes: Sequence[Polynomial]
+) -> list[Place]:
+    """
+    Coordinates of an access that its address says one by one; none where that is not known.
+
+    All but the first have to be inside of their dim. Where an address is all that is known, dims
+    are taken together from the last until they are.
+    """
+    strides, sizes = view.root.strides, view.root.sizes
+    if strides is None:
+        return []
+    found = view.coordinates(indices)
+    if found is not None:
+        counts = [ONE] * len(found)
+        for axis, count in zip(view.axes, lanes, strict=True):
+            if axis.dim is not None and count != ONE:
+                counts[axis.dim] = count
+        return list(map(Place, found, strides, counts))
+    address = view.address(indices)
+    if address is None or strides != contiguous(sizes):
+        return []
+    count = lanes[-1] if lanes else ONE
+    for kept in range(len(strides), 0, -1):
+        result = _divided(address, strides[: kept - 1], count)
+        if all(_is_inside(walk, *each) for each in zip(result[1:], strides, strict=False)):
+            return result
+    return []
+
+
+def _divided(address: Polynomial, strides: Sequence[Polynomial], count: Polynomial) -> list[Place]:
+    """The coordinates of an address by some strides, and what is left of it."""
+    result, rest = [], address
+    for stride in strides:
+        value, rest = rest.divided(stride)
+        result.append(Place(value, stride, ONE))
+    return [*result, Place(rest, ONE, count)]
+
+
+def _is_inside(walk: Walk, place: Place, outer: Polynomial) -> bool:
+    """Whether a coordinate does not reach the next step of the one before."""
+    goals = (place.value, outer - (place.value + place.count - 1) * place.stride - 1)
+    return all(walk.prover.holds(goal, STEPS) for goal in goals)
+
+
+def touch(walk: Walk, access: Access, view: View) -> None:
+    """Notes an access in all parallel loops that the walk is in."""
+    for loop in walk.parallel:
+        if not loop.variables or view.root.born > loop.born:
+            continue
+        if view.root.value not in loop.written:
+            continue
+        owner = owner_of(walk, loop, view, access.indices, access.lanes)
+        loop.touches.append(Touch(access, view.root, access.writes, owner))
+
+
+def owner_of(
+    walk: Walk,
+    loop: Parallel,
+    view: View,
+    indices: Sequence[Polynomial],
+    lanes: Sequence[Polynomial],
+) -> Owner | None:
+    """How the coordinates of an access say the variables of a loop, or None where they do not."""
+    coordinates = places(walk, view, indices, lanes)
+    known: set[int] = set()
+    parts: list[Part] = []
+    while not known.issuperset(loop.variables):
+        part = _next_part(walk, loop, coordinates, known)
+        if part is None:
+            return None
+        known.add(part.variable)
+        parts.append(part)
+    return tuple(sorted(parts, key=lambda part: part.variable))
+
+
+def _next_part(
+    walk: Walk, loop: Parallel, coordinates: Sequence[Place], known: set[int]
+) -> Part | None:
+    """A coordinate that says another variable: one of the loop where there is one."""
+    found = []
+    for at, place in enumerate(coordinates):
+        found += [(v not in loop.variables, at, -v) for v in place.value.variables() - known]
+    for _, at, minus in sorted(found):
+        if -minus >= loop.born and _is_of(walk, loop, -minus):
+            part = _part(walk, loop, coordinates[at], -minus, known)
+            if part is not None:
+                return part
+    return None
+
+
+def _part(walk: Walk, loop: Parallel, place: Place, number: int, known: set[int]) -> Part | None:
+    """Whether a coordinate says a variable, when others are known."""
+    step, rest = place.value.coefficient_of(number)
+    if number in rest.variables() or any(v >= loop.born for v in step.variables()):
+        return None
+    fixed = (m for m in rest.terms if m and all(v < loop.born or v in known for v in m))
+    start = Polynomial({m: rest.terms[m] for m in fixed})
+    inner = rest - start
+    apart = step if walk.space.is_nonnegative(step) else -step
+    shifts = loop.shifts.setdefault((number, step, start), [])
+    # One that others have: then they are of one iteration where they meet.
+    for shift in dict.fromkeys((*shifts, inner.terms.get((), 0), 0)):
+        within = inner - shift
+        goals = (within, apart - place.count - within)
+        if all(walk.prover.holds(goal, STEPS) for goal in goals):
+            if shift not in shifts:
+                shifts.append(shift)
+            return Part(number, step * place.stride, (start + shift) * place.stride)
+    return None
+
+
+def _is_of(walk: Walk, loop: Parallel, number: int) -> bool:
+    """Whether a variable is one of the loop's, or follows from those alone."""
+    if number in loop.variables:
+        return True
+    variable = walk.space.variables[number]
+    if number < loop.born or not variable.is_defined:
+        return number < loop.born
+    return all(_is_of(walk, loop, v) for v in walk.space.defined_by(number) if v < number)
+
+
+def finish(loop: Parallel) -> None:
+    """Marks the accesses that are not shown to be apart from those of other iterations."""
+    groups: dict[int, list[Touch]] = {}
+    for each in loop.touches:
+        groups.setdefault(each.root.number, []).append(each)
+    for group in groups.values():
+        if not any(each.writes for each in group):
+            continue
+        owners = {each.owner for each in group}
+        for each in group:
+            each.access.apart = each.access.apart and len(owners) == 1 and None not in owners

@@ -1,0 +1,197 @@
+"""
+Polynomials with integer coefficients over numbered variables.
+
+A monomial is the sorted tuple of its variables, with repetition: `(3, 3, 7)` is v3² · v7, and `()`
+is 1. A polynomial maps monomials to their coefficients, none of which is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import gcd
+
+Monomial = tuple[int, ...]
+
+
+class Polynomial:
+    """A sum of products of variables. Immutable."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: dict[Monomial, int]) -> None:
+        self.terms = terms
+        self._hash: int | None = None
+
+    @staticmethod
+    def number(value: int) -> Polynomial:
+        """A constant."""
+        return Polynomial({(): value} if value else {})
+
+    @staticmethod
+    def variable(number: int) -> Polynomial:
+        """One variable."""
+        return Polynomial({(number,): 1})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
+
+    @property
+    def constant(self) -> int | None:
+        """The value of a polynomial without variables, or None."""
+        if not self.terms:
+            return 0
+        return self.terms.get(()) if len(self.terms) == 1 else None
+
+    @property
+    def single(self) -> int | None:
+        """The variable of a polynomial that is one variable, or None."""
+        if len(self.terms) != 1:
+            return None
+        ((monomial, coefficient),) = self.terms.items()
+        return monomial[0] if coefficient == 1 and len(monomial) == 1 else None
+
+    def newest(self) -> int:
+        """The variable with the largest number, or -1."""
+        return max((m[-1] for m in self.terms if m), default=-1)
+
+    def variables(self) -> set[int]:
+        """All variables."""
+        return {v for monomial in self.terms for v in monomial}
+
+    def __add__(self, other: Polynomial | int) -> Polynomial:
+        terms = dict(self.terms)
+        items = other.terms.items() if isinstance(other, Polynomial) else (((), other),)
+        for monomial, coefficient in items:
+            total = terms.get(monomial, 0) + coefficient
+            if total:
+                terms[monomial] = total
+            else:
+                terms.pop(monomial, None)
+        return Polynomial(terms)
+
+    def __mul__(self, other: Polynomial | int) -> Polynomial:
+        if isinstance(other, int):
+            return Polynomial({m: c * other for m, c in self.terms.items()} if other else {})
+        if (number := other.constant) is not None:
+            return self * number
+        terms: dict[Monomial, int] = {}
+        for m, c in self.terms.items():
+            for n, d in other.terms.items():
+                key = tuple(sorted(m + n)) if m and n else m or n
+                terms[key] = terms.get(key, 0) + c * d
+        return Polynomial({m: c for m, c in terms.items() if c})
+
+    def __neg__(self) -> Polynomial:
+        return self * -1
+
+    def __sub__(self, other: Polynomial | int) -> Polynomial:
+        return self + (-other)
+
+    def coefficient_of(self, variable: int) -> tuple[Polynomial, Polynomial]:
+        """`(a, b)` with self = a · variable + b, where b does not have the variable."""
+        inside: dict[Monomial, int] = {}
+        outside: dict[Monomial, int] = {}
+        for monomial, coefficient in self.terms.items():
+            if variable in monomial:
+                at = monomial.index(variable)
+                inside[monomial[:at] + monomial[at + 1 :]] = coefficient
+            else:
+                outside[monomial] = coefficient
+        return Polynomial(inside), Polynomial(outside)
+
+    def tightened(self) -> Polynomial:
+        """
+        p = g · q + c  =>  q + floor(c / g), which is at least 0 exactly when p is.
+
+        `g` is the greatest common divisor of all coefficients but the constant (a Chvátal-Gomory
+        cut).
+        """
+        divisor = gcd(*(c for m, c in self.terms.items() if m))
+        if divisor <= 1:
+            return self
+        terms = {m: c // divisor for m, c in self.terms.items() if m}
+        if rest := self.terms.get((), 0) // divisor:
+            terms[()] = rest
+        return Polynomial(terms)
+
+    def substituted(self, values: dict[int, Polynomial]) -> Polynomial:
+        """Variables replaced by polynomials."""
+        if values.keys().isdisjoint(self.variables()):
+            return self
+        total = Polynomial({})
+        for monomial, coefficient in self.terms.items():
+            product = Polynomial.number(coefficient)
+            for variable in monomial:
+                product = product * values.get(variable, Polynomial.variable(variable))
+            total = total + product
+        return total
+
+    def divided(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """
+        `(q, r)` with self = q · divisor + r, by long division.
+
+        The order of monomials is by degree, then by their variables. Coefficients are divided
+        where they divide exactly.
+        """
+        if not divisor.terms:
+            return Polynomial({}), self
+        lead, factor = max(divisor.terms.items(), key=lambda term: _order(term[0]))
+        quotient, rest, kept = Polynomial({}), self, Polynomial({})
+        while rest.terms:
+            monomial, coefficient = max(rest.terms.items(), key=lambda term: _order(term[0]))
+            ratio = without(monomial, lead)
+            if ratio == () and not monomial and coefficient % factor:
+                # Of numbers the remainder stays.
+                whole = coefficient // factor
+                quotient, kept = quotient + whole, kept + (coefficient - whole * factor)
+                break
+            if ratio is None or coefficient % factor:
+                term = Polynomial({monomial: coefficient})
+                kept, rest = kept + term, rest - term
+                continue
+            term = Polynomial({ratio: coefficient // factor})
+            quotient, rest = quotient + term, rest - term * divisor
+        return quotient, kept
+
+    def text(self, name: Callable[[int], str]) -> str:
+        """The polynomial as people write it, with names of variables."""
+        if not self.terms:
+            return "0"
+        parts = []
+        for monomial, coefficient in sorted(self.terms.items(), key=lambda t: (not t[0], t[0])):
+            factors = [name(v) for v in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            sign = "-" if coefficient < 0 else "+"
+            parts.append(f"{sign} {'*'.join(factors)}")
+        return " ".join(parts).removeprefix("+ ")
+
+
+def _order(monomial: Monomial) -> tuple[int, Monomial]:
+    return len(monomial), monomial
+
+
+def without(monomial: Monomial, part: Monomial) -> Monomial | None:
+    """The rest of a monomial when it is divided by another, or None where it has a rest."""
+    left = list(monomial)
+    for variable in part:
+        if variable not in left:
+            return None
+        left.remove(variable)
+    return tuple(left)
+
+
+def product(factors: Iterable[Polynomial]) -> Polynomial:
+    """The product of all."""
+    total = Polynomial.number(1)
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+ZERO, ONE = Polynomial.number(0), Polynomial.number(1)

@@ -1,0 +1,377 @@
+"""
+Proves that polynomials are at least 0, by elimination of variables.
+
+To show `g >= 0`, the newest variable v of g is eliminated with one of its facts `f >= 0`:
+
+    n · g + (n - 1) - m · f  >=  0,   n > 0,   m >= 0,   without v
+
+implies it, since g is an integer. `m` may be a product of variables that are at least 0. Where no
+fact helps, a variable with cases (a minimum, a select) is each of them in turn. All coefficients
+are then divided by their greatest common divisor (Farkas' lemma with Chvátal-Gomory cuts; the same
+certificates as those of micromega, Besson 2006).
+
+A proof is a tree of `Step`s, which `irees.testing.certificates` follows without a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd, inf
+
+from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
+from irees.analysis.accesses.terms import (
+    LARGEST,
+    AtLeast,
+    Case,
+    Condition,
+    Every,
+    Some,
+    Space,
+    Within,
+    opposite,
+)
+
+STEPS = 400
+"""How many goals are looked at before a proof is given up."""
+
+ALL, LAST = 20_000, 6
+"""After as many steps for one kernel, goals get only a few."""
+
+FEW = 30
+"""Steps where a proof would only make an expression shorter."""
+
+DEPTH = 50
+"""How many goals there are between the first and the last."""
+
+TERMS = 40
+"""Goals with more products are given up."""
+
+CHOICES = 3
+"""How many variables are taken case by case, one after the other."""
+
+TRIES = 6
+"""How many facts of one variable are tried at one goal."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """
+    How a goal is at least 0.
+
+    `kind` is `low` (by the intervals of its variables), `use` (`factor` · goal - `multiple` ·
+    `fact`, then the next step), `cases` (of `variable`, one step each), `choice` (the same, with
+    all that it defines), `never` (`fact`, which the case would have, does not hold; without a fact,
+    all that another case needs does) or `more` (by the number `fact` than what the next step shows).
+    """
+
+    kind: str
+    variable: int = -1
+    fact: Polynomial = ZERO
+    factor: Polynomial = ONE
+    multiple: Polynomial = ONE
+    then: tuple[Step, ...] = ()
+
+
+LOW = Step("low")
+
+
+@dataclass
+class Known:
+    """What was found out about goals that differ by a number."""
+
+    least: float = inf
+    """The smallest number with which the goal was shown."""
+    step: Step = LOW
+    failed: float = -inf
+    """The largest number with which it was not."""
+
+
+def _more(known: Known, constant: int) -> Step:
+    """A goal is larger than one that was shown."""
+    return Step("more", fact=Polynomial.number(constant - int(known.least)), then=(known.step,))
+
+
+class Prover:
+    """Searches for proofs in a space."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.steps = 0
+        self._begun = 0
+        self._left = 0
+        self._depth = 0
+
+    def begin(self) -> None:
+        """Another kernel has steps of its own."""
+        self._begun = self.steps
+
+    def holds(self, goal: Polynomial, steps: int = STEPS) -> bool:
+        """Whether a proof of `goal >= 0` was found."""
+        return self.prove(goal, steps) is not None
+
+    def prove(self, goal: Polynomial, steps: int = STEPS) -> Step | None:
+        """A proof of `goal >= 0`, or None where none was found."""
+        if self.steps - self._begun > ALL:
+            # A certificate must not take longer than the compilation: what is left is guarded.
+            steps = min(steps, LAST)
+        self._left, self._depth = steps, 0
+        if steps == FEW and goal in self._missed():
+            return None
+        found = self._search(goal, frozenset())
+        if found is None and steps == FEW:
+            self._missed().add(goal)
+        if found is None and self.space.pending and goal.newest() >= 0:
+            facts = self._decided()
+            if facts:
+                with self.space.assuming(facts):
+                    self._left = steps
+                    found = self._search(goal, frozenset())
+        return found
+
+    def prove_by_choice(self, goal: Polynomial) -> Step | None:
+        """
+        `prove`, for each case of a variable that defines others of the goal.
+
+        What is computed from a minimum or a power of two is known better where that is known.
+        """
+        found = self.prove(goal)
+        for number in [] if found is not None else self.space.choices(goal)[:CHOICES]:
+            found = self._each_case(goal, number)
+            if found is not None:
+                break
+        return found
+
+    def _each_case(self, goal: Polynomial, number: int) -> Step | None:
+        steps = []
+        for case in self.space.variables[number].cases:
+            chosen, facts = self.space.chosen(goal, number, case.value)
+            facts += self.facts_within(case.condition)
+            with self.space.assuming([f for fact in facts for f in self.space.consequences(fact)]):
+                then = self.prove(chosen)
+            then = then or self._never(number, case, frozenset())
+            if then is None:
+                return None
+            steps.append(then)
+        return Step("choice", number, then=tuple(steps))
+
+    def _missed(self) -> set[Polynomial]:
+        """Goals of the scope that were not shown in few steps."""
+        return self.space.memories[-1].setdefault(None, set())  # type: ignore
+
+    def _decided(self) -> list[Polynomial]:
+        """Facts of alternatives of which all but one are excluded here."""
+        pending, self.space.pending = self.space.pending, []
+        try:
+            facts = [fact for condition in pending for fact in self.facts_of(condition)]
+            return [f for fact in facts for f in self.space.consequences(self.settled(fact))]
+        finally:
+            self.space.pending = pending
+
+    def settled(self, polynomial: Polynomial) -> Polynomial:
+        """A polynomial in which variables are the one of their cases that is left."""
+        for number in sorted(polynomial.variables(), reverse=True):
+            variable = self.space.variables[number]
+            if not isinstance(variable.term, tuple) or variable.term[0] not in ("trunc", "select"):
+                continue
+            for case in variable.cases:
+                if self.implied(self._settled_condition(case.condition)):
+                    return self.settled(polynomial.substituted({number: case.value}))
+        return polynomial
+
+    def _settled_condition(self, condition: Condition) -> Condition:
+        if isinstance(condition, AtLeast):
+            return AtLeast(self.settled(condition.polynomial))
+        if isinstance(condition, Every | Some):
+            return type(condition)(tuple(map(self._settled_condition, condition.parts)))
+        return condition
+
+    def fits(self, polynomial: Polynomial, bits: int = 64) -> bool:
+        """`Space.fits`, by what is known here."""
+        if self.space.fits(polynomial, bits):
+            return True
+        if bits >= 64:
+            return self.is_small(polynomial)
+        limit = (1 << (bits - 1)) - 1
+        return self.holds(polynomial + limit) and self.holds(-polynomial + limit)
+
+    def is_small(self, polynomial: Polynomial) -> bool:
+        """Whether a value is far from what 64 bits hold."""
+        return self.holds(polynomial + LARGEST) and self.holds(-polynomial + LARGEST)
+
+    def facts_of(self, condition: Condition) -> list[Polynomial]:
+        """Polynomials that are at least 0 where a condition holds."""
+        if isinstance(condition, AtLeast):
+            return [condition.polynomial]
+        if isinstance(condition, Every):
+            return [fact for part in condition.parts for fact in self.facts_of(part)]
+        if isinstance(condition, Some):
+            possible = [p for p in condition.parts if not self.implied(opposite(p))]
+            if len(possible) == 1:
+                return self.facts_of(possible[0])
+        if isinstance(condition, Within) and all(map(self.fits, condition.fit)):
+            return self.facts_of(condition.condition)
+        return []
+
+    def implied(self, condition: Condition) -> bool:
+        """Whether a condition is seen to hold, in few steps."""
+        if isinstance(condition, AtLeast):
+            return self.holds(condition.polynomial, FEW)
+        if isinstance(condition, Every):
+            return all(self.implied(part) for part in condition.parts)
+        if isinstance(condition, Some):
+            return any(self.implied(part) for part in condition.parts)
+        if isinstance(condition, Within):
+            return all(map(self.fits, condition.fit)) and self.implied(condition.condition)
+        return False
+
+    def _search(self, goal: Polynomial, split: frozenset[int]) -> Step | None:
+        goal = goal.tightened()
+        if self.space.is_nonnegative(goal):
+            return LOW
+        newest = goal.newest()
+        if newest < 0 or len(goal.terms) > TERMS:
+            return None
+        constant = goal.terms.get((), 0)
+        base = goal - constant if constant else goal
+        memories: list[dict[Polynomial, Known]] = self.space.memories  # type: ignore
+        for memory in memories:
+            # What is shown for a number is shown for all that are larger.
+            if (known := memory.get(base)) is not None and constant >= known.least:
+                return known.step if constant == known.least else _more(known, constant)
+        here = memories[-1].get(base)
+        if here is not None and constant <= here.failed:
+            return None
+        if self._left <= 0 or self._depth >= DEPTH:
+            return None
+        if here is None:
+            here = memories[-1][base] = Known()
+        self._left -= 1
+        self._depth += 1
+        self.steps += 1
+        # A proof that comes back to its goal is none.
+        before, here.failed = here.failed, constant
+        found = self._eliminate(goal, newest, split) or self._split(goal, newest, split)
+        self._depth -= 1
+        if found is not None:
+            here.least, here.step, here.failed = constant, found, before
+        elif self._left <= 0:
+            here.failed = before
+        return found
+
+    def _eliminate(self, goal: Polynomial, newest: int, split: frozenset[int]) -> Step | None:
+        a, _ = goal.coefficient_of(newest)
+        tries = 0
+        for fact in self._facts(newest):
+            factors = self._factors(a, fact, newest)
+            if factors is None:
+                continue
+            tries += 1
+            if tries > TRIES:
+                break
+            found = self._use(goal, newest, fact, factors, split)
+            if found is not None:
+                return found
+        # x - c q meets q: what is left of q may be easier than what is left of x.
+        for fact in self.space.variables[newest].facts:
+            for older in fact.variables() & goal.variables() - {newest}:
+                factors = self._factors(goal.coefficient_of(older)[0], fact, older)
+                if factors is None:
+                    continue
+                found = self._use(goal, newest, fact, factors, split)
+                if found is not None:
+                    return found
+        return None
+
+    def _use(
+        self,
+        goal: Polynomial,
+        number: int,
+        fact: Polynomial,
+        factors: tuple[Polynomial, Polynomial],
+        split: frozenset[int],
+    ) -> Step | None:
+        n, m = factors
+        positive = self._search(n - 1, split)
+        if positive is None:
+            return None
+        then = self._search(goal * n + (n - 1) - m * fact, split)
+        # That n is at least 1 needs a proof where it is a size.
+        more = () if positive is LOW else (positive,)
+        return None if then is None else Step("use", number, fact, n, m, (then, *more))
+
+    def _facts(self, number: int) -> Iterator[Polynomial]:
+        variable = self.space.variables[number]
+        yield from variable.facts
+        yield from reversed(self.space.scoped.get(number, ()))
+        yield from self.space.definition(number)[len(variable.facts) :]
+
+    def _factors(
+        self, a: Polynomial, fact: Polynomial, v: int
+    ) -> tuple[Polynomial, Polynomial] | None:
+        """`n >= 1` and `m >= 0` with n · a = m · p, where p is the factor of v in the fact."""
+        p, _ = fact.coefficient_of(v)
+        x, y = a.constant, p.constant
+        if x is not None and y is not None:
+            if x * y <= 0:
+                return None
+            common = gcd(x, y)
+            return Polynomial.number(abs(y) // common), Polynomial.number(abs(x) // common)
+        if y is not None:
+            n, m = Polynomial.number(abs(y)), a if y > 0 else -a
+        elif x is not None:
+            # A quotient by a size: (g + 1) d - 1 >= 0 says g >= 0.
+            n, m = p if x > 0 else -p, Polynomial.number(abs(x))
+        else:
+            n, (m, rest) = ONE, a.divided(p)
+            if rest.terms or not m.terms:
+                return None
+        if v in m.variables() or v in n.variables() or not self.space.is_nonnegative(m):
+            return None
+        return n, m
+
+    def _split(self, goal: Polynomial, newest: int, split: frozenset[int]) -> Step | None:
+        variable = self.space.variables[newest]
+        if not variable.cases or newest in split:
+            return None
+        found = []
+        for case in variable.cases:
+            facts = self.facts_within(case.condition)
+            with self.space.assuming(facts):
+                then = self._search(goal.substituted({newest: case.value}), split | {newest})
+            then = then or self._never(newest, case, split | {newest})
+            if then is None:
+                return None
+            found.append(then)
+        return Step("cases", newest, then=tuple(found))
+
+    def _never(self, number: int, case: Case, split: frozenset[int]) -> Step | None:
+        """Shows that a variable is not this case: its condition or a fact here would not hold."""
+        broken = self.facts_within(case.condition)
+        for fact in self.space.scoped.get(number, ()):
+            broken.append(fact.substituted({number: case.value}))
+        for fact in broken:
+            then = self._search(-fact - 1, split)
+            if then is not None:
+                return Step("never", number, fact, then=(then,))
+        return self._not(number, case, split)
+
+    def _not(self, number: int, case: Case, split: frozenset[int]) -> Step | None:
+        """Shows all that a variable is another case for."""
+        if not isinstance(case.condition, Some):
+            return None
+        steps = []
+        for fact in self.facts_within(opposite(case.condition)):
+            then = self._search(fact, split)
+            if then is None:
+                return None
+            steps.append(then)
+        return Step("never", number, then=tuple(steps)) if steps else None
+
+    def facts_within(self, condition: Condition) -> list[Polynomial]:
+        """`facts_of`, without searching for what an alternative excludes."""
+        if isinstance(condition, AtLeast):
+            return [condition.polynomial]
+        if isinstance(condition, Every):
+            return [fact for part in condition.parts for fact in self.facts_within(part)]
+        return []

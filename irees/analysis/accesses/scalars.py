@@ -1,0 +1,322 @@
+"""What the integer ops of a kernel or of the host compute, as polynomials and conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import affine, arith
+from xdsl.dialects.builtin import Float64Type, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+    AffineSymExpr,
+)
+
+from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
+from irees.analysis.accesses.terms import AtLeast, Every, Some, opposite
+
+if TYPE_CHECKING:
+    from irees.analysis.accesses.walk import Walk
+
+Meaning = Callable[["Walk", Operation], None]
+
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+OLT = 4
+"""The number of the predicate `olt` of `arith.cmpf`."""
+
+
+def bits_of(kind: Attribute) -> int | None:
+    """How many bits an integer has; an index has 64. None for what is no integer."""
+    if isinstance(kind, IndexType):
+        return 64
+    return kind.width.data if isinstance(kind, IntegerType) else None
+
+
+def constant(walk: Walk, op: Operation) -> None:
+    """arith.constant"""
+    assert isinstance(op, arith.ConstantOp)
+    if isinstance(op.value, IntegerAttr):
+        value = op.value.value.data
+        if bits_of(op.result.type) == 1:
+            walk.conditions[op.result] = Every() if value else Some()
+        else:
+            walk.polynomials[op.result] = Polynomial.number(value)
+    elif isinstance(op.value, FloatAttr) and isinstance(op.result.type, Float64Type):
+        number = op.value.value.data
+        if number.is_integer() and number >= 0:
+            walk.reals[op.result] = Polynomial.number(int(number))
+
+
+def binary(walk: Walk, op: Operation) -> None:
+    """Operations on two integers."""
+    result = op.results[0]
+    bits = bits_of(result.type)
+    if bits is None:
+        return
+    if bits == 1:
+        logical(walk, op)
+        return
+    a, b = walk.polynomial(op.operands[0]), walk.polynomial(op.operands[1])
+    if a is None or b is None:
+        return
+    walk.polynomials[result] = _binary(walk, op.name.partition(".")[2], a, b, bits)
+
+
+def _binary(walk: Walk, name: str, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+    do = walk.arithmetic
+    if name in ("addi", "subi", "muli"):
+        exact = a + b if name == "addi" else a - b if name == "subi" else a * b
+        return do.narrowed(exact, bits)
+    if name in ("divui", "divsi"):
+        return do.divided(a, b, bits, signed=name == "divsi")
+    if name in ("remui", "remsi"):
+        return do.remainder(a, b, bits, signed=name == "remsi")
+    if name == "floordivsi":
+        return do.floordivsi(a, b, bits)
+    if name in ("ceildivsi", "ceildivui"):
+        return do.ceildiv(a, b, bits)
+    if name == "minsi":
+        return do.minimum(a, b)
+    if name == "maxsi":
+        return do.maximum(a, b)
+    naturals = do.is_natural(a), do.is_natural(b)
+    if name == "minui" and any(naturals):
+        if all(naturals):
+            return do.minimum(a, b)
+        return do.below(a if naturals[0] else b)
+    if name == "maxui" and all(naturals):
+        return do.maximum(a, b)
+    return _bits(walk, name, a, b, bits)
+
+
+def _bits(walk: Walk, name: str, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+    do = walk.arithmetic
+    x, y = a.constant, b.constant
+    if name == "shli" and y is not None and 0 <= y < bits:
+        return do.narrowed(a * (1 << y), bits)
+    if name in ("shrui", "shrsi") and y is not None and 0 <= y < bits:
+        if name == "shrsi" and walk.prover.fits(a, bits):
+            return do.floor(a, Polynomial.number(1 << y))
+        return do.divided(a, Polynomial.number(1 << y), bits)
+    if name == "shli" and x is not None and x > 0:
+        return do.shifted(x, b, bits)
+    if name == "shrui" and do.is_natural(a):
+        power = do.shifted(1, b, bits)
+        return do.floor(a, power) if do.is_power(power) else do.below(a)
+    if name == "andi":
+        for one, other in ((a, b), (b, a)):
+            if do.is_power(other + 1) and walk.prover.fits(one, bits):
+                # Below a power of two: a remainder.
+                return one - do.floor(one, other + 1) * (other + 1)
+        if y is not None or x is not None:
+            return do.masked(a if y is not None else b, x if y is None else y, bits)  # type: ignore
+        for one in (a, b):
+            if do.is_natural(one):
+                return do.below(one)
+    if name in ("ori", "xori"):
+        return do.joined(a, b, bits)
+    return do.opaque(name, bits)
+
+
+def logical(walk: Walk, op: Operation) -> None:
+    """Operations on two conditions."""
+    a, b = (walk.condition(o) for o in op.operands)
+    name = op.name.partition(".")[2]
+    if name in ("andi", "muli", "minui"):
+        walk.conditions[op.results[0]] = Every((a, b))
+    elif name in ("ori", "maxui"):
+        walk.conditions[op.results[0]] = Some((a, b))
+    elif name == "xori" and Every() in (a, b):
+        walk.conditions[op.results[0]] = opposite(b if a == Every() else a)
+    elif name in ("xori", "addi", "subi"):
+        differ = Some((Every((a, opposite(b))), Every((opposite(a), b))))
+        walk.conditions[op.results[0]] = differ
+
+
+def compare(walk: Walk, op: Operation) -> None:
+    """arith.cmpi"""
+    assert isinstance(op, arith.CmpiOp)
+    kind = bits_of(op.lhs.type)
+    predicate = PREDICATES[op.predicate.value.data]
+    if kind == 1:
+        a, b = walk.condition(op.lhs), walk.condition(op.rhs)
+        same = Some((Every((a, b)), Every((opposite(a), opposite(b)))))
+        if predicate in ("eq", "ne"):
+            walk.conditions[op.result] = same if predicate == "eq" else opposite(same)
+        return
+    if predicate[0] == "u":
+        for operand in op.operands:
+            _as_the_machine_has_it(walk, operand)
+    a, b = walk.polynomial(op.lhs), walk.polynomial(op.rhs)
+    if a is not None and b is not None:
+        walk.conditions[op.result] = walk.arithmetic.compare(predicate, a, b)
+
+
+def _as_the_machine_has_it(walk: Walk, value: SSAValue) -> None:
+    """A sum that may have wrapped becomes a variable, of which a comparison then says something."""
+    x = walk.polynomial(value)
+    if x is not None and bits_of(value.type) == 64:
+        walk.polynomials[value] = walk.arithmetic.exact(x)
+
+
+def select(walk: Walk, op: Operation) -> None:
+    """arith.select"""
+    assert isinstance(op, arith.SelectOp)
+    if bits_of(op.cond.type) != 1:
+        return
+    condition = walk.condition(op.cond)
+    walk.choose(op.result, condition, op.lhs, op.rhs)
+
+
+def convert(walk: Walk, op: Operation) -> None:
+    """Casts between integers and index."""
+    source, result = op.operands[0], op.results[0]
+    before, after = bits_of(source.type), bits_of(result.type)
+    if before is None or after is None:
+        return
+    name = op.name.partition(".")[2]
+    extends_sign = name in ("index_cast", "extsi")
+    if before == 1:
+        one = -1 if extends_sign else 1
+        walk.polynomials[result] = walk.arithmetic.number(walk.condition(source), one)
+        return
+    x = walk.polynomial(source)
+    if x is None:
+        return
+    if after == 1:
+        odd = x - walk.arithmetic.floor(x, Polynomial.number(2)) * 2
+        walk.conditions[result] = walk.arithmetic.compare("eq", odd, ONE)
+    elif after > before and not extends_sign:
+        walk.polynomials[result] = walk.arithmetic.unsigned(x, before)
+    else:
+        walk.polynomials[result] = walk.arithmetic.narrowed(x, after)
+
+
+def real(walk: Walk, op: Operation) -> None:
+    """
+    Sums and products of sizes in f64, as asserts on the memory of temporaries have them.
+
+    They are rounded: what is compared with them is known up to a factor of 2.
+    """
+    result = op.results[0]
+    if op.name in ("arith.mulf", "arith.addf"):
+        a, b = (walk.reals.get(o) for o in op.operands)
+        if a is not None and b is not None:
+            walk.reals[result] = a * b if op.name == "arith.mulf" else a + b
+    elif op.name == "arith.uitofp" and bits_of(op.operands[0].type) == 64:
+        x = walk.polynomial(op.operands[0])
+        if x is not None and walk.arithmetic.is_natural(x):
+            walk.reals[result] = x
+    elif isinstance(op, arith.CmpfOp) and op.predicate.value.data == OLT:
+        a, b = walk.reals.get(op.lhs), walk.reals.get(op.rhs)
+        if a is not None and b is not None and b.constant is not None:
+            walk.conditions[op.result] = Every((AtLeast(b * 2 - a), walk.space.unknown()))
+
+
+def apply_map(walk: Walk, op: Operation) -> None:
+    """affine.apply, affine.min, affine.max"""
+    map_ = op.properties["map"].data  # type: ignore[attr-defined]
+    operands = [walk.polynomial(o) for o in op.operands]
+    found = [_affine(walk, e, operands, map_) for e in map_.results]
+    if any(f is None for f in found):
+        return
+    result = found[0]
+    for other in found[1:]:
+        assert result is not None
+        assert other is not None
+        pick = walk.arithmetic.minimum if isinstance(op, affine.MinOp) else walk.arithmetic.maximum
+        result = pick(result, other)
+    assert result is not None
+    walk.polynomials[op.results[0]] = result
+
+
+def _affine(
+    walk: Walk, expr: AffineExpr, operands: list[Polynomial | None], map_: AffineMap
+) -> Polynomial | None:
+    if isinstance(expr, AffineConstantExpr):
+        return Polynomial.number(expr.value)
+    if isinstance(expr, AffineDimExpr):
+        return operands[expr.position]
+    if isinstance(expr, AffineSymExpr):
+        return operands[map_.num_dims + expr.position]
+    assert isinstance(expr, AffineBinaryOpExpr)
+    a, b = (_affine(walk, e, operands, map_) for e in (expr.lhs, expr.rhs))
+    if a is None or b is None:
+        return None
+    do = walk.arithmetic
+    if expr.kind is AffineBinaryOpKind.Add:
+        return a + b
+    if expr.kind is AffineBinaryOpKind.Mul:
+        return a * b
+    if not walk.prover.holds(b - 1) or not walk.prover.fits(a):
+        return do.opaque("affine")
+    if expr.kind is AffineBinaryOpKind.FloorDiv:
+        return do.floor(a, b)
+    if expr.kind is AffineBinaryOpKind.CeilDiv:
+        return do.floor(a + b - 1, b)
+    return a - do.floor(a, b) * b
+
+
+def count(walk: Walk, op: Operation) -> None:
+    """Counts of bits."""
+    bits = bits_of(op.results[0].type)
+    if bits is not None and bits > 1:
+        walk.polynomials[op.results[0]] = walk.space.fresh("bits", 0, bits)
+
+
+def delinearize(walk: Walk, op: Operation) -> None:
+    """affine.delinearize_index"""
+    basis = _mixed(walk, op, op.operands[1:])
+    rest = walk.polynomial(op.operands[0])
+    sizes = list(reversed(basis[-(len(op.results) - 1) :])) if len(op.results) > 1 else []
+    for result, size in zip(reversed(op.results[1:]), sizes, strict=True):
+        if rest is None or size is None:
+            return
+        walk.polynomials[result] = walk.arithmetic.remainder(rest, size)
+        rest = walk.arithmetic.divided(rest, size)
+    if rest is not None:
+        walk.polynomials[op.results[0]] = rest
+
+
+def linearize(walk: Walk, op: Operation) -> None:
+    """affine.linearize_index"""
+    count = len(op.multi_index)  # type: ignore[attr-defined]
+    places = [walk.polynomial(v) for v in op.operands[:count]]
+    basis = _mixed(walk, op, op.operands[count:])[-(count - 1) :] if count > 1 else []
+    total, inner = ZERO, ONE
+    for place, size in zip(reversed(places), [*reversed(basis), ONE], strict=True):
+        if place is None or size is None:
+            return
+        total, inner = total + place * inner, inner * size
+    walk.polynomials[op.results[0]] = total
+
+
+def _mixed(walk: Walk, op: Operation, dynamic: object) -> list[Polynomial | None]:
+    static = op.properties["static_basis"].get_values()  # type: ignore[attr-defined]
+    return walk.mixed(static, dynamic)  # type: ignore[arg-type]
+
+
+_BINARY = """addi subi muli divui divsi remui remsi floordivsi ceildivsi ceildivui minsi maxsi
+minui maxui shli shrui shrsi andi ori xori"""
+
+MEANINGS: dict[str, Meaning] = {
+    "arith.constant": constant,
+    "arith.cmpi": compare,
+    "arith.select": select,
+    **{f"arith.{name}": binary for name in _BINARY.split()},
+    **{f"arith.{n}": convert for n in "index_cast index_castui extsi extui trunci".split()},
+    **{f"affine.{n}": apply_map for n in ("apply", "min", "max")},
+    **{f"math.{n}": count for n in ("ctpop", "ctlz", "cttz")},
+    **{f"arith.{n}": real for n in ("mulf", "addf", "uitofp", "cmpf")},
+    "affine.delinearize_index": delinearize,
+    "affine.linearize_index": linearize,
+}
+"""Name of an op => what it computes."""

@@ -1,0 +1,236 @@
+"""
+Reads a function, op by op: what integers are, where views lie, what each access needs.
+
+The walk goes through loops and branches once, in order, with facts about their variables and
+conditions (`control`), and asks the prover at each access (`memory`). Values that it does not
+model are variables of which only the type is known. An op with memory operands that it does not
+model is an access that is not proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from irees.analysis.accesses import control, memory, parallel, scalars, views
+from irees.analysis.accesses.arithmetic import Arithmetic
+from irees.analysis.accesses.buffers import View, prove_inside
+from irees.analysis.accesses.polynomials import Polynomial
+from irees.analysis.accesses.prover import Prover, Step
+from irees.analysis.accesses.scalars import bits_of
+from irees.analysis.accesses.terms import Condition, Space, either
+
+SUMS = frozenset(("memref.atomic_rmw",))
+"""Ops by which iterations add up in one place."""
+
+
+@dataclass(frozen=True)
+class Goals:
+    """What shows that one access is inside, and how."""
+
+    goals: tuple[Polynomial, ...]
+    proofs: tuple[Step, ...]
+
+
+@dataclass
+class Access:
+    """One access of an op to one memref."""
+
+    op: Operation
+    writes: bool
+    views: tuple[View, ...]
+    """The views that the memref may be."""
+    indices: tuple[Polynomial, ...]
+    lanes: tuple[Polynomial, ...]
+    """How many elements in a row, per dim."""
+    shown: tuple[Goals, ...] | None
+    """Goals and proofs for each view, or None where they were not found."""
+    why: str = ""
+    apart: bool = True
+    """Whether other iterations of parallel loops are shown not to write or read there."""
+
+
+class Walk:
+    """The state of a walk."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.prover = Prover(space)
+        self.arithmetic = Arithmetic(space, self.prover)
+        self.polynomials: dict[SSAValue, Polynomial] = {}
+        self.conditions: dict[SSAValue, Condition] = {}
+        self.reals: dict[SSAValue, Polynomial] = {}
+        """Products of sizes in f64, which are rounded."""
+        self.views: dict[SSAValue, tuple[View, ...]] = {}
+        self.accesses: list[Access] = []
+        self.parallel: list[parallel.Parallel] = []
+        """The parallel loops that the walk is in."""
+        self.around: list[Condition] = []
+        """The conditions of the branches that the walk is in."""
+        self.recording = True
+        """Whether accesses are looked at; not while candidates of loop invariants are tried."""
+
+    def block(self, block: Block) -> None:
+        """Reads the ops of a block."""
+        for op in block.ops:
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        """Reads one op."""
+        meaning = scalars.MEANINGS.get(op.name)
+        if meaning is not None:
+            meaning(self, op)
+            return
+        structure = control.STRUCTURES.get(op.name)
+        if structure is not None:
+            structure(self, op)
+            return
+        effect = views.VIEWS.get(op.name) or memory.EFFECTS.get(op.name)
+        if effect is not None:
+            effect(self, op)
+            return
+        memory.other(self, op)
+        for region in op.regions:
+            for block in region.blocks:
+                self.block(block)
+
+    def polynomial(self, value: SSAValue) -> Polynomial | None:
+        """An integer or index, or None for what is neither."""
+        found = self.polynomials.get(value)
+        if found is None:
+            bits = bits_of(value.type)
+            if bits is None:
+                return None
+            if bits == 1:
+                return self.arithmetic.number(self.condition(value), -1)
+            found = self.arithmetic.opaque(value.name_hint or "value", bits)
+            self.polynomials[value] = found
+        return found
+
+    def number(self, value: SSAValue) -> Polynomial:
+        """An index, of which something is always known."""
+        found = self.polynomial(value)
+        assert found is not None
+        return found
+
+    def condition(self, value: SSAValue) -> Condition:
+        """An i1."""
+        found = self.conditions.get(value)
+        if found is None:
+            found = self.conditions[value] = self.space.unknown()
+        return found
+
+    def mixed(self, static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Polynomial | None]:
+        """Static and dynamic sizes together."""
+        rest = iter(dynamic)
+        return [
+            self.polynomial(next(rest)) if n == DYNAMIC_INDEX else Polynomial.number(n)
+            for n in static
+        ]
+
+    def choose(self, result: SSAValue, condition: Condition, a: SSAValue, b: SSAValue) -> None:
+        """The result is `a` where the condition holds, else `b`."""
+        bits = bits_of(result.type)
+        if bits == 1:
+            self.conditions[result] = either(condition, self.condition(a), self.condition(b))
+        elif bits is not None:
+            x, y = self.number(a), self.number(b)
+            self.polynomials[result] = self.arithmetic.select(condition, x, y)
+        elif isinstance(result.type, MemRefType):
+            found = (self.views.get(a, ()), self.views.get(b, ()))
+            both = tuple(dict.fromkeys(view for views in found for view in views))
+            self.views[result] = both if all(found) else ()
+            if len(self.views[result]) != 1:
+                self.merged(result)
+
+    def pass_on(self, arg: SSAValue, value: SSAValue) -> None:
+        """An argument of a block is a value."""
+        if isinstance(value.type, MemRefType):
+            self.views[arg] = self.views.get(value, ())
+        elif bits_of(value.type) == 1:
+            self.conditions[arg] = self.condition(value)
+        elif bits_of(value.type) is not None:
+            self.polynomials[arg] = self.number(value)
+
+    def loose(self, born: int) -> set[int]:
+        """Variables from `born` on that may be something else in another turn."""
+        variables = self.space.variables
+        return {n for n in range(born, len(variables)) if not variables[n].is_defined}
+
+    def known_size(self, value: Polynomial | None) -> Polynomial:
+        """A size, an offset or a stride; a variable where it is no index."""
+        return self.arithmetic.opaque("size") if value is None else value
+
+    def access(
+        self,
+        op: Operation,
+        memory: SSAValue,
+        indices: Sequence[Polynomial],
+        lanes: Sequence[Polynomial],
+        *,
+        writes: bool,
+        rows: bool = False,
+    ) -> None:
+        """Shows that an access is inside of all that its memref may be."""
+        if not self.recording:
+            return
+        found = self.views.get(memory, ())
+        shown, why = [], "" if found else "it is not known what the buffer is"
+        for view in found:
+            proved = prove_inside(self.prover, view, indices, lanes, rows=rows)
+            if proved is None:
+                why = f"it is not shown that the place is inside of {view.root.name}"
+                break
+            goals, proofs = proved
+            shown.append(Goals(tuple(goals), tuple(proofs)))
+        if why and (never := self.never()) is not None:
+            shown, why = [never], ""
+        result = None if why else tuple(shown)
+        access = Access(op, writes, found, tuple(indices), tuple(lanes), result, why)
+        self.accesses.append(access)
+        for view in found if self.parallel and op.name not in SUMS else ():
+            parallel.touch(self, access, view)
+
+    def never(self) -> Goals | None:
+        """What shows that the walk is in a branch that is not taken."""
+        for condition in self.around:
+            for fact in self.prover.facts_within(condition):
+                goal = -fact - 1
+                proof = self.prover.prove(goal)
+                if proof is not None:
+                    return Goals((goal,), (proof,))
+        return None
+
+    def unmodelled(self, op: Operation, memory: SSAValue) -> None:
+        """An access by an op that this analysis does not know."""
+        if self.recording:
+            why = f"{op.name} is not modelled"
+            views = self.views.get(memory, ())
+            self.accesses.append(Access(op, True, views, (), (), None, why))
+
+    def allocated(self, sizes: Sequence[Polynomial]) -> None:
+        """Hosts know that an allocation has come back."""
+
+    def merged(self, value: SSAValue) -> bool:
+        """A memref may be one of several: whether it is taken for one of its own."""
+        return False
+
+    def made(self, value: SSAValue) -> None:
+        """A memref of an op that is not modelled. Hosts know that it is what its type says."""
+        self.views[value] = ()
+
+    def show_room(self, op: Operation, sizes: Sequence[Polynomial]) -> None:
+        """Hosts show that a view has room in its buffer."""
+
+    def show_equal(self, op: Operation, a: Sequence[Polynomial], b: Sequence[Polynomial]) -> None:
+        """Sizes that have to be the same."""
+        goals = [g for x, y in zip(a, b, strict=True) for g in (x - y, y - x)]
+        if self.recording:
+            proofs = [self.prover.prove(goal) for goal in goals]
+            found = [p for p in proofs if p is not None]
+            shown = (Goals(tuple(goals), tuple(found)),) if len(found) == len(goals) else None
+            why = "" if shown else "it is not shown that the sizes are the same"
+            self.accesses.append(Access(op, False, (), (), (), shown, why))

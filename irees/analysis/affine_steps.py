@@ -1,0 +1,77 @@
+"""
+In which steps of a loop an index expression advances evenly.
+
+`d0` advances by 1 in steps of 1, `d0 floordiv 32` by 1 in steps of 32, `d0 mod 32` by 0 in steps of
+32. A view of a tile starts where the expression is at the tile's offset, and is indexed from there.
+That is right only if the offset is a multiple of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import gcd, lcm
+
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+DIVISIONS = (AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv)
+
+
+@dataclass(frozen=True)
+class Step:
+    """An expression grows by `by` whenever the loop advances by `every`."""
+
+    every: int
+    by: int
+
+
+def step_of(expr: AffineExpr, loop: int) -> Step | None:
+    """How an expression advances along a loop, None where it is not even in any step."""
+    if loop not in expr.used_dims():
+        return Step(1, 0)
+    if isinstance(expr, AffineDimExpr):
+        return Step(1, 1)
+    if not isinstance(expr, AffineBinaryOpExpr):
+        return None
+    lhs, rhs = step_of(expr.lhs, loop), step_of(expr.rhs, loop)
+    if lhs is None or rhs is None:
+        return None
+    if expr.kind == AffineBinaryOpKind.Add:
+        every = lcm(lhs.every, rhs.every)
+        return Step(every, lhs.by * every // lhs.every + rhs.by * every // rhs.every)
+    if not isinstance(expr.rhs, AffineConstantExpr) or expr.rhs.value <= 0:
+        return _product(lhs, expr)
+    number = expr.rhs.value
+    if expr.kind == AffineBinaryOpKind.Mul:
+        return Step(lhs.every, lhs.by * number)
+    times = number // gcd(number, lhs.by)
+    if expr.kind == AffineBinaryOpKind.Mod:
+        return Step(lhs.every * times, 0)
+    assert expr.kind in DIVISIONS
+    return Step(lhs.every * times, lhs.by * times // number)
+
+
+def _product(step: Step, expr: AffineBinaryOpExpr) -> Step | None:
+    """A product with a number that is not positive; no other op has a step then."""
+    if expr.kind == AffineBinaryOpKind.Mul and isinstance(expr.rhs, AffineConstantExpr):
+        return Step(step.every, step.by * expr.rhs.value)
+    return None
+
+
+def even_tile(tile: int, indices: Iterable[tuple[AffineExpr, int]]) -> int | None:
+    """
+    The smallest tile, no smaller than `tile`, from one of which to the next each index expression
+    advances evenly along its loop. None where no tile will do.
+    """
+    every = 1
+    for expr, loop in indices:
+        if (step := step_of(expr, loop)) is None:
+            return None
+        every = lcm(every, step.every)
+    return -(-tile // every) * every

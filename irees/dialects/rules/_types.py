@@ -1,0 +1,55 @@
+"""Questions about types that several dialects ask."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerType,
+    NoneAttr,
+    ShapedType,
+    Signedness,
+    TensorType,
+    UnrankedTensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
+
+
+def element(kind: Attribute) -> Attribute:
+    """The element type of a shaped type, or the type itself."""
+    if isinstance(kind, UnrankedTensorType):
+        return kind.element_type
+    return kind.get_element_type() if isinstance(kind, ShapedType) else kind  # pyright: ignore
+
+
+def scalable(kind: Attribute) -> tuple[bool, ...]:
+    """Which dims of a vector are scalable; nothing for other types."""
+    if not isinstance(kind, VectorType):
+        return ()
+    return tuple(bool(flag.value.data) for flag in kind.scalable_dims)
+
+
+def encoding(kind: Attribute) -> Attribute:
+    """The encoding of a tensor, or nothing."""
+    return kind.encoding if isinstance(kind, TensorType) else NoneAttr()
+
+
+def check_widths(op: Operation) -> None:
+    """No integer of an op is without bits."""
+    for value in (*op.operands, *op.results):
+        kind = element(value.type)
+        if isinstance(kind, IntegerType) and kind.width.data == 0:
+            raise VerifyException(f"integers must have bits, but there is a value of {value.type}")
+
+
+def check_signless(kind: Attribute, what: str) -> None:
+    """An integer type has no sign."""
+    number = element(kind)
+    if isinstance(number, IntegerType) and number.signedness.data != Signedness.SIGNLESS:
+        raise VerifyException(f"{what} must be signless, but is {kind}")
+
+
+def is_index(kind: Attribute) -> bool:
+    """Whether a type, or its elements, are indices."""
+    return isinstance(element(kind), IndexType)

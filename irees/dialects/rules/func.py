@@ -1,0 +1,67 @@
+"""Rules of func."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType
+from xdsl.utils.exceptions import VerifyException
+
+from ..iree_encoding import LayoutAttr, PackedStorageAttr
+from ..signature import UPDATES
+
+BYTE = 8
+"""Bits."""
+
+
+def check_attributes(op: Any) -> None:
+    """Attributes of arguments and results belong to a dialect."""
+    for kind, what in (("arg_attrs", "arguments"), ("res_attrs", "results")):
+        given = op.properties.get(kind)
+        if not isinstance(given, ArrayAttr):
+            continue
+        for entry in given.data:
+            names = entry.data if isinstance(entry, DictionaryAttr) else {}
+            if any("." not in name for name in names):
+                raise VerifyException(f"{what} may only have dialect attributes")
+
+
+def check_packing(op: Any) -> None:
+    """Elements that lie densely are below a byte, a power of two of which fill one."""
+    types = op.function_type
+    for kind in (*types.inputs, *types.outputs):
+        encoding = kind.encoding if isinstance(kind, TensorType) else None
+        layouts = encoding.layouts.data if isinstance(encoding, LayoutAttr) else (encoding,)
+        if not any(isinstance(each, PackedStorageAttr) for each in layouts):
+            continue
+        bits = getattr(kind.element_type, "bitwidth", BYTE)
+        if bits >= BYTE or bits & (bits - 1):
+            raise VerifyException(
+                f"bit-width of the element type is {bits} but packed_storage is only supported "
+                "for 1, 2 and 4 bits"
+            )
+
+
+def check_updates(op: Any) -> None:
+    """A result that is the new value of an argument has its type, and no other result is that."""
+    given, types = op.properties.get("res_attrs"), op.properties["function_type"]
+    if not isinstance(given, ArrayAttr):
+        return
+    seen: set[int] = set()
+    for kind, entry in zip(types.outputs, given.data):
+        marks = entry.data if isinstance(entry, DictionaryAttr) else {}
+        if UPDATES not in marks:
+            continue
+        mark = marks[UPDATES]
+        number = mark.value.data if isinstance(mark, IntegerAttr) else -1
+        if not 0 <= number < len(types.inputs) or number in seen:
+            raise VerifyException(f"{UPDATES} must be the number of an argument, and a new one")
+        seen.add(number)
+        if not isinstance(kind, TensorType) or kind != types.inputs.data[number]:
+            raise VerifyException(
+                f"{UPDATES} is for a result of the tensor type of argument {number}, but the "
+                f"result is {kind}"
+            )
+
+
+RULES = {"func.func": (check_attributes, check_packing, check_updates)}

@@ -1,0 +1,533 @@
+"""
+What the sizes of an op's operands and results have to do with each other, one row per op.
+
+`linalg` and `tensor` leave a program undefined whose dynamic dims disagree: a `?` that is 3 in one
+operand and 1 in another is read outside its array. The table says what must hold, in terms of dims
+and index operands, so that one statement serves everybody: `irees-insert-shape-checks` asserts it
+on the host, the interpreter traps where it is violated, and what is static is refused when the
+program is compiled.
+
+    tensor.cast %x : tensor<?xf32> to tensor<4xf32>       Dim(%x, 0) == 4
+    tensor.concat dim(0) %x, %y : ... -> tensor<7xf32>    Dim(%x, 0) + Dim(%y, 0) == 7
+
+A row yields `Relation`s, and `Window`s where an affine map reads or writes an operand. Each
+registered op on tensors has a row or a reason in `UNRELATED`, as a test shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from irees.dialects.sizes import (
+    Dim,
+    Expr,
+    Relation,
+    Scalar,
+    Window,
+    kept_dims,
+    product,
+    term,
+    total,
+)
+from irees.dialects.upstream.linalg.winograd import transform_of
+
+MAX_STRIDE = (1 << 31) - 1
+"""The largest stride of a slice. With it, offset + (size - 1) * stride fits into 64 bits."""
+MAX_SIZE = 1 << 47
+"""No dim of an array with elements is larger, nor is what a program may add to one."""
+
+
+Row = Callable[[Any], Iterator[Relation | Window]]
+
+
+# --- what rows are made of ----------------------------------------------------------------
+
+
+def rank(value: SSAValue) -> int:
+    """The number of dims of a tensor or memref."""
+    assert isinstance(value.type, ShapedType)
+    return value.type.get_num_dims()
+
+
+def size(value: SSAValue, axis: int) -> Expr:
+    """One dim, a number where the type has it."""
+    assert isinstance(value.type, ShapedType)
+    known = value.type.get_shape()[axis]
+    return Dim(value, axis) if known == DYNAMIC_INDEX else known
+
+
+def sizes(value: SSAValue) -> list[Expr]:
+    """All dims of a tensor or memref."""
+    return [size(value, axis) for axis in range(rank(value))]
+
+
+def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Expr]:
+    """Static numbers with each `?` replaced by the next operand."""
+    values = iter(dynamic)
+    return [Scalar(next(values)) if n == DYNAMIC_INDEX else n for n in static]
+
+
+def result_is(op: Operation, wanted: Sequence[Expr]) -> Iterator[Relation]:
+    """The dims that the type of the result gives are these sizes."""
+    kind = op.results[0].type
+    assert isinstance(kind, ShapedType)
+    for axis, (static, expr) in enumerate(zip(kind.get_shape(), wanted, strict=True)):
+        if static != DYNAMIC_INDEX:
+            message = f"dim {axis} of the result of {op.name} must be {static}"
+            yield Relation(expr, "eq", static, message)
+
+
+def no_negative(op: Operation, numbers: Sequence[Expr], what: str) -> Iterator[Relation]:
+    """Sizes are 0 or more."""
+    for number in numbers:
+        yield Relation(0, "sle", number, f"{what} of {op.name} is negative")
+
+
+Place = tuple[SSAValue, int]
+"""A dim of an operand."""
+
+
+def fits(op: Operation, lhs: Place, rhs: Place, predicate: str) -> Relation:
+    """One dim of an operand equals another, or is no more."""
+    operands = list(op.operands)
+    verb = "equal" if predicate == "eq" else "be at most"
+    (a, i), (b, j) = lhs, rhs
+    message = (
+        f"dim {i} of operand {operands.index(a)} must {verb} dim {j} of operand "
+        f"{operands.index(b)} of {op.name}"
+    )
+    return Relation(size(a, i), predicate, size(b, j), message)
+
+
+def like(op: Operation, values: Iterable[SSAValue], whole: SSAValue) -> Iterator[Relation]:
+    """All dims are equal."""
+    for value in values:
+        for axis in range(rank(whole)):
+            yield fits(op, (value, axis), (whole, axis), "eq")
+
+
+# --- loops --------------------------------------------------------------------------------
+
+
+def by_maps(
+    op: Operation, shaped: Sequence[tuple[SSAValue, AffineMap]]
+) -> Iterator[Relation | Window]:
+    """All sizes of one loop are equal, and every other index is inside its operand."""
+    loops: dict[int, tuple[Expr, str]] = {}
+    windows: list[tuple[SSAValue, int, AffineMap]] = []
+    operands = list(op.operands)
+    for value, indexing in shaped:
+        if not isinstance(value.type, ShapedType):
+            continue
+        for axis, expr in enumerate(indexing.results):
+            if not isinstance(expr, AffineDimExpr):
+                windows.append((value, axis, indexing))
+                continue
+            here = f"dim {axis} of operand {operands.index(value)}"
+            known = loops.setdefault(expr.position, (size(value, axis), here))
+            if known[1] != here:
+                message = f"{here} must equal {known[1]} of {op.name}"
+                yield Relation(size(value, axis), "eq", known[0], message)
+    extents = {loop: known[0] for loop, known in loops.items()}
+    for value, axis, indexing in windows:
+        where = f"dim {axis} of operand {operands.index(value)}"
+        message = f"the window of {op.name} must lie inside {where}"
+        own = frozenset(indexing.used_dims())
+        yield Window(indexing.results[axis], extents, size(value, axis), message, own)
+
+
+def structured(op: LinalgStructuredOperation) -> Iterator[Relation | Window]:
+    """The loops of a structured op."""
+    indexing = [attr.data for attr in op.get_indexing_maps()]
+    yield from by_maps(op, list(zip(op.operands, indexing, strict=True)))
+
+
+def mapped(op: Any) -> Iterator[Relation | Window]:
+    """The loops of an op of iree_linalg_ext with indexing maps."""
+    indexing = [attr.data for attr in op.indexing_maps]
+    yield from by_maps(op, list(zip((*op.inputs, *op.outputs), indexing, strict=True)))
+
+
+def elementwise(op: Operation) -> Iterator[Relation]:
+    """All tensors have one shape."""
+    tensors = [v for v in op.operands if isinstance(v.type, TensorType)]
+    if tensors:
+        yield from like(op, tensors[1:], tensors[0])
+
+
+# --- tensor -------------------------------------------------------------------------------
+
+
+def cast(op: Any) -> Iterator[Relation]:
+    """Nothing but the type changes."""
+    if isinstance(op.source.type, TensorType) and isinstance(op.results[0].type, TensorType):
+        yield from result_is(op, sizes(op.source))
+
+
+def _groups(op: Any) -> list[list[int]]:
+    return [[i.value.data for i in group.data] for group in op.reassociation.data]
+
+
+def collapse(op: Any) -> Iterator[Relation]:
+    """A dim of the result is the product of its group."""
+    wanted = [product(size(op.src, i) for i in group) for group in _groups(op)]
+    yield from result_is(op, wanted)
+
+
+def split(op: Operation, parts: Sequence[Expr], whole: Expr, what: str) -> Iterator[Relation]:
+    """
+    The product of the parts is the whole. Each part is compared with what the parts before it leave
+    of the whole, so that a product that wraps around is no way out.
+    """
+    chosen = [part for part in parts if not isinstance(part, int)]
+    yield from no_negative(op, chosen, "a size")
+    done = product(part for part in parts if isinstance(part, int))
+    message = f"{what} of {op.name}"
+    for part in chosen if done != 0 else ():
+        left = term("floordiv", whole, term("maximum", done, 1))
+        yield Relation(part, "sle", left, message, unless=tuple(chosen))
+        done = term("mul", done, part)
+    yield Relation(done, "eq", whole, message)
+
+
+def expand(op: Any) -> Iterator[Relation]:
+    """The product of a group is the dim that it comes from."""
+    result = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
+    for axis, group in enumerate(_groups(op)):
+        what = f"dim {axis} of operand 0 must be the product of dims {group}"
+        yield from split(op, [result[i] for i in group], size(op.src, axis), what)
+
+
+def reshape(op: Any) -> Iterator[Relation]:
+    """The number of elements stays."""
+    count = op.shape.type.get_shape()[0]
+    wanted: list[Expr] = [Scalar(op.shape, at) for at in range(count)]
+    yield from result_is(op, wanted)
+    what = "the elements of operand 0 must be as many as the shape"
+    yield from split(op, wanted, product(sizes(op.source)), what)
+
+
+def bitcast_reshape(op: Any) -> Iterator[Relation]:
+    """The number of bits stays."""
+    result = mixed(op.result.type.get_shape(), op.result_dims)
+    before, after = (v.type.get_element_type().bitwidth for v in (op.source, op.result))
+    whole = term("mul", product(sizes(op.source)), before)
+    yield from split(op, [after, *result], whole, "the number of bits must stay the same")
+
+
+def concat(op: Any) -> Iterator[Relation]:
+    """Along `dim` sizes add up, all others are equal."""
+    along, (first, *rest) = op.dim.value.data, op.inputs
+    for number, value in enumerate(rest, 1):
+        for axis in range(rank(first)):
+            if axis != along:
+                message = f"dim {axis} of operand {number} must equal dim {axis} of operand 0"
+                message += f" of {op.name}"
+                yield Relation(size(value, axis), "eq", size(first, axis), message)
+    wanted = sizes(first)
+    wanted[along] = total(size(v, along) for v in op.inputs)
+    yield from result_is(op, wanted)
+
+
+def pad(op: Any) -> Iterator[Relation]:
+    """low + dim + high, none of them negative."""
+    low = mixed(op.static_low.get_values(), op.low)
+    high = mixed(op.static_high.get_values(), op.high)
+    for width in (*low, *high):
+        yield from no_negative(op, [width], "a width")
+        yield Relation(width, "sle", MAX_SIZE, f"a width of {op.name} is too large")
+    whole = [term("add", term("add", a, n), b) for a, n, b in zip(low, sizes(op.source), high)]
+    yield from result_is(op, whole)
+
+
+def sliced(op: Any, whole: SSAValue) -> Iterator[Relation]:
+    """offset + (size - 1) * stride < dim on every dim, and nothing is negative."""
+    offsets = mixed(op.static_offsets.get_values(), op.offsets)
+    lengths = mixed(op.static_sizes.get_values(), op.sizes)
+    strides = mixed(op.static_strides.get_values(), op.strides)
+    for axis, (offset, length, stride) in enumerate(zip(offsets, lengths, strides, strict=True)):
+        extent = size(whole, axis)
+        last = product((term("sub", length, 1), stride))
+        end = total((offset, length) if stride == 1 else (offset, last, 1))
+        message = f"the slice of {op.name} must lie inside dim {axis}"
+        yield Relation(end, "sle", extent, message)
+        # Each alone too: a sum of numbers that large would wrap around.
+        for value in (offset, length):
+            if not isinstance(value, int):
+                yield from no_negative(op, [value], "an offset or size")
+                message = f"an offset or size of {op.name} is too large"
+                yield Relation(value, "sle", extent, message)
+        if stride != 1:
+            yield Relation(1, "sle", stride, f"a stride of {op.name} is not positive")
+            yield Relation(stride, "sle", MAX_STRIDE, f"a stride of {op.name} is too large")
+
+
+def extract_slice(op: Any) -> Iterator[Relation]:
+    """The slice is inside, and as large as the type says."""
+    yield from sliced(op, op.source)
+    lengths = mixed(op.static_sizes.get_values(), op.sizes)
+    yield from result_is(op, [lengths[i] for i in kept_dims(lengths, op.result.type.get_shape())])
+
+
+def insert_slice(op: Any) -> Iterator[Relation]:
+    """The slice is inside, and what is inserted is as large."""
+    lengths = mixed(op.static_sizes.get_values(), op.sizes)
+    axes = kept_dims(lengths, op.source.type.get_shape())
+    for axis, (extent, at) in enumerate(zip(sizes(op.source), axes, strict=True)):
+        message = f"dim {axis} of operand 0 must equal the size of the slice of {op.name}"
+        yield Relation(extent, "eq", lengths[at], message)
+    yield from sliced(op, op.dest)
+
+
+def slices_of(op: Any, whole: SSAValue, dims: Sequence[int], count: int) -> list[Expr]:
+    """
+    The sizes of the slices that indices pick out of a tensor, which have `count` dims: those of the
+    indices but for the last, then those of the tensor, where `dims` are 1 or left out.
+    """
+    batch = sizes(op.indices)[:-1]
+    if count == len(batch) + rank(whole):
+        return [*batch, *(1 if i in dims else n for i, n in enumerate(sizes(whole)))]
+    return [*batch, *(n for i, n in enumerate(sizes(whole)) if i not in dims)]
+
+
+def names_dims(op: Any, dims: Sequence[int]) -> Iterator[Relation]:
+    """An index has as many numbers as there are dims that it is for."""
+    message = f"the last dim of the indices of {op.name} must be {len(dims)}"
+    yield Relation(sizes(op.indices)[-1], "eq", len(dims), message)
+
+
+def gather(op: Any) -> Iterator[Relation]:
+    """tensor.gather"""
+    dims = op.gather_dims.get_values()
+    yield from names_dims(op, dims)
+    yield from result_is(op, slices_of(op, op.source, dims, rank(op.result)))
+
+
+def scatter(op: Any) -> Iterator[Relation]:
+    """tensor.scatter"""
+    dims = op.scatter_dims.get_values()
+    yield from names_dims(op, dims)
+    wanted = slices_of(op, op.dest, dims, rank(op.source))
+    for axis, (mine, other) in enumerate(zip(sizes(op.source), wanted, strict=True)):
+        message = f"dim {axis} of the slices of {op.name} must be that of what is indexed"
+        yield Relation(mine, "eq", other, message)
+
+
+# --- linalg and iree_linalg_ext -----------------------------------------------------------
+
+
+def softmax(op: Any) -> Iterator[Relation]:
+    """One shape."""
+    yield from like(op, [op.input], op.output)
+
+
+def _relayout(op: Any, unpacked: SSAValue, packed: SSAValue, whole: bool) -> Iterator[Relation]:
+    """An outer dim counts tiles; without padding all tiles are whole."""
+    tiles = mixed(op.static_inner_tiles.get_values(), op.inner_tiles)
+    positions = op.inner_dims_pos.get_values()
+    tile_of = dict(zip(positions, tiles, strict=True))
+    count = rank(unpacked)
+    order = op.outer_dims_perm.get_values() or tuple(range(count))
+    for axis, tile in enumerate(tiles, count):
+        if not isinstance(tile, int):
+            # First: others divide by it.
+            yield Relation(1, "sle", tile, f"a tile of {op.name} must be positive")
+            yield Relation(tile, "sle", MAX_SIZE, f"a tile of {op.name} is too large")
+        message = f"dim {axis} of the tiles of {op.name} must be the size of a tile"
+        yield Relation(size(packed, axis), "eq", tile, message)
+    for axis, source in enumerate(order):
+        outer, extent = size(packed, axis), size(unpacked, source)
+        tile = tile_of.get(source, 1)
+        message = f"dim {axis} of the tiles of {op.name} must count dim {source} of the rest"
+        if tile == 1 or not whole:
+            yield Relation(outer, "eq", term("ceildiv", extent, tile), message)
+        else:
+            yield Relation(term("mul", outer, tile), "eq", extent, message)
+
+
+def pack(op: Any) -> Iterator[Relation]:
+    """linalg.pack"""
+    yield from _relayout(op, op.source, op.dest, whole=op.padding_value is None)
+
+
+def unpack(op: Any) -> Iterator[Relation]:
+    """linalg.unpack"""
+    yield from _relayout(op, op.dest, op.source, whole=False)
+
+
+def sort(op: Any) -> Iterator[Relation]:
+    """All operands have one shape."""
+    first, *rest = (*op.outputs, *op.inputs)
+    yield from like(op, rest, first)
+
+
+def topk(op: Any) -> Iterator[Relation]:
+    """
+    The results are as long as the values but for K, which is no more: topk_v2 has K results. Those
+    of topk begin with what its outs hold, so there K may be anything.
+    """
+    along = op.dimension.value.data
+    is_bounded = op.name == "iree_linalg_ext.topk_v2"
+    yield from like(op, [op.indices] if op.indices is not None else [], op.values)
+    for output in op.outputs:
+        for axis in range(rank(output)):
+            if axis != along:
+                yield fits(op, (output, axis), (op.values, axis), "eq")
+            elif is_bounded:
+                yield fits(op, (output, axis), (op.values, axis), "sle")
+    yield from like(op, op.outputs[1:], op.outputs[0])
+
+
+def reduced(op: Any, source: SSAValue, results: Sequence[SSAValue]) -> Iterator[Relation]:
+    """Results lack the dim that the op goes along."""
+    axes = [axis for axis in range(rank(source)) if axis != op.dimension.value.data]
+    for value in results:
+        for axis, origin in enumerate(axes):
+            yield fits(op, (value, axis), (source, origin), "eq")
+
+
+def arg_compare(op: Any) -> Iterator[Relation]:
+    """iree_linalg_ext.arg_compare"""
+    yield from like(op, op.inputs[1:], op.inputs[0])
+    yield from reduced(op, op.inputs[0], op.outputs)
+
+
+def scan(op: Any) -> Iterator[Relation]:
+    """iree_linalg_ext.scan"""
+    yield from like(op, [op.output], op.input)
+    yield from reduced(op, op.input, [op.accumulator])
+
+
+def indexed(op: Any, whole: SSAValue, part: SSAValue, within: str) -> Iterator[Relation]:
+    """The part is a batch like the indices, of slices that the whole has room for."""
+    named = list(op.dimension_map.get_values())
+    slices = [d for d in range(rank(whole)) if d not in named]
+    batch = rank(part) - len(slices)
+    if rank(op.indices) > batch:
+        message = f"the last dim of the indices of {op.name} must be {len(named)}"
+        yield Relation(size(op.indices, batch), "eq", len(named), message)
+    for beside in (op.indices, op.mask):
+        if beside is not None:
+            for axis in range(batch):
+                yield fits(op, (beside, axis), (part, axis), "eq")
+    for axis, target in enumerate(slices):
+        yield fits(op, (part, batch + axis), (whole, target), within)
+
+
+def ext_gather(op: Any) -> Iterator[Relation]:
+    """iree_linalg_ext.gather"""
+    yield from indexed(op, op.source, op.output, "eq")
+
+
+def ext_scatter(op: Any) -> Iterator[Relation]:
+    """iree_linalg_ext.scatter"""
+    yield from indexed(op, op.original, op.updates, "sle")
+
+
+def fft(op: Any) -> Iterator[Relation]:
+    """The real and the imaginary part have one shape."""
+    yield from like(op, [op.imag], op.real)
+    if op.real_coeff is not None:
+        yield from like(op, [op.imag_coeff], op.real_coeff)
+
+
+def winograd(op: Any) -> Iterator[Relation]:
+    """The tiles cover the image, and all other dims are equal."""
+    transform = transform_of(op)
+    if transform is None:
+        return
+    is_output = transform.kind == "output"
+    flat, tiles = op.operands[::-1] if is_output else op.operands[:2]
+    for mine, other in transform.rest:
+        yield fits(op, (flat, mine), (tiles, other), "eq")
+    for axis, image in enumerate(transform.image):
+        step, matrix = transform.outputs(axis), transform.matrix(axis)
+        count = 1 if transform.counts is None else size(tiles, transform.counts[axis])
+        margin = 0 if is_output else len(matrix[0]) - step
+        covered = term("add", term("mul", count, step), margin)
+        message = f"the tiles of {op.name} must cover dim {image} of the image"
+        yield Relation(size(flat, image), "sle", covered, message)
+        points = len(matrix[0]) if is_output else len(matrix)
+        message = f"dim {axis} of the tiles of {op.name} must be {points}"
+        yield Relation(size(tiles, axis), "eq", points, message)
+
+
+def dim(op: Any) -> Iterator[Relation]:
+    """The index is that of a dim."""
+    index, last = Scalar(op.index), rank(op.source) - 1
+    message = f"the index of {op.name} must be in [0, {last}]"
+    yield Relation(0, "sle", index, message)
+    yield Relation(index, "sle", last, message)
+
+
+TABLE: dict[str, Row] = {
+    **{f"linalg.winograd_{kind}_transform": winograd for kind in ("input", "filter", "output")},
+    **{
+        f"iree_linalg_ext.winograd.{kind}_transform": winograd
+        for kind in ("input", "filter", "output")
+    },
+    "tensor.dim": dim,
+    "tensor.cast": cast,
+    "tensor.bitcast": cast,
+    "tensor.collapse_shape": collapse,
+    "tensor.expand_shape": expand,
+    "tensor.reshape": reshape,
+    "tensor.concat": concat,
+    "tensor.pad": pad,
+    "tensor.extract_slice": extract_slice,
+    "tensor.insert_slice": insert_slice,
+    "tensor.parallel_insert_slice": insert_slice,
+    "tensor.gather": gather,
+    "tensor.scatter": scatter,
+    "linalg.softmax": softmax,
+    "linalg.pack": pack,
+    "linalg.unpack": unpack,
+    "iree_linalg_ext.sort": sort,
+    "iree_linalg_ext.topk": topk,
+    "iree_linalg_ext.topk_v2": topk,
+    "iree_linalg_ext.arg_compare": arg_compare,
+    "iree_linalg_ext.scan": scan,
+    "iree_linalg_ext.scatter": ext_scatter,
+    "iree_linalg_ext.gather": ext_gather,
+    "iree_linalg_ext.fft": fft,
+    "iree_linalg_ext.attention": mapped,
+    "iree_linalg_ext.online_attention": mapped,
+    "iree_linalg_ext.exp_reduction": mapped,
+    "iree_tensor_ext.bitcast": bitcast_reshape,
+}
+"""The relations of each op; structured ops have `structured`."""
+
+CLAMPED = "each element is read at an index that is moved inside"
+ALLOCATED = "the allocator refuses negative sizes"
+UNRELATED: dict[str, str] = {
+    "tensor.empty": ALLOCATED,
+    "tensor.splat": ALLOCATED,
+    "tensor.generate": ALLOCATED,
+    "tensor.extract": CLAMPED,
+    "tensor.insert": "a store outside traps",
+    "tensor.from_elements": "its result is static",
+    "tensor.rank": "it reads no element",
+    "iree_linalg_ext.map_load": CLAMPED,
+    "iree_linalg_ext.map_store": "a store outside is left out",
+    "iree_linalg_ext.im2col": CLAMPED,
+}
+"""Ops whose sizes are free of each other, and why."""
+
+
+ELEMENTWISE = ("arith.", "math.", "complex.")
+"""Dialects whose ops on tensors do the same for each element."""
+
+
+def row_of(op: Operation) -> Row | None:
+    """The row of an op, None where it has none."""
+    if op.name in TABLE:
+        return TABLE[op.name]
+    if isinstance(op, LinalgStructuredOperation):
+        return structured
+    return elementwise if op.name.startswith(ELEMENTWISE) else None

@@ -1,0 +1,172 @@
+"""
+Sizes as expressions of dims and index operands, and what is said of them: `Relation` and `Window`.
+
+The rows of `shape_relations` consist of these. The interpreter evaluates them with `Numbers`,
+passes emit index arithmetic for them with an `IndexBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+
+@dataclass(frozen=True)
+class Dim:
+    """The size of one dim of a value."""
+
+    value: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """The number in an operand of type index, or in an element of a rank-1 operand."""
+
+    value: SSAValue
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class Term:
+    """`add`, `sub`, `mul`, `floordiv`, `ceildiv` or `maximum` of two sizes."""
+
+    kind: str
+    lhs: Expr
+    rhs: Expr
+
+
+Expr = int | Dim | Scalar | Term
+"""A size: a number, or what it is computed from."""
+
+
+class Arithmetic(Protocol):
+    """The operations of `Term`: `IndexBuilder` emits them, `Numbers` evaluates them."""
+
+    def add(self, a: Any, b: Any) -> Any: ...
+    def sub(self, a: Any, b: Any) -> Any: ...
+    def mul(self, a: Any, b: Any) -> Any: ...
+    def floordiv(self, a: Any, b: Any) -> Any: ...
+    def ceildiv(self, a: Any, b: Any) -> Any: ...
+    def maximum(self, a: Any, b: Any) -> Any: ...
+
+
+class Numbers:
+    """The arithmetic of sizes that are ints."""
+
+    def add(self, a: int, b: int) -> int:
+        """a + b"""
+        return a + b
+
+    def sub(self, a: int, b: int) -> int:
+        """a - b"""
+        return a - b
+
+    def mul(self, a: int, b: int) -> int:
+        """a * b"""
+        return a * b
+
+    def floordiv(self, a: int, b: int) -> int:
+        """floor(a / b)"""
+        return a // b
+
+    def ceildiv(self, a: int, b: int) -> int:
+        """ceil(a / b)"""
+        return -(-a // b)
+
+    def maximum(self, a: int, b: int) -> int:
+        """max(a, b)"""
+        return max(a, b)
+
+
+def term(kind: str, lhs: Expr, rhs: Expr) -> Expr:
+    """A term, computed where both sides are numbers."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return getattr(Numbers(), kind)(lhs, rhs)
+    if kind == "mul" and 1 in (lhs, rhs):
+        return rhs if lhs == 1 else lhs
+    if kind == "add" and 0 in (lhs, rhs):
+        return rhs if lhs == 0 else lhs
+    if kind == "floordiv" and rhs == 1:
+        return lhs
+    return Term(kind, lhs, rhs)
+
+
+def total(sizes: Iterable[Expr]) -> Expr:
+    """The sum."""
+    result: Expr = 0
+    for size in sizes:
+        result = term("add", result, size)
+    return result
+
+
+def product(sizes: Iterable[Expr]) -> Expr:
+    """The product."""
+    result: Expr = 1
+    for size in sizes:
+        result = term("mul", result, size)
+    return result
+
+
+def evaluate(expr: Expr, leaf: Callable[[Dim | Scalar], Any], numbers: Arithmetic) -> Any:
+    """The size, given what dims and scalars are."""
+    if isinstance(expr, int):
+        return expr
+    if not isinstance(expr, Term):
+        return leaf(expr)
+    lhs, rhs = evaluate(expr.lhs, leaf, numbers), evaluate(expr.rhs, leaf, numbers)
+    return getattr(numbers, expr.kind)(lhs, rhs)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`lhs == rhs` ("eq") or `lhs <= rhs` ("sle"), or one of the sizes in `unless` is 0."""
+
+    lhs: Expr
+    predicate: str
+    rhs: Expr
+    message: str
+    unless: tuple[Expr, ...] = ()
+
+    def holds(self, leaf: Callable[[Dim | Scalar], int]) -> bool:
+        """Whether it does for these sizes."""
+        lhs, rhs, *unless = (
+            evaluate(e, leaf, Numbers()) for e in (self.lhs, self.rhs, *self.unless)
+        )
+        return 0 in unless or (lhs == rhs if self.predicate == "eq" else lhs <= rhs)
+
+
+@dataclass(frozen=True)
+class Window:
+    """`0 <= expr < extent` for all points of loops of the sizes in `loops`, by position."""
+
+    expr: AffineExpr
+    loops: dict[int, Expr] = field(hash=False)
+    extent: Expr
+    message: str
+    own: frozenset[int] = frozenset()
+    """The loops that the map of the operand has; what it indexes is the same along all others."""
+
+
+def kept_dims(sizes: Sequence[object], result_shape: Sequence[int]) -> list[int]:
+    """
+    The dims of a slice that its rank-reduced result has, one for each dim of the result.
+
+    Static ones of size 1 are dropped, from the front, until the ranks agree; MLIR's inference
+    (`computeRankReductionMask`) matches sizes the same way. A size that is not a number is no 1.
+    """
+    kept: list[int] = []
+    for position, size in enumerate(sizes):
+        remaining = len(sizes) - position
+        missing = len(result_shape) - len(kept)
+        if missing == 0:
+            break
+        is_one = isinstance(size, int) and size == 1
+        if is_one and remaining > missing and result_shape[len(kept)] != 1:
+            continue
+        kept.append(position)
+    return kept

@@ -1,0 +1,129 @@
+"""flow.tensor: what the host does with tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Attribute, Operation
+
+from irees.dialects import flow
+from irees.errors import RuntimeTrap
+from irees.interpreters.arith import Width
+from irees.interpreters.machine import Machine
+from irees.interpreters.registry import Operands, Prepared, implements
+from irees.interpreters.tensor import overwritten, reshaped, slices
+from irees.interpreters.values import constant, dtype_of, poison, shape_from
+
+BYTE = 8
+
+
+@implements("flow.tensor.constant", "flow.tensor.dynamic_constant")
+def _constant(machine: Machine, op: Operation) -> Prepared:
+    """A constant"""
+    result = (constant(op.properties["value"]),)
+    return lambda: result
+
+
+@implements("flow.tensor.tie_shape")
+def _tie_shape(machine: Machine, op: Operation) -> Prepared:
+    """The operand, which has its own dims"""
+    return lambda value, *dims: (value,)
+
+
+@implements("flow.tensor.splat")
+def _splat(machine: Machine, op: Operation) -> Prepared:
+    """One number everywhere"""
+    kind = op.results[0].type
+    return lambda value, *dims: (np.full(shape_from(kind, dims), value, dtype_of(kind)),)
+
+
+@implements("flow.tensor.empty")
+def _empty(machine: Machine, op: Operation) -> Prepared:
+    """Elements that nobody has written"""
+    kind = op.results[0].type
+    return lambda *dims: (poison(shape_from(kind, dims), dtype_of(kind)),)
+
+
+@implements("flow.tensor.reshape")
+def _reshape(machine: Machine, op: Operation) -> Prepared:
+    """The elements in another shape"""
+    operands, kind = Operands(op), op.results[0].type
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        return (reshaped(bound["source"], shape_from(kind, bound["result_dims"])),)
+
+    return run
+
+
+def bits_of(array: np.ndarray, kind: TensorType[Attribute]) -> np.ndarray:
+    """The bits of all elements, the lowest first."""
+    width = flow.storage_bits(kind)
+    data = np.ascontiguousarray(array).view(np.uint8)
+    bits = np.unpackbits(data.reshape(array.size, -1), axis=1, bitorder="little")
+    return bits[:, :width].reshape(-1)
+
+
+def elements_of(bits: np.ndarray, kind: TensorType[Attribute]) -> np.ndarray:
+    """The elements that have these bits."""
+    width, dtype = flow.storage_bits(kind), dtype_of(kind)
+    assert width is not None
+    rows = np.zeros((bits.size // width, BYTE * dtype.itemsize), np.uint8)
+    rows[:, :width] = bits.reshape(-1, width)
+    data = np.packbits(rows, axis=1, bitorder="little")
+    if dtype == np.bool_:
+        return (data & 1).reshape(-1).astype(np.bool_)
+    array = data.reshape(-1).view(dtype)
+    return Width.of(kind).wrap(array) if isinstance(kind.element_type, IntegerType) else array
+
+
+@implements("flow.tensor.bitcast")
+def _bitcast(machine: Machine, op: Operation) -> Prepared:
+    """The same bits as other elements"""
+    operands = Operands(op)
+    source, kind = op.operands[0].type, op.results[0].type
+    assert isinstance(source, TensorType)
+    assert isinstance(kind, TensorType)
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        shape = shape_from(kind, bound["result_dims"])
+        bits = bits_of(bound["source"], source)
+        if bits.size != int(np.prod(shape)) * (flow.storage_bits(kind) or 0):
+            raise RuntimeTrap(f"{bits.size} bits cannot become {tuple(shape)} of {kind}", op=op)
+        return (elements_of(bits, kind).reshape(shape),)
+
+    return run
+
+
+@implements("flow.tensor.load", "flow.tensor.store")
+def _element(machine: Machine, op: Operation) -> Prepared:
+    """One element, read or overwritten"""
+    operands, loads = Operands(op), op.name == "flow.tensor.load"
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        array = bound["source" if loads else "target"]
+        at = [int(i) for i in bound["indices"]]
+        box = slices(array.shape, at, [1] * array.ndim, [1] * array.ndim)
+        return (array[box].reshape(-1)[0] if loads else overwritten(array, box, bound["value"]),)
+
+    return run
+
+
+@implements("flow.tensor.slice", "flow.tensor.update")
+def _box(machine: Machine, op: Operation) -> Prepared:
+    """A box of a tensor, copied or overwritten"""
+    operands, copies = Operands(op), op.name == "flow.tensor.slice"
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        array = bound["source" if copies else "target"]
+        sizes = bound["lengths"] if copies else bound["update"].shape
+        starts = [int(i) for i in bound["start_indices"]]
+        box = slices(array.shape, starts, [int(n) for n in sizes], [1] * array.ndim)
+        return (array[box] if copies else overwritten(array, box, bound["update"]),)
+
+    return run

@@ -1,0 +1,177 @@
+"""
+Follows the proofs of a certificate of accesses, without a search and without the prover.
+
+Each step is a line of arithmetic on polynomials that are read from text here: that the goal of the
+next step, plus a multiple of a fact that is at least 0, is at most a multiple of this goal. What
+`check` returns has the facts that proofs used beside those that variables have by definition: what
+holds where the access is. It raises AssertionError at the first step that does not follow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Any
+
+Monomial = tuple[str, ...]
+Poly = dict[Monomial, int]
+
+
+def read(text: str) -> Poly:
+    """A polynomial such as `2*v1*v3-v2+7`."""
+    found: Poly = Counter()
+    for sign, term in re.findall(r"([+-]?)([^+-]+)", text):
+        factors = term.split("*")
+        numbers = [int(f) for f in factors if f.isdigit()]
+        key = tuple(sorted(f for f in factors if not f.isdigit()))
+        value = -1 if sign == "-" else 1
+        for number in numbers:
+            value *= number
+        found[key] = found.get(key, 0) + value
+    return {m: c for m, c in found.items() if c}
+
+
+def plus(a: Poly, b: Poly, factor: int = 1) -> Poly:
+    """a + factor * b"""
+    total = Counter(a)
+    for monomial, value in b.items():
+        total[monomial] = total.get(monomial, 0) + factor * value
+    return {m: c for m, c in total.items() if c}
+
+
+def times(a: Poly, b: Poly) -> Poly:
+    """a * b"""
+    total: Poly = {}
+    for m, c in a.items():
+        for n, d in b.items():
+            key = tuple(sorted(m + n))
+            total[key] = total.get(key, 0) + c * d
+    return {m: c for m, c in total.items() if c}
+
+
+def tight(goal: Poly) -> Poly:
+    """Divided by what divides all coefficients but the constant, which is rounded down."""
+    divisor = gcd(*(c for m, c in goal.items() if m))
+    if divisor <= 1:
+        return goal
+    rounded = {m: c // divisor for m, c in goal.items()}
+    return {m: c for m, c in rounded.items() if c}
+
+
+class Checker:
+    """The variables of a certificate, and what its proofs take for granted."""
+
+    def __init__(self, variables: dict[str, Any]) -> None:
+        self.low = {v: limits[1] for v, limits in variables.items()}
+        self.high = {v: limits[2] for v, limits in variables.items()}
+        self.facts = {v: [read(f) for f in limits[3]] for v, limits in variables.items()}
+        self.cases = {v: [read(c) for c in limits[4]] for v, limits in variables.items()}
+        self.assumed: list[Poly] = []
+        self.unfollowed = 0
+        """Steps about variables that a case renames, which have no text."""
+
+    def lowest(self, goal: Poly) -> float:
+        """What a polynomial is at least, by the limits of its variables."""
+        total = 0.0
+        for monomial, factor in goal.items():
+            low = high = 1.0
+            for v in monomial:
+                ends = (self.low.get(v), self.high.get(v))
+                a = float("-inf") if ends[0] is None else ends[0]
+                b = float("inf") if ends[1] is None else ends[1]
+                if len(monomial) > 1 and a < 0:
+                    return float("-inf")
+                low, high = (a, b) if len(monomial) == 1 else (low * a, high * b)
+            total += factor * (low if factor > 0 else high)
+        return total
+
+    def is_fact(self, fact: Poly, number: int) -> bool:
+        """Whether a variable has a fact by definition or by its limits."""
+        v = f"v{number}"
+        own = [*self.facts.get(v, ())]
+        if self.low.get(v) is not None:
+            own.append(plus({(v,): 1}, {(): 1}, -self.low[v]))
+        if self.high.get(v) is not None:
+            own.append(plus({(): self.high[v]} if self.high[v] else {}, {(v,): 1}, -1))
+        return fact in own or tight(fact) in [tight(o) for o in own]
+
+    def step(self, goal: Poly, proof: Any) -> None:
+        """Follows one step."""
+        goal = tight(goal)
+        if proof == "low":
+            assert self.lowest(goal) >= 0, f"{goal} may be negative"
+            return
+        kind, *rest = proof
+        if kind == "use":
+            self._use(goal, *rest)
+        elif kind == "more":
+            self.step(plus(goal, read(rest[0]), -1), rest[1])
+        elif kind == "cases":
+            self._cases(goal, *rest)
+        else:
+            assert kind == "choice", kind
+            self.unfollowed += 1
+
+    def _use(self, goal: Poly, number: int, text: str, n: str, m: str, *proofs: Any) -> None:
+        fact, factor, multiple = read(text), read(n), read(m)
+        if not self.is_fact(fact, number):
+            self.assumed.append(fact)
+        assert self.lowest(multiple) >= 0, f"{multiple} may be negative"
+        if len(proofs) > 1:
+            self.step(plus(factor, {(): 1}, -1), proofs[1])
+        else:
+            assert self.lowest(factor) >= 1, f"{factor} may be 0"
+        left = plus(plus(times(goal, factor), plus(factor, {(): 1}, -1)), times(multiple, fact), -1)
+        self.step(left, proofs[0])
+
+    def _cases(self, goal: Poly, number: int, proofs: list[Any]) -> None:
+        v = f"v{number}"
+        assert len(proofs) == len(self.cases[v]), f"{v} is one of {len(self.cases[v])}"
+        for value, proof in zip(self.cases[v], proofs, strict=True):
+            chosen: Poly = {}
+            for monomial, factor in goal.items():
+                product: Poly = {(): factor}
+                for name in monomial:
+                    product = times(product, value if name == v else {(name,): 1})
+                chosen = plus(chosen, product)
+            if isinstance(proof, list) and proof[0] == "never":
+                self._never(*proof[1:])
+            else:
+                self.step(chosen, proof)
+
+    def _never(self, text: str, *proofs: Any) -> None:
+        """A fact that the case would have is below 0."""
+        if not (fact := read(text)):
+            self.unfollowed += 1
+            return
+        self.assumed.append(fact)
+        self.step(plus({m: -c for m, c in fact.items()}, {(): 1}, -1), proofs[0])
+
+
+@dataclass
+class Followed:
+    """What following the proofs of a kernel came to."""
+
+    goals: int = 0
+    assumed: list[str] = field(default_factory=list)
+    """Facts that hold where an access is, which proofs take for granted."""
+    unfollowed: int = 0
+    """Steps that this does not follow."""
+
+
+def check(certificate: list[Any]) -> Followed:
+    """Follows all proofs of a kernel."""
+    found = Followed()
+    for dispatch in certificate:
+        checker = Checker(dispatch["variables"])
+        for goal, proof in dispatch["goals"]:
+            checker.step(read(goal), proof)
+        found.goals += len(dispatch["goals"])
+        found.assumed += map(str, checker.assumed)
+        found.unfollowed += checker.unfollowed
+        for name, kind, needed in dispatch["accesses"]:
+            assert kind.partition(",")[0] in ("proved", "guarded"), f"{name} is {kind}"
+            assert all(number < len(dispatch["goals"]) for number in needed)
+    return found

@@ -1,0 +1,185 @@
+"""
+Fills what is read before anything is written there.
+
+The elements of a `tensor.empty` are whatever memory holds, and a program that reads them would be
+handed what other programs, or other calls, left there. Where elements of one may be read, it
+becomes a fill with zeros; a remark says of how many bytes.
+
+    %e = tensor.empty(%n) : tensor<?xf32>
+    %r = tensor.insert_slice %x into %e[1] [%m] [1]
+    return %r
+  =>
+    %f = linalg.fill ins(0.0) outs(tensor.empty(%n))
+    %r = tensor.insert_slice %x into %f[1] [%m] [1]
+    return %r
+
+An op that writes all of its output reads none of its init, and insertions that follow one another
+along one dim, from 0 to its end, leave nothing of the tensor that they begin with: so results and
+concatenations are not filled. What else uses a tensor is taken to read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import SSAValue, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.element_sizes import item_bytes
+from irees.dialects.iree_linalg_ext.base import LinalgExtOperation
+from irees.remarks import remark
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    constant_value,
+    dims,
+    mixed,
+    same_size,
+)
+from irees.transforms.utils.tensors import TensorBuilder
+
+OVERWRITTEN = {
+    "linalg.fill": (1,),
+    "linalg.softmax": (1,),
+    "linalg.pack": (1,),
+    "linalg.unpack": (1,),
+    "iree_linalg_ext.topk_v2": (2, 3),
+    "iree_linalg_ext.map_load": (1,),
+    "iree_linalg_ext.attention": (4, 5),
+    "tensor.dim": (0,),
+}
+"""Operands of which an op, whatever else it has, reads no element."""
+
+
+def reads(use: Use) -> bool:
+    """Whether an op may read elements of an operand; results that are views of it come apart."""
+    op, index = use.operation, use.index
+    if isinstance(op, linalg.GenericOp):
+        return bool(op.body.block.args[index].uses)
+    if isinstance(op, LinalgStructuredOperation) and op.regions:
+        arguments = op.regions[0].block.args
+        return index < len(arguments) and bool(arguments[index].uses)
+    if isinstance(op, LinalgExtOperation) and op.operands[index] in op.inputs:
+        return True
+    return index not in OVERWRITTEN.get(op.name, ())
+
+
+VIEWS = (
+    tensor.CastOp,
+    tensor.ExpandShapeOp,
+    tensor.CollapseShapeOp,
+    tensor.ExtractSliceOp,
+)
+"""Ops whose result has elements of their operand, which they do not look at."""
+
+
+def is_read(value: SSAValue, seen: set[SSAValue] | None = None) -> bool:
+    """Whether some element of a tensor that nobody has written may be read."""
+    seen = seen if seen is not None else set()
+    if value in seen:
+        return False
+    seen.add(value)
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, VIEWS) and use.index == 0:
+            if is_read(op.results[0], seen):
+                return True
+        elif isinstance(op, tensor.InsertSliceOp) and use.index == 1:
+            if not covers(op) and is_read(op.result, seen):
+                return True
+        elif reads(use):
+            return True
+    return False
+
+
+# --- insertions that leave nothing of what they insert into ---------------------------------
+
+
+def covers(first: tensor.InsertSliceOp) -> bool:
+    """Whether a chain of insertions goes along one dim from 0 to its end, whole in all others."""
+    assert isinstance(first.dest.type, TensorType)
+    whole = dims(first.dest, IndexBuilder(InsertPoint.before(first)))
+    sizes = mixed(first.static_sizes.get_values(), first.sizes)
+    partial = [axis for axis, n in enumerate(sizes) if not same_size(n, whole[axis])]
+    axis = partial[0] if partial else 0
+    reached: list[Size] = []
+    op: tensor.InsertSliceOp | None = first
+    while op is not None and whole:
+        offsets = mixed(op.static_offsets.get_values(), op.offsets)
+        sizes = mixed(op.static_sizes.get_values(), op.sizes)
+        others = [i for i in range(len(whole)) if i != axis]
+        if any(stride != 1 for stride in op.static_strides.get_values()):
+            return False
+        if any(offsets[i] != 0 or not same_size(sizes[i], whole[i]) for i in others):
+            return False
+        if not same_sum([offsets[axis]], reached):
+            return False
+        reached.append(sizes[axis])
+        if same_sum([whole[axis]], reached):
+            return True
+        user = op.result.get_user_of_unique_use()
+        op = user if isinstance(user, tensor.InsertSliceOp) and user.dest is op.result else None
+    return not whole
+
+
+def summands(sizes: list[Size]) -> tuple[int, list[SSAValue]]:
+    """A sum as a number and what is not known of it."""
+    number, rest, todo = 0, [], list(sizes)
+    while todo:
+        size = todo.pop()
+        known = size if isinstance(size, int) else constant_value(size)
+        if known is not None:
+            number += known
+        elif isinstance(size, SSAValue) and isinstance(size.owner, arith.AddiOp):
+            todo += size.owner.operands
+        else:
+            assert isinstance(size, SSAValue)
+            rest.append(size)
+    return number, rest
+
+
+def same_sum(a: list[Size], b: list[Size]) -> bool:
+    """Whether two sums are known to be one."""
+    (x, left), (y, right) = summands(a), summands(b)
+    for term in left:
+        match = next((i for i, other in enumerate(right) if same_size(term, other)), None)
+        if match is None:
+            return False
+        del right[match]
+    return x == y and not right
+
+
+# --- the pass ---------------------------------------------------------------------------------
+
+
+def fill(op: tensor.EmptyOp) -> None:
+    """tensor.empty  =>  linalg.fill with zeros"""
+    kind = op.tensor.type
+    assert isinstance(kind, TensorType)
+    b = TensorBuilder(op)
+    filled = b.filled(0, kind.element_type, mixed(kind.get_shape(), op.dynamic_sizes))
+    count, size = prod(n for n in kind.get_shape() if n >= 0), item_bytes(kind.element_type)
+    per = "" if kind.has_static_shape() else " times its dynamic sizes"
+    text = f"{count * size} bytes{per} may be read and were not written: they are filled with 0"
+    remark("passed", InitializeEmptiesPass.name, op, text)
+    op.tensor.replace_all_uses_with(filled)
+    Rewriter.erase_op(op)
+
+
+@dataclass(frozen=True)
+class InitializeEmptiesPass(ModulePass):
+    """Tensors that are read before they are written are filled with zeros."""
+
+    name = "irees-initialize-empties"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if isinstance(inner, tensor.EmptyOp) and is_read(inner.tensor):
+                fill(inner)

@@ -1,0 +1,91 @@
+"""
+Writes affine loops and maps as scf and arith, a part of `irees-lift-cf-to-scf`.
+
+xDSL's `lower-affine` reads `mod` as the remainder of a division towards zero, where MLIR's is never
+negative, and knows only loops whose bounds are constants. It finds nothing here any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from xdsl.dialects import affine, arith, scf
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+    AffineSymExpr,
+)
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.upstream.affine import MaxOp
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+
+def evaluate(expr: AffineExpr, dims: Sequence[Size], symbols: Sequence[Size], b: IndexBuilder):
+    """The value of an affine expression."""
+    match expr:
+        case AffineDimExpr():
+            return dims[expr.position]
+        case AffineSymExpr():
+            return symbols[expr.position]
+        case AffineBinaryOpExpr():
+            lhs = evaluate(expr.lhs, dims, symbols, b)
+            rhs = evaluate(expr.rhs, dims, symbols, b)
+            return _binary(expr.kind, lhs, rhs, b)
+        case _:
+            assert isinstance(expr, AffineConstantExpr)
+            return expr.value
+
+
+def _binary(kind: AffineBinaryOpKind, lhs: Size, rhs: Size, b: IndexBuilder) -> Size:
+    if kind is AffineBinaryOpKind.Add:
+        return b.add(lhs, rhs)
+    if kind is AffineBinaryOpKind.Mul:
+        return b.mul(lhs, rhs)
+    ceil = kind is AffineBinaryOpKind.CeilDiv
+    if isinstance(lhs, int) and isinstance(rhs, int) and rhs > 0:
+        quotient: Size = -(-lhs // rhs) if ceil else lhs // rhs
+    else:
+        division = arith.CeilDivSIOp if ceil else arith.FloorDivSIOp
+        quotient = b.insert(division(b.value(lhs), b.value(rhs))).results[0]
+    if kind is AffineBinaryOpKind.Mod:
+        return b.sub(lhs, b.mul(quotient, rhs))
+    return quotient
+
+
+def results_of(map: AffineMap, operands: Sequence[SSAValue], b: IndexBuilder) -> list[Size]:
+    """The results of an affine map."""
+    dims, symbols = operands[: map.num_dims], operands[map.num_dims :]
+    return [evaluate(expr, dims, symbols, b) for expr in map.results]
+
+
+def lower(op: Operation) -> None:
+    """affine.apply, min, max  =>  arith ; affine.for  =>  scf.for"""
+    if isinstance(op, affine.ForOp):
+        lower_for(op)
+    if not isinstance(op, affine.ApplyOp | affine.MinOp | MaxOp):
+        return
+    b = IndexBuilder(InsertPoint.before(op))
+    pick = b.maximum if isinstance(op, MaxOp) else b.minimum
+    value = reduce(pick, results_of(op.map.data, list(op.operands), b))
+    Rewriter.replace_op(op, [], [b.value(value)])
+
+
+def lower_for(op: affine.ForOp) -> None:
+    """affine.for %i = max(lows) to min(highs)  =>  scf.for"""
+    b = IndexBuilder(InsertPoint.before(op))
+    low = reduce(b.maximum, results_of(op.lowerBoundMap.data, op.lowerBoundOperands, b))
+    high = reduce(b.minimum, results_of(op.upperBoundMap.data, op.upperBoundOperands, b))
+    step = b.value(op.step.value.data)
+    end = op.body.block.last_op
+    if isinstance(end, affine.YieldOp):
+        Rewriter.replace_op(end, scf.YieldOp(*end.arguments))
+    loop = scf.ForOp(b.value(low), b.value(high), step, op.inits, op.detach_region(op.body))
+    loop.location = op.location
+    Rewriter.replace_op(op, loop)

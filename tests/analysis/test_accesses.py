@@ -1,0 +1,229 @@
+"""What the prover of accesses must not show, and what it has to."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from irees.analysis.accesses.arithmetic import Arithmetic
+from irees.analysis.accesses.host import Program, read_program
+from irees.analysis.accesses.polynomials import Polynomial
+from irees.analysis.accesses.prover import Prover
+from irees.analysis.accesses.terms import AtLeast, Space
+from irees.frontends.mlir.importer import import_mlir
+
+
+def number(value: int) -> Polynomial:
+    return Polynomial.number(value)
+
+
+class Setting:
+    """A space with a prover and arithmetic."""
+
+    def __init__(self) -> None:
+        self.space = Space()
+        self.prover = Prover(self.space)
+        self.do = Arithmetic(self.space, self.prover)
+
+    def size(self) -> Polynomial:
+        return self.space.fresh("n", 0, 1 << 47)
+
+
+@pytest.fixture
+def at() -> Setting:
+    return Setting()
+
+
+def test_integers_are_rounded_down(at):
+    """8 q <= n and n <= 15 give q <= 1; 2 n - 1 >= 0 gives n >= 1, and 2 n - 3 >= 0 not n >= 3."""
+    n = at.size()
+    with at.space.assuming([-n + 15]):
+        q = at.do.floor(n, number(8))
+        assert at.prover.holds(-q + 1)
+        assert not at.prover.holds(-q)
+    assert (n * 2 - 1).tightened() == n - 1
+    assert (n * 2 + 1).tightened() == n
+    assert (-n * 3 + 10).tightened() == -n + 3
+
+
+def test_what_holds_in_a_branch_does_not_hold_behind_it(at):
+    n = at.size()
+    with at.space.assuming([n - 7]):
+        assert at.prover.holds(n - 7)
+        assert at.prover.holds(n - 5)
+    assert not at.prover.holds(n - 7)
+    assert not at.prover.holds(n - 5)
+    assert at.prover.holds(n)
+
+
+def test_an_unsigned_division_of_what_may_be_negative_is_not_a_floor(at):
+    """(n - 1) / 2 of n = 0 is a large number."""
+    n = at.size()
+    q = at.do.divided(n - 1, number(2))
+    assert not at.prover.holds(n - q)
+    with at.space.assuming([n - 1]):
+        assert at.prover.holds(n - at.prover.settled(q))
+
+
+def test_a_division_by_what_may_be_0_is_decided_where_it_is_not(at):
+    n, x = at.size(), at.size()
+    q = at.do.divided(x, n)
+    assert not at.prover.holds(x - at.prover.settled(q))
+    with at.space.assuming([n - 1]):
+        assert at.prover.holds(x - at.prover.settled(q))
+
+
+def test_signed_divisions_round_to_0(at):
+    """-3 / 2 is -1, so not below -1."""
+    x = at.space.fresh("x", -3, 3)
+    q = at.do.divided(x, number(2), signed=True)
+    assert at.prover.holds(q + 1)
+    assert at.prover.holds(-q + 1)
+    assert not at.prover.holds(q)
+    assert not at.prover.holds(x - q)
+
+
+def test_a_sum_that_may_wrap_is_not_compared(at):
+    """Of any index i, i + 8 < n says nothing about i."""
+    n, i = at.size(), at.do.opaque("i")
+    wraps = at.do.compare("slt", i + 8, n)
+    assert at.prover.facts_of(wraps) == []
+    assert at.prover.facts_of(at.do.compare("slt", i, n)) == [n - i - 1]
+    # Where more is known of i it does.
+    with at.space.assuming([i, -i + 100]):
+        assert at.prover.facts_of(wraps) == [n - i - 9]
+
+
+def test_narrow_sums_wrap(at):
+    x = at.space.fresh("x", 0, 127)
+    assert at.do.narrowed(x + 1, 8) != x + 1
+    assert at.do.narrowed(x + 1, 16) == x + 1
+
+
+def test_digits_of_a_number(at):
+    """Rows of 33: the address of (t / 8, t mod 8) of 64 threads ends at 7 * 33 + 7."""
+    t = at.space.fresh("t", 0, 63)
+    row = at.do.floor(t, number(8))
+    address = row * 33 + t - row * 8
+    assert at.prover.holds(-address + (7 * 33 + 7))
+    assert not at.prover.holds(-address + (7 * 33 + 6))
+
+
+def test_minima_are_one_of_two(at):
+    n, i = at.size(), at.space.fresh("i", 0, 1 << 40)
+    with at.space.assuming([n - i * 64 - 1]):
+        tile = at.do.minimum(number(64), n - i * 64)
+        assert at.prover.holds(tile - 1)
+        assert at.prover.holds(n - i * 64 - tile)
+        assert not at.prover.holds(tile - 2)
+
+
+def test_one_of_several_is_decided_by_what_excludes_the_others(at):
+    n, m = at.size(), at.size()
+    from irees.analysis.accesses.terms import Every, Some
+
+    empty = Every((AtLeast(n), AtLeast(-n)))
+    at.space.pending.append(Some((AtLeast(m - n - 2), empty)))
+    assert not at.prover.holds(m - 2)
+    with at.space.assuming([n - 1]):
+        assert at.prover.holds(m - 3)
+        assert not at.prover.holds(m - 4)
+
+
+KERNEL = """
+flow.executable @k {{
+  builtin.module {{
+    func.func @k(%x: memref<?xf32>, %y: memref<64xf32>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      %c64 = arith.constant 64 : index
+      %n = memref.dim %x, %c0 : memref<?xf32>
+      %z = arith.constant 0.0 : f32
+      {body}
+      func.return
+    }}
+  }}
+}}
+func.func @main(%x: memref<?xf32>, %y: memref<64xf32>) {{
+  stream.cmd.dispatch @k::@k(%x, %y) : memref<?xf32>, memref<64xf32>
+  func.return
+}}
+"""
+
+
+def read(body: str) -> Program:
+    module = import_mlir(KERNEL.format(body=body))
+    assert isinstance(module, ModuleOp)
+    return read_program(module)
+
+
+def shown(body: str) -> list[bool]:
+    """Whether each access of a kernel is shown to be inside."""
+    return [a.shown is not None for site in read(body).sites for a in site.accesses]
+
+
+def apart(body: str) -> list[bool]:
+    """Whether each access of a kernel is apart from those of other iterations."""
+    return [a.apart for site in read(body).sites for a in site.accesses]
+
+
+@pytest.mark.parametrize(
+    ("step", "inside"), [("%c1", True), ("%c8", True)], ids=["by one", "by eight"]
+)
+def test_counters(step: str, inside: bool):
+    body = f"scf.for %i = %c0 to %c64 step {step} {{ memref.store %z, %y[%i] : memref<64xf32> }}"
+    assert shown(body) == [inside]
+    assert shown(body.replace("to %c64", "to %n")) == [False]
+
+
+def test_a_value_that_is_passed_on():
+    """Doubled in each turn it leaves the buffer, and 8 - x stays between 0 and 8."""
+    loop = """
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%p = START) -> (index) {
+      memref.store %z, %y[%p] : memref<64xf32>
+      %q = NEXT : index
+      scf.yield %q : index
+    }"""
+
+    def ends(start: str, following: str) -> list[bool]:
+        return shown(loop.replace("START", start).replace("NEXT", following))
+
+    assert ends("%c8", "arith.subi %c8, %p") == [True]
+    assert ends("%c8", "arith.muli %p, %c8") == [False]
+    assert ends("%c0", "arith.addi %p, %c1") == [False]
+    assert ends("%c8", "arith.minsi %p, %c4") == [True]
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ("arith.muli %i, %c8", True),
+        ("arith.addi %i, %c4", False),
+        ("arith.muli %i, %c4", False),
+        ("arith.divui %i, %c4", False),
+    ],
+)
+def test_vectors_of_iterations_are_apart(index: str, expected: bool):
+    """Vectors of 8 at every eighth element."""
+    body = f"""
+    %v = arith.constant dense<0.0> : vector<8xf32>
+    scf.forall (%i) in (7) {{
+      %p = {index} : index
+      vector.store %v, %y[%p] : memref<64xf32>, vector<8xf32>
+    }}"""
+    assert shown(body) == [True]
+    assert apart(body) == [expected]
+
+
+def test_a_read_of_what_another_iteration_writes_is_not_apart():
+    body = """
+    scf.forall (%i) in (63) {
+      %p = arith.addi %i, %c1 : index
+      %v = memref.load %y[%p] : memref<64xf32>
+      memref.store %v, %y[%i] : memref<64xf32>
+    }"""
+    assert shown(body) == [True, True]
+    assert apart(body) == [False, False]
+    assert apart(body.replace("%y[%p]", "%y[%i]")) == [True, True]

@@ -1,0 +1,216 @@
+"""
+Programs whose accesses are all shown: an error of code generation is seen without a run.
+
+Sizes of all kinds: static and not, with and without rests of tiles and vectors.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import irees
+from irees.errors import InternalError
+
+TARGETS = ("cpu:x86-64-v3", "cuda:sm_80")
+
+
+def matmul(m, k, n) -> str:
+    a, b, c = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
+    return f"""
+func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
+  %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c}) -> {c}
+  %s = math.tanh %r : {c}
+  return %s : {c}
+}}"""
+
+
+def convolution(c, h) -> str:
+    x, w, r = f"tensor<1x{c}x{h}x{h}xf32>", f"tensor<24x{c}x3x3xf32>", "tensor<1x24x?x?xf32>"
+    return f"""
+func.func @main(%x: {x}, %w: {w}, %o: {r}) -> {r} {{
+  %r = linalg.conv_2d_nchw_fchw ins(%x, %w : {x}, {w}) outs(%o : {r}) -> {r}
+  return %r : {r}
+}}"""
+
+
+def softmax(m, n) -> str:
+    x = f"tensor<{m}x{n}xf32>"
+    return f"""
+func.func @main(%x: {x}, %o: {x}) -> {x} {{
+  %r = linalg.softmax dimension(1) ins(%x : {x}) outs(%o : {x}) -> {x}
+  return %r : {x}
+}}"""
+
+
+def transpose(m, n) -> str:
+    x, y = f"tensor<{m}x{n}xf32>", f"tensor<{n}x{m}xf32>"
+    return f"""
+func.func @main(%x: {x}, %o: {y}) -> {y} {{
+  %r = linalg.transpose ins(%x : {x}) outs(%o : {y}) permutation = [1, 0]
+  return %r : {y}
+}}"""
+
+
+def chain(n) -> str:
+    """Reductions of temporaries that are used at the same time."""
+    x, r = f"tensor<{n}x96xf32>", f"tensor<{n}xf32>"
+    sums = ""
+    for i in range(4):
+        sums += f"""
+  %e{i} = linalg.generic {{indexing_maps = [{MAP2}, {MAP1}], iterator_types = {KINDS}}}
+    ins(%x{i} : {x}) outs(%o : {r}) {{
+    ^bb0(%p: f32, %q: f32):
+      %s = arith.addf %p, %q : f32
+      linalg.yield %s : f32
+  }} -> {r}
+  %b{i} = linalg.broadcast ins(%e{i} : {r}) outs(%x : {x}) dimensions = [1]
+  %x{i + 1} = arith.mulf %x{i}, %b{i} : {x}"""
+    return f"""
+func.func @main(%x: {x}, %o: {r}) -> ({x}, {x}) {{
+  %x0 = math.tanh %x : {x}{sums}
+  %y = arith.addf %x4, %x0 : {x}
+  return %y, %x4 : {x}, {x}
+}}"""
+
+
+MAP1, MAP2 = "affine_map<(i, j) -> (i)>", "affine_map<(i, j) -> (i, j)>"
+KINDS = '["parallel", "reduction"]'
+
+SCATTER = """
+func.func @main(%u: tensor<300x5xf32>, %i: tensor<300x1xi32>, %o: tensor<?x5xf32>)
+    -> tensor<?x5xf32> {
+  %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(false)
+    ins(%u, %i : tensor<300x5xf32>, tensor<300x1xi32>) outs(%o : tensor<?x5xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    iree_linalg_ext.yield %s : f32
+  } -> tensor<?x5xf32>
+  return %r : tensor<?x5xf32>
+}"""
+
+SORT = """
+func.func @main(%x: tensor<7x13xf32>) -> tensor<7x13xf32> {
+  %r = iree_linalg_ext.sort dimension(1) outs(%x : tensor<7x13xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<7x13xf32>
+  return %r : tensor<7x13xf32>
+}"""
+
+TOPK = """
+func.func @main(%x: tensor<3x100xf32>, %v: tensor<3x8xf32>, %i: tensor<3x8xi32>)
+    -> (tensor<3x8xf32>, tensor<3x8xi32>) {
+  %r:2 = iree_linalg_ext.topk dimension(1) ins(%x : tensor<3x100xf32>)
+    outs(%v, %i : tensor<3x8xf32>, tensor<3x8xi32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<3x8xf32>, tensor<3x8xi32>
+  return %r#0, %r#1 : tensor<3x8xf32>, tensor<3x8xi32>
+}"""
+
+PROGRAMS = {
+    "matmul static": matmul(64, 96, 128),
+    "matmul rests": matmul(67, 45, 35),
+    "matmul large": matmul(300, 700, 530),
+    "matmul dynamic": matmul("?", "?", "?"),
+    "convolution": convolution(16, 20),
+    "convolution dynamic": convolution("?", "?"),
+    "softmax": softmax(37, 101),
+    "softmax dynamic": softmax("?", "?"),
+    "transpose": transpose(70, 45),
+    "transpose dynamic": transpose("?", "?"),
+    "chain": chain(40),
+    "chain dynamic": chain("?"),
+    "scatter": SCATTER,
+    "sort": SORT,
+    "topk": TOPK,
+}
+
+
+EXPECTED = {
+    # Workgroups share the sums of a tile, in an order that counters say.
+    ("matmul large", "cuda:sm_80"): (0, 5),
+    # Places that are counted.
+    ("scatter", "cuda:sm_80"): (6, 0),
+    ("topk", "cpu:x86-64-v3"): (1, 0),
+    ("topk", "cuda:sm_80"): (1, 0),
+}
+"""Program and target => accesses that are guarded, and that are not shown to be apart."""
+
+
+@functools.cache
+def accesses(text: str, target: str) -> dict[str, int]:
+    """How many accesses of all kernels are kept inside in which way."""
+    module = irees.compile(text, to="verification", target=target)
+    total: dict[str, int] = {}
+    for op in module.ops:
+        if op.name == "flow.executable":
+            for kind, number in op.attributes["accesses"].data.items():
+                total[kind] = total.get(kind, 0) + number.value.data
+    return total
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_access_is_shown(name: str, target: str):
+    found = accesses(PROGRAMS[name], target)
+    assert found["proved"] > 0
+    expected = EXPECTED.get((name, target), (0, 0))
+    assert (found["guarded"], found["together"]) == expected
+
+
+def test_a_temporary_that_shares_bytes_is_refused():
+    """Two views of an arena that are used by one dispatch."""
+    text = """
+flow.executable @k {
+  builtin.module {
+    func.func @k(%x: memref<4xf32>, %y: memref<4xf32>) { func.return }
+  }
+}
+func.func @main() {
+  %a = memref.alloc() : memref<64xi8>
+  %c0 = arith.constant 0 : index
+  %c12 = arith.constant 12 : index
+  %x = memref.view %a[%c0][] : memref<64xi8> to memref<4xf32>
+  %y = memref.view %a[%c12][] : memref<64xi8> to memref<4xf32>
+  stream.cmd.dispatch @k::@k(%x, %y) : memref<4xf32>, memref<4xf32>
+  func.return
+}"""
+    with pytest.raises(InternalError, match="has bytes that another has meanwhile"):
+        irees.compile(text, start="codegen", to="verification")
+    irees.compile(text.replace("12 : index", "16 : index"), start="codegen", to="verification")
+
+
+def test_a_barrier_that_some_threads_do_not_come_to_is_refused():
+    text = """
+flow.executable @k {
+  builtin.module {
+    func.func @k(%n: index) {
+      scf.forall (%t) in (64) {
+        %c = arith.cmpi ult, CONDITION : index
+        scf.if %c {
+          gpu.barrier
+        }
+      } {mapping = [#gpu.thread<linear_dim_0>]}
+      func.return
+    }
+  }
+}
+func.func @main(%n: index) {
+  stream.cmd.dispatch @k::@k(%n) : index
+  func.return
+}"""
+    options = {"start": "codegen", "to": "verification", "target": "cuda:sm_80"}
+    with pytest.raises(InternalError, match="some threads may not come to this barrier"):
+        irees.compile(text.replace("CONDITION", "%t, %n"), **options)
+    irees.compile(text.replace("CONDITION", "%n, %n"), **options)
+
+
+def test_what_a_program_does_not_declare_is_guarded():
+    """Ranks are counted: no inequality says that they are inside."""
+    text = SORT.replace("7x13", "2x4096")
+    assert accesses(text, "cpu:x86-64-v3")["guarded"] > 0

@@ -1,0 +1,215 @@
+"""
+Programs whose shapes may break what they declare, and the sizes to try them with.
+
+`LISTED` are those that once read or wrote outside of an array; `random_program` makes others: ops of
+every kind that relates sizes, over a pool of tensors whose dims are static or dynamic as it comes, so
+that about half of them can only work for some sizes. Data are small whole numbers: no sum of them
+depends on its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+SIZES = (0, 1, 2, 3, 5, 8)
+"""Sizes of dims that nothing asks for."""
+NUMBERS = (-1, 0, 1, 2, 3, 7, 1 << 62, -(1 << 62))
+"""Offsets, sizes and strides that a program is called with."""
+
+
+@dataclass
+class Program:
+    """A program of one function `f`, and what its arguments are: shapes (-1 is dynamic) or index."""
+
+    text: str
+    arguments: list[tuple[int, ...] | str]
+
+    def calls(self, rng: np.random.Generator, count: int) -> Iterator[list[np.ndarray | int]]:
+        """Arguments to call it with: dims are mostly of one size, so that some calls work."""
+        for _ in range(count):
+            usual = int(rng.integers(1, 5))
+            yield [self._argument(kind, usual, rng) for kind in self.arguments]
+
+    def _argument(
+        self, kind: tuple[int, ...] | str, usual: int, rng: np.random.Generator
+    ) -> np.ndarray | int:
+        if isinstance(kind, str):
+            return int(rng.choice(NUMBERS)) if rng.random() < 0.5 else usual
+        shape = [
+            n if n >= 0 else usual if rng.random() < 0.75 else int(rng.choice(SIZES)) for n in kind
+        ]
+        return rng.integers(-4, 5, shape).astype(np.float32)
+
+
+# --- what was found ---------------------------------------------------------------------------
+
+
+def tensor_type(shape: tuple[int, ...], element: str = "f32") -> str:
+    return f"tensor<{''.join('?x' if n < 0 else f'{n}x' for n in shape)}{element}>"
+
+
+def _generic(
+    maps: list[str], kinds: str, types: list[str], result: str, body: str = "%s = arith.addf %a, %a"
+) -> str:
+    names = ["%a", "%b", "%c"][: len(types)]
+    iterators = ", ".join('"parallel"' if k == "p" else '"reduction"' for k in kinds)
+    arguments = ", ".join(f"{n}: f32" for n in names)
+    inputs = ", ".join(f"%x{i}" for i in range(len(types) - 1))
+    return f"""%r = linalg.generic {{
+    indexing_maps = [{", ".join(f"affine_map<{m}>" for m in maps)}], iterator_types = [{iterators}]}}
+    ins({inputs} : {", ".join(types[:-1])}) outs(%x{len(types) - 1} : {types[-1]}) {{
+  ^bb0({arguments}):
+    {body} : f32
+    linalg.yield %s : f32
+  }} -> {result}"""
+
+
+def _function(body: str, arguments: list[tuple[int, ...] | str], result: str) -> Program:
+    signature = ", ".join(
+        f"%x{i}: {a if isinstance(a, str) else tensor_type(a)}" for i, a in enumerate(arguments)
+    )
+    text = f"func.func @f({signature}) -> {result} {{\n  {body}\n  return %r : {result}\n}}\n"
+    return Program(text, arguments)
+
+
+INDICES = (
+    "1099511627776", "i - 1", "2 - i", "9", "0", "i mod 3", "i mod 3 + 5", "i floordiv 2",
+    "i floordiv 2 + 7", "i ceildiv 2", "i * 3 mod 6", "(i * 2) floordiv 3 + i mod 2", "i * 2 - i",
+    "-i", "i * 288230376151711743", "(i - 3) floordiv 2 + 2", "(i - 3) mod 4",
+    "(2 - i) ceildiv 2 + 1", "(i * -3 + 7) mod 5", "(i mod 2) * 3 - i floordiv 2 + 1",
+    "(i + 5) mod 8 - 5",
+)  # fmt: skip
+"""Indices of one loop, most of which leave some operand."""
+
+
+def _by_maps() -> Iterator[tuple[str, Program]]:
+    line, one = "tensor<?xf32>", (-1,)
+    for index in INDICES:
+        maps = [f"(i) -> ({index})", "(i) -> (i)"]
+        body = _generic(maps, "p", [line, line], line)
+        yield f"read {index}", _function(body, [one, one], line)
+        yield (
+            f"write {index}",
+            _function(_generic(maps[::-1], "p", [line, line], line), [one, one], line),
+        )
+        maps = [f"(i) -> ({index})", "(i) -> (i)", "(i) -> ()"]
+        for body in ("%t = arith.addf %a, %b : f32\n    %s = arith.addf %t, %c",
+                     "%s = arith.addf %a, %b"):  # fmt: skip
+            text = _generic(maps, "r", [line, line, "tensor<f32>"], "tensor<f32>", body)
+            yield f"sum {index} {len(body)}", _function(text, [one, one, ()], "tensor<f32>")
+    body = _generic(["(i) -> (i, 0)", "(i) -> (i)"], "p", ["tensor<3x?xf32>", "tensor<3xf32>"],
+                    "tensor<3xf32>")  # fmt: skip
+    yield "a column of none", _function(body, [(3, -1), (3,)], "tensor<3xf32>")
+
+
+COMPARE = """{
+  ^bb0(%a: f32, %b: f32):
+    %more = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %more : i1
+  }"""
+_PAD = "{\n  ^bb0(%i: index):\n    tensor.yield %zero : f32\n  }"
+
+
+def _by_moves() -> Iterator[tuple[str, Program]]:
+    line, square = (-1,), (-1, -1)
+    a, b, r2 = "tensor<?xf32>", "tensor<?x?xf32>", (-1, -1)
+    zero = "%zero = arith.constant 0.0 : f32\n  "
+    yield "cast", _function(f"%r = tensor.cast %x0 : {a} to tensor<4xf32>", [line], "tensor<4xf32>")
+    text = f"%r = tensor.expand_shape %x0 [[0, 1]] output_shape [%x1, 4] : {a} into tensor<?x4xf32>"
+    yield "expand", _function(text, [line, "index"], "tensor<?x4xf32>")
+    text = f"%r = tensor.expand_shape %x0 [[0, 1]] output_shape [%x1, %x2] : {a} into {b}"
+    yield "expand by two", _function(text, [line, "index", "index"], b)
+    text = f"%q = tensor.collapse_shape %x0 [[0, 1]] : {b} into {a}\n  "
+    yield "collapse", _function(text + f"%r = tensor.cast %q : {a} to tensor<8xf32>", [r2],
+                                "tensor<8xf32>")  # fmt: skip
+    text = "%s = tensor.from_elements %x1, %x2 : tensor<2xindex>\n  "
+    text += f"%r = tensor.reshape %x0(%s) : ({a}, tensor<2xindex>) -> {b}"
+    yield "reshape", _function(text, [line, "index", "index"], b)
+    for dim in (0, 1):
+        text = f"%r = tensor.concat dim({dim}) %x0, %x1 : ({b}, {b}) -> {b}"
+        yield f"concat {dim}", _function(text, [square, square], b)
+    text = f"%r = tensor.concat dim(0) %x0, %x1 : ({a}, {a}) -> tensor<7xf32>"
+    yield "concat to a size", _function(text, [line, line], "tensor<7xf32>")
+    text = f"{zero}%r = tensor.pad %x0 low[%x1] high[%x2] {_PAD} : {a} to {a}"
+    yield "pad", _function(text, [line, "index", "index"], a)
+    text = f"{zero}%r = tensor.pad %x0 low[1] high[2] {_PAD} : {a} to tensor<7xf32>"
+    yield "pad to a size", _function(text, [line], "tensor<7xf32>")
+    text = f"%r = tensor.extract_slice %x0[%x1] [%x2] [%x3] : {a} to {a}"
+    yield "slice", _function(text, [line, "index", "index", "index"], a)
+    text = f"%r = tensor.insert_slice %x0 into %x1[%x2] [%x3] [%x4] : {a} into {a}"
+    yield "insert", _function(text, [line, line, "index", "index", "index"], a)
+    text = f"{zero}%r = linalg.pack %x0 padding_value(%zero : f32) inner_dims_pos = [0] "
+    text += f"inner_tiles = [%x2] into %x1 : {a} -> {b}"
+    yield "pack by a tile", _function(text, [line, square, "index"], b)
+    text = "%e = tensor.empty() : tensor<4xf32>\n  %r = iree_linalg_ext.topk_v2 dimension(0) "
+    text += f"ins(%x0 : {a}) outs(%e : tensor<4xf32>) {COMPARE} -> tensor<4xf32>"
+    yield "topk", _function(text, [line], "tensor<4xf32>")
+
+
+def _by_kinds() -> Iterator[tuple[str, Program]]:
+    """Ops of other kinds, and results of other types."""
+    yield 'unpack', Program("""func.func @f(%x0: tensor<?x4xf32>, %x1: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.unpack %x0 inner_dims_pos = [0] inner_tiles = [4] into %x1 : tensor<?x4xf32> -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+""", [(-1, 4), (-1,)])  # fmt: skip
+    yield "two outputs", Program("""func.func @f(%x0: tensor<?xf32>, %x1: tensor<?xf32>, %x2: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i floordiv 2 + 1)>], iterator_types = ["parallel"]} ins(%x0 : tensor<?xf32>) outs(%x1, %x2 : tensor<?xf32>, tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s, %a : f32, f32
+  } -> (tensor<?xf32>, tensor<?xf32>)
+  return %r#0, %r#1 : tensor<?xf32>, tensor<?xf32>
+}
+""", [(-1,), (-1,), (-1,)])  # fmt: skip
+    yield 'switch of casts', Program("""func.func @f(%x0: tensor<?xf32>, %x1: index) -> tensor<4xf32> {
+  %c = arith.constant 2 : index
+  %p = arith.cmpi slt, %x1, %c : index
+  %r = scf.if %p -> (tensor<4xf32>) {
+    %a = tensor.cast %x0 : tensor<?xf32> to tensor<4xf32>
+    scf.yield %a : tensor<4xf32>
+  } else {
+    %e = tensor.extract_slice %x0[%x1] [4] [1] : tensor<?xf32> to tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+""", [(-1,), 'index'])  # fmt: skip
+    yield 'halves f16', Program("""func.func @f(%x0: tensor<?xf32>, %x1: tensor<?xf32>) -> tensor<?xf16> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x1, %c0 : tensor<?xf32>
+  %z = arith.constant 3.0 : f16
+  %e = tensor.empty(%n) : tensor<?xf16>
+  %o = linalg.fill ins(%z : f16) outs(%e : tensor<?xf16>) -> tensor<?xf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i floordiv 2)>], iterator_types = ["parallel"]} ins(%x0 : tensor<?xf32>) outs(%o : tensor<?xf16>) {
+  ^bb0(%a: f32, %b: f16):
+    %t = arith.truncf %a : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<?xf16>
+  return %r : tensor<?xf16>
+}
+""", [(-1,), (-1,)])  # fmt: skip
+    yield 'scatter', Program("""func.func @f(%x0: tensor<?x?xf32>, %x1: tensor<?x?xf32>, %x2: tensor<?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x2, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?x1xi32>
+  %i = linalg.generic {indexing_maps = [affine_map<(i,j) -> (i)>, affine_map<(i,j) -> (i,j)>], iterator_types = ["parallel","parallel"]} ins(%x2 : tensor<?xf32>) outs(%e : tensor<?x1xi32>) {
+  ^bb0(%a: f32, %b: i32):
+    %t = arith.fptosi %a : f32 to i32
+    linalg.yield %t : i32
+  } -> tensor<?x1xi32>
+  %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(false) ins(%x0, %i : tensor<?x?xf32>, tensor<?x1xi32>) outs(%x1 : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    iree_linalg_ext.yield %s : f32
+  } -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+""", [(-1, -1), (-1, -1), (-1,)])  # fmt: skip
+
+
+LISTED: dict[str, Program] = {**dict(_by_maps()), **dict(_by_moves()), **dict(_by_kinds())}
+"""Programs that once read or wrote outside of an array, or differed from the interpreter."""
