@@ -149,7 +149,7 @@ class Program(Walk):
         update = {newest: value}
         self.solved = {v: p.substituted(update) for v, p in self.solved.items()} | update
         # What was not negative still is not.
-        self.space.assume([value])
+        self.space.replace(newest, value)
         self.views = {v: tuple(w.substituted(update) for w in ws) for v, ws in self.views.items()}
         return True
 

@@ -264,6 +264,20 @@ class Space:
         else:
             variable.high = constant if variable.high is None else min(variable.high, constant)
 
+    def replace(self, number: int, value: Polynomial) -> None:
+        """A variable equals a polynomial in older ones: what is known of it holds for those."""
+        update = {number: value}
+        for variable in self.variables[number + 1 :]:
+            known = [f.substituted(update) for f in variable.facts if number in f.variables()]
+            variable.facts = [*known, *variable.facts]
+        facts = [f for known in self.scoped.values() for f in known if number in f.variables()]
+        self.assume([value, *(fact.substituted(update) for fact in dict.fromkeys(facts))])
+        if value.single is not None:
+            for product, most in list(self.bounded.items()):
+                if number in product:
+                    (same,) = Polynomial({product: 1}).substituted(update).terms
+                    self.bounded[same] = min(most, self.bounded.get(same, most))
+
     def consequences(self, fact: Polynomial) -> list[Polynomial]:
         """What follows for older variables from a fact about the newest of it."""
         found = []
