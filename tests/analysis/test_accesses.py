@@ -227,3 +227,148 @@ def test_a_read_of_what_another_iteration_writes_is_not_apart():
     assert shown(body) == [True, True]
     assert apart(body) == [False, False]
     assert apart(body.replace("%y[%p]", "%y[%i]")) == [True, True]
+
+
+HOST = """
+flow.executable @k {{
+  builtin.module {{
+    func.func @at(%x: memref<?xf32>, %i: index) {{
+      %v = memref.load %x[%i] : memref<?xf32>
+      memref.store %v, %x[%i] : memref<?xf32>
+      func.return
+    }}
+    func.func @all(%x: memref<?xf32>, %y: memref<?xf32>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = memref.dim %x, %c0 : memref<?xf32>
+      scf.for %i = %c0 to %n step %c1 {{
+        %v = memref.load %x[%i] : memref<?xf32>
+        memref.store %v, %y[%i] : memref<?xf32>
+      }}
+      func.return
+    }}
+  }}
+}}
+func.func @main(%x: memref<?xf32>, %y: memref<?xf32>, %i: index, %j: index, %c: i1) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %m = memref.dim %y, %c0 : memref<?xf32>
+  {body}
+  func.return
+}}
+"""
+AT = "stream.cmd.dispatch @k::@at({}, {}) : memref<?xf32>, index"
+ALL = "stream.cmd.dispatch @k::@all(%x, %y) : memref<?xf32>, memref<?xf32>"
+
+
+def sites(body: str) -> list[bool]:
+    """Whether all accesses of each dispatch are shown to be inside."""
+    module = import_mlir(HOST.format(body=body))
+    assert isinstance(module, ModuleOp)
+    found = read_program(module).sites
+    return [all(a.shown is not None for a in site.accesses) for site in found]
+
+
+@pytest.mark.parametrize(
+    ("check", "dispatch"),
+    [
+        ("arith.cmpi ult, %i, %n : index", AT.format("%x", "%i")),
+        ("arith.cmpi eq, %n, %m : index", ALL),
+    ],
+    ids=["a limit", "an equation"],
+)
+def test_what_a_branch_asserts_holds_in_it_alone(check: str, dispatch: str):
+    check = f'%b = {check}\ncf.assert %b, ""'
+    assert sites(f"{check}\n{dispatch}") == [True]
+    assert sites(f"scf.if %c {{ {check}\n{dispatch} }}\n{dispatch}") == [True, False]
+    assert sites(f"{dispatch}\n{check}") == [False]
+
+
+NATURAL = """
+  %natural = arith.cmpi sge, {0}, %c0 : index
+  cf.assert %natural, ""
+  %small = arith.cmpi sle, {0}, %most : index
+  cf.assert %small, ""
+"""
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1 << 40, True), ((1 << 63) - 1, False)])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "%t = arith.select %c, %s, %i : index",
+        "%t = scf.if %c -> (index) { scf.yield %s : index } else { scf.yield %i : index }",
+        "%t = arith.maxsi %s, %i : index",
+    ],
+    ids=["select", "if", "maximum"],
+)
+def test_a_sum_that_may_wrap_is_not_known_when_it_is_chosen(chosen, most, expected):
+    """i + j of two natural numbers may be negative, and then so is its minimum with 7."""
+    body = f"""
+    %most = arith.constant {most} : index
+    {NATURAL.format("%i")}
+    {NATURAL.format("%j").replace("%natural", "%natural2").replace("%small", "%small2")}
+    %long = arith.cmpi sge, %n, %c8 : index
+    cf.assert %long, ""
+    %s = arith.addi %i, %j : index
+    {chosen}
+    %p = arith.minsi %t, %c7 : index
+    {AT.format("%x", "%p")}"""
+    body = body.replace("%long =", "%c8 = arith.constant 8 : index\n%long =")
+    assert sites(body) == [expected]
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1 << 10, True), ((1 << 63) - 1, False)])
+def test_a_size_that_may_have_wrapped_is_not_the_product(most, expected):
+    """2^40 i elements are none where i is 2^24."""
+    body = f"""
+    %most = arith.constant {most} : index
+    {NATURAL.format("%i")}
+    %some = arith.cmpi sge, %i, %c1 : index
+    cf.assert %some, ""
+    %f = arith.constant {1 << 40} : index
+    %s = arith.muli %i, %f : index
+    %b = memref.alloc(%s) : memref<?xf32>
+    {AT.format("%b", "%i")}"""
+    assert sites(body) == [expected]
+
+
+@pytest.mark.parametrize(("step", "expected"), [(1, True), (1 << 62, False)])
+def test_a_counter_that_may_wrap_is_not_natural(step, expected):
+    body = f"""
+    %far = arith.constant {step} : index
+    %r = scf.for %k = %c0 to %c64 step %c1 iter_args(%p = %c0) -> (index) {{
+      %e = arith.minsi %p, %c8 : index
+      memref.store %z, %y[%e] : memref<64xf32>
+      %q = arith.addi %p, %far : index
+      scf.yield %q : index
+    }}"""
+    assert shown(body) == [expected]
+
+
+def test_what_was_known_of_a_size_is_known_of_the_one_that_it_equals():
+    """Rounded bytes are computed from one size; the view has the other, after they were compared."""
+    body = """
+    %c4 = arith.constant 4 : index
+    %c63 = arith.constant 63 : index
+    %c64 = arith.constant 64 : index
+    %o = memref.dim %x, %c0 : memref<?xf32>
+    %bytes = arith.muli %m, %c4 : index
+    %up = arith.addi %bytes, %c63 : index
+    %lines = arith.divui %up, %c64 : index
+    %room = arith.muli %lines, %c64 : index
+    %both = arith.addi %room, %room : index
+    %arena = memref.alloc(%both) : memref<?xi8>
+    %e = arith.cmpi eq, %m, %n : index
+    cf.assert %e, ""
+    %v = memref.view %arena[%room][%n] : memref<?xi8> to memref<?xf32>
+    %n1 = arith.subi %n, %c1 : index
+    """
+    module = import_mlir(HOST.format(body=body))
+    assert isinstance(module, ModuleOp)
+    assert [a.shown is not None for a in read_program(module).accesses] == [True]
+    longer = body.replace("[%room][%n]", "[%both][%n]")
+    module = import_mlir(HOST.format(body=longer))
+    assert [a.shown is not None for a in read_program(module).accesses] == [False]  # type: ignore
