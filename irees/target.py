@@ -31,6 +31,9 @@ MOST_ELEMENTS = 1 << 47
 """A dim of an argument is smaller, also of an empty one: no machine has as much memory. Proofs that
 sums of sizes do not wrap around count on it."""
 
+MOST_TOGETHER = 1 << 60
+"""The product of the sizes of an argument that are not 0 is smaller, for the same reasons."""
+
 DOT_PRODUCTS = {"avx512_bf16": "bf16", "avx512_vnni": "i8", "avx_vnni": "i8"}
 """Words for instructions that multiply narrow elements and add up neighbours, and the elements."""
 

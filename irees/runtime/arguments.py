@@ -22,7 +22,7 @@ from irees.errors import ArgumentError, OutOfMemoryError
 from irees.runtime.alignment import aligned_room
 from irees.runtime.dtypes import accepted_dtypes, numpy_dtype, torch_dtypes
 from irees.runtime.torch_tensors import address_of, refused
-from irees.target import MOST_ELEMENTS
+from irees.target import MOST_ELEMENTS, MOST_TOGETHER
 
 _bytes_at = c_char.from_buffer
 DEVICE_ALIGNMENT = 16
@@ -133,6 +133,12 @@ class TensorSpec:
                 raise ArgumentError(
                     f"{self.label} dim {dim} is {shape[dim]}, but must be below {MOST_ELEMENTS}"
                 )
+        # An empty array takes no memory, whatever its other sizes are.
+        if len(self.dynamic) > 1 and prod(size or 1 for size in shape) >= MOST_TOGETHER:
+            raise ArgumentError(
+                f"{self.label} has the sizes {shape}, but those that are not 0 must have a product "
+                f"below {MOST_TOGETHER}"
+            )
 
     def _wrong_dtype(self, dtype: Any, conversion: str) -> ArgumentError:
         return ArgumentError(

@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         "A18",
         "a guard looks at the first lane of a vector",
-        COMMON + "verify_accesses.py",
+        COMMON + "_access_guards.py",
         "limit = at.sub(buffer_dim(buffer, dim, at), count - 1)",
         "limit = at.sub(buffer_dim(buffer, dim, at), 0)",
         ("filecheck/transforms/codegen/common/verify_accesses.mlir",),
@@ -204,7 +204,7 @@ MUTANTS = (
         "A26",
         "what a loop breaks is kept for the next turn",
         ACCESSES + "carried.py",
-        "return self.walk.prover.holds(self._fact(candidate, out))",
+        "return self.walk.prover.holds(self._fact(candidate, out), TRIAL)",
         "return True",
         PROVER,
     ),

@@ -345,7 +345,7 @@ class Arithmetic:
     def shifted(self, x: int, by: Polynomial, bits: int) -> Polynomial:
         """`x << by`, of a positive number."""
         least, most = self.space.low(by), self.space.high(by)
-        if least is None or most is None or least < 0 or x << most >= 1 << (bits - 1):
+        if least is None or most is None or least < 0 or most + x.bit_length() >= bits:
             return self.opaque("shifted", bits)
         result = self.space.variable(("shifted", x, by), "shifted")
         variable = self.space.newest_of(result)

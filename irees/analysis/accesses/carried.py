@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 LITTLE = 1 << 16
 """2**45 turns of a loop, which take longer than anyone waits, are below the largest number."""
 
+COMPARED = 8
+"""Where a loop passes on more numbers, they are not compared with each other."""
+
+TRIAL = 100
+"""Steps for what a turn may keep: most of what is tried it does not keep."""
+
 MOST_VIEWS = 6
 """A memref that may be one of more views is one of which nothing is known."""
 
@@ -80,9 +86,7 @@ class Carried:
             if start != ZERO and self.walk.prover.holds(start):
                 ends.append((True, ZERO))
             found += [Candidate(at, least, end) for least, end in ends]
-            for other in self.variables:
-                if other >= at:
-                    break
+            for other in self._before(at):
                 second = self.walk.number(self.pairs[other][0])
                 if not self.walk.prover.fits(second):
                     continue
@@ -90,6 +94,10 @@ class Carried:
                     if self.walk.prover.holds(start - second if least else second - start):
                         found.append(Candidate(at, least, self.variables[other]))
         return found
+
+    def _before(self, at: int) -> list[int]:
+        """The values that one is compared with: a search has few, and a product many sums."""
+        return [a for a in self.variables if a < at] if len(self.variables) <= COMPARED else []
 
     def _turned(self) -> list[Candidate]:
         """What becomes `c - x` in each turn is at most c, where it began so."""
@@ -151,7 +159,7 @@ class Carried:
         compared = [at for at, x in self.variables.items() if x.newest() in used]
         if not all(map(self._fits, (candidate.at, *compared))):
             return False
-        return self.walk.prover.holds(self._fact(candidate, out))
+        return self.walk.prover.holds(self._fact(candidate, out), TRIAL)
 
     def _fits(self, at: int) -> bool:
         """

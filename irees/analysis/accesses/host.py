@@ -50,6 +50,7 @@ class Program(Walk):
     def __init__(self, module: ModuleOp) -> None:
         super().__init__(Space())
         self.kernels = dict(kernels_of(module))
+        self.called = {o.callee.string_value() for o in module.walk() if isinstance(o, func.CallOp)}
         self.sites: list[Site] = []
         self.solved: dict[int, Polynomial] = {}
         self.bytes: dict[Operation, tuple[Polynomial, Polynomial]] = {}
@@ -66,6 +67,11 @@ class Program(Walk):
             self.dispatch(op)
         elif isinstance(op, cf.AssertOp):
             self.asserted(self.condition(op.arg))
+        elif isinstance(op, func.CallOp) and not self.inside:
+            # The function is read with arguments that may be anything of their types.
+            for result in op.results:
+                if isinstance(result.type, MemRefType):
+                    self.made(result)
         else:
             super().op(op)
 
@@ -74,14 +80,19 @@ class Program(Walk):
         block = function.body.block
         with self.space.assuming([]):
             for arg in block.args:
-                self.argument(arg)
+                self.argument(arg, checked=function.sym_name.data not in self.called)
             self.block(block)
             for parts in temporaries(block, self.bytes).values():
                 self.overlapping += [part.op for part in overlapping(self.prover, parts)]
         self.solved.clear()
 
-    def argument(self, arg: SSAValue) -> None:
-        """An argument that nothing is known of."""
+    def argument(self, arg: SSAValue, *, checked: bool = False) -> None:
+        """
+        A buffer that nothing is known of.
+
+        With `checked` the runtime has looked at its sizes. Others may be empty, and the product of
+        those that are not 0 may be any number.
+        """
         if isinstance(arg.type, MemRefType):
             sizes = [
                 self.space.fresh("dim", 0, MOST_ELEMENTS)
@@ -89,7 +100,7 @@ class Program(Walk):
                 else Polynomial.number(n)
                 for n in arg.type.get_shape()
             ]
-            self.space.limit(product(sizes), parts=True)
+            self.space.limit(product(sizes), parts=checked)
             buffer(self, arg, sizes, "argument")
 
     @property
@@ -218,8 +229,6 @@ class Program(Walk):
             self.argument(value)
 
     def allocated(self, sizes: Sequence[Polynomial]) -> None:
-        if self.inside:
-            return
         facts = [fact for size in sizes for fact in (size, -size + ALLOCATED)]
         self.assume([*facts, -product(sizes) + ALLOCATED])
 

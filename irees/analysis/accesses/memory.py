@@ -22,6 +22,7 @@ HARMLESS = frozenset(
     memref.prefetch memref.dealloc memref.assume_alignment memref.yield gpu.barrier
     nvgpu.device_async_create_group nvgpu.device_async_wait scf.yield scf.in_parallel func.return
     scf.condition nvgpu.tma.create.descriptor stream.cmd.trace
+    memref.extract_aligned_pointer_as_index
     """.split()
 )
 """Ops that may have a memref as an operand and access no element of it."""

@@ -35,7 +35,7 @@ from irees.analysis.accesses.terms import (
 STEPS = 400
 """How many goals are looked at before a proof is given up."""
 
-ALL, LAST = 20_000, 6
+ALL, LAST = 20_000, 60
 """After as many steps for one kernel, goals get only a few."""
 
 FEW = 30
@@ -62,7 +62,8 @@ class Step:
     `kind` is `low` (by the intervals of its variables), `use` (`factor` · goal - `multiple` ·
     `fact`, then the next step), `cases` (of `variable`, one step each), `choice` (the same, with
     all that it defines), `never` (`fact`, which the case would have, does not hold; without a fact,
-    all that another case needs does) or `more` (by the number `fact` than what the next step shows).
+    all that another case needs does) or `more` (by the number `fact` than what the next step
+    shows).
     """
 
     kind: str
@@ -190,8 +191,6 @@ class Prover:
         """`Space.fits`, by what is known here."""
         if self.space.fits(polynomial, bits):
             return True
-        if bits >= 64:
-            return self.is_small(polynomial)
         limit = (1 << (bits - 1)) - 1
         return self.holds(polynomial + limit) and self.holds(-polynomial + limit)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IndexType, IntegerAttr, IntegerType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -154,17 +154,10 @@ def compare(walk: Walk, op: Operation) -> None:
         return
     if predicate[0] == "u":
         for operand in op.operands:
-            _as_the_machine_has_it(walk, operand)
+            walk.as_the_machine_has_it(operand)
     a, b = walk.polynomial(op.lhs), walk.polynomial(op.rhs)
     if a is not None and b is not None:
         walk.conditions[op.result] = walk.arithmetic.compare(predicate, a, b)
-
-
-def _as_the_machine_has_it(walk: Walk, value: SSAValue) -> None:
-    """A sum that may have wrapped becomes a variable, of which a comparison then says something."""
-    x = walk.polynomial(value)
-    if x is not None and bits_of(value.type) == 64:
-        walk.polynomials[value] = walk.arithmetic.exact(x)
 
 
 def select(walk: Walk, op: Operation) -> None:

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from irees.analysis.accesses.polynomials import Monomial, Polynomial
+from irees.target import MOST_TOGETHER
 
 MOST_CONSEQUENCES = 6
 """Facts that are derived from one."""
 
-LARGEST = 1 << 62
-"""Sizes and places of elements are below it: no buffer has as many bytes (`memory_limits`)."""
+LARGEST = MOST_TOGETHER
+"""Products of sizes are below it."""
 
 
 @dataclass(frozen=True)

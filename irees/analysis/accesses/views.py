@@ -53,10 +53,12 @@ def allocate(walk: Walk, op: Operation) -> None:
     """memref.alloc, memref.alloca, irees.counters"""
     result = op.results[0]
     assert isinstance(result.type, MemRefType)
-    sizes = walk.mixed(result.type.get_shape(), getattr(op, "dynamic_sizes", ()))
+    dynamic = getattr(op, "dynamic_sizes", ())
+    for size in dynamic:
+        walk.as_the_machine_has_it(size)
+    known = [walk.known_size(s) for s in walk.mixed(result.type.get_shape(), dynamic)]
     space = str(result.type.memory_space)
     kind = "shared" if "workgroup" in space else op.name.rpartition(".")[2]
-    known = [walk.arithmetic.exact(walk.known_size(s)) for s in sizes]
     walk.allocated(known)
     root = buffer(walk, result, known, kind)
     if isinstance(result.type.element_type, IntegerType | IndexType):

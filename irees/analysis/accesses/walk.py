@@ -116,6 +116,12 @@ class Walk:
         assert found is not None
         return found
 
+    def as_the_machine_has_it(self, value: SSAValue) -> None:
+        """A sum that may have wrapped becomes a variable, of which what looks at it says more."""
+        x = self.polynomial(value)
+        if x is not None and bits_of(value.type) == 64:
+            self.polynomials[value] = self.arithmetic.exact(x)
+
     def condition(self, value: SSAValue) -> Condition:
         """An i1."""
         found = self.conditions.get(value)

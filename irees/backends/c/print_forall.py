@@ -5,8 +5,11 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from irees.backends.common.print_dispatch import pack_scalar, unpack_scalar
-from irees.backends.common.print_memory import mixed, upper_operands
-from irees.backends.common.printer import Printer, handles, is_literal, plus, times
+from irees.backends.common.print_memory import mixed, place_scratch, upper_operands
+from irees.backends.common.printer import Printer, handles, times
+
+SCRATCH_LINE = 64
+"""Bytes at whose multiples the scratch buffers of a workgroup begin: vectors of all widths do."""
 
 
 @handles("scf.forall")
@@ -23,19 +26,9 @@ def _forall(p: Printer, op: Operation) -> None:
     inner.names.update(zip(body.args, places, strict=True))
     inner.block(body)
     p.counter = inner.counter
-    offset = "0"
-    for name, size in inner.scratch:
-        inner.captured_scalars.append((offset, "int64_t", name))
-        offset = p.hold(
-            plus(
-                [
-                    offset,
-                    f"(({size}) + 63) / 64 * 64"
-                    if not is_literal(size)
-                    else str((int(size) + 63) // 64 * 64),
-                ]
-            )
-        )
+    *places, scratch_bytes = place_scratch(p, inner.scratch, SCRATCH_LINE)
+    for (name, _), place in zip(inner.scratch, places, strict=True):
+        inner.captured_scalars.append((place, "int64_t", name))
     prologue = [
         f"  {t} *const {name} = ({t} *)d->buffers[{i}];"
         for i, (_, t, name) in enumerate(inner.captured_pointers)
@@ -57,6 +50,6 @@ def _forall(p: Printer, op: Operation) -> None:
     count = "1"
     for upper in uppers:
         count = times(count, upper)
-    p.line(f"rt->parallel(rt->pool, {function}, &d_, {count}, {offset});")
+    p.line(f"rt->parallel(rt->pool, {function}, &d_, {count}, {scratch_bytes});")
     p.line("if (*trap) { status = *trap; goto done; }")
     p.close()

@@ -59,6 +59,12 @@ IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
   return a >> 60 || b >> 60 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
 }
 
+/* Where the part after one of that many bytes begins, at a whole line; at most 2^60, like sizes. */
+IREES_INLINE int64_t irees_after(int64_t place, int64_t bytes, int64_t line) {
+  int64_t r = place + (bytes + line - 1) / line * line;
+  return r >> 60 ? INT64_C(1) << 60 : r;
+}
+
 /* --- vectors ---------------------------------------------------------------------- */
 
 /* N lanes of x, one by one: 16-bit floats promote to float in mixed arithmetic. */

@@ -59,6 +59,22 @@ def buffer_bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:
     return total
 
 
+def place_scratch(p: Printer, parts: Sequence[tuple[str, str]], line: int) -> list[str]:
+    """
+    The C of where each part of scratch memory begins, and of where the last one ends.
+
+    `parts` are names and sizes in bytes, each of which is rounded up to whole lines. The end is
+    2^60 where they are together at least as much, for which there is no memory.
+    """
+    places = ["0"]
+    for _, size in parts:
+        if is_literal(places[-1]) and is_literal(size):
+            places.append(str(int(places[-1]) + (int(size) + line - 1) // line * line))
+        else:
+            places.append(p.hold(f"irees_after({places[-1]}, {size}, {line})"))
+    return places
+
+
 def scratch_buffer(p: Printer, op: memref.AllocOp) -> None:
     """A part of the scratch memory of a workgroup, which the launcher sizes."""
     kind, outer = op.memref.type, p.outer

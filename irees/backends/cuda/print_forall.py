@@ -18,10 +18,11 @@ from irees.backends.common.print_dispatch import BY_BITS, pack_scalar, unpack_sc
 from irees.backends.common.print_memory import (
     buffer_bytes,
     mixed,
+    place_scratch,
     scratch_buffer,
     upper_operands,
 )
-from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, plus, times
+from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, times
 from irees.backends.common.types import scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
 from irees.backends.cuda.print_boxes import BOXES, MAPS
@@ -39,6 +40,9 @@ STATIC_SHARED_BYTES = 48 << 10
 
 SCRATCH_BLOCKS = 256
 """Workgroups that run at a time where each has scratch memory of its own."""
+
+SCRATCH_LINE = 128
+"""Bytes at whose multiples scratch buffers begin: a line of the L2 cache."""
 
 SHARED_ALIGNMENT = 128
 """Of all of the shared memory of a kernel."""
@@ -183,12 +187,11 @@ def _print_scratch(p: Printer, inner: KernelPrinter, blocks: str) -> list[str]:
     """One piece of device memory, with a part for each workgroup that runs at a time."""
     if not inner.scratch:
         return []
-    offset = "0"
-    for name, size in inner.scratch:
-        inner.captured_scalars.append((offset, "int64_t", name))
-        offset = p.hold(plus([offset, f"(({size}) + 127) / 128 * 128"]))
-    inner.captured_scalars.append((offset, "int64_t", "scratch_bytes"))
-    p.line(f"char *const scratch_ = rt->alloc(irees_bytes({offset}, {blocks}));")
+    *places, size = place_scratch(p, inner.scratch, SCRATCH_LINE)
+    for (name, _), place in zip(inner.scratch, places, strict=True):
+        inner.captured_scalars.append((place, "int64_t", name))
+    inner.captured_scalars.append((size, "int64_t", "scratch_bytes"))
+    p.line(f"char *const scratch_ = rt->alloc(irees_bytes({size}, {blocks}));")
     p.line("if (!scratch_) status = IREES_OUT_OF_MEMORY;")
     inner.captured_pointers.append(("scratch_", "char", "all_scratch"))
     return ["scratch_"]

@@ -95,3 +95,55 @@ func.func @main_vectors(%y: memref<?xf32>) {
   stream.cmd.dispatch @vectors::@vectors(%y) : memref<?xf32>
   func.return
 }
+
+// All lanes of a warp load matrices together: one whose row is outside reads the first one.
+// CHECK:       flow.executable @matrices attributes {accesses = {proved = 1 : i64, guarded = 1 : i64, together = 0 : i64}
+// CHECK:         nvgpu.ldmatrix %s[%l, %none]
+// CHECK:         %[[INSIDE:.*]] = arith.andi
+// CHECK:         %[[ROW:.*]] = arith.select %[[INSIDE]], %row, %{{.*}} : index
+// CHECK:         %[[COLUMN:.*]] = arith.select %[[INSIDE]], %none, %{{.*}} : index
+// CHECK-NEXT:    nvgpu.ldmatrix %s[%[[ROW]], %[[COLUMN]]]
+flow.executable @matrices {
+  builtin.module {
+    func.func @matrices(%y: memref<?xf32>, %row: index) {
+      %c32 = arith.constant 32 : index
+      %none = arith.constant 0 : index
+      scf.forall (%b) in (1) {
+        %s = memref.alloc() : memref<32x8xf16, #gpu.address_space<workgroup>>
+        scf.forall (%l) in (32) {
+          %a = nvgpu.ldmatrix %s[%l, %none] {transpose = false, numTiles = 4 : i32} : memref<32x8xf16, #gpu.address_space<workgroup>> -> vector<4x2xf16>
+          %c = nvgpu.ldmatrix %s[%row, %none] {transpose = false, numTiles = 4 : i32} : memref<32x8xf16, #gpu.address_space<workgroup>> -> vector<4x2xf16>
+        } {mapping = [#gpu.thread<x>]}
+      } {mapping = [#gpu.block<x>]}
+      func.return
+    }
+  }
+}
+func.func @main_matrices(%y: memref<?xf32>, %row: index) {
+  stream.cmd.dispatch @matrices::@matrices(%y, %row) : memref<?xf32>, index
+  func.return
+}
+
+// The product of the sizes of the strip may wrap, so the address is compared with all of the buffer,
+// and is what the load has.
+// CHECK:       flow.executable @flat attributes {accesses = {proved = 0 : i64, guarded = 1 : i64, together = 0 : i64}
+// CHECK:         %[[AT:.*]] = arith.addi %p, %o : index
+// CHECK-NEXT:    %[[INSIDE:.*]] = arith.cmpi ult, %[[AT]], %{{.*}} : index
+// CHECK:         %[[ALL:.*]] = memref.reinterpret_cast %base to offset: [%{{.*}}], sizes: [%{{.*}}], strides: [1]
+// CHECK-NEXT:    scf.if %[[INSIDE]]
+// CHECK-NEXT:      memref.load %[[ALL]][%[[AT]]] {guarded = true}
+flow.executable @flat {
+  builtin.module {
+    func.func @flat(%x: memref<?x?xf32>, %i: index, %o: index, %huge: index) {
+      %p = arith.muli %i, %i : index
+      %base, %begin, %sizes:2, %strides:2 = memref.extract_strided_metadata %x : memref<?x?xf32> -> memref<f32>, index, index, index, index, index
+      %f = memref.reinterpret_cast %base to offset: [%o], sizes: [%huge], strides: [1] : memref<f32> to memref<?xf32, strided<[1], offset: ?>>
+      %v = memref.load %f[%p] : memref<?xf32, strided<[1], offset: ?>>
+      func.return
+    }
+  }
+}
+func.func @main_flat(%x: memref<?x?xf32>, %i: index, %o: index, %huge: index) {
+  stream.cmd.dispatch @flat::@flat(%x, %i, %o, %huge) : memref<?x?xf32>, index, index, index
+  func.return
+}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import irees
+from irees.target import Target
 
 GELU = """
 #id = affine_map<(i, j) -> (i, j)>
@@ -37,8 +39,9 @@ def hints(program) -> list[str]:
 
 @pytest.mark.parametrize("rows", [511, 512])
 def test_a_large_gelu_asks_ahead_for_what_it_reads_and_writes(rows: int):
-    # The facts of a machine decide otherwise; these have an L2 cache of half the input.
-    text, target = GELU.format(shape=f"{rows}x1024xf32"), "cpu:x86-64-v3"
+    # The L2 cache holds half of the input.
+    target = replace(Target.parse("cpu:x86-64-v3"), l2_bytes=1 << 20)
+    text = GELU.format(shape=f"{rows}x1024xf32")
     made = irees.compile(text, target=target)
     plain = irees.compile(text, target=target, disable_pass=("irees-prefetch-streams",))
     # A compiler that takes no number but 0 and 1 would refuse the rest.
@@ -49,4 +52,5 @@ def test_a_large_gelu_asks_ahead_for_what_it_reads_and_writes(rows: int):
 
 
 def test_what_a_cache_holds_is_not_asked_for():
-    assert not hints(irees.compile(GELU.format(shape="64x64xf32"), target="cpu:x86-64-v3"))
+    target = replace(Target.parse("cpu:x86-64-v3"), l2_bytes=1 << 20)
+    assert not hints(irees.compile(GELU.format(shape="64x64xf32"), target=target))
