@@ -21,7 +21,7 @@ from irees.analysis.accesses.prover import Prover
 
 @dataclass(frozen=True)
 class Temporary:
-    """A part of an arena: its bytes, and the numbers of the first and last op that use it."""
+    """A slot of an arena: its byte range, and the numbers of its first and last user."""
 
     op: memref.ViewOp
     start: Polynomial
@@ -31,7 +31,7 @@ class Temporary:
 
 
 def users(value: SSAValue) -> Iterator[Operation]:
-    """Ops that use a buffer or a view of it."""
+    """Yields the users of a buffer and of its views."""
     for use in value.uses:
         yield use.operation
         for result in use.operation.results:
@@ -40,7 +40,7 @@ def users(value: SSAValue) -> Iterator[Operation]:
 
 
 def lifetime(op: memref.ViewOp, block: Block, numbers: dict[Operation, int]) -> tuple[int, int]:
-    """From which op of a block to which a temporary is used."""
+    """Returns the live range of a temporary, as numbers of ops in a block."""
     found = []
     for user in users(op.result):
         at: Operation | None = user
@@ -54,7 +54,7 @@ def lifetime(op: memref.ViewOp, block: Block, numbers: dict[Operation, int]) -> 
 def temporaries(
     block: Block, ends: dict[Operation, tuple[Polynomial, Polynomial]]
 ) -> dict[SSAValue, list[Temporary]]:
-    """The temporaries of each arena in a block; `ends` are the bytes of each view."""
+    """Returns the slots of each arena in a block; `ends` has the byte range of each view."""
     numbers = {op: number for number, op in enumerate(block.ops)}
     found: dict[SSAValue, list[Temporary]] = {}
     for op, (start, end) in ends.items():
@@ -65,7 +65,7 @@ def temporaries(
 
 
 def overlapping(prover: Prover, parts: Sequence[Temporary]) -> Iterator[Temporary]:
-    """Temporaries that are used while another is that may have bytes of theirs."""
+    """Yields slots that overlap another one in bytes and in live range."""
     for a, b in combinations(parts, 2):
         if a.last < b.first or b.last < a.first or min(a.last, b.last) < 0:
             continue

@@ -1,11 +1,10 @@
 """
-Buffers, views of them, and what an access has to show.
+Buffers, views of them, and the bounds that an access has to prove.
 
-A view keeps the place of its elements in the *root*, the buffer that was an argument or was
-allocated. Where it comes from by slices it does so per dim of the root, and an access has to show
-that each coordinate is inside. Where it was flattened only the address is known: it is divided by
-the strides of the root, from the outermost, which gives coordinates again where a kernel has
-linearised them.
+A view maps its elements to the *root*: the argument or allocation at the bottom of a chain of view
+ops. Slices keep coordinates per dim of the root, and an access has to prove bounds in each dim. A
+flattened view keeps the linear address only. Dividing it by the strides of the root, outermost
+first, recovers coordinates that a kernel has linearized.
 """
 
 from __future__ import annotations
@@ -22,30 +21,30 @@ from irees.analysis.accesses.prover import Prover, Step
 
 @dataclass(eq=False)
 class Root:
-    """Memory that an argument or an allocation is."""
+    """The memory of one argument or allocation."""
 
     name: str
     sizes: tuple[Polynomial, ...]
     strides: tuple[Polynomial, ...] | None = None
-    """None: not known. An access then has to be inside by its dims."""
+    """None if unknown; accesses then have to be in bounds in each dim."""
     value: SSAValue | None = None
     born: int = 0
-    """How many variables there were when it was allocated."""
+    """Number of variables of the space at the allocation."""
     stores: dict[Operation, Store] = field(default_factory=dict)
-    """What is written, where it is a private table of integers."""
+    """Stored values, for a private table of integers."""
     number: int = field(default_factory=counter().__next__)
     table: bool = False
-    """Whether it is private, holds integers and is only loaded from and stored to."""
+    """Whether it is a private table of integers, only used by loads and stores."""
 
     @property
     def elements(self) -> Polynomial:
-        """How many elements it has, where they lie one after the other."""
+        """Number of elements, if they are contiguous."""
         return product(self.sizes)
 
 
 @dataclass(eq=False)
 class Store:
-    """An integer that is written to a private buffer, and the variables of the loops around."""
+    """An integer stored to a private table, and the variables of the enclosing loops."""
 
     value: Polynomial
     inside: set[int]
@@ -54,7 +53,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Axis:
-    """A dim of a view: how far one step goes in which dim of the root, and in elements."""
+    """One dim of a view: its dim and step in the root, and its stride in elements."""
 
     size: Polynomial
     dim: int | None
@@ -64,18 +63,18 @@ class Axis:
 
 @dataclass(frozen=True)
 class View:
-    """A part of a root."""
+    """A view of a root."""
 
     root: Root
     axes: tuple[Axis, ...]
     base: tuple[Polynomial, ...] | None
-    """The coordinates of its first element in the root, or None where only the address is."""
+    """Coordinates of the first element in the root; None if only its address is known."""
     offset: Polynomial | None
-    """The address of its first element, in elements from that of the root."""
+    """Offset of the first element from that of the root, in elements."""
 
     @staticmethod
     def of(root: Root) -> View:
-        """All of a root."""
+        """Returns the view of a whole root."""
         strides = root.strides or (None,) * len(root.sizes)
         axes = tuple(
             Axis(size, dim, ONE, stride)
@@ -84,7 +83,7 @@ class View:
         return View(root, axes, (ZERO,) * len(axes), ZERO)
 
     def substituted(self, values: dict[int, Polynomial]) -> View:
-        """The view with variables replaced, in its root as well."""
+        """Returns the view and its root with variables replaced."""
 
         def new(p: Polynomial | None) -> Polynomial | None:
             return None if p is None else p.substituted(values)
@@ -105,14 +104,14 @@ class View:
         return [axis.size for axis in self.axes]
 
     def newest(self) -> int:
-        """The newest variable that says where it is, or -1."""
+        """The newest variable in its base and offset, or -1."""
         places = [*self.sizes, *(self.base or ()), *([self.offset] if self.offset else [])]
         for axis in self.axes:
             places += [axis.step, *([axis.stride] if axis.stride else [])]
         return max((p.newest() for p in places), default=-1)
 
     def coordinates(self, indices: Sequence[Polynomial]) -> list[Polynomial] | None:
-        """Where an element is in the root, or None where only its address is known."""
+        """Returns the coordinates of an element in the root; None if only its address is known."""
         if self.base is None:
             return None
         places = list(self.base)
@@ -125,7 +124,7 @@ class View:
         return places
 
     def address(self, indices: Sequence[Polynomial]) -> Polynomial | None:
-        """How many elements from the start of the root an element is."""
+        """Returns the offset of an element from the start of the root, in elements."""
         total = self.offset
         for axis, index in zip(self.axes, indices, strict=True):
             if total is None or axis.stride is None:
@@ -162,7 +161,7 @@ class View:
         return replace(self, axes=tuple(axes[dim] for dim in range(len(sizes))))
 
     def collapsed(self, groups: Sequence[Sequence[int]]) -> View:
-        """`memref.collapse_shape`, of dims that lie one after the other."""
+        """`memref.collapse_shape`, of contiguous dims."""
         axes, places = [], True
         for group in groups:
             old = [self.axes[dim] for dim in group]
@@ -187,7 +186,7 @@ class View:
         sizes: Sequence[Polynomial],
         strides: Sequence[Polynomial],
     ) -> View:
-        """`memref.reinterpret_cast`: an address in the root, whatever the view was."""
+        """`memref.reinterpret_cast`: relative to the root, whatever the source view is."""
         axes = tuple(Axis(n, None, ONE, s) for n, s in zip(sizes, strides, strict=True))
         return View(self.root, axes, None, offset)
 
@@ -197,7 +196,7 @@ def _tuple(values: list[Polynomial] | None) -> tuple[Polynomial, ...] | None:
 
 
 def contiguous(sizes: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
-    """Strides of rows that lie one after the other."""
+    """Returns the strides of a contiguous row-major buffer."""
     strides = [ONE]
     for size in reversed(sizes[1:]):
         strides.append(strides[-1] * size)
@@ -207,7 +206,7 @@ def contiguous(sizes: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
 def goals_by_dim(
     view: View, indices: Sequence[Polynomial], lanes: Sequence[Polynomial]
 ) -> list[Polynomial] | None:
-    """Per dim of the root: the first place is at least 0, the last is below the size."""
+    """Returns the bounds per dim of the root: first index >= 0, last index < size."""
     first = view.coordinates(indices)
     if first is None:
         return None
@@ -224,7 +223,7 @@ def goals_by_dim(
 def goals_by_address(
     view: View, indices: Sequence[Polynomial], lanes: Sequence[Polynomial]
 ) -> list[list[Polynomial]]:
-    """Ways to show that an address is inside: by coordinates of the root, or as it is."""
+    """Yields sufficient sets of bounds for an address: by root coordinates, or linear."""
     address = view.address(indices)
     ends = [i + n - 1 for i, n in zip(indices, lanes, strict=True)]
     end = view.address(ends)
@@ -246,7 +245,7 @@ def goals_by_address(
 
 
 def lanes_fit(view: View, lanes: Sequence[Polynomial]) -> bool:
-    """Whether elements of a vector lie one after the other, as a vector access has them."""
+    """Whether the lanes of a vector access are contiguous."""
     last = len(lanes) - 1
     for dim, (axis, count) in enumerate(zip(view.axes, lanes, strict=True)):
         if count != ONE and axis.step != ONE:
@@ -257,7 +256,7 @@ def lanes_fit(view: View, lanes: Sequence[Polynomial]) -> bool:
 
 
 def goes_forward(prover: Prover, view: View, lanes: Sequence[Polynomial]) -> bool:
-    """Whether the last element of an access is the one that is furthest."""
+    """Whether the last element of an access has the largest address."""
     moving = [axis for axis, count in zip(view.axes, lanes, strict=True) if count != ONE]
     steps = [s for axis in moving for s in (axis.step, axis.stride) if s is not None]
     return all(step == ONE or prover.holds(step) for step in steps)

@@ -1,4 +1,4 @@
-"""Values that are passed around a loop, and what is known of them in each turn."""
+"""Loop-carried values, and the invariants that hold for them in each iteration."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from irees.analysis.accesses.walk import Walk
 
 LITTLE = 1 << 16
-"""2**45 turns of a loop, which take longer than anyone waits, are below the largest number."""
+"""Largest step per iteration for which a 64-bit counter cannot wrap in 2^45 iterations."""
 
 COMPARED = 8
-"""Where a loop passes on more numbers, they are not compared with each other."""
+"""Largest number of loop-carried integers that are related to each other pairwise."""
 
 TRIAL = 100
-"""Steps for what a turn may keep: most of what is tried it does not keep."""
+"""Prover steps for one candidate invariant; most candidates fail."""
 
 MOST_VIEWS = 6
-"""A memref that may be one of more views is one of which nothing is known."""
+"""Largest number of views of one memref value; with more it is unknown."""
 
 Turn = Callable[[Callable[[], None]], None]
-"""Reads one turn of a loop, and calls what it is given where the turn ends."""
+"""Walks one iteration of a loop, and calls its argument at the terminator."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A carried value is at least (or at most) something."""
+    """A candidate invariant: a lower (`least`) or upper bound of a carried value."""
 
     at: int
     least: bool
@@ -42,7 +42,7 @@ class Candidate:
 
 
 class Carried:
-    """What a loop passes from turn to turn."""
+    """The loop-carried values of one loop. Their invariants are found as Houdini finds them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Carried:
         self.buffers: list[int] = []
 
     def enter(self, turn: Turn, known: dict[int, Polynomial]) -> None:
-        """Gives values to the arguments of the body, with the facts that it keeps."""
+        """Binds the block arguments of the body, with the invariants that the body preserves."""
         walk = self.walk
         for at, (init, arg) in enumerate(self.pairs):
             bits = bits_of(arg.type)
@@ -96,11 +96,11 @@ class Carried:
         return found
 
     def _before(self, at: int) -> list[int]:
-        """The values that one is compared with: a search has few, and a product many sums."""
+        """Returns the carried values to relate to; none if the loop carries many."""
         return [a for a in self.variables if a < at] if len(self.variables) <= COMPARED else []
 
     def _turned(self) -> list[Candidate]:
-        """What becomes `c - x` in each turn is at most c, where it began so."""
+        """Returns bounds of alternating values: `c - x` stays at most c if it starts so."""
         found = []
         for at, variable in self.variables.items():
             start = self.walk.number(self.pairs[at][0])
@@ -113,12 +113,12 @@ class Carried:
         return found
 
     def _outs(self, out: Polynomial) -> list[Polynomial]:
-        """What a value may be, where it is one of several."""
+        """Returns the possible values of a value with cases."""
         cases = self.walk.space.variables[out.newest()].cases if out.single is not None else ()
         return [v for case in cases for v in self._outs(case.value)] or [out]
 
     def _settle(self, turn: Turn) -> None:
-        """Drops candidates until a turn keeps all that are left."""
+        """Drops candidates until the body preserves all that are left."""
         walk, candidates = self.walk, self._candidates()
         tried = set(candidates)
         recording, walk.recording = walk.recording, False
@@ -136,7 +136,7 @@ class Carried:
     def _try(
         self, turn: Turn, candidates: Sequence[Candidate], tried: set[Candidate]
     ) -> tuple[list[Candidate], list[Candidate], bool]:
-        """The candidates that a turn keeps, others that it suggests, and whether views stay."""
+        """Returns the preserved candidates, new ones, and whether the views are stable."""
         kept: list[Candidate] = []
         more: list[Candidate] = []
         settled: list[bool] = []
@@ -201,7 +201,7 @@ class Carried:
         space.memories[-1].clear()
 
     def _merge_views(self) -> bool:
-        """Whether each buffer that is passed on is one of those that it may be."""
+        """Whether the view of each carried buffer is among its assumed views."""
         walk, settled = self.walk, True
         for at in list(self.buffers):
             arg = self.pairs[at][1]
@@ -218,7 +218,7 @@ class Carried:
         return settled
 
     def leave(self, results: Sequence[SSAValue]) -> None:
-        """What a loop gives: what it was given, or what its last turn yields."""
+        """Binds the results of the loop: the initial value or the last yielded value."""
         walk, space = self.walk, self.walk.space
         for at, result in enumerate(results):
             init, arg = self.pairs[at]

@@ -1,20 +1,19 @@
 """
-What shows that the accesses of a kernel are inside of their buffers, as data.
+Certificates: the proofs that the accesses of a kernel are in bounds, as JSON.
 
-A certificate is JSON: for each dispatch the accesses in the order of the kernel, and the goals
-that they need with their proofs, each once. Polynomials are texts over variables `v<number>`; a
-proof is
+A certificate lists, for each dispatch, the accesses in program order, and each distinct goal with
+its proof. Polynomials are strings over variables `v<number>`. A proof is one of
 
     "low"                                   by the intervals of the variables
-    ["use", v, fact, factor, multiple, p]   factor * goal + (factor - 1) - multiple * fact, then p;
-                                            one more proof says that the factor is at least 1
-    ["cases", v, [p, ...]]                  for each value that v may be
-    ["choice", v, [p, ...]]                 the same, with all that v defines
-    ["never", fact, p]                      p shows that what the case would have does not hold;
-                                            with "0", each p shows what another case needs
-    ["more", number, p]                     p shows it of the goal less a number
+    ["use", v, fact, factor, multiple, p]   p proves factor * goal + (factor - 1) - multiple * fact;
+                                            a second proof shows that the factor is at least 1
+    ["cases", v, [p, ...]]                  one proof for each case of v
+    ["choice", v, [p, ...]]                 the same, also substituting in what v defines
+    ["never", fact, p]                      p refutes a fact of this case; with fact "0", the proofs
+                                            show the condition of another case
+    ["more", number, p]                     p proves the goal minus a number
 
-What the variables are, and what is known of them, is listed for those that occur.
+The variables that occur are listed with their bounds, facts and cases.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from irees.analysis.accesses.walk import Access
 
 KINDS = ("proved", "guarded")
 TOGETHER = "together"
-"""Accesses that are not shown to be apart from those of other iterations of a parallel loop."""
+"""Accesses that are not proved disjoint from those of other parallel iterations."""
 
 
 def name(number: int) -> str:
-    """A variable, as certificates write it."""
+    """Prints a variable."""
     return f"v{number}"
 
 
 def text(polynomial: Polynomial) -> str:
-    """A polynomial, as certificates write it."""
+    """Prints a polynomial."""
     return polynomial.text(name).replace(" ", "")
 
 
 def proof(step: Step) -> Any:
-    """A proof as JSON."""
+    """Returns a proof as JSON."""
     if step.kind == "low":
         return "low"
     inner = [proof(then) for then in step.then]
@@ -60,24 +59,24 @@ def proof(step: Step) -> Any:
 
 
 def kind_of(access: Access) -> str:
-    """How an access is kept inside: `proved`, or `guarded` by a condition in front of it."""
+    """Returns `guarded` for an access under a condition of this pass, else `proved`."""
     return "guarded" if "guarded" in access.op.attributes else "proved"
 
 
 def counts(sites: list[Site]) -> dict[str, int]:
-    """How many accesses of a kernel are kept inside in which way, over its dispatches."""
+    """Counts the accesses of an executable by kind, over all of its sites."""
     accesses = [access for site in sites for access in site.accesses]
     found = Counter(map(kind_of, accesses))
     return {kind: found[kind] for kind in KINDS} | {TOGETHER: sum(not a.apart for a in accesses)}
 
 
 def sites_of(program: Program, executable: str) -> list[Site]:
-    """The dispatches of an executable."""
+    """Returns the sites of an executable."""
     return [site for site in program.sites if site.kernel.partition(".")[0] == executable]
 
 
 def certificate(program: Program, sites: list[Site]) -> str:
-    """The certificate of an executable that is dispatched at these sites."""
+    """Returns the certificate of an executable with these sites, as JSON."""
     return json.dumps([_site(program, site) for site in sites], separators=(",", ":"))
 
 
@@ -104,7 +103,7 @@ def _site(program: Program, site: Site) -> dict[str, Any]:
 
 
 def _variables(program: Program, goals: dict[str, Any]) -> dict[str, list[Any]]:
-    """Per variable that occurs: a name, its limits, its facts, and what it is one of."""
+    """Returns name, bounds, facts and cases of each variable that occurs."""
     waiting = [int(part) for part in re.findall(r"v(\d+)", json.dumps(list(goals.items())))]
     waiting += [step for step in _eliminated(list(goals.values()))]
     found: dict[int, list[Any]] = {}
@@ -121,7 +120,7 @@ def _variables(program: Program, goals: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def _eliminated(proofs: list[Any]) -> list[int]:
-    """The variables that proofs take case by case."""
+    """Yields the variables on which a proof splits."""
     found: list[int] = []
     for each in proofs:
         if isinstance(each, list):

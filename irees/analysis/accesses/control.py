@@ -1,11 +1,10 @@
 """
-Loops and branches: which facts hold inside of them, and what they give.
+Loops and branches: the facts that hold inside of them, and their results.
 
-A counter is `lb + step * k`, with a variable k for the trips. A value that is passed around a loop
-is a variable; what is known of it are those of a few candidates (it is at least 0, at least or at
-most what it was first, ...) that hold before the loop and that the body keeps, which is found by
-trying: candidates that the body breaks are dropped until none is (Houdini; Flanagan and Leino,
-FME 2001).
+An induction variable is `lb + step * k`, with a variable k for the iteration number. A loop-carried
+value is a fresh variable. Its invariants are guessed from a few templates (at least 0, at least or
+at most its initial value, ...). Candidates that the body does not preserve are dropped until all
+that are left are inductive (Houdini; Flanagan and Leino, FME 2001).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def trip_counter(walk: Walk, op: scf.ForOp) -> tuple[Polynomial, Polynomial | None]:
-    """The value of a loop's counter, and how many turns came before, where that is a variable."""
+    """Returns the induction variable, and the iteration number if that is a variable."""
     low, high, by = (walk.number(v) for v in (op.lb, op.ub, op.step))
     space = walk.space
     if not all(map(walk.prover.fits, (low, high, by))) or not walk.prover.holds(by - 1):
@@ -78,7 +77,7 @@ def for_loop(walk: Walk, op: Operation) -> None:
 
 
 def _induction(walk: Walk, op: scf.ForOp, trips: Polynomial | None) -> dict[int, Polynomial]:
-    """Carried values that grow by the same in each turn, in terms of the trips."""
+    """Returns carried values with a constant step, as polynomials in the iteration number."""
     found: dict[int, Polynomial] = {}
     block = op.body.block
     yielded = block.last_op
@@ -100,7 +99,7 @@ def _induction(walk: Walk, op: scf.ForOp, trips: Polynomial | None) -> dict[int,
 
 
 def _invariant(walk: Walk, value: SSAValue, block: Block) -> Polynomial | None:
-    """What a value is, where it is the same in each turn."""
+    """Returns a value if it is loop-invariant, else None."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp):
         walk.op(owner)
@@ -112,7 +111,7 @@ def _invariant(walk: Walk, value: SSAValue, block: Block) -> Polynomial | None:
 
 
 def _last_conditions(walk: Walk, op: scf.ForOp, trips: Polynomial) -> None:
-    """A condition that is and-ed over all turns holds in the last."""
+    """A condition that all iterations accumulate with `andi` holds in the last one too."""
     block = op.body.block
     yielded = block.last_op
     assert yielded is not None
@@ -167,7 +166,7 @@ def for_all(walk: Walk, op: Operation) -> None:
 
 
 def is_of_threads(op: ForallOp) -> bool:
-    """Whether the iterations are threads, which meet at barriers."""
+    """Whether the iterations are threads, synchronized by barriers."""
     mapping = op.properties.get("mapping")
     return isinstance(mapping, ArrayAttr) and any(isinstance(m, ThreadMappingAttr) for m in mapping)
 
@@ -215,7 +214,7 @@ def while_loop(walk: Walk, op: Operation) -> None:
 
 
 def _leave_while(walk: Walk, op: scf.WhileOp, ask: scf.ConditionOp, born: int) -> None:
-    """What the last turn asked with, and that it was told to end."""
+    """Binds the results to the forwarded values, and assumes the negated loop condition."""
     ended = walk.prover.facts_of(opposite(walk.condition(ask.condition)))
     numbers = [v for v in ask.args if bits_of(v.type) not in (None, 1)]
     values = [walk.number(v) for v in numbers]
@@ -239,4 +238,4 @@ STRUCTURES: dict[str, Callable[[Walk, Operation], None]] = {
     "scf.if": branch,
     "scf.while": while_loop,
 }
-"""Name of an op with regions => how it is read."""
+"""Name of a structured control-flow op => its handler."""

@@ -28,16 +28,16 @@ from irees.dialects.stream import CmdDispatchOp
 from irees.target import MOST_ELEMENTS
 
 ALLOCATED = 1 << 60
-"""An allocation ends the call where a size is negative or the product is above it."""
+"""The runtime refuses allocations of more bytes, and those with a negative size."""
 
 
 OUTERMOST = 2
-"""How many scopes there are in the outermost block of a function."""
+"""Depth of the scope stack in the entry block of a function."""
 
 
 @dataclass
 class Site:
-    """A kernel at one of its dispatches."""
+    """One dispatch of a kernel."""
 
     kernel: str
     dispatch: CmdDispatchOp | None
@@ -45,7 +45,7 @@ class Site:
 
 
 class Program(Walk):
-    """The walk over all host functions of a module."""
+    """Walks all host functions of a module, and each kernel at its dispatches."""
 
     def __init__(self, module: ModuleOp) -> None:
         super().__init__(Space())
@@ -54,13 +54,13 @@ class Program(Walk):
         self.sites: list[Site] = []
         self.solved: dict[int, Polynomial] = {}
         self.bytes: dict[Operation, tuple[Polynomial, Polynomial]] = {}
-        """The bytes of its arena that a view has, from and to."""
+        """Byte range of each view in its arena."""
         self.overlapping: list[Operation] = []
-        """Views of bytes that others use at the same time."""
+        """Views that overlap another live view."""
         self.inside = False
-        """Whether the walk is in a kernel."""
+        """Whether the current op is in a kernel."""
         self._read: dict[object, object] = {}
-        """Kernel and what it was given => the scope in which it was read first."""
+        """Kernel and arguments => scope of its first visit."""
 
     def op(self, op: Operation) -> None:
         if isinstance(op, CmdDispatchOp):
@@ -76,7 +76,7 @@ class Program(Walk):
             super().op(op)
 
     def function(self, function: func.FuncOp) -> None:
-        """Reads a host function, whose arguments may be anything of their type."""
+        """Walks a host function, with arguments of any size that their types allow."""
         block = function.body.block
         with self.space.assuming([]):
             for arg in block.args:
@@ -105,11 +105,11 @@ class Program(Walk):
 
     @property
     def is_outermost(self) -> bool:
-        """Whether the walk is in no branch or loop of a host function."""
+        """Whether the current op is in the entry block of a host function."""
         return len(self.space.memories) == OUTERMOST and not self.inside
 
     def asserted(self, condition: Condition) -> None:
-        """What a program has checked holds from here on."""
+        """Assumes an asserted condition."""
         if isinstance(condition, Every) and len(condition.parts) == 2:
             a, b = condition.parts
             if isinstance(a, AtLeast) and isinstance(b, AtLeast) and a.polynomial == -b.polynomial:
@@ -127,7 +127,7 @@ class Program(Walk):
             self.space.pending.append(condition)
 
     def assume(self, facts: Sequence[Polynomial]) -> None:
-        """What holds from here to the end of the function, or of the branch that the walk is in."""
+        """Assumes facts up to the end of the enclosing scope."""
         self.space.assume(facts)
         if not self.is_outermost:
             return
@@ -140,16 +140,16 @@ class Program(Walk):
                     self.space.narrow(monomial[0], factor, constant)
 
     def _limit(self, fact: Polynomial) -> None:
-        """`c - p >= 0` limits all products in p, where they cannot be negative."""
+        """Bounds the nonnegative products in p, given `c - p >= 0`."""
         most = fact.terms.get((), 0)
         self.space.limit(-(fact - most), most, self.natural)
 
     def natural(self, number: int) -> bool:
-        """Whether a variable is known to be at least 0."""
+        """Whether a variable is known to be >= 0."""
         return self.prover.holds(Polynomial.variable(number))
 
     def _solve(self, zero: Polynomial) -> bool:
-        """Replaces the newest size of what is 0 by the others, where there is one."""
+        """Solves `zero = 0` for its newest size and substitutes it; returns whether it could."""
         newest = zero.newest()
         if newest < 0 or self.space.variables[newest].facts:
             return not zero.terms
@@ -171,7 +171,7 @@ class Program(Walk):
         return found.substituted(self.solved)
 
     def dispatch(self, op: CmdDispatchOp) -> None:
-        """Reads a kernel with the sizes and numbers that it is given here."""
+        """Walks a kernel with the arguments of one dispatch."""
         name = op.entry_point.string_value()
         kernel = self.kernels[name]
         block = kernel.body.block
@@ -192,7 +192,7 @@ class Program(Walk):
         self.accesses, self.inside = outer, False
 
     def _argument(self, arg: SSAValue, operand: SSAValue) -> object:
-        """Binds an argument of a kernel to what it is, and returns what tells it from others."""
+        """Binds a kernel argument to its operand; returns a key for it."""
         if not isinstance(arg.type, MemRefType):
             bits = bits_of(arg.type)
             if bits == 1:
@@ -245,7 +245,7 @@ class Program(Walk):
 
 
 def kernels_of(module: ModuleOp) -> Iterator[tuple[str, func.FuncOp]]:
-    """The functions of all executables by the name that a dispatch has for them."""
+    """Yields the functions of all executables with the symbols that dispatches use."""
     for executable in module.ops:
         if not isinstance(executable, ExecutableOp):
             continue
@@ -256,7 +256,7 @@ def kernels_of(module: ModuleOp) -> Iterator[tuple[str, func.FuncOp]]:
 
 
 def read_program(module: ModuleOp) -> Program:
-    """Reads all functions of a module."""
+    """Analyses a module."""
     program = Program(module)
     for op in module.ops:
         if isinstance(op, func.FuncOp) and op.body.blocks:

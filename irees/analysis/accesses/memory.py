@@ -1,4 +1,4 @@
-"""Which elements ops read and write, and that those are inside."""
+"""Element accesses of ops, and the bounds that they need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HARMLESS = frozenset(
     memref.extract_aligned_pointer_as_index
     """.split()
 )
-"""Ops that may have a memref as an operand and access no element of it."""
+"""Ops that access no element of their memref operands."""
 
 
 def scalar(walk: Walk, op: Operation) -> None:
@@ -41,7 +41,7 @@ def scalar(walk: Walk, op: Operation) -> None:
 
 
 def _remember(walk: Walk, op: memref.StoreOp) -> None:
-    """What is written to a table."""
+    """Records the value stored to a table."""
     views, value = walk.views.get(op.memref, ()), walk.polynomial(op.value)
     if len(views) == 1 and value is not None and views[0].root.table:
         root = views[0].root
@@ -51,7 +51,7 @@ def _remember(walk: Walk, op: memref.StoreOp) -> None:
 
 
 def _loaded(walk: Walk, op: Operation) -> Polynomial:
-    """An element of a table is one of the values that were written; of others nothing is known."""
+    """Returns the loaded value: one of the stored values for a table, else unknown."""
     result = op.results[0]
     bits = bits_of(result.type) or 64
     views = walk.views.get(op.operands[0], ())
@@ -97,7 +97,7 @@ def _last_fill(walk: Walk, root: Root, load: memref.LoadOp) -> Operation | None:
 
 
 def _fills(walk: Walk, store: memref.StoreOp, load: memref.LoadOp) -> bool:
-    """Whether a loop in front of a load writes the element that it loads, among others."""
+    """Whether a loop in front of a load stores to the loaded element."""
     loop = store.parent_op()
     if not isinstance(loop, scf.ForOp) or store.indices[0] is not loop.body.block.args[0]:
         return False
@@ -109,7 +109,7 @@ def _fills(walk: Walk, store: memref.StoreOp, load: memref.LoadOp) -> bool:
 
 
 def _around(op: Operation, other: Operation) -> Operation | None:
-    """What has an op in it, in the block of another."""
+    """Returns the ancestor of an op in the block of another op, or None."""
     at: Operation | None = op
     while at is not None and at.parent is not other.parent:
         at = at.parent_op()
@@ -155,7 +155,7 @@ def async_copy(walk: Walk, op: Operation) -> None:
 
 
 def _where_positive(walk: Walk, count: Polynomial) -> list[Polynomial]:
-    """What holds where a count is not 0: the condition under which it is something else."""
+    """Returns the facts implied by a nonzero element count."""
     if count.single is None:
         return []
     cases = walk.space.variables[count.single].cases
@@ -164,7 +164,7 @@ def _where_positive(walk: Walk, count: Polynomial) -> list[Polynomial]:
 
 
 def matrices(walk: Walk, op: Operation) -> None:
-    """nvgpu.ldmatrix: the row of 16 bytes that a lane names."""
+    """nvgpu.ldmatrix: each lane reads one 16-byte row."""
     source: SSAValue = op.src  # type: ignore[attr-defined]
     place = [walk.number(i) for i in op.indices]  # type: ignore[attr-defined]
     assert isinstance(source.type, MemRefType)
@@ -174,7 +174,7 @@ def matrices(walk: Walk, op: Operation) -> None:
 
 
 def whole(walk: Walk, op: Operation) -> None:
-    """All elements of operands: boxes in shared memory and operands of matrix products."""
+    """Ops that access all elements of their memref operands."""
     for at, operand in enumerate(op.operands):
         if isinstance(operand.type, MemRefType):
             writes = op.name == "nvgpu.tma.async.load" and at == 0
@@ -182,7 +182,7 @@ def whole(walk: Walk, op: Operation) -> None:
 
 
 def for_all_elements(walk: Walk, op: Operation, value: SSAValue, *, writes: bool) -> None:
-    """An access to each element of a view, which may be empty."""
+    """Proves an access to all elements of a view. The view may be empty."""
     sizes = [tuple(view.sizes) for view in walk.views.get(value, ())]
     kind = value.type
     assert isinstance(kind, MemRefType)
@@ -196,7 +196,7 @@ def for_all_elements(walk: Walk, op: Operation, value: SSAValue, *, writes: bool
 
 
 def copy(walk: Walk, op: Operation) -> None:
-    """memref.copy: sizes are the same, both are inside."""
+    """memref.copy: the shapes are equal and both views are in bounds."""
     assert isinstance(op, memref.CopyOp)
     for_all_elements(walk, op, op.source, writes=False)
     for_all_elements(walk, op, op.destination, writes=True)
@@ -206,7 +206,7 @@ def copy(walk: Walk, op: Operation) -> None:
 
 
 def other(walk: Walk, op: Operation) -> None:
-    """An op that is not modelled: what it does to memory is not known."""
+    """Any other op: memref operands that it may access are reported as unmodelled."""
     if op.name in HARMLESS:
         return
     for operand in op.operands:
@@ -233,4 +233,4 @@ EFFECTS: dict[str, Callable[[Walk, Operation], None]] = {
     "nvgpu.tma.async.load": whole,
     "memref.copy": copy,
 }
-"""Name of an op => the accesses that it makes."""
+"""Op name => handler that proves its accesses."""

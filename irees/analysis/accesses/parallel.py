@@ -1,17 +1,18 @@
 """
-Shows that iterations of a parallel loop do not write where others read or write.
+Proves that no iteration of a parallel loop writes an element that another reads or writes.
 
-An iteration *owns* the elements from which it follows: where a coordinate is
+An iteration *owns* an element if the element's coordinates determine the iteration. A coordinate
 
     C = a * v + K + r,    0 <= r <= a - lanes,
 
-with K the same for all iterations, C says what v is. A loop is apart on a buffer when each access
-says all of the loop's variables in the same way: two accesses to one element are then of one
-iteration. v may also be a quotient of a loop's variable; with all of its digits it is known too,
-and K may have what is known. Buffers that are made in an iteration are its own.
+with loop-invariant K determines v. The iterations are disjoint on a buffer if each access
+determines all induction variables in the same way: two accesses to one element are then of the
+same iteration. v may also be a quotient of an induction variable; all its digits together
+determine it, and K may use variables that are determined already. Buffers that an iteration
+allocates are private.
 
-This is about iterations that nothing orders: those of a CPU and workgroups. Threads of a workgroup
-meet at barriers, which is not looked at: their loops are left out.
+This covers iterations that run unordered: loops over CPU threads and over workgroups. Loops over
+the threads of a workgroup are synchronized by barriers and are not checked.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 STEPS = 60
-"""How many goals are looked at for one limit."""
+"""Prover steps for one bound."""
 
 READS = frozenset(VIEWS) | frozenset(
     """
@@ -40,12 +41,12 @@ READS = frozenset(VIEWS) | frozenset(
     nvgpu.tma.create.descriptor
     """.split()
 )
-"""Ops that write to none of their operands."""
+"""Ops that write to none of their memref operands."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One variable that an address says: in steps of how many elements, from where on."""
+    """One variable of an address: its stride in elements, and its offset."""
 
     variable: int
     step: Polynomial
@@ -54,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Place:
-    """A coordinate, in steps of how many elements, and how many of them an access has."""
+    """One coordinate of an address: its stride in elements, and the extent of the access."""
 
     value: Polynomial
     stride: Polynomial
@@ -66,7 +67,7 @@ Owner = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Touch:
-    """An access in a parallel loop."""
+    """One access inside a parallel loop."""
 
     access: Access
     root: Root
@@ -76,22 +77,22 @@ class Touch:
 
 @dataclass(eq=False)
 class Parallel:
-    """A parallel loop that the walk is in."""
+    """A parallel loop around the current op."""
 
     op: Operation
     variables: tuple[int, ...]
-    """Its variables that have more than one value."""
+    """Induction variables with more than one value."""
     born: int
-    """How many variables there were outside of it."""
+    """Number of variables of the space when the loop was entered."""
     written: frozenset[SSAValue]
-    """Buffers that an iteration writes to."""
+    """Buffers that the body writes."""
     touches: list[Touch] = field(default_factory=list)
     shifts: dict[object, list[int]] = field(default_factory=dict)
-    """Where the elements of an iteration begin, by what says the iteration."""
+    """First element of an iteration, as a function of the induction variables."""
 
 
 def written_by(op: Operation) -> frozenset[SSAValue]:
-    """The buffers that ops inside of an op write to."""
+    """Returns the buffers that ops nested in `op` write."""
     found = set()
     for inner in op.walk():
         if inner.name not in READS:
@@ -130,7 +131,7 @@ def places(
 
 
 def _divided(address: Polynomial, strides: Sequence[Polynomial], count: Polynomial) -> list[Place]:
-    """The coordinates of an address by some strides, and what is left of it."""
+    """Splits an address into coordinates by the given strides; returns them and the remainder."""
     result, rest = [], address
     for stride in strides:
         value, rest = rest.divided(stride)
@@ -139,13 +140,13 @@ def _divided(address: Polynomial, strides: Sequence[Polynomial], count: Polynomi
 
 
 def _is_inside(walk: Walk, place: Place, outer: Polynomial) -> bool:
-    """Whether a coordinate does not reach the next step of the one before."""
+    """Whether a coordinate stays below the stride of the next outer one."""
     goals = (place.value, outer - (place.value + place.count - 1) * place.stride - 1)
     return all(walk.prover.holds(goal, STEPS) for goal in goals)
 
 
 def touch(walk: Walk, access: Access, view: View) -> None:
-    """Notes an access in all parallel loops that the walk is in."""
+    """Records an access in every enclosing parallel loop."""
     for loop in walk.parallel:
         if not loop.variables or view.root.born > loop.born:
             continue
@@ -162,7 +163,7 @@ def owner_of(
     indices: Sequence[Polynomial],
     lanes: Sequence[Polynomial],
 ) -> Owner | None:
-    """How the coordinates of an access say the variables of a loop, or None where they do not."""
+    """Returns how the coordinates determine the induction variables, or None if they do not."""
     coordinates = places(walk, view, indices, lanes)
     known: set[int] = set()
     parts: list[Part] = []
@@ -178,7 +179,7 @@ def owner_of(
 def _next_part(
     walk: Walk, loop: Parallel, coordinates: Sequence[Place], known: set[int]
 ) -> Part | None:
-    """A coordinate that says another variable: one of the loop where there is one."""
+    """Picks a coordinate that determines another variable, preferring induction variables."""
     found = []
     for at, place in enumerate(coordinates):
         found += [(v not in loop.variables, at, -v) for v in place.value.variables() - known]
@@ -191,7 +192,7 @@ def _next_part(
 
 
 def _part(walk: Walk, loop: Parallel, place: Place, number: int, known: set[int]) -> Part | None:
-    """Whether a coordinate says a variable, when others are known."""
+    """Whether a coordinate determines a variable once the `known` ones are fixed."""
     step, rest = place.value.coefficient_of(number)
     if number in rest.variables() or any(v >= loop.born for v in step.variables()):
         return None
@@ -212,7 +213,7 @@ def _part(walk: Walk, loop: Parallel, place: Place, number: int, known: set[int]
 
 
 def _is_of(walk: Walk, loop: Parallel, number: int) -> bool:
-    """Whether a variable is one of the loop's, or follows from those alone."""
+    """Whether a variable is an induction variable of the loop or a function of those alone."""
     if number in loop.variables:
         return True
     variable = walk.space.variables[number]
@@ -222,7 +223,7 @@ def _is_of(walk: Walk, loop: Parallel, number: int) -> bool:
 
 
 def finish(loop: Parallel) -> None:
-    """Marks the accesses that are not shown to be apart from those of other iterations."""
+    """Marks accesses that are not proved disjoint from those of other iterations."""
     groups: dict[int, list[Touch]] = {}
     for each in loop.touches:
         groups.setdefault(each.root.number, []).append(each)

@@ -1,10 +1,9 @@
 """
-Finds barriers that not all threads of a workgroup come to.
+Finds divergent barriers: those that only some threads of a workgroup may reach.
 
-A barrier is reached by all threads or by none where the bounds and conditions of the loops and
-branches around it are the same for all threads. A value may differ when it is computed from the
-number of a thread, from memory of its own, or from what lanes exchange (GPUVerify calls a barrier
-elsewhere divergent; Betts et al., OOPSLA 2012).
+A barrier is uniform if the bounds and conditions of all loops and branches around it are uniform. A
+value may diverge if it is computed from a thread id, from private memory, or from a shuffle. The
+term is that of GPUVerify (Betts et al., OOPSLA 2012).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ EXCHANGES = frozenset(("gpu.shuffle", "nvvm.match.sync", "gpu.lane_id", "gpu.thr
 
 
 class Uniformity:
-    """Which values are the same for all threads of a workgroup."""
+    """Decides which values are uniform: equal in all threads of a workgroup."""
 
     def __init__(self) -> None:
         self._known: dict[SSAValue, bool] = {}
@@ -64,12 +63,12 @@ class Uniformity:
 
 
 def is_private(value: SSAValue) -> bool:
-    """Whether memory is that of a thread."""
+    """Whether a buffer is private to a thread."""
     return isinstance(value.type, MemRefType) and "workgroup" not in str(value.type.memory_space)
 
 
 def around(op: Operation, *, threads: bool) -> ForallOp | None:
-    """The loop over threads (or over anything) that an op is in."""
+    """Returns the innermost loop over threads around an op, or else its outermost parent."""
     at = op.parent_op()
     while at is not None:
         if isinstance(at, ForallOp) and (is_of_threads(at) or not threads):
@@ -79,7 +78,7 @@ def around(op: Operation, *, threads: bool) -> ForallOp | None:
 
 
 def conditions(op: Operation) -> Iterator[SSAValue]:
-    """What decides whether and how often an op is run, within its loop over threads."""
+    """Returns the conditions and trip counts that control an op inside its loop over threads."""
     at: Operation | None = op
     while at is not None and not (isinstance(at, ForallOp) and is_of_threads(at)):
         parent = at.parent_op()
@@ -95,7 +94,7 @@ def conditions(op: Operation) -> Iterator[SSAValue]:
 
 
 def divergent_barriers(block: Block) -> list[Operation]:
-    """The barriers of a kernel that some threads may not come to."""
+    """Yields the barriers of a kernel that not all threads may reach."""
     uniformity = Uniformity()
     barriers = [op for op in block.walk() if op.name in BARRIERS]
     return [op for op in barriers if any(map(uniformity.differs, conditions(op)))]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def buffer(walk: Walk, value: SSAValue, sizes: Sequence[Polynomial], kind: str) -> Root:
-    """A new buffer, and the view of all of it for a value."""
+    """Creates a root for a value, viewed as a whole."""
     assert isinstance(value.type, MemRefType)
     strides, name = type_strides(value.type, sizes), value.name_hint or f"{kind}{len(walk.views)}"
     root = Root(name, tuple(sizes), strides, value, len(walk.space.variables))
@@ -28,7 +28,7 @@ def buffer(walk: Walk, value: SSAValue, sizes: Sequence[Polynomial], kind: str) 
 
 
 def type_strides(kind: MemRefType, sizes: Sequence[Polynomial]) -> tuple[Polynomial, ...] | None:
-    """The strides that a type says, where it says all."""
+    """Returns the strides of a memref type, if all are static."""
     if isinstance(kind.layout, NoneAttr):
         return contiguous(sizes)
     if not isinstance(kind.layout, StridedLayoutAttr):
@@ -38,12 +38,12 @@ def type_strides(kind: MemRefType, sizes: Sequence[Polynomial]) -> tuple[Polynom
 
 
 def groups_of(op: memref.ExpandShapeOp | memref.CollapseShapeOp) -> list[list[int]]:
-    """The dims that are one dim on the other side."""
+    """Returns the reassociation groups."""
     return [[i.value.data for i in group] for group in op.reassociation]  # type: ignore
 
 
 def beneath(value: SSAValue) -> SSAValue:
-    """What a chain of views is of."""
+    """Returns the buffer at the bottom of a chain of view ops."""
     while isinstance(value, OpResult) and value.op.name in VIEWS and value.op.name not in ROOTS:
         value = value.op.operands[0]
     return value
@@ -66,7 +66,7 @@ def allocate(walk: Walk, op: Operation) -> None:
 
 
 def is_table(value: SSAValue) -> bool:
-    """Whether a buffer is only loaded from and stored to, so that nothing else changes it."""
+    """Whether loads and stores are the only uses of a buffer."""
     return all(
         isinstance(use.operation, memref.LoadOp | memref.DimOp)
         or (isinstance(use.operation, memref.StoreOp) and use.index == 1)
@@ -90,7 +90,7 @@ def dim(walk: Walk, op: Operation) -> None:
 def mapped(
     walk: Walk, op: Operation, source: SSAValue, make: Callable[[View], View | None]
 ) -> None:
-    """The result is a view of each view that the source may be."""
+    """Binds the result to `make` of each possible view of the source."""
     found = [make(view) for view in walk.views.get(source, ())]
     walk.views[op.results[0]] = (
         tuple(v for v in found if v is not None) if None not in found else ()
@@ -167,7 +167,7 @@ def reinterpret(walk: Walk, op: Operation) -> None:
 
 
 def reshape_of_arena(walk: Walk, op: Operation) -> None:
-    """memref.view: a typed buffer in a row of bytes, which has room for it."""
+    """memref.view: a typed view of bytes, which must fit."""
     assert isinstance(op, memref.ViewOp)
     assert isinstance(op.result.type, MemRefType)
     sizes = _all(walk, walk.mixed(op.result.type.get_shape(), op.sizes))
@@ -176,7 +176,7 @@ def reshape_of_arena(walk: Walk, op: Operation) -> None:
 
 
 ROOTS = frozenset(("memref.alloc", "memref.alloca", "irees.counters", "memref.view"))
-"""Ops whose results are buffers of their own."""
+"""Ops whose results are roots."""
 
 VIEWS: dict[str, Callable[[Walk, Operation], None]] = {
     "memref.alloc": allocate,
@@ -193,4 +193,4 @@ VIEWS: dict[str, Callable[[Walk, Operation], None]] = {
     "memref.reinterpret_cast": reinterpret,
     "memref.view": reshape_of_arena,
 }
-"""Name of an op => what its results are views of."""
+"""Op name => handler that binds the views of its results."""

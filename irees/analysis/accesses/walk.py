@@ -1,10 +1,9 @@
 """
-Reads a function, op by op: what integers are, where views lie, what each access needs.
+Walks a function op by op: the values of integers, the layout of views, the bounds of accesses.
 
-The walk goes through loops and branches once, in order, with facts about their variables and
-conditions (`control`), and asks the prover at each access (`memory`). Values that it does not
-model are variables of which only the type is known. An op with memory operands that it does not
-model is an access that is not proved.
+The walk visits loops and branches once, in order, with the facts that hold inside (`control`), and
+calls the prover at each access (`memory`). A value without a model is a fresh variable, bounded by
+its type alone. An op without a model that has memref operands is an unproved access.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from irees.analysis.accesses.scalars import bits_of
 from irees.analysis.accesses.terms import Condition, Space, either
 
 SUMS = frozenset(("memref.atomic_rmw",))
-"""Ops by which iterations add up in one place."""
+"""Atomic updates: iterations may share an element."""
 
 
 @dataclass(frozen=True)
 class Goals:
-    """What shows that one access is inside, and how."""
+    """The goals of one access and their proofs."""
 
     goals: tuple[Polynomial, ...]
     proofs: tuple[Step, ...]
@@ -42,19 +41,19 @@ class Access:
     op: Operation
     writes: bool
     views: tuple[View, ...]
-    """The views that the memref may be."""
+    """Possible views of the memref."""
     indices: tuple[Polynomial, ...]
     lanes: tuple[Polynomial, ...]
-    """How many elements in a row, per dim."""
+    """Number of elements accessed per dim."""
     shown: tuple[Goals, ...] | None
-    """Goals and proofs for each view, or None where they were not found."""
+    """Goals and proofs per view; None if one was not found."""
     why: str = ""
     apart: bool = True
-    """Whether other iterations of parallel loops are shown not to write or read there."""
+    """Whether the access is disjoint from those of other parallel iterations."""
 
 
 class Walk:
-    """The state of a walk."""
+    """Walks ops in order, with what is known of each value."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -63,23 +62,23 @@ class Walk:
         self.polynomials: dict[SSAValue, Polynomial] = {}
         self.conditions: dict[SSAValue, Condition] = {}
         self.reals: dict[SSAValue, Polynomial] = {}
-        """Products of sizes in f64, which are rounded."""
+        """Products of sizes computed in f64, hence rounded."""
         self.views: dict[SSAValue, tuple[View, ...]] = {}
         self.accesses: list[Access] = []
         self.parallel: list[parallel.Parallel] = []
-        """The parallel loops that the walk is in."""
+        """Enclosing parallel loops, outermost first."""
         self.around: list[Condition] = []
-        """The conditions of the branches that the walk is in."""
+        """Conditions of the enclosing branches."""
         self.recording = True
-        """Whether accesses are looked at; not while candidates of loop invariants are tried."""
+        """Whether accesses are proved; false while candidate invariants are tried."""
 
     def block(self, block: Block) -> None:
-        """Reads the ops of a block."""
+        """Walks the ops of a block."""
         for op in block.ops:
             self.op(op)
 
     def op(self, op: Operation) -> None:
-        """Reads one op."""
+        """Dispatches one op to its handler."""
         meaning = scalars.MEANINGS.get(op.name)
         if meaning is not None:
             meaning(self, op)
@@ -98,7 +97,7 @@ class Walk:
                 self.block(block)
 
     def polynomial(self, value: SSAValue) -> Polynomial | None:
-        """An integer or index, or None for what is neither."""
+        """Returns the polynomial of an integer or index; None for other types."""
         found = self.polynomials.get(value)
         if found is None:
             bits = bits_of(value.type)
@@ -111,26 +110,26 @@ class Walk:
         return found
 
     def number(self, value: SSAValue) -> Polynomial:
-        """An index, of which something is always known."""
+        """Returns the polynomial of an integer or index."""
         found = self.polynomial(value)
         assert found is not None
         return found
 
     def as_the_machine_has_it(self, value: SSAValue) -> None:
-        """A sum that may have wrapped becomes a variable, of which what looks at it says more."""
+        """Replaces a sum that may have wrapped by a fresh variable: the machine value."""
         x = self.polynomial(value)
         if x is not None and bits_of(value.type) == 64:
             self.polynomials[value] = self.arithmetic.exact(x)
 
     def condition(self, value: SSAValue) -> Condition:
-        """An i1."""
+        """Returns the condition of an i1."""
         found = self.conditions.get(value)
         if found is None:
             found = self.conditions[value] = self.space.unknown()
         return found
 
     def mixed(self, static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Polynomial | None]:
-        """Static and dynamic sizes together."""
+        """Merges static and dynamic sizes."""
         rest = iter(dynamic)
         return [
             self.polynomial(next(rest)) if n == DYNAMIC_INDEX else Polynomial.number(n)
@@ -138,7 +137,7 @@ class Walk:
         ]
 
     def choose(self, result: SSAValue, condition: Condition, a: SSAValue, b: SSAValue) -> None:
-        """The result is `a` where the condition holds, else `b`."""
+        """Binds the result to `a` if the condition holds, else to `b`."""
         bits = bits_of(result.type)
         if bits == 1:
             self.conditions[result] = either(condition, self.condition(a), self.condition(b))
@@ -153,7 +152,7 @@ class Walk:
                 self.merged(result)
 
     def pass_on(self, arg: SSAValue, value: SSAValue) -> None:
-        """An argument of a block is a value."""
+        """Binds a block argument to a value."""
         if isinstance(value.type, MemRefType):
             self.views[arg] = self.views.get(value, ())
         elif bits_of(value.type) == 1:
@@ -162,12 +161,12 @@ class Walk:
             self.polynomials[arg] = self.number(value)
 
     def loose(self, born: int) -> set[int]:
-        """Variables from `born` on that may be something else in another turn."""
+        """Returns the variables from `born` on that may differ in another iteration."""
         variables = self.space.variables
         return {n for n in range(born, len(variables)) if not variables[n].is_defined}
 
     def known_size(self, value: Polynomial | None) -> Polynomial:
-        """A size, an offset or a stride; a variable where it is no index."""
+        """Returns the value, or a fresh variable for None."""
         return self.arithmetic.opaque("size") if value is None else value
 
     def access(
@@ -180,7 +179,7 @@ class Walk:
         writes: bool,
         rows: bool = False,
     ) -> None:
-        """Shows that an access is inside of all that its memref may be."""
+        """Proves an access in bounds of each possible view of its memref."""
         if not self.recording:
             return
         found = self.views.get(memory, ())
@@ -201,7 +200,7 @@ class Walk:
             parallel.touch(self, access, view)
 
     def never(self) -> Goals | None:
-        """What shows that the walk is in a branch that is not taken."""
+        """Returns a proof that the current branch is never taken, or None."""
         for condition in self.around:
             for fact in self.prover.facts_within(condition):
                 goal = -fact - 1
@@ -211,28 +210,28 @@ class Walk:
         return None
 
     def unmodelled(self, op: Operation, memory: SSAValue) -> None:
-        """An access by an op that this analysis does not know."""
+        """Records an access by an op without a handler."""
         if self.recording:
             why = f"{op.name} is not modelled"
             views = self.views.get(memory, ())
             self.accesses.append(Access(op, True, views, (), (), None, why))
 
     def allocated(self, sizes: Sequence[Polynomial]) -> None:
-        """Hosts know that an allocation has come back."""
+        """Assumes what a successful allocation implies. Overridden for host functions."""
 
     def merged(self, value: SSAValue) -> bool:
-        """A memref may be one of several: whether it is taken for one of its own."""
+        """Handles a memref with several possible views; returns whether it becomes a root."""
         return False
 
     def made(self, value: SSAValue) -> None:
-        """A memref of an op that is not modelled. Hosts know that it is what its type says."""
+        """Binds a memref result of an op without a handler."""
         self.views[value] = ()
 
     def show_room(self, op: Operation, sizes: Sequence[Polynomial]) -> None:
-        """Hosts show that a view has room in its buffer."""
+        """Proves that a view fits into its bytes. Overridden for host functions."""
 
     def show_equal(self, op: Operation, a: Sequence[Polynomial], b: Sequence[Polynomial]) -> None:
-        """Sizes that have to be the same."""
+        """Proves that sizes are pairwise equal."""
         goals = [g for x, y in zip(a, b, strict=True) for g in (x - y, y - x)]
         if self.recording:
             proofs = [self.prover.prove(goal) for goal in goals]

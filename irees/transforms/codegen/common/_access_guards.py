@@ -1,4 +1,4 @@
-"""Conditions in front of accesses that are not shown to be inside of their buffers."""
+"""Guards for accesses that are not proved in bounds."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from irees.transforms.utils.accesses import zero
 from irees.transforms.utils.shapes import IndexBuilder, buffer_dim, mixed
 
 GUARDED = "guarded"
-"""The attribute of what a guard was put in front of."""
+"""Attribute of guarded accesses."""
 
 Place = tuple[SSAValue, list[SSAValue], list[int]]
 
 
 def place_of(op: Operation) -> Place | None:
-    """The buffer of an access, its indices and its lanes per dim; None where none are guarded."""
+    """Returns buffer, indices and lanes per dim of an access; None if it cannot be guarded."""
     if isinstance(op, memref.LoadOp | memref.StoreOp | memref.AtomicRMWOp):
         return op.memref, list(op.indices), [1] * len(op.indices)
     if isinstance(op, vector.LoadOp | vector.StoreOp):
@@ -40,7 +40,7 @@ def place_of(op: Operation) -> Place | None:
 def inside_of(
     buffer: SSAValue, indices: list[SSAValue], lanes: list[int], at: IndexBuilder
 ) -> SSAValue | None:
-    """`0 <= i` and `i + lanes <= size` in all dims, as one i1."""
+    """Emits `0 <= i` and `i + lanes <= size` for all dims, as one i1."""
     found: SSAValue | None = None
     for dim, (index, count) in enumerate(zip(indices, lanes, strict=True)):
         limit = at.sub(buffer_dim(buffer, dim, at), count - 1)
@@ -53,7 +53,7 @@ def inside_of(
 
 
 def zeros_of(kind: Attribute) -> list[Operation]:
-    """0 of a scalar or vector type, in the last op."""
+    """Returns ops that make a zero of a scalar or vector type; the last one has the result."""
     if not isinstance(kind, VectorType):
         return [zero(kind)]
     first = zero(kind.element_type)
@@ -62,9 +62,9 @@ def zeros_of(kind: Attribute) -> list[Operation]:
 
 def rooted(place: Place, at: IndexBuilder) -> Place:
     """
-    An access to slices of a buffer as one to the buffer itself.
+    Rewrites an access to a slice as one to the sliced buffer.
 
-    Of a buffer that is smaller than was declared a slice may be outside.
+    The slice itself may be out of bounds if the buffer is smaller than declared.
     """
     buffer, indices, lanes = place
     while isinstance(buffer.owner, memref.SubviewOp):
@@ -83,7 +83,7 @@ def rooted(place: Place, at: IndexBuilder) -> Place:
 
 
 def moved(op: Operation, place: Place, root: Place) -> Operation:
-    """An access to a slice as one to the buffer, by the very indices that were looked at."""
+    """Moves an access to the root, so that it uses the same indices as its guard."""
     buffer, indices, lanes = root
     if buffer is place[0] or (max(lanes) > 1 and lanes[-1] == 1):
         return op
@@ -101,7 +101,7 @@ def moved(op: Operation, place: Place, root: Place) -> Operation:
 
 def flat(place: Place, at: IndexBuilder) -> tuple[Place, SSAValue] | None:
     """
-    An access to memory that was flattened as one to all of its buffer, and whether it is inside.
+    Rewrites an access to a flattened view as one to the whole buffer; returns it and its guard.
 
     %f = reinterpret_cast (base of %b) to offset: [%o], sizes: [huge], strides: [1]
     """
@@ -133,7 +133,7 @@ def flat(place: Place, at: IndexBuilder) -> tuple[Place, SSAValue] | None:
 
 
 def guard(op: Operation) -> bool:
-    """Puts a condition in front of an access; False where that cannot be done."""
+    """Puts an access under a guard; returns False if it cannot."""
     place = place_of(op)
     if place is None or not place[1] or GUARDED in op.attributes:
         return False
@@ -166,7 +166,7 @@ def guard(op: Operation) -> bool:
 
 def guard_copy(copy: DeviceAsyncCopyOp) -> bool:
     """
-    A copy of no elements reads nothing:
+    Guards an asynchronous copy by its element count: a copy of 0 elements reads nothing.
 
     copy %s[%i], n, %k  =>  %j = select %inside, %i, 0; copy %s[%j], n, select %inside, %k, 0
     """
@@ -190,7 +190,7 @@ def guard_copy(copy: DeviceAsyncCopyOp) -> bool:
 
 def guard_matrix(op: LdMatrixOp) -> bool:
     """
-    All lanes have to come to the op, so one whose row is outside reads the first:
+    Clamps the row of an `ldmatrix`. All lanes must execute it, so it cannot be skipped.
 
     ldmatrix %s[%i]  =>  ldmatrix %s[select %inside, %i, 0]
     """
@@ -211,9 +211,9 @@ def guard_matrix(op: LdMatrixOp) -> bool:
 
 def check_sizes(view: memref.ViewOp) -> bool:
     """
-    Asserts that the sizes of a part of the arena are not negative, where they are computed.
+    Asserts that the sizes of an arena slot are not negative, right after they are computed.
 
-    The bytes of the arena are computed from them, as numbers without a sign.
+    The size of the arena is computed from them as unsigned numbers.
     """
     if GUARDED in view.attributes:
         return False
@@ -230,7 +230,7 @@ def check_sizes(view: memref.ViewOp) -> bool:
 
 
 def keep_inside(op: Operation) -> bool:
-    """Whether a check was put in front of an access."""
+    """Guards an access; returns False if it cannot."""
     if isinstance(op, DeviceAsyncCopyOp):
         return guard_copy(op)
     if isinstance(op, LdMatrixOp):

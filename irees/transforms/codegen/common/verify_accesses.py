@@ -1,26 +1,27 @@
 """
-Shows that every access of a program is inside of its buffer, and guards what is not shown.
+Proves that every memory access of a program is in bounds, and guards the ones it cannot prove.
 
-The host function is read with each kernel where it is dispatched: what a buffer's sizes are, which
-of them are equal, what was asserted before. For each load, store, vector access and copy the index
-is then shown to be at least 0 and, with all lanes, below the size, for all sizes that pass the
-asserts. An access that is shown stays as it is. One that is not gets a condition in front:
+The pass analyses the host function, and each kernel at each of its dispatches. The host knows the
+sizes of buffers, which of them are equal, and what was asserted before the dispatch. For each
+load, store, vector access and copy, the pass proves 0 <= index and index + lanes <= size for all
+sizes that satisfy the asserts. A proved access stays as it is. An unproved one gets a guard, and a
+remark says so:
 
     %v = memref.load %b[%i]  =>  %n = memref.dim %b, %c0
                                  %inside = arith.cmpi ult, %i, %n
                                  %v = scf.if %inside { yield memref.load %b[%i] }
                                       else           { yield 0 }
 
-and a remark says so. Places that a sort counts are such: that they are a permutation is nothing
-that inequalities say. The guarded access is then shown like all others, by its condition. What
-each access is shown by is the certificate of the executable. What can neither be shown nor guarded
-is an error: it is never run.
+The places that a counting sort scatters to are the typical case: no linear fact says that they are
+a permutation. The guarded access is then proved like all others, by its guard. The proofs are the
+certificate of the executable. An access that can neither be proved nor guarded is an internal
+error, and the program does not compile.
 
-The certificate also counts accesses of parallel iterations that are not shown to be apart from each
-other. Barriers have to be such that all threads of a workgroup come to them.
+The pass also rejects divergent barriers and live arena slots that overlap, and counts accesses that
+are not proved disjoint between parallel iterations.
 
-The prover is `irees.analysis.accesses`. After Besson, "Fast Reflexive Arithmetic Tactics: the
-linear case and beyond" (TYPES 2006), which has the same certificates.
+The prover is `irees.analysis.accesses`. Its certificates are those of Besson, "Fast Reflexive
+Arithmetic Tactics: the linear case and beyond" (TYPES 2006).
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ from irees.transforms.codegen.common._access_guards import keep_inside
 NAME = "irees-verify-accesses"
 
 ROUNDS = 3
-"""Where the host checks more, more is known of kernels."""
+"""Each check that the host gains may prove more accesses of kernels."""
 
 
 def unshown(program: Program) -> dict[Operation, Access]:
-    """Accesses that are not shown at one site of their kernel or more."""
+    """Returns the accesses that are unproved at some dispatch."""
     accesses = [*program.accesses, *(a for site in program.sites for a in site.accesses)]
     return {access.op: access for access in accesses if access.shown is None}
 
 
 @dataclass(frozen=True)
 class VerifyAccessesPass(ModulePass):
-    """Each access is shown to be inside of its buffer, or guarded."""
+    """Proves all accesses in bounds, or guards them."""
 
     name = "irees-verify-accesses"
 
