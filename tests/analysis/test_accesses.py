@@ -372,3 +372,46 @@ def test_what_was_known_of_a_size_is_known_of_the_one_that_it_equals():
     longer = body.replace("[%room][%n]", "[%both][%n]")
     module = import_mlir(HOST.format(body=longer))
     assert [a.shown is not None for a in read_program(module).accesses] == [False]  # type: ignore
+
+
+def test_two_arguments_that_are_one_buffer_are_not_apart():
+    """A kernel that reads the next element of x and writes y is a race where y is x."""
+    kernel = """
+flow.executable @k {
+  builtin.module {
+    func.func @k(%x: memref<64xf32>, %y: memref<64xf32>) {
+      %c1 = arith.constant 1 : index
+      scf.forall (%i) in (63) {
+        %p = arith.addi %i, %c1 : index
+        %v = memref.load %x[%p] : memref<64xf32>
+        memref.store %v, %y[%i] : memref<64xf32>
+      }
+      func.return
+    }
+  }
+}
+func.func @main(%x: memref<64xf32>, %y: memref<64xf32>) {
+  stream.cmd.dispatch @k::@k(%x, %y) : memref<64xf32>, memref<64xf32>
+  stream.cmd.dispatch @k::@k(%x, %x) : memref<64xf32>, memref<64xf32>
+  func.return
+}
+"""
+    module = import_mlir(kernel)
+    assert isinstance(module, ModuleOp)
+    found = [[a.apart for a in site.accesses] for site in read_program(module).sites]
+    assert found == [[True, True], [False, False]]
+
+
+def test_what_an_inner_loop_passes_on_is_written():
+    body = """
+    %none = memref.alloc() : memref<64xf32>
+    scf.forall (%i) in (63) {
+      %p = arith.addi %i, %c1 : index
+      %v = memref.load %y[%p] : memref<64xf32>
+      %r = scf.for %j = %c0 to %c1 step %c1 iter_args(%b = %y) -> (memref<64xf32>) {
+        memref.store %v, %b[%i] : memref<64xf32>
+        scf.yield %b : memref<64xf32>
+      }
+    }"""
+    assert apart(body) == [False, False]
+    assert apart(body.replace("%y[%p]", "%y[%i]")) == [True, True]

@@ -248,4 +248,28 @@ MUTANTS = (
         "key in self._read",
         PROVER,
     ),
+    Mutant(
+        "A32",
+        "arguments that are one buffer are taken for two",
+        ACCESSES + "host.py",
+        "self.views[arg] = self.views[same]",
+        "pass",
+        PROVER,
+    ),
+    Mutant(
+        "A33",
+        "a buffer that an inner loop passes on is not written",
+        ACCESSES + "parallel.py",
+        "        if not views and not is_made_inside:",
+        "        if False:",
+        PROVER,
+    ),
+    Mutant(
+        "A34",
+        "scratch buffers that are too large begin again at 0",
+        "irees/backends/common/irees_c.h",
+        "return r >> 60 ? INT64_C(1) << 60 : r;",
+        "return r;",
+        ("tests/backends/common/test_scratch.py",),
+    ),
 )

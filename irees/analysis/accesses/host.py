@@ -176,8 +176,14 @@ class Program(Walk):
         kernel = self.kernels[name]
         block = kernel.body.block
         sizes: list[object] = [name]
+        first: dict[SSAValue, SSAValue] = {}
         for arg, operand in zip(block.args, op.arguments, strict=True):
             sizes.append(self._argument(arg, operand))
+            same = first.setdefault(operand, arg)
+            if same is not arg and isinstance(arg.type, MemRefType):
+                # What one argument writes, the other reads.
+                self.views[arg] = self.views[same]
+                sizes.append(same.name_hint or str(same.index))
         # What was known when it was read with the same sizes has to be known here.
         key, here = tuple(sizes), self.space.memories
         if not self.recording or any(scope is self._read.get(key) for scope in here):
