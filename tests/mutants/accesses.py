@@ -258,14 +258,6 @@ MUTANTS = (
     ),
     Mutant(
         "A33",
-        "a buffer that an inner loop passes on is not written",
-        ACCESSES + "parallel.py",
-        "        if not views and not is_made_inside:",
-        "        if False:",
-        PROVER,
-    ),
-    Mutant(
-        "A34",
         "scratch buffers that are too large begin again at 0",
         "irees/backends/common/irees_c.h",
         "return r >> 60 ? INT64_C(1) << 60 : r;",

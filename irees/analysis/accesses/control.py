@@ -158,7 +158,7 @@ def for_all(walk: Walk, op: Operation) -> None:
                 walk.polynomials[arg] = low
                 del places[arg]
         several = () if is_of_threads(op) else tuple(p.newest() for p in places.values())
-        loop = Parallel(op, several, born, written_by(walk, op) if several else None)
+        loop = Parallel(op, several, born, written_by(walk, op) if several else frozenset())
         walk.parallel.append(loop)
         walk.block(block)
         walk.parallel.pop()

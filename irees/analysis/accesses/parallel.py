@@ -26,7 +26,7 @@ from xdsl.ir import Operation, SSAValue
 
 from irees.analysis.accesses.buffers import Root, View, contiguous
 from irees.analysis.accesses.polynomials import ONE, Polynomial
-from irees.analysis.accesses.views import ROOTS, VIEWS, beneath
+from irees.analysis.accesses.views import VIEWS, beneath
 
 if TYPE_CHECKING:
     from irees.analysis.accesses.walk import Access, Walk
@@ -84,28 +84,21 @@ class Parallel:
     """Induction variables with more than one value."""
     born: int
     """Number of variables of the space when the loop was entered."""
-    written: frozenset[int] | None
-    """Numbers of the roots that the body may write; None if unknown."""
+    written: frozenset[int]
+    """Numbers of the roots that the body may write."""
     touches: list[Touch] = field(default_factory=list)
     shifts: dict[object, list[int]] = field(default_factory=dict)
     """First element of an iteration, as a function of the induction variables."""
 
 
-def written_by(walk: Walk, op: Operation) -> frozenset[int] | None:
-    """Returns the numbers of the roots that ops nested in `op` may write; None if unknown."""
+def written_by(walk: Walk, op: Operation) -> frozenset[int]:
+    """Returns the numbers of the roots that ops nested in `op` may write."""
     found: set[SSAValue] = set()
     for inner in op.walk():
         if inner.name not in READS:
             found.update(beneath(o) for o in inner.operands if isinstance(o.type, MemRefType))
-    roots: set[int] = set()
-    for value in found:
-        views = walk.views.get(value, ())
-        roots.update(view.root.number for view in views)
-        is_made_inside = isinstance(value.owner, Operation) and value.owner.name in ROOTS
-        if not views and not is_made_inside:
-            # A buffer that an inner loop passes on is bound when that loop is walked.
-            return None
-    return frozenset(roots)
+    # A buffer without a view yet is allocated inside, or an inner loop has it as an operand too.
+    return frozenset(view.root.number for value in found for view in walk.views.get(value, ()))
 
 
 def places(
@@ -158,7 +151,7 @@ def touch(walk: Walk, access: Access, view: View) -> None:
     for loop in walk.parallel:
         if not loop.variables or view.root.born > loop.born:
             continue
-        if loop.written is not None and view.root.number not in loop.written:
+        if view.root.number not in loop.written:
             continue
         owner = owner_of(walk, loop, view, access.indices, access.lanes)
         loop.touches.append(Touch(access, view.root, access.writes, owner))

@@ -11,8 +11,8 @@ from irees.backends.common.toolchain import compile_library
 
 TOO_MUCH = 1 << 60
 TEXT = f"""{host_support()}
-int64_t bytes_of(int64_t a, int64_t b) {{ return irees_bytes(a, b); }}
-int64_t after(int64_t place, int64_t bytes) {{ return irees_after(place, bytes, 64); }}
+__attribute__((visibility("default"))) int64_t bytes_of(int64_t a, int64_t b) {{ return irees_bytes(a, b); }}
+__attribute__((visibility("default"))) int64_t after(int64_t place, int64_t bytes) {{ return irees_after(place, bytes, 64); }}
 """
 
 
