@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
 import time
@@ -86,6 +87,12 @@ def test_a_planted_fault_is_seen_and_the_run_goes_on(kind, monkeypatch):
     kinds = [found[number].kind for number in range(4)]
     assert kinds == ["ok", "ok", kind, "ok"]
     assert found[2].signature or kind == "hang"
+
+
+def test_what_was_mapped_before_the_fork_is_not_counted():
+    with mmap.mmap(-1, 8 << 30):
+        ((_, found),) = Worker(lambda n: (GOOD, CPU), Limits()).outcomes(range(1))
+    assert found.kind == "ok"
 
 
 def test_a_loop_is_a_hang_with_its_place(monkeypatch):

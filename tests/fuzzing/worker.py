@@ -50,6 +50,13 @@ class Limits:
     patience: float = 10.0
     """How many times the seconds a text may take by the clock, as one that sleeps does."""
     megabytes: int = 6144
+    """Address space that a worker may map beyond what it is forked with."""
+
+
+def address_space() -> int:
+    """Returns the bytes that this process has mapped."""
+    pages = Path("/proc/self/statm").read_text().split()[0]
+    return int(pages) * resource.getpagesize()
 
 
 class Worker:
@@ -99,7 +106,8 @@ class Worker:
         faulthandler.register(signal.SIGUSR1, file=trace, all_threads=False)
         faulthandler.enable(file=trace, all_threads=False)
         tempfile.tempdir = str(self.folder)  # for the reproducers of InternalErrors
-        bound = self.limits.megabytes << 20
+        # A process that ran other tests has mapped much already.
+        bound = address_space() + (self.limits.megabytes << 20)
         resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         quiet = os.open(os.devnull, os.O_WRONLY)
