@@ -26,7 +26,7 @@ def _for(machine: Machine, op: Operation) -> Prepared:
 
     def run(lower: Any, upper: Any, step: Any, *carried: Any):
         if step <= 0:
-            raise RuntimeTrap(f"a loop with step {step}", op=op)
+            raise RuntimeTrap("a step of scf.for is not positive", op=op)
         values: Sequence[Any] = carried
         for i in range(int(lower), int(upper), int(step)):
             values = machine.run_block(body, [number(i), *values])
@@ -86,7 +86,7 @@ def _bounds(op: Operation, bound: dict[str, Any]) -> list[range]:
         static = op.properties[f"static{kind}"].get_values()  # pyright: ignore
         found.append([int(next(dynamic)) if n == DYNAMIC_INDEX else n for n in static])
     if any(step <= 0 for step in found[2]):
-        raise RuntimeTrap("a loop with a step that is not positive", op=op)
+        raise RuntimeTrap("a step of scf.forall is not positive", op=op)
     return [range(*bounds) for bounds in zip(*found, strict=True)]
 
 
@@ -128,8 +128,10 @@ def _parallel(machine: Machine, op: Operation) -> Prepared:
 
     def run(*args: Any):
         bound = operands.bind(args)
-        steps = (bound[name] for name in ("lowerBound", "upperBound", "step"))
-        loops = [range(int(a), int(b), int(s)) for a, b, s in zip(*steps, strict=True)]
+        if any(step <= 0 for step in bound["step"]):
+            raise RuntimeTrap("a step of scf.parallel is not positive", op=op)
+        bounds = (bound[name] for name in ("lowerBound", "upperBound", "step"))
+        loops = [range(int(a), int(b), int(s)) for a, b, s in zip(*bounds, strict=True)]
         values = list(bound["initVals"])
         for at in product(*loops):
             terms = machine.run_block(body, [np.int64(i) for i in at])

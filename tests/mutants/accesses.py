@@ -264,4 +264,12 @@ MUTANTS = (
         "return r;",
         ("tests/backends/common/test_scratch.py",),
     ),
+    Mutant(
+        "A34",
+        "a loop with step 0 does not end in a kernel",
+        "irees/transforms/global_opt/_requirements.py",
+        "step = value(arith.MaxSIOp(step, one))",
+        "step = step",
+        ("filecheck/transforms/global_opt/insert_shape_checks.mlir",),
+    ),
 )

@@ -209,6 +209,37 @@ def _by_kinds() -> Iterator[tuple[str, Program]]:
   return %r : tensor<?x?xf32>
 }
 """, [(-1, -1), (-1, -1), (-1,)])  # fmt: skip
+    for kind, least, most in (("index", (1 << 63) - 101, (1 << 63) - 1), ("i8", -128, 127)):
+        step = "%x1" if kind == "index" else "%q"
+        cast = "" if kind == "index" else "%q = arith.trunci %w : i64 to i8"
+        yield f"steps of {kind}", Program(f"""func.func @f(%x0: tensor<?xf32>, %x1: index) -> tensor<?xf32> {{
+  %lb = arith.constant {least} : {kind}
+  %ub = arith.constant {most} : {kind}
+  %w = arith.index_cast %x1 : index to i64
+  {cast}
+  %r = scf.for %i = %lb to %ub step {step} iter_args(%t = %x0) -> tensor<?xf32> : {kind} {{
+    %y = arith.addf %t, %x0 : tensor<?xf32>
+    scf.yield %y : tensor<?xf32>
+  }}
+  return %r : tensor<?xf32>
+}}
+""".replace(" : index {", " {"), [(-1,), "index"])  # fmt: skip
+        yield f"steps of {kind} in a kernel", Program(f"""func.func @f(%x0: tensor<?xf32>, %x1: index) -> tensor<?xf32> {{
+  %lb = arith.constant {least} : {kind}
+  %ub = arith.constant {most} : {kind}
+  %w = arith.index_cast %x1 : index to i64
+  {cast}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}} outs(%x0 : tensor<?xf32>) {{
+  ^bb0(%a: f32):
+    %s = scf.for %i = %lb to %ub step {step} iter_args(%t = %a) -> f32 : {kind} {{
+      %y = arith.addf %t, %a : f32
+      scf.yield %y : f32
+    }}
+    linalg.yield %s : f32
+  }} -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}}
+""".replace(" : index {", " {"), [(-1,), "index"])  # fmt: skip
 
 
 LISTED: dict[str, Program] = {**dict(_by_maps()), **dict(_by_moves()), **dict(_by_kinds())}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, cf
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects import arith, cf, scf
+from xdsl.dialects.builtin import IndexType, StringAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from irees.errors import VerifyError
 from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, same_size
@@ -32,9 +33,7 @@ def require(
         if isinstance(size, SSAValue):
             empty = b.insert(arith.CmpiOp(size, b.value(0), "eq")).results[0]
             condition = b.insert(arith.OrIOp(condition, empty)).results[0]
-    check = cf.AssertOp(condition, StringAttr(message))
-    check.location = op.location
-    b.insert(check)
+    _assert(condition, message, op, b)
 
 
 def is_known(lhs: Size, rhs: Size, predicate: str) -> bool:
@@ -87,3 +86,52 @@ def is_dim(size: Size) -> bool:
     if isinstance(size, int):
         return size >= 0
     return isinstance(size.owner, Operation) and size.owner.name in ("tensor.dim", "memref.dim")
+
+
+def count_iterations(op: scf.ForOp) -> None:
+    """
+    Asserts that the step of a loop is positive, and lets the loop count its iterations.
+
+    for %i = %lb to %ub step %s  =>  %n = %lb < %ub ? (%ub - %lb - 1) / max(%s, 1) + 1 : 0
+                                     for %k = 0 to %n step 1 { %i = %lb + %k * max(%s, 1) }
+
+    Kernels continue after a failed assert, so a loop with step 0 would hang. A loop whose induction
+    variable wraps would hang, too: an i8 from 0 to 127 by 2. Loops over index by a constant stay.
+    Raises VerifyError for a constant step below 1.
+    """
+    known, message = constant_value(op.step), f"a step of {op.name} is not positive"
+    if known is not None and known < 1:
+        raise VerifyError(message, op=op)
+    narrow = not isinstance(op.step.type, IndexType)
+    if known == 1 or (known is not None and not narrow):
+        return
+    b = IndexBuilder(InsertPoint.before(op))
+
+    def value(new: Operation, at: IndexBuilder = b) -> SSAValue:
+        return at.insert(new).results[0]
+
+    lb, ub, step = (
+        value(arith.IndexCastOp(v, IndexType())) if narrow else v for v in (op.lb, op.ub, op.step)
+    )
+    zero, one = b.value(0), b.value(1)
+    _assert(value(arith.CmpiOp(one, step, "sle")), message, op, b)
+    step = value(arith.MaxSIOp(step, one))
+    last = value(arith.SubiOp(value(arith.SubiOp(ub, lb)), one))
+    count = value(arith.AddiOp(value(arith.DivUIOp(last, step)), one))
+    count = value(arith.SelectOp(value(arith.CmpiOp(lb, ub, "slt")), count, zero))
+    _assert(value(arith.CmpiOp(zero, count, "sle")), f"{op.name} has too many iterations", op, b)
+    old, block = op.body.block.args[0], op.body.block
+    inside = IndexBuilder(InsertPoint.at_start(block))
+    place = block.insert_arg(IndexType(), 0)
+    index = value(arith.AddiOp(lb, value(arith.MuliOp(place, step), inside)), inside)
+    old.replace_all_uses_with(
+        value(arith.IndexCastOp(index, old.type), inside) if narrow else index
+    )
+    block.erase_arg(old)
+    op.operands = [zero, count, one, *op.iter_args]
+
+
+def _assert(condition: SSAValue, message: str, op: Operation, b: IndexBuilder) -> None:
+    check = cf.AssertOp(condition, StringAttr(message))
+    check.location = op.location
+    b.insert(check)

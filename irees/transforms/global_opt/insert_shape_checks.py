@@ -18,7 +18,8 @@ An index of an affine map lies between two ends that are computed from the sizes
 each loop is in it once: of `(i, j) -> (i * 2 - j + 1)` those are `2 - nj` and `2 * ni - 1`. Where
 such bounds are not exact, as for `(i mod 3) * 4 - i`, the host checks each point in a loop.
 
-What `util.assume.int` says of a value is asserted as well: analyses count on it.
+What `util.assume.int` says of a value is asserted as well: analyses count on it. So is that the
+step of a loop is positive; where the step is not a constant, the loop counts its iterations.
 
 Sizes that are the same SSA value or the same constant are not checked, so that a program whose
 shapes follow from one another pays nothing.
@@ -41,7 +42,7 @@ from irees.dialects.shape_relations import Row, row_of
 from irees.dialects.sizes import Dim, Scalar, Window, evaluate
 from irees.dialects.util import AssumeIntOp
 from irees.transforms.global_opt._assumption_checks import check_assumption
-from irees.transforms.global_opt._requirements import require
+from irees.transforms.global_opt._requirements import count_iterations, require
 from irees.transforms.global_opt._window_checks import WindowCheck
 from irees.transforms.utils.shapes import (
     IndexBuilder,
@@ -147,6 +148,8 @@ class InsertShapeChecksPass(ModulePass):
             if isinstance(inner, AssumeIntOp):
                 check_assumption(inner)
                 continue
+            if isinstance(inner, scf.ForOp):
+                count_iterations(inner)
             if isinstance(inner, tensor.ReshapeOp):
                 read_once(inner)
             row = row_of(inner) if inner.results else None
