@@ -270,6 +270,6 @@ MUTANTS = (
         "irees/transforms/global_opt/_requirements.py",
         "step = value(arith.MaxSIOp(step, one))",
         "step = step",
-        ("filecheck/transforms/global_opt/insert_shape_checks.mlir",),
+        ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
     ),
 )

@@ -28,3 +28,49 @@ func.func @assumed_in_a_body(%x: tensor<?xi32>) -> tensor<?xi32> {
   } -> tensor<?xi32>
   return %r : tensor<?xi32>
 }
+
+// A loop whose step is not known counts its iterations; one by a constant stays.
+// CHECK-LABEL: func.func @steps
+// CHECK:         %[[POSITIVE:.*]] = arith.cmpi sle, %[[ONE:.*]], %s : index
+// CHECK-NEXT:    cf.assert %[[POSITIVE]], "a step of scf.for is not positive"
+// CHECK-NEXT:    %[[S:.*]] = arith.maxsi %s, %[[ONE]] : index
+// CHECK-NEXT:    %[[SPAN:.*]] = arith.subi %n, %m : index
+// CHECK-NEXT:    %[[LAST:.*]] = arith.subi %[[SPAN]], %[[ONE]] : index
+// CHECK-NEXT:    %[[TRIPS:.*]] = arith.divui %[[LAST]], %[[S]] : index
+// CHECK-NEXT:    %[[MORE:.*]] = arith.addi %[[TRIPS]], %[[ONE]] : index
+// CHECK-NEXT:    %[[SOME:.*]] = arith.cmpi slt, %m, %n : index
+// CHECK-NEXT:    %[[N:.*]] = arith.select %[[SOME]], %[[MORE]], %[[ZERO:.*]] : index
+// CHECK-NEXT:    %[[FITS:.*]] = arith.cmpi sle, %[[ZERO]], %[[N]] : index
+// CHECK-NEXT:    cf.assert %[[FITS]], "scf.for has too many iterations"
+// CHECK-NEXT:    scf.for %[[K:.*]] = %[[ZERO]] to %[[N]] step %[[ONE]]
+// CHECK-NEXT:      %[[OFFSET:.*]] = arith.muli %[[K]], %[[S]] : index
+// CHECK-NEXT:      %[[I:.*]] = arith.addi %m, %[[OFFSET]] : index
+// CHECK-NEXT:      %{{.*}} = arith.addi %{{.*}}, %[[I]] : index
+// CHECK:         scf.for %{{.*}} = %m to %n step %c2
+func.func @steps(%m: index, %n: index, %s: index) -> index {
+  %c2 = arith.constant 2 : index
+  %r = scf.for %i = %m to %n step %s iter_args(%t = %m) -> index {
+    %u = arith.addi %t, %i : index
+    scf.yield %u : index
+  }
+  %q = scf.for %i = %m to %n step %c2 iter_args(%t = %r) -> index {
+    %u = arith.addi %t, %i : index
+    scf.yield %u : index
+  }
+  return %q : index
+}
+
+// An i8 from 0 to 127 by 2 would be -128 after 126.
+// CHECK-LABEL: func.func @narrow
+// CHECK:         scf.for %[[K:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (i8) {
+// CHECK:           %[[I:.*]] = arith.index_cast %{{.*}} : index to i8
+func.func @narrow() -> i8 {
+  %c0 = arith.constant 0 : i8
+  %c2 = arith.constant 2 : i8
+  %n = arith.constant 127 : i8
+  %r = scf.for %i = %c0 to %n step %c2 iter_args(%t = %c0) -> i8 : i8 {
+    %u = arith.addi %t, %i : i8
+    scf.yield %u : i8
+  }
+  return %r : i8
+}
