@@ -22,6 +22,9 @@ from irees.target import MOST_TOGETHER
 MOST_CONSEQUENCES = 6
 """Facts that are derived from one."""
 
+CONTRADICTION = -1
+"""Key of scoped facts that cannot hold: the code that assumes them is never reached."""
+
 LARGEST = MOST_TOGETHER
 """Products of sizes are below it."""
 
@@ -273,6 +276,7 @@ class Space:
             variable.facts = [*known, *variable.facts]
         facts = [f for known in self.scoped.values() for f in known if number in f.variables()]
         self.assume([value, *(fact.substituted(update) for fact in dict.fromkeys(facts))])
+        self.pending[:] = [substituted(condition, update) for condition in self.pending]
         if value.single is not None:
             for product, most in list(self.bounded.items()):
                 if number in product:
@@ -329,6 +333,9 @@ class Space:
     def _add(self, facts: Sequence[Polynomial]) -> None:
         for fact in facts:
             tight = fact.tightened()
+            if (high := self.high(tight)) is not None and high < 0:
+                self.scoped.setdefault(CONTRADICTION, []).append(tight)
+                self._added.append(CONTRADICTION)
             numbers = sorted(tight.variables())[-2:]
             if not any(self.variables[n].relates for n in numbers):
                 del numbers[:-1]

@@ -18,9 +18,9 @@ from irees.analysis.accesses import control, memory, parallel, scalars, views
 from irees.analysis.accesses.arithmetic import Arithmetic
 from irees.analysis.accesses.buffers import View, prove_inside
 from irees.analysis.accesses.polynomials import Polynomial
-from irees.analysis.accesses.prover import Prover, Step
+from irees.analysis.accesses.prover import LOW, Prover, Step
 from irees.analysis.accesses.scalars import bits_of
-from irees.analysis.accesses.terms import Condition, Space, either
+from irees.analysis.accesses.terms import CONTRADICTION, Condition, Space, either
 
 SUMS = frozenset(("memref.atomic_rmw",))
 """Atomic updates: iterations may share an element."""
@@ -200,7 +200,9 @@ class Walk:
             parallel.touch(self, access, view)
 
     def never(self) -> Goals | None:
-        """Returns a proof that the current branch is never taken, or None."""
+        """Returns a proof that the current op is never reached, or None."""
+        for fact in self.space.scoped.get(CONTRADICTION, ()):
+            return Goals((-fact - 1,), (LOW,))
         for condition in self.around:
             for fact in self.prover.facts_within(condition):
                 goal = -fact - 1
@@ -236,6 +238,6 @@ class Walk:
         if self.recording:
             proofs = [self.prover.prove(goal) for goal in goals]
             found = [p for p in proofs if p is not None]
-            shown = (Goals(tuple(goals), tuple(found)),) if len(found) == len(goals) else None
+            shown = Goals(tuple(goals), tuple(found)) if len(found) == len(goals) else self.never()
             why = "" if shown else "it is not shown that the sizes are the same"
-            self.accesses.append(Access(op, False, (), (), (), shown, why))
+            self.accesses.append(Access(op, False, (), (), (), (shown,) if shown else None, why))
