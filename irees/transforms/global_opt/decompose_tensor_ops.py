@@ -31,6 +31,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, mixed
 from irees.transforms.utils.structured import copy_region, generic
 from irees.transforms.utils.tensors import empty, insert_slice
+from irees.verification import verify_made
 
 
 def fill(value: SSAValue, kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
@@ -67,6 +68,17 @@ def generate(kind: TensorType, sizes: list[Size], body: Region, builder: IndexBu
     return builder.insert(op).results[0]
 
 
+def _placed(
+    op: Operation, source: SSAValue, into: SSAValue, offsets: list[Size], sizes: list[Size],
+    builder: IndexBuilder,
+) -> SSAValue:  # fmt: skip
+    """Inserts a source at its place. Raises VerifyError where it is known to leave the result."""
+    result = insert_slice(source, into, offsets, sizes, builder)
+    assert isinstance(result.owner, Operation)
+    verify_made(result.owner, op)
+    return result
+
+
 def decompose_pad(op: tensor.PadOp, builder: IndexBuilder) -> SSAValue:
     """pad(x, v)  =>  insert_slice(x, fill(v))"""
     kind = op.result.type
@@ -81,7 +93,7 @@ def decompose_pad(op: tensor.PadOp, builder: IndexBuilder) -> SSAValue:
     else:
         background = generate(kind, sizes, body, builder)
     low = mixed(op.static_low.get_values(), op.low)
-    return insert_slice(op.source, background, low, dims(op.source, builder), builder)
+    return _placed(op, op.source, background, low, dims(op.source, builder), builder)
 
 
 def decompose_concat(op: tensor.ConcatOp, builder: IndexBuilder) -> SSAValue:
@@ -95,7 +107,7 @@ def decompose_concat(op: tensor.ConcatOp, builder: IndexBuilder) -> SSAValue:
         sizes = dims(operand, builder)
         offsets: list[Size] = [0] * len(sizes)
         offsets[axis] = at
-        result = insert_slice(operand, result, offsets, sizes, builder)
+        result = _placed(op, operand, result, offsets, sizes, builder)
         at = builder.add(at, dim(operand, axis, builder))
     return result
 
