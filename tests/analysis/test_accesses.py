@@ -415,3 +415,23 @@ def test_what_an_inner_loop_passes_on_is_written():
     }"""
     assert apart(body) == [False, False]
     assert apart(body.replace("%y[%p]", "%y[%i]")) == [True, True]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "%e = arith.cmpi eq, %c1, %m : index",
+        "%t = arith.muli %m, %m : index\n%e = arith.cmpi eq, %t, %m : index",
+    ],
+    ids=["a constant", "a product"],
+)
+def test_asserts_that_contradict_each_other_let_nothing_come_behind_them(more):
+    """The program always traps. Of what comes behind nothing can be shown otherwise."""
+    body = f"""
+    %two = arith.cmpi eq, %m, %c7 : index
+    cf.assert %two, ""
+    MORE
+    {AT.format("%x", "%i")}"""
+    contradiction = f'{more}\ncf.assert %e, ""'
+    assert sites(body.replace("MORE", "")) == [False]
+    assert sites(body.replace("MORE", contradiction)) == [True]

@@ -272,4 +272,12 @@ MUTANTS = (
         "step = step",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
     ),
+    Mutant(
+        "A35",
+        "a fact that may hold is taken for a contradiction",
+        ACCESSES + "terms.py",
+        "if (high := self.high(tight)) is not None and high < 0:",
+        "if (high := self.low(tight)) is not None and high < 0:",
+        PROVER,
+    ),
 )

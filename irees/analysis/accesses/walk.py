@@ -201,8 +201,10 @@ class Walk:
 
     def never(self) -> Goals | None:
         """Returns a proof that the current op is never reached, or None."""
-        for fact in self.space.scoped.get(CONTRADICTION, ()):
-            return Goals((-fact - 1,), (LOW,))
+        asserted = [f for c in self.space.pending for f in self.prover.facts_of(c)]
+        for fact in (*self.space.scoped.get(CONTRADICTION, ()), *asserted):
+            if self.space.is_nonnegative(-fact - 1):
+                return Goals((-fact - 1,), (LOW,))
         for condition in self.around:
             for fact in self.prover.facts_within(condition):
                 goal = -fact - 1
