@@ -274,10 +274,10 @@ MUTANTS = (
     ),
     Mutant(
         "A35",
-        "a fact that may hold is taken for a contradiction",
+        "asserts that contradict each other are forgotten",
         ACCESSES + "terms.py",
-        "if (high := self.high(tight)) is not None and high < 0:",
-        "if (high := self.low(tight)) is not None and high < 0:",
+        "self.scoped.setdefault(CONTRADICTION, []).append(tight)",
+        "continue",
         PROVER,
     ),
 )
