@@ -280,4 +280,28 @@ MUTANTS = (
         "continue",
         PROVER,
     ),
+    Mutant(
+        "A36",
+        "a window of unknown size is taken for as large as its operand",
+        "irees/transforms/global_opt/fold_unit_extent_dims.py",
+        "return first.same(second)",
+        "return True",
+        ("filecheck/transforms/global_opt/fold_unit_extent_dims.mlir",),
+    ),
+    Mutant(
+        "A37",
+        "the points of one loop are checked where another loop is empty",
+        "irees/transforms/global_opt/_window_checks.py",
+        "inner, unless=others)",
+        "inner)",
+        ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
+    ),
+    Mutant(
+        "A38",
+        "what a guard says does not imply the access",
+        "irees/transforms/codegen/common/_access_guards.py",
+        "last = at.value(at.sub(size, count))",
+        "last = at.value(at.sub(size, 1))",
+        ("filecheck/transforms/codegen/common/verify_accesses.mlir",),
+    ),
 )

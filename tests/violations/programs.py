@@ -242,5 +242,46 @@ def _by_kinds() -> Iterator[tuple[str, Program]]:
 """.replace(" : index {", " {"), [(-1,), "index"])  # fmt: skip
 
 
-LISTED: dict[str, Program] = {**dict(_by_maps()), **dict(_by_moves()), **dict(_by_kinds())}
+def _by_sizes() -> Iterator[tuple[str, Program]]:
+    """Sizes that only seem to be equal, empty loops, and numbers that nothing bounds."""
+    yield "window of a unit loop", Program("""func.func @f(%x0: tensor<?x?x4xf32>, %x1: tensor<?xf32>, %x2: tensor<?x1x4xf32>) -> tensor<?x1x4xf32> {
+  %r = linalg.pooling_nwc_max ins(%x0, %x1 : tensor<?x?x4xf32>, tensor<?xf32>) outs(%x2 : tensor<?x1x4xf32>) -> tensor<?x1x4xf32>
+  return %r : tensor<?x1x4xf32>
+}
+""", [(-1, -1, 4), (-1,), (-1, 1, 4)])  # fmt: skip
+    yield "points of an empty nest", Program("""func.func @f(%x0: tensor<2xf32>, %x1: tensor<?x?xf32>, %x2: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> ((j + j) mod 5)>, affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k) -> (j)>], iterator_types = ["parallel", "reduction", "parallel"]} ins(%x0, %x1 : tensor<2xf32>, tensor<?x?xf32>) outs(%x2 : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %t = arith.addf %a, %b : f32
+    %s = arith.addf %t, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+""", [(2,), (-1, -1), (-1,)])  # fmt: skip
+    yield "window that is the image", Program("""func.func @f(%x0: tensor<?x?xf32>, %x1: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r = linalg.conv_2d ins(%x0, %x0 : tensor<?x?xf32>, tensor<?x?xf32>) outs(%x1 : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+""", [(-1, -1), (-1, -1)])  # fmt: skip
+    yield "pad of a given shape", Program("""func.func @f(%x0: tensor<?xf32>, %x1: index, %x2: index) -> tensor<?x?xf32> {
+  %e = tensor.expand_shape %x0 [[0, 1]] output_shape [%x1, %x2] : tensor<?xf32> into tensor<?x?xf32>
+  %c = arith.constant 0 : index
+  %d = tensor.dim %x0, %c : tensor<?xf32>
+  %z = arith.constant 7.0 : f32
+  %r = tensor.pad %e low[1, 0] high[1, %d] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %z : f32
+  } : tensor<?x?xf32> to tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+""", [(-1,), "index", "index"])  # fmt: skip
+
+
+LISTED: dict[str, Program] = {
+    **dict(_by_maps()),
+    **dict(_by_moves()),
+    **dict(_by_kinds()),
+    **dict(_by_sizes()),
+}
 """Programs that once read or wrote outside of an array, or differed from the interpreter."""

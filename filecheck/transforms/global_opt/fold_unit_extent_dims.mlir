@@ -114,3 +114,30 @@ func.func @no_product(%x: tensor<?x1xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+
+// Where the result has one element in that dim, the input may still be larger than the window.
+// CHECK-LABEL: func.func @no_window
+// CHECK:         affine_map<(d0, d1) -> ((d0 + d1))>
+func.func @no_window(%x: tensor<?xf32>, %w: tensor<?xf32>, %o: tensor<1xf32>) -> tensor<1xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i + k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<?xf32>, tensor<?xf32>) outs(%o : tensor<1xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<1xf32>
+  return %r : tensor<1xf32>
+}
+
+// A window of one element over all of the input reads each element of it.
+// CHECK-LABEL: func.func @window_of_one
+// CHECK:         indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>]
+func.func @window_of_one(%x: tensor<?xf32>, %w: tensor<1xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %o = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i + k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<?xf32>, tensor<1xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.mulf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

@@ -74,3 +74,23 @@ func.func @narrow() -> i8 {
   }
   return %r : i8
 }
+
+// Loop j has points, but the nest has none where i or k is empty.
+// CHECK-LABEL: func.func @points_of_an_empty_nest
+// CHECK:         %[[K:.*]] = tensor.dim %y, %{{.*}}
+// CHECK:         %[[I:.*]] = tensor.dim %y, %{{.*}}
+// CHECK:         scf.for
+// CHECK:           %[[IN:.*]] = arith.cmpi sle
+// CHECK:           %[[E:.*]] = arith.cmpi eq, %[[K]], %{{.*}} : index
+// CHECK-NEXT:      %[[O:.*]] = arith.ori %[[IN]], %[[E]] : i1
+// CHECK:           %[[F:.*]] = arith.cmpi eq, %[[I]], %{{.*}} : index
+// CHECK-NEXT:      %[[P:.*]] = arith.ori %[[O]], %[[F]] : i1
+// CHECK-NEXT:      cf.assert %[[P]], "the window of linalg.generic must lie inside dim 0 of operand 0"
+func.func @points_of_an_empty_nest(%x: tensor<2xf32>, %y: tensor<?x?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> ((j + j) mod 5)>, affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k) -> (j)>], iterator_types = ["reduction", "parallel", "reduction"]} ins(%x, %y : tensor<2xf32>, tensor<?x?xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

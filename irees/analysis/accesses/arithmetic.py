@@ -42,12 +42,11 @@ class Arithmetic:
     def opaque(self, name: str, bits: int = 64) -> Polynomial:
         """A value of which only the number of bits is known."""
         limit = 1 << (bits - 1)
-        low, high = (-limit, limit - 1) if bits < 64 else (None, None)
-        return self.space.fresh(name, low, high)
+        return self.space.fresh(name, -limit, limit - 1)
 
     def natural(self, name: str, bits: int = 64) -> Polynomial:
-        """A value that is at least 0 when read as signed."""
-        return self.space.fresh(name, 0, None if bits >= 64 else (1 << bits) - 1)
+        """A value of which only the number of bits is known, read as unsigned."""
+        return self.space.fresh(name, 0, (1 << bits) - 1)
 
     def exact(self, x: Polynomial, bits: int = 64) -> Polynomial:
         """A value as the machine has it: a variable where sums may have wrapped."""

@@ -138,6 +138,7 @@ class WindowCheck:
             inner = IndexBuilder(InsertPoint.before(last))
         dims = [point.get(loop, 0) for loop in range(max(self.loops, default=-1) + 1)]
         at = affine_value(self.window.expr, dims, inner)
-        message = self.window.message
-        require(0, at, "sle", message, self.op, inner)
-        require(inner.add(at, 1), self.extent, "sle", message, self.op, inner)
+        # Where another loop is empty there is no point.
+        others = [size for loop, size in self.loops.items() if loop not in point]
+        for lhs, rhs in ((0, at), (inner.add(at, 1), self.extent)):
+            require(lhs, rhs, "sle", self.window.message, self.op, inner, unless=others)

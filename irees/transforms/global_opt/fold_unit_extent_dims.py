@@ -36,12 +36,14 @@ from xdsl.ir.affine import (
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.value_bounds import ValueBounds
 from irees.rewrites import Fuel, may_rewrite
 from irees.transforms.utils.shapes import IndexBuilder, mixed
 from irees.transforms.utils.structured import (
     generic,
     is_background,
     iterators,
+    loop_sources,
     maps,
     static_ranges,
 )
@@ -55,21 +57,29 @@ RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
     """
     Unit loops that must stay: a window `d0 * 2 + d1` with d0 = 0 must not become a plain `d1`
-    of an operand that is larger than that loop.
+    of an operand that is, or may be, larger than that loop.
     """
     zero = [
         AffineExpr.constant(0) if r == 1 else AffineExpr.dimension(i) for i, r in enumerate(ranges)
     ]
-    found: set[int] = set()
-    for operand, indexing in zip(op.operands, maps(op), strict=True):
-        shape = operand.type.get_shape() if isinstance(operand.type, TensorType) else ()
-        for expr, size in zip(indexing.results, shape, strict=True):
+    sources, found = loop_sources(op), set[int]()
+    for position, indexing in enumerate(maps(op)):
+        for axis, expr in enumerate(indexing.results):
             if isinstance(expr, AffineDimExpr):
                 continue
             left = expr.replace_dims_and_symbols(zero, []).simplify(len(ranges), 0)
-            if isinstance(left, AffineDimExpr) and ranges[left.position] != size:
-                found |= expr.used_dims()
+            if isinstance(left, AffineDimExpr):
+                loop = sources[left.position]
+                if loop is None or not _are_equal(op, loop, (position, axis)):
+                    found |= expr.used_dims()
     return found
+
+
+def _are_equal(op: linalg.GenericOp, *dims: tuple[int, int]) -> bool:
+    """Whether dims of operands, as (operand, dim), are known to have one size."""
+    bounds = ValueBounds()
+    first, second = (bounds.expression(op.operands[position], axis) for position, axis in dims)
+    return first.same(second)
 
 
 def is_affine(expr: AffineExpr) -> bool:

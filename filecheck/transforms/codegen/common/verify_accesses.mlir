@@ -70,11 +70,12 @@ func.func @main_unknown(%x: memref<?xf32>, %y: memref<?xf32>) {
 // CHECK:       flow.executable @vectors attributes {accesses = {proved = 0 : i64, guarded = 1 : i64, together = 1 : i64}
 // CHECK:         scf.forall
 // CHECK:         %[[SIZE:.*]] = memref.dim %y, %{{.*}} : memref<?xf32>
-// CHECK-NEXT:    %[[SEVEN:.*]] = arith.constant 7 : index
-// CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[SIZE]], %[[SEVEN]] : index
+// CHECK-NEXT:    %[[LANES:.*]] = arith.constant 8 : index
+// CHECK-NEXT:    %[[LAST:.*]] = arith.subi %[[SIZE]], %[[LANES]] : index
 // CHECK-NEXT:    %[[NONE:.*]] = arith.constant 0 : index
-// CHECK-NEXT:    %[[LIMIT:.*]] = arith.maxsi %[[REST]], %[[NONE]] : index
-// CHECK-NEXT:    %[[INSIDE:.*]] = arith.cmpi ult, %i, %[[LIMIT]] : index
+// CHECK-NEXT:    %[[LOW:.*]] = arith.cmpi sle, %[[NONE]], %i : index
+// CHECK-NEXT:    %[[HIGH:.*]] = arith.cmpi sle, %i, %[[LAST]] : index
+// CHECK-NEXT:    %[[INSIDE:.*]] = arith.andi %[[LOW]], %[[HIGH]] : i1
 // CHECK-NEXT:    scf.if %[[INSIDE]] {
 // CHECK-NEXT:      vector.store %v, %y[%i] {guarded = true}
 // CHECK-NEXT:    }
@@ -99,8 +100,11 @@ func.func @main_vectors(%y: memref<?xf32>) {
 // All lanes of a warp load matrices together: one whose row is outside reads the first one.
 // CHECK:       flow.executable @matrices attributes {accesses = {proved = 1 : i64, guarded = 1 : i64, together = 0 : i64}
 // CHECK:         nvgpu.ldmatrix %s[%l, %none]
-// CHECK:         %[[INSIDE:.*]] = arith.andi
-// CHECK:         %[[ROW:.*]] = arith.select %[[INSIDE]], %row, %{{.*}} : index
+// CHECK:         %[[HIGH:.*]] = arith.cmpi sle, %none, %{{.*}} : index
+// CHECK-NEXT:    %[[BOTH:.*]] = arith.andi %{{.*}}, %[[HIGH]] : i1
+// CHECK-NEXT:    %[[INSIDE:.*]] = arith.andi %{{.*}}, %[[BOTH]] : i1
+// CHECK-NEXT:    %{{.*}} = arith.constant 0 : index
+// CHECK-NEXT:    %[[ROW:.*]] = arith.select %[[INSIDE]], %row, %{{.*}} : index
 // CHECK:         %[[COLUMN:.*]] = arith.select %[[INSIDE]], %none, %{{.*}} : index
 // CHECK-NEXT:    nvgpu.ldmatrix %s[%[[ROW]], %[[COLUMN]]]
 flow.executable @matrices {

@@ -17,7 +17,7 @@ from irees.analysis.accesses.views import beneath
 from irees.dialects.nvgpu import DeviceAsyncCopyOp, LdMatrixOp
 from irees.dialects.sizes import kept_dims
 from irees.transforms.utils.accesses import zero
-from irees.transforms.utils.shapes import IndexBuilder, buffer_dim, mixed
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, mixed
 
 GUARDED = "guarded"
 """Attribute of guarded accesses."""
@@ -37,17 +37,29 @@ def place_of(op: Operation) -> Place | None:
     return None
 
 
+def fits(index: SSAValue, count: int, size: Size, at: IndexBuilder, *, natural: bool) -> SSAValue:
+    """
+    Emits `0 <= index` and `index + count <= size`, as one i1.
+
+    `natural` says that the size is at least 0. The sum could wrap; the difference cannot.
+    """
+    if count == 1 and natural:
+        return at.insert(arith.CmpiOp(index, at.value(size), "ult")).results[0]
+    last = at.value(at.sub(size, count))
+    low = at.insert(arith.CmpiOp(at.value(0), index, "sle"))
+    high = at.insert(arith.CmpiOp(index, last, "sle"))
+    return at.insert(arith.AndIOp(low, high)).results[0]
+
+
 def inside_of(
     buffer: SSAValue, indices: list[SSAValue], lanes: list[int], at: IndexBuilder
 ) -> SSAValue | None:
     """Emits `0 <= i` and `i + lanes <= size` for all dims, as one i1."""
+    # A view of an empty buffer may have a negative size.
+    natural = not isinstance(buffer.owner, memref.SubviewOp)
     found: SSAValue | None = None
     for dim, (index, count) in enumerate(zip(indices, lanes, strict=True)):
-        limit = at.sub(buffer_dim(buffer, dim, at), count - 1)
-        if count > 1 or isinstance(buffer.owner, memref.SubviewOp):
-            # Of an empty buffer a view may have a negative size.
-            limit = at.maximum(limit, 0)
-        one = at.insert(arith.CmpiOp(index, at.value(limit), "ult")).results[0]
+        one = fits(index, count, buffer_dim(buffer, dim, at), at, natural=natural)
         found = one if found is None else at.insert(arith.AndIOp(found, one)).results[0]
     return found
 
@@ -114,9 +126,8 @@ def flat(place: Place, at: IndexBuilder) -> tuple[Place, SSAValue] | None:
         return None
     (offset,) = mixed(cast.static_offsets.get_values(), cast.offsets)
     count = at.product([buffer_dim(root, d, at) for d in range(root.type.get_num_dims())])
-    limit = at.maximum(at.sub(count, lanes[-1] - 1), 0)
     address = at.value(at.add(indices[0], offset))
-    inside = at.insert(arith.CmpiOp(address, at.value(limit), "ult")).results[0]
+    inside = fits(address, lanes[-1], count, at, natural=True)
     kind = cast.result.type
     assert isinstance(kind, MemRefType)
     every = memref.ReinterpretCastOp(
