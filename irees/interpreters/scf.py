@@ -18,6 +18,12 @@ from irees.interpreters.tensor import mixed
 from irees.interpreters.values import dtype_of
 
 
+def _check_steps(op: Operation, steps: Sequence[Any]) -> None:
+    """Raises RuntimeTrap unless all steps of a loop are at least 1."""
+    if any(step <= 0 for step in steps):
+        raise RuntimeTrap(f"a step of {op.name} is not positive", op=op)
+
+
 @implements("scf.for")
 def _for(machine: Machine, op: Operation) -> Prepared:
     """A counted loop that carries values"""
@@ -25,8 +31,7 @@ def _for(machine: Machine, op: Operation) -> Prepared:
     number = dtype_of(op.operands[0].type).type
 
     def run(lower: Any, upper: Any, step: Any, *carried: Any):
-        if step <= 0:
-            raise RuntimeTrap("a step of scf.for is not positive", op=op)
+        _check_steps(op, [step])
         values: Sequence[Any] = carried
         for i in range(int(lower), int(upper), int(step)):
             values = machine.run_block(body, [number(i), *values])
@@ -85,8 +90,7 @@ def _bounds(op: Operation, bound: dict[str, Any]) -> list[range]:
         dynamic = iter(bound[f"dynamic{kind}"])
         static = op.properties[f"static{kind}"].get_values()  # pyright: ignore
         found.append([int(next(dynamic)) if n == DYNAMIC_INDEX else n for n in static])
-    if any(step <= 0 for step in found[2]):
-        raise RuntimeTrap("a step of scf.forall is not positive", op=op)
+    _check_steps(op, found[2])
     return [range(*bounds) for bounds in zip(*found, strict=True)]
 
 
@@ -128,8 +132,7 @@ def _parallel(machine: Machine, op: Operation) -> Prepared:
 
     def run(*args: Any):
         bound = operands.bind(args)
-        if any(step <= 0 for step in bound["step"]):
-            raise RuntimeTrap("a step of scf.parallel is not positive", op=op)
+        _check_steps(op, bound["step"])
         bounds = (bound[name] for name in ("lowerBound", "upperBound", "step"))
         loops = [range(int(a), int(b), int(s)) for a, b, s in zip(*bounds, strict=True)]
         values = list(bound["initVals"])

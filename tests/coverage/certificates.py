@@ -5,13 +5,14 @@ Counts how the accesses of programs are kept in bounds: proved, or guarded.
 
 Compiles the `*.mlir` files below each folder, evenly spaced `--count` of them, for an AVX2 CPU and
 for sm_80, up to the phase `verification`. Files that do not compile are counted as refused. Prints a
-row of a table for each folder and target. Kernels of dynamic contractions, convolutions and poolings
-are also counted by themselves.
+row of a table for each folder and target. Kernels with contractions, convolutions, poolings or other
+reductions of dynamic sizes are also counted by themselves.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -23,8 +24,9 @@ from irees.dialects.flow import ExecutableOp
 from irees.errors import InternalError, IreesError
 
 TARGETS = ("cpu:x86-64-v3", "cuda:sm_80")
-DYNAMIC = ("matmul", "contract", "conv", "pool")
-"""Words in the summary of a kernel that is counted by itself where a size is `?`."""
+DYNAMIC = re.compile(r"\b(contract|reduce) [^,]*\?")
+"""What the summary of a kernel says that has a contraction, a convolution, a pooling or another
+reduction over a size that is not known."""
 
 
 def files(folder: Path, count: int | None) -> list[Path]:
@@ -51,7 +53,7 @@ def counted(job: tuple[Path, str]) -> Counter[str]:
             continue
         accesses = op.attributes["accesses"].data  # type: ignore[attr-defined]
         summary = str(op.attributes.get("summary", ""))
-        is_dynamic = "?" in summary and any(word in summary for word in DYNAMIC)
+        is_dynamic = DYNAMIC.search(summary) is not None
         for kind, number in accesses.items():
             found[kind] += number.value.data
             if is_dynamic:

@@ -28,7 +28,9 @@ from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import Step
 from irees.analysis.accesses.walk import Access
 
-KINDS = ("proved", "guarded")
+GUARDED = "guarded"
+"""Attribute of accesses under a condition that was added for them."""
+KINDS = ("proved", GUARDED)
 TOGETHER = "together"
 """Accesses that are not proved disjoint from those of other parallel iterations."""
 
@@ -59,8 +61,8 @@ def proof(step: Step) -> Any:
 
 
 def kind_of(access: Access) -> str:
-    """Returns `guarded` for an access under a condition of this pass, else `proved`."""
-    return "guarded" if "guarded" in access.op.attributes else "proved"
+    """Returns the kind of an access, one of `KINDS`."""
+    return GUARDED if GUARDED in access.op.attributes else "proved"
 
 
 def counts(sites: list[Site]) -> dict[str, int]:

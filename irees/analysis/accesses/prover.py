@@ -21,7 +21,6 @@ from math import gcd, inf
 
 from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
 from irees.analysis.accesses.terms import (
-    LARGEST,
     AtLeast,
     Case,
     Condition,
@@ -31,6 +30,7 @@ from irees.analysis.accesses.terms import (
     Within,
     opposite,
 )
+from irees.target import MOST_TOGETHER
 
 STEPS = 400
 """How many goals are looked at before a proof is given up."""
@@ -196,7 +196,7 @@ class Prover:
 
     def is_small(self, polynomial: Polynomial) -> bool:
         """Whether a value is far from what 64 bits hold."""
-        return self.holds(polynomial + LARGEST) and self.holds(-polynomial + LARGEST)
+        return self.holds(polynomial + MOST_TOGETHER) and self.holds(-polynomial + MOST_TOGETHER)
 
     def facts_of(self, condition: Condition) -> list[Polynomial]:
         """Polynomials that are at least 0 where a condition holds."""

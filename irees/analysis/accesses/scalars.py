@@ -67,63 +67,96 @@ def binary(walk: Walk, op: Operation) -> None:
     a, b = walk.polynomial(op.operands[0]), walk.polynomial(op.operands[1])
     if a is None or b is None:
         return
-    walk.polynomials[result] = _binary(walk, op.name.partition(".")[2], a, b, bits)
+    walk.polynomials[result] = BINARY[op.name.partition(".")[2]](walk, a, b, bits)
 
 
-def _binary(walk: Walk, name: str, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+Binary = Callable[["Walk", Polynomial, Polynomial, int], Polynomial]
+"""What an operation on two integers of some bits gives."""
+
+
+def _minui(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
     do = walk.arithmetic
-    if name in ("addi", "subi", "muli"):
-        exact = a + b if name == "addi" else a - b if name == "subi" else a * b
-        return do.narrowed(exact, bits)
-    if name in ("divui", "divsi"):
-        return do.divided(a, b, bits, signed=name == "divsi")
-    if name in ("remui", "remsi"):
-        return do.remainder(a, b, bits, signed=name == "remsi")
-    if name == "floordivsi":
-        return do.floordivsi(a, b, bits)
-    if name in ("ceildivsi", "ceildivui"):
-        return do.ceildiv(a, b, bits)
-    if name == "minsi":
+    naturals = [x for x in (a, b) if do.is_natural(x)]
+    if len(naturals) == 2:
         return do.minimum(a, b)
-    if name == "maxsi":
-        return do.maximum(a, b)
-    naturals = do.is_natural(a), do.is_natural(b)
-    if name == "minui" and any(naturals):
-        if all(naturals):
-            return do.minimum(a, b)
-        return do.below(a if naturals[0] else b)
-    if name == "maxui" and all(naturals):
-        return do.maximum(a, b)
-    return _bits(walk, name, a, b, bits)
+    return do.below(naturals[0]) if naturals else do.opaque("minui", bits)
 
 
-def _bits(walk: Walk, name: str, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+def _maxui(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
     do = walk.arithmetic
-    x, y = a.constant, b.constant
-    if name == "shli" and y is not None and 0 <= y < bits:
-        return do.narrowed(a * (1 << y), bits)
-    if name in ("shrui", "shrsi") and y is not None and 0 <= y < bits:
-        if name == "shrsi" and walk.prover.fits(a, bits):
-            return do.floor(a, Polynomial.number(1 << y))
-        return do.divided(a, Polynomial.number(1 << y), bits)
-    if name == "shli" and x is not None and x > 0:
-        return do.shifted(x, b, bits)
-    if name == "shrui" and do.is_natural(a):
-        power = do.shifted(1, b, bits)
-        return do.floor(a, power) if do.is_power(power) else do.below(a)
-    if name == "andi":
-        for one, other in ((a, b), (b, a)):
-            if do.is_power(other + 1) and walk.prover.fits(one, bits):
-                # Below a power of two: a remainder.
-                return one - do.floor(one, other + 1) * (other + 1)
-        if y is not None or x is not None:
-            return do.masked(a if y is not None else b, x if y is None else y, bits)  # type: ignore
-        for one in (a, b):
-            if do.is_natural(one):
-                return do.below(one)
-    if name in ("ori", "xori"):
-        return do.joined(a, b, bits)
-    return do.opaque(name, bits)
+    both = do.is_natural(a) and do.is_natural(b)
+    return do.maximum(a, b) if both else do.opaque("maxui", bits)
+
+
+def _by_power(b: Polynomial, bits: int) -> Polynomial | None:
+    """2^b, where the shift is a number that the type has bits for."""
+    by = b.constant
+    return Polynomial.number(1 << by) if by is not None and 0 <= by < bits else None
+
+
+def _shli(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+    do, power = walk.arithmetic, _by_power(b, bits)
+    if power is not None:
+        return do.narrowed(a * power, bits)
+    x = a.constant
+    return do.shifted(x, b, bits) if x is not None and x > 0 else do.opaque("shli", bits)
+
+
+def _shrui(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+    do, power = walk.arithmetic, _by_power(b, bits)
+    if power is not None:
+        return do.divided(a, power, bits)
+    if not do.is_natural(a):
+        return do.opaque("shrui", bits)
+    power = do.shifted(1, b, bits)
+    return do.floor(a, power) if do.is_power(power) else do.below(a)
+
+
+def _shrsi(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+    do, power = walk.arithmetic, _by_power(b, bits)
+    if power is None:
+        return do.opaque("shrsi", bits)
+    return do.floor(a, power) if walk.prover.fits(a, bits) else do.divided(a, power, bits)
+
+
+def _andi(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+    do, sides = walk.arithmetic, ((a, b), (b, a))
+    for one, other in sides:
+        if do.is_power(other + 1) and walk.prover.fits(one, bits):
+            # Below a power of two: a remainder.
+            return one - do.floor(one, other + 1) * (other + 1)
+    for one, other in reversed(sides):
+        if (mask := one.constant) is not None:
+            return do.masked(other, mask, bits)
+    for one, _ in sides:
+        if do.is_natural(one):
+            return do.below(one)
+    return do.opaque("andi", bits)
+
+
+BINARY: dict[str, Binary] = {
+    "addi": lambda walk, a, b, bits: walk.arithmetic.narrowed(a + b, bits),
+    "subi": lambda walk, a, b, bits: walk.arithmetic.narrowed(a - b, bits),
+    "muli": lambda walk, a, b, bits: walk.arithmetic.narrowed(a * b, bits),
+    "divui": lambda walk, a, b, bits: walk.arithmetic.divided(a, b, bits),
+    "divsi": lambda walk, a, b, bits: walk.arithmetic.divided(a, b, bits, signed=True),
+    "remui": lambda walk, a, b, bits: walk.arithmetic.remainder(a, b, bits),
+    "remsi": lambda walk, a, b, bits: walk.arithmetic.remainder(a, b, bits, signed=True),
+    "floordivsi": lambda walk, a, b, bits: walk.arithmetic.floordivsi(a, b, bits),
+    "ceildivsi": lambda walk, a, b, bits: walk.arithmetic.ceildiv(a, b, bits),
+    "ceildivui": lambda walk, a, b, bits: walk.arithmetic.ceildiv(a, b, bits),
+    "minsi": lambda walk, a, b, bits: walk.arithmetic.minimum(a, b),
+    "maxsi": lambda walk, a, b, bits: walk.arithmetic.maximum(a, b),
+    "minui": _minui,
+    "maxui": _maxui,
+    "shli": _shli,
+    "shrui": _shrui,
+    "shrsi": _shrsi,
+    "andi": _andi,
+    "ori": lambda walk, a, b, bits: walk.arithmetic.joined(a, b, bits),
+    "xori": lambda walk, a, b, bits: walk.arithmetic.joined(a, b, bits),
+}
+"""Operations of `arith` on two integers. What is not known is a variable."""
 
 
 def logical(walk: Walk, op: Operation) -> None:
@@ -297,14 +330,11 @@ def _mixed(walk: Walk, op: Operation, dynamic: object) -> list[Polynomial | None
     return walk.mixed(static, dynamic)  # type: ignore[arg-type]
 
 
-_BINARY = """addi subi muli divui divsi remui remsi floordivsi ceildivsi ceildivui minsi maxsi
-minui maxui shli shrui shrsi andi ori xori"""
-
 MEANINGS: dict[str, Meaning] = {
     "arith.constant": constant,
     "arith.cmpi": compare,
     "arith.select": select,
-    **{f"arith.{name}": binary for name in _BINARY.split()},
+    **{f"arith.{name}": binary for name in BINARY},
     **{f"arith.{n}": convert for n in "index_cast index_castui extsi extui trunci".split()},
     **{f"affine.{n}": apply_map for n in ("apply", "min", "max")},
     **{f"math.{n}": count for n in ("ctpop", "ctlz", "cttz")},

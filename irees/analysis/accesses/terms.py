@@ -25,9 +25,6 @@ MOST_CONSEQUENCES = 6
 CONTRADICTION = -1
 """Key of scoped facts that cannot hold: the code that assumes them is never reached."""
 
-LARGEST = MOST_TOGETHER
-"""Products of sizes are below it."""
-
 
 @dataclass(frozen=True)
 class AtLeast:
@@ -157,7 +154,7 @@ class Space:
     def limit(
         self,
         count: Polynomial,
-        most: int = LARGEST,
+        most: int = MOST_TOGETHER,
         natural: Callable[[int], bool] | None = None,
         *,
         parts: bool = False,

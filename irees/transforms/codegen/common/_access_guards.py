@@ -13,14 +13,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.accesses.certificate import GUARDED
 from irees.analysis.accesses.views import beneath
 from irees.dialects.nvgpu import DeviceAsyncCopyOp, LdMatrixOp
 from irees.dialects.sizes import kept_dims
 from irees.transforms.utils.accesses import zero
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, mixed
-
-GUARDED = "guarded"
-"""Attribute of guarded accesses."""
 
 Place = tuple[SSAValue, list[SSAValue], list[int]]
 
