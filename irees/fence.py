@@ -39,6 +39,10 @@ _PARTS = ("irees", "xdsl", "numpy", "ml_dtypes", "torch", "jax", "onnx")
 _OURS = ("xdsl", "pyo3_runtime")
 """Packages whose exceptions are caught even if they are no `Exception`."""
 _CALLERS = "_irees_caller"
+_TOO_LARGE = ("array is too big", "Maximum allowed dimension", "iterator is too large",
+              "broadcast dimensions too large")  # fmt: skip
+"""What numpy's ValueErrors begin with where an array, even one without elements, has a shape that
+no memory has room for."""
 
 
 def fenced(entry: Callable[P, R]) -> Callable[P, R]:
@@ -107,7 +111,9 @@ def as_irees_error(
         return None
     if isinstance(error, RecursionError):
         return LimitExceededError(f"{entry}: the program or its arguments nest too deeply")
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (
+        isinstance(error, ValueError) and str(error).startswith(_TOO_LARGE)
+    ):
         return OutOfMemoryError(f"{entry}: out of memory")
     foreign = type(error).__module__.partition(".")[0] in _OURS
     if not isinstance(error, Exception) and not foreign:

@@ -108,6 +108,9 @@ class Checker:
             self._use(goal, *rest)
         elif kind == "more":
             self.step(plus(goal, read(rest[0]), -1), rest[1])
+        elif kind == "drop":
+            assert self.lowest(read(rest[0])) >= 0, f"{rest[0]} may be negative"
+            self.step(plus(goal, read(rest[0]), -1), rest[1])
         elif kind == "cases":
             self._cases(goal, *rest)
         else:

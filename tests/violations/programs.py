@@ -276,6 +276,18 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
   return %r : tensor<?x?xf32>
 }
 """, [(-1,), "index", "index"])  # fmt: skip
+    for count in (3, 50):
+        slices = "".join(
+            f"  %y{i + 1} = tensor.extract_slice %y{i}[1] [%n{i}] [1] : "
+            "tensor<?xf32> to tensor<?xf32>\n"
+            for i in range(count)
+        )
+        sizes = "".join(f", %n{i}: index" for i in range(count))
+        text = f"""func.func @f(%y0: tensor<?xf32>{sizes}) -> tensor<?xf32> {{
+{slices}  return %y{count} : tensor<?xf32>
+}}
+"""
+        yield f"{count} slices", Program(text, [(-1,), *["index"] * count])
 
 
 LISTED: dict[str, Program] = {

@@ -55,10 +55,10 @@ func.func @no_reuse_of_viewed(%x: memref<16xf32>, %r: memref<16xf32>) {
 // Dynamic ones follow the static ones, with sizes that are known at the top and fit into memory.
 // CHECK-LABEL: func.func @dynamic
 // CHECK:         %[[N:.*]] = memref.dim %x
-// CHECK:         %[[BYTES:.*]] = arith.muli %[[N]], %{{.*}} : index
 // CHECK:         %[[WIDE:.*]] = arith.mulf %{{.*}} : f64
 // CHECK:         %[[FITS:.*]] = arith.cmpf olt, %[[WIDE]], %{{.*}} : f64
 // CHECK-NEXT:    cf.assert %[[FITS]], "the temporaries do not fit into memory"
+// CHECK:         %[[BYTES:.*]] = arith.muli %[[N]], %{{.*}} : index
 // CHECK:         arith.divui
 // CHECK:         %[[PADDED:.*]] = arith.muli
 // CHECK:         %[[STATIC:.*]] = arith.constant 64 : index
@@ -74,6 +74,19 @@ func.func @dynamic(%x: memref<?xf32>, %r: memref<?xf32>) {
   %b = memref.alloc(%n) : memref<?xf32>
   stream.cmd.dispatch @f::@f(%a, %b) : memref<16xf32>, memref<?xf32>
   stream.cmd.dispatch @f::@f(%b, %r) : memref<?xf32>, memref<?xf32>
+  return
+}
+
+// Nothing is known of a size that is an argument.
+// CHECK-LABEL: func.func @given
+// CHECK:         %[[NATURAL:.*]] = arith.cmpi sle, %{{.*}}, %n : index
+// CHECK-NEXT:    cf.assert %[[NATURAL]], "a size of a temporary is negative"
+// CHECK:         cf.assert %{{.*}}, "the temporaries do not fit into memory"
+// CHECK:         arith.muli %n, %{{.*}} : index
+func.func @given(%x: memref<?xf32>, %n: index, %r: memref<?xf32>) {
+  %a = memref.alloc(%n) : memref<?xf32>
+  stream.cmd.dispatch @f::@f(%x, %a) : memref<?xf32>, memref<?xf32>
+  stream.cmd.dispatch @f::@f(%a, %r) : memref<?xf32>, memref<?xf32>
   return
 }
 

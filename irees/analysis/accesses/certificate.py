@@ -12,6 +12,8 @@ its proof. Polynomials are strings over variables `v<number>`. A proof is one of
     ["never", fact, p]                      p refutes a fact of this case; with fact "0", the proofs
                                             show the condition of another case
     ["more", number, p]                     p proves the goal minus a number
+    ["drop", more, p]                       p proves the goal minus what is at least 0 by the
+                                            intervals of its variables
 
 The variables that occur are listed with their bounds, facts and cases.
 """
@@ -55,8 +57,8 @@ def proof(step: Step) -> Any:
         return ["use", step.variable, text(step.fact), *factors, *inner]
     if step.kind == "never":
         return ["never", text(step.fact), *inner]
-    if step.kind == "more":
-        return ["more", text(step.fact), inner[0]]
+    if step.kind in ("more", "drop"):
+        return [step.kind, text(step.fact), inner[0]]
     return [step.kind, step.variable, inner]
 
 

@@ -62,8 +62,8 @@ class Step:
     `kind` is `low` (by the intervals of its variables), `use` (`factor` · goal - `multiple` ·
     `fact`, then the next step), `cases` (of `variable`, one step each), `choice` (the same, with
     all that it defines), `never` (`fact`, which the case would have, does not hold; without a fact,
-    all that another case needs does) or `more` (by the number `fact` than what the next step
-    shows).
+    all that another case needs does), `more` (by the number `fact` than what the next step shows) or
+    `drop` (by `fact`, which is at least 0 by the intervals of its variables).
     """
 
     kind: str
@@ -229,8 +229,10 @@ class Prover:
         if self.space.is_nonnegative(goal):
             return LOW
         newest = goal.newest()
-        if newest < 0 or len(goal.terms) > TERMS:
+        if newest < 0:
             return None
+        if len(goal.terms) > TERMS:
+            return self._drop(goal, split)
         constant = goal.terms.get((), 0)
         base = goal - constant if constant else goal
         memories: list[dict[Polynomial, Known]] = self.space.memories  # type: ignore
@@ -257,6 +259,26 @@ class Prover:
         elif self._left <= 0:
             here.failed = before
         return found
+
+    def _drop(self, goal: Polynomial, split: frozenset[int]) -> Step | None:
+        """
+        A proof of a goal without the products that only make it larger.
+
+        Those stay that a fact relates to a product with a negative factor.
+        """
+        terms = [Polynomial({monomial: factor}) for monomial, factor in goal.terms.items()]
+        parts = [term for term in terms if self.space.is_nonnegative(term)]
+        negative = {v for term in terms if term not in parts for v in term.variables()}
+        dropped = {}
+        for term in parts:
+            facts = [f for v in term.variables() for f in self.space.variables[v].facts]
+            if not negative & term.variables().union(*(f.variables() for f in facts)):
+                dropped |= term.terms
+        more = Polynomial(dropped)
+        if not dropped or len(goal.terms) - len(dropped) > TERMS:
+            return None
+        then = self._search(goal - more, split)
+        return None if then is None else Step("drop", fact=more, then=(then,))
 
     def _eliminate(self, goal: Polynomial, newest: int, split: frozenset[int]) -> Step | None:
         a, _ = goal.coefficient_of(newest)

@@ -167,8 +167,10 @@ class Space:
         """
         if any(c < 0 for c in count.terms.values()):
             return
-        for monomial in count.terms:
+        for monomial, factor in count.terms.items():
             if all(map(natural or self._is_natural, monomial)):
+                if len(monomial) == 1:
+                    self.narrow(monomial[0], -1, most // factor)
                 for size in range(2 if parts else len(monomial), min(len(monomial), 8) + 1):
                     for part in combinations(monomial, size):
                         self.bounded[part] = min(most, self.bounded.get(part, most))

@@ -207,20 +207,29 @@ def place_dynamic(lives: list[Life], start: Size, builder: IndexBuilder) -> Size
     return start
 
 
-def assert_fits(lives: list[Life], builder: IndexBuilder) -> None:
-    """
-    Asserts that the dynamic temporaries together have a size that memory may have.
+def static_bytes(op: memref.AllocOp) -> int:
+    """The bytes of a buffer whose dynamic sizes are all 1."""
+    kind = op.memref.type
+    assert isinstance(kind, MemRefType)
+    return prod(s for s in kind.get_shape() if s != DYNAMIC_INDEX) * element_bytes(kind)
 
-    Products of sizes would wrap around, so they are checked as floats, where a negative
-    size is a large one.
+
+def assert_fits(allocs: list[memref.AllocOp], builder: IndexBuilder) -> None:
     """
+    Asserts that no dynamic size of a temporary is negative, and that memory may have room for all.
+
+    Products of sizes would wrap around, so they are checked as floats.
+    """
+    dynamic = [op for op in allocs if op.dynamic_sizes]
+    for size in dict.fromkeys(size for op in dynamic for size in op.dynamic_sizes):
+        if not isinstance(size.owner, memref.DimOp):
+            natural = builder.insert(arith.CmpiOp(builder.value(0), size, "sle")).results[0]
+            builder.insert(cf.AssertOp(natural, StringAttr("a size of a temporary is negative")))
     total: SSAValue | None = None
-    for life in lives:
-        kind = life.op.memref.type
-        assert isinstance(kind, MemRefType)
-        static = prod(s for s in kind.get_shape() if s != DYNAMIC_INDEX) * element_bytes(kind)
-        size = builder.insert(arith.ConstantOp(FloatAttr(float(static), f64))).results[0]
-        for dim in life.op.dynamic_sizes:
+    for op in dynamic:
+        room = FloatAttr(float(static_bytes(op)), f64)
+        size = builder.insert(arith.ConstantOp(room)).results[0]
+        for dim in op.dynamic_sizes:
             number = builder.insert(arith.IndexCastOp(dim, i64)).results[0]
             factor = builder.insert(arith.UIToFPOp(number, f64)).results[0]
             size = builder.insert(arith.MulfOp(size, factor)).results[0]
@@ -242,22 +251,22 @@ def plan(function: func.FuncOp) -> None:
         return
     point = InsertPoint.before(allocs[0])
     builder = IndexBuilder(point)
+    hoisted = [
+        (op, end)
+        for op, end in temporaries
+        if all(hoist(size, block, point) for size in list(op.dynamic_sizes))
+    ]
+    # What follows may assume that no product of sizes wraps.
+    assert_fits([op for op, _ in hoisted], builder)
     sizes: dict[tuple[object, ...], Size] = {}
     lives: list[Life] = []
-    for op, end in temporaries:
-        kind = op.memref.type
-        assert isinstance(kind, MemRefType)
-        static = prod(s for s in kind.get_shape() if s != DYNAMIC_INDEX) * element_bytes(kind)
-        dynamic = list(op.dynamic_sizes)
-        if not all(hoist(size, block, point) for size in dynamic):
-            continue
-        key = (static, *dynamic)
+    for op, end in hoisted:
+        key = (static_bytes(op), *op.dynamic_sizes)
         if key not in sizes:
-            sizes[key] = builder.mul(builder.product(dynamic), static)
+            sizes[key] = builder.mul(builder.product(list(op.dynamic_sizes)), key[0])
         lives.append(Life(op, sizes[key], position[op], end))
     static_lives = [x for x in lives if isinstance(x.size, int)]
     dynamic_lives = [x for x in lives if not isinstance(x.size, int)]
-    assert_fits(dynamic_lives, builder)
     total = place_dynamic(dynamic_lives, place_static(static_lives), builder)
     if isinstance(total, int):
         arena = memref.AllocOp([], [], MemRefType(i8, [total]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, cf, memref, scf, vector
+from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IntegerAttr,
@@ -218,30 +218,10 @@ def guard_matrix(op: LdMatrixOp) -> bool:
     return True
 
 
-def check_sizes(view: memref.ViewOp) -> bool:
-    """
-    Asserts that the sizes of an arena slot are not negative, right after they are computed.
-
-    The size of the arena is computed from them as unsigned numbers.
-    """
-    if GUARDED in view.attributes:
-        return False
-    view.attributes[GUARDED] = IntegerAttr.from_bool(True)
-    for size in dict.fromkeys(view.sizes):
-        owner = size.owner
-        place = (
-            InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
-        )
-        at = IndexBuilder(place)
-        natural = at.insert(arith.CmpiOp(at.value(0), size, "sle")).results[0]
-        at.insert(cf.AssertOp(natural, "a size of a temporary is negative"))
-    return bool(view.sizes)
-
-
 def keep_inside(op: Operation) -> bool:
     """Guards an access; returns False if it cannot."""
     if isinstance(op, DeviceAsyncCopyOp):
         return guard_copy(op)
     if isinstance(op, LdMatrixOp):
         return guard_matrix(op)
-    return check_sizes(op) if isinstance(op, memref.ViewOp) else guard(op)
+    return guard(op)
