@@ -130,6 +130,18 @@ def test_one_of_several_is_decided_by_what_excludes_the_others(at):
         assert not at.prover.holds(m - 4)
 
 
+@pytest.mark.parametrize("count", [3, 200])
+def test_a_long_sum_is_proved_by_the_terms_that_matter(at, count):
+    """64 ceil(n / 16) - 4 n + ... + 64 ceil(m / 16) >= 0, for any number of other sizes."""
+    sizes = [at.size() for _ in range(count)]
+    slots = [at.do.floor(n + 15, number(16)) * 64 for n in sizes]
+    total = sum(slots, number(0))
+    assert at.prover.holds(total - sizes[1] * 4)
+    assert at.prover.holds(total - sizes[-1] * 4)
+    assert not at.prover.holds(total - sizes[1] * 4 - 1)
+    assert not at.prover.holds(total - sizes[1] * 65)
+
+
 KERNEL = """
 flow.executable @k {{
   builtin.module {{
@@ -422,8 +434,9 @@ def test_what_an_inner_loop_passes_on_is_written():
     [
         "%e = arith.cmpi eq, %c1, %m : index",
         "%t = arith.muli %m, %m : index\n%e = arith.cmpi eq, %t, %m : index",
+        "%e = arith.constant false",
     ],
-    ids=["a constant", "a product"],
+    ids=["a constant", "a product", "false"],
 )
 def test_asserts_that_contradict_each_other_let_nothing_come_behind_them(more):
     """The program always traps. Of what comes behind nothing can be shown otherwise."""

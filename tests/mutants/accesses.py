@@ -296,4 +296,28 @@ MUTANTS = (
         "inner)",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
     ),
+    Mutant(
+        "A38",
+        "an assert of what never holds is forgotten",
+        ACCESSES + "prover.py",
+        "return [Polynomial.number(-1)]",
+        "return []",
+        PROVER,
+    ),
+    Mutant(
+        "A39",
+        "a term that may be negative is dropped from a goal",
+        ACCESSES + "prover.py",
+        "parts = [term for term in terms if self.space.is_nonnegative(term)]",
+        "parts = terms",
+        PROVER,
+    ),
+    Mutant(
+        "A40",
+        "a size that is an argument may be negative in the arena",
+        "irees/transforms/stream/plan_arena.py",
+        "if not isinstance(size.owner, memref.DimOp):",
+        "if False:",
+        ("filecheck/transforms/stream/plan_arena.mlir",),
+    ),
 )

@@ -208,6 +208,8 @@ class Prover:
             possible = [p for p in condition.parts if not self.implied(opposite(p))]
             if len(possible) == 1:
                 return self.facts_of(possible[0])
+            if not possible:
+                return [Polynomial.number(-1)]
         if isinstance(condition, Within) and all(map(self.fits, condition.fit)):
             return self.facts_of(condition.condition)
         return []
