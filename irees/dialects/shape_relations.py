@@ -41,7 +41,8 @@ MAX_STRIDE = (1 << 31) - 1
 """The largest stride of a slice. With it, offset + (size - 1) * stride fits into 64 bits."""
 MAX_SIZE = 1 << 47
 """No dim of an array with elements is larger, nor is what a program may add to one."""
-
+MAX_PRODUCT = 1 << 58
+"""No product of dims of a tensor is larger, even if another of its dims is 0."""
 
 Row = Callable[[Any], Iterator[Relation | Window]]
 
@@ -175,9 +176,27 @@ def _groups(op: Any) -> list[list[int]]:
 
 
 def collapse(op: Any) -> Iterator[Relation]:
-    """A dim of the result is the product of its group."""
+    """
+    A dim of the result is the product of its group. The product of dims of an empty tensor may
+    wrap around, unless one of them is what is 0.
+    """
+    all_sizes = sizes(op.src)
+    for axis, group in enumerate(_groups(op)):
+        others = [n for i, n in enumerate(all_sizes) if i not in group]
+        done: Expr = 1
+        for part in (all_sizes[i] for i in group):
+            if done != 1 and not isinstance(part, int) and not all(map(is_positive, others)):
+                left = term("floordiv", MAX_PRODUCT, term("maximum", done, 1))
+                message = f"dim {axis} of the result of {op.name} is too large"
+                yield Relation(part, "sle", left, message)
+            done = term("mul", done, part)
     wanted = [product(size(op.src, i) for i in group) for group in _groups(op)]
     yield from result_is(op, wanted)
+
+
+def is_positive(number: Expr) -> bool:
+    """Whether a size is a number above 0."""
+    return isinstance(number, int) and number > 0
 
 
 def split(op: Operation, parts: Sequence[Expr], whole: Expr, what: str) -> Iterator[Relation]:

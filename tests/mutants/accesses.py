@@ -320,4 +320,12 @@ MUTANTS = (
         "if False:",
         ("filecheck/transforms/stream/plan_arena.mlir",),
     ),
+    Mutant(
+        "A41",
+        "the product of dims of an empty tensor may wrap around",
+        "irees/dialects/shape_relations.py",
+        "if done != 1 and not isinstance(part, int) and not all(map(is_positive, others)):",
+        "if False:",
+        ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
+    ),
 )

@@ -276,6 +276,14 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
   return %r : tensor<?x?xf32>
 }
 """, [(-1,), "index", "index"])  # fmt: skip
+    yield "collapse of what may be empty", Program("""func.func @f(%x0: tensor<f32>, %x1: index, %x2: index, %x3: index) -> tensor<?x?xf32> {
+  %c = arith.constant 1.0 : f32
+  %e = tensor.empty(%x1, %x2, %x3) : tensor<?x?x?xf32>
+  %o = linalg.fill ins(%c : f32) outs(%e : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+  %r = tensor.collapse_shape %o [[0, 1], [2]] : tensor<?x?x?xf32> into tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+""", [(), "index", "index", "index"])  # fmt: skip
     for count in (3, 50):
         slices = "".join(
             f"  %y{i + 1} = tensor.extract_slice %y{i}[1] [%n{i}] [1] : "

@@ -94,3 +94,22 @@ func.func @points_of_an_empty_nest(%x: tensor<2xf32>, %y: tensor<?x?xf32>, %o: t
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+
+// Of no elements the last dim may be empty, and the product of the first two wrap around.
+// CHECK-LABEL: func.func @collapse_of_what_may_be_empty
+// CHECK:         %[[MOST:.*]] = arith.constant 288230376151711744 : index
+// CHECK:         %[[LEFT:.*]] = arith.divui %[[MOST]], %{{.*}} : index
+// CHECK:         %[[FITS:.*]] = arith.cmpi sle, %{{.*}}, %[[LEFT]] : index
+// CHECK-NEXT:    cf.assert %[[FITS]], "dim 0 of the result of tensor.collapse_shape is too large"
+func.func @collapse_of_what_may_be_empty(%x: tensor<?x?x?xf32>) -> tensor<?x?xf32> {
+  %r = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x?x?xf32> into tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+
+// CHECK-LABEL: func.func @no_collapse_of_some
+// CHECK-NOT:     cf.assert
+// CHECK:         return
+func.func @no_collapse_of_some(%x: tensor<?x?x4xf32>) -> tensor<?x4xf32> {
+  %r = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x?x4xf32> into tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}

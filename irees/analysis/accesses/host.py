@@ -120,6 +120,7 @@ class Program(Walk):
                 self.asserted(part)
             return
         facts = self.prover.facts_of(condition)
+        facts += [product for fact in facts for product in self._products(fact)]
         self.assume(facts)
         for fact in facts if self.is_outermost else ():
             self._limit(fact)
@@ -143,6 +144,19 @@ class Program(Walk):
         """Bounds the nonnegative products in p, given `c - p >= 0`."""
         most = fact.terms.get((), 0)
         self.space.limit(-(fact - most), most, self.natural)
+
+    def _products(self, fact: Polynomial) -> list[Polynomial]:
+        """x <= n floordiv max(d, 1)  =>  x * d <= n, for natural x"""
+        quotient = self.space.variables[fact.newest()] if fact.newest() >= 0 else None
+        x = Polynomial.variable(fact.newest()) - fact
+        if quotient is None or not isinstance(quotient.term, tuple) or quotient.term[0] != "div":
+            return []
+        _, whole, divisor, _ = quotient.term
+        if divisor.single is None or fact.newest() in x.variables() or not self.prover.holds(x):
+            return []
+        most = self.space.newest_of(divisor).term
+        sides = most[1:] if isinstance(most, tuple) and most[0] == "max" else (divisor,)
+        return [whole - x * side for side in sides if side.constant is None]
 
     def natural(self, number: int) -> bool:
         """Whether a variable is known to be >= 0."""

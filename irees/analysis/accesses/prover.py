@@ -62,8 +62,8 @@ class Step:
     `kind` is `low` (by the intervals of its variables), `use` (`factor` · goal - `multiple` ·
     `fact`, then the next step), `cases` (of `variable`, one step each), `choice` (the same, with
     all that it defines), `never` (`fact`, which the case would have, does not hold; without a fact,
-    all that another case needs does), `more` (by the number `fact` than what the next step shows) or
-    `drop` (by `fact`, which is at least 0 by the intervals of its variables).
+    all that another case needs does), `more` (by the number `fact` than what the next step shows)
+    or `drop` (by `fact`, which is at least 0 by the intervals of its variables).
     """
 
     kind: str
