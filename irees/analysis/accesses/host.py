@@ -152,7 +152,9 @@ class Program(Walk):
         if quotient is None or not isinstance(quotient.term, tuple) or quotient.term[0] != "div":
             return []
         _, whole, divisor, _ = quotient.term
-        if divisor.single is None or fact.newest() in x.variables() or not self.prover.holds(x):
+        if not isinstance(divisor, Polynomial) or divisor.single is None:
+            return []
+        if fact.newest() in x.variables() or not self.prover.holds(x):
             return []
         most = self.space.newest_of(divisor).term
         sides = most[1:] if isinstance(most, tuple) and most[0] == "max" else (divisor,)
