@@ -328,4 +328,20 @@ MUTANTS = (
         "if False:",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
     ),
+    Mutant(
+        "A42",
+        "of a static program only the ends of an index are checked",
+        "irees/transforms/global_opt/insert_shape_checks.py",
+        "return any(linear_form(e) is None for",
+        "return any(False for",
+        ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
+    ),
+    Mutant(
+        "A43",
+        "a remainder is taken for less than it may be",
+        "irees/transforms/global_opt/_window_checks.py",
+        "return (a, b) if within else (0, c - 1)",
+        "return (a, b) if within else (0, c - 2)",
+        ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
+    ),
 )

@@ -276,6 +276,15 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
   return %r : tensor<?x?xf32>
 }
 """, [(-1,), "index", "index"])  # fmt: skip
+    yield "remainder between the ends", Program("""func.func @f(%x0: tensor<f32>, %x1: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> ((i + 1) mod 3, i)>], iterator_types = ["parallel"]} ins(%x0 : tensor<f32>) outs(%x1 : tensor<2x4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<2x4xf32>
+  return %r : tensor<2x4xf32>
+}
+""", [(), (2, 4)])  # fmt: skip
     yield "collapse of what may be empty", Program("""func.func @f(%x0: tensor<f32>, %x1: index, %x2: index, %x3: index) -> tensor<?x?xf32> {
   %c = arith.constant 1.0 : f32
   %e = tensor.empty(%x1, %x2, %x3) : tensor<?x?x?xf32>

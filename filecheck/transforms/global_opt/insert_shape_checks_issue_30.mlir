@@ -113,3 +113,29 @@ func.func @no_collapse_of_some(%x: tensor<?x?x4xf32>) -> tensor<?x4xf32> {
   %r = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x?x4xf32> into tensor<?x4xf32>
   return %r : tensor<?x4xf32>
 }
+
+// The verifier sees that the first and the last point are inside; the second is not.
+// CHECK-LABEL: func.func @remainder_between_the_ends
+// CHECK:         scf.for
+// CHECK:           cf.assert %{{.*}}, "the window of linalg.generic must lie inside dim 0 of operand 0"
+func.func @remainder_between_the_ends(%o: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %c = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> ((i + 1) mod 3, i)>], iterator_types = ["parallel"]} outs(%o : tensor<2x4xf32>) {
+  ^bb0(%a: f32):
+    linalg.yield %c : f32
+  } -> tensor<2x4xf32>
+  return %r : tensor<2x4xf32>
+}
+
+// A remainder of 3 is inside of 3 elements at every point.
+// CHECK-LABEL: func.func @no_remainder
+// CHECK-NOT:     cf.assert
+// CHECK:         return
+func.func @no_remainder(%o: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %c = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> ((i + 1) mod 3, i)>], iterator_types = ["parallel"]} outs(%o : tensor<3x4xf32>) {
+  ^bb0(%a: f32):
+    linalg.yield %c : f32
+  } -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
@@ -19,7 +20,7 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects.shape_relations import MAX_SIZE
 from irees.dialects.sizes import Window
 from irees.errors import VerifyError
-from irees.transforms.global_opt._requirements import require
+from irees.transforms.global_opt._requirements import number_of, require
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import affine_value, linear_form
 
@@ -42,6 +43,31 @@ def dims_in(expr: AffineExpr) -> frozenset[int]:
     return frozenset(e.position for e in expr.dfs() if isinstance(e, AffineDimExpr))
 
 
+def interval(expr: AffineExpr, loops: Mapping[int, Size]) -> tuple[int | None, int | None]:
+    """Numbers that an index is not below and not above, over loops that are not empty."""
+    if isinstance(expr, AffineConstantExpr):
+        return expr.value, expr.value
+    if isinstance(expr, AffineDimExpr):
+        size = number_of(loops[expr.position])
+        return 0, size - 1 if isinstance(size, int) else None
+    assert isinstance(expr, AffineBinaryOpExpr)
+    (a, b), (c, d) = interval(expr.lhs, loops), interval(expr.rhs, loops)
+    if expr.kind is AffineBinaryOpKind.Add:
+        low = None if a is None or c is None else a + c
+        return low, None if b is None or d is None else b + d
+    if c is None or c != d or c < 0:
+        return None, None
+    if expr.kind is AffineBinaryOpKind.Mul:
+        return None if a is None else a * c, None if b is None else b * c
+    if c == 0:
+        return None, None
+    if expr.kind is AffineBinaryOpKind.Mod:
+        within = a is not None and b is not None and 0 <= a and b < c
+        return (a, b) if within else (0, c - 1)
+    more = c - 1 if expr.kind is AffineBinaryOpKind.CeilDiv else 0
+    return None if a is None else (a + more) // c, None if b is None else (b + more) // c
+
+
 @dataclass(frozen=True)
 class WindowCheck:
     """Asserts that the values of one affine expression are inside of a dim."""
@@ -59,6 +85,8 @@ class WindowCheck:
             raise self._refused("but has a constant beyond 2^58")
         if missing := sorted(dims_in(self.window.expr) - set(self.loops)):
             raise self._refused(f"but no operand says how far loop {missing[0]} goes")
+        if self._is_inside():
+            return
         found = self._ends(self.window.expr)
         if found is None:
             if any(abs(number) * MAX_SIZE > LARGEST << 4 for number in constants):
@@ -67,6 +95,17 @@ class WindowCheck:
             return
         self._require(0, found.low, self.b)
         self._require(self.b.add(found.high, 1), self.extent, self.b)
+
+    def _is_inside(self) -> bool:
+        """Whether the numbers that are known show that all values are inside of the dim."""
+        low, high = interval(self.window.expr, self.loops)
+        extent = number_of(self.extent)
+        return (
+            low is not None
+            and low >= 0
+            and isinstance(extent, int)
+            and (high is not None and high < extent)
+        )
 
     def _refused(self, why: str) -> VerifyError:
         message = f"{self.window.message}, {why}"

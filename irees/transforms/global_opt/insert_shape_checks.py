@@ -50,7 +50,7 @@ from irees.transforms.utils.shapes import (
     dim,
     shape_element,
 )
-from irees.transforms.utils.structured import iterators
+from irees.transforms.utils.structured import iterators, linear_form
 
 
 def guard(op: linalg.GenericOp, loops: set[int], sizes: dict[int, Size]) -> None:
@@ -134,7 +134,10 @@ def may_disagree(op: Operation) -> bool:
     if not isinstance(op, LinalgStructuredOperation):
         return True
     kinds = [v.type for v in (*op.operands, *op.results)]
-    return any(isinstance(k, TensorType) and not k.has_static_shape() for k in kinds)
+    if any(isinstance(k, TensorType) and not k.has_static_shape() for k in kinds):
+        return True
+    # It looks at the first and the last point, between which quotients and remainders may be more.
+    return any(linear_form(e) is None for m in op.get_indexing_maps() for e in m.data.results)
 
 
 @dataclass(frozen=True)
