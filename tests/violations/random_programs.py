@@ -317,6 +317,147 @@ class Maker:
         self.lines.append(text)
         self.pool += [(f"{name}#0", new), (f"{name}#1", carried)]
 
+    # --- sizes that are computed, indices that are data ---------------------------------------
+
+    def computed(self) -> str:
+        """An index that is computed of two others."""
+        a, b, result = self.index(), self.index(), self.fresh()
+        op = INDEX_OPS[int(self.rng.integers(len(INDEX_OPS)))]
+        self.lines.append(f"{result} = arith.{op} {a}, {b} : index")
+        return result
+
+    def computed_slice(self) -> None:
+        """A slice whose offset and size are computed"""
+        name, shape = self.tensor(1)
+        offset, size = self.computed(), self.computed()
+        kinds = f"{tensor_type(shape)} to tensor<?xf32>"
+        self.result(f"tensor.extract_slice {name}[{offset}] [{size}] [1] : {kinds}", (-1,))
+
+    def computed_fill(self) -> None:
+        """A fill whose size is computed, and what reads it beside another tensor"""
+        size, zero, empty = self.computed(), self.fresh(), self.fresh()
+        self.lines.append(f"{zero} = arith.constant 2.0 : f32")
+        self.lines.append(f"{empty} = tensor.empty({size}) : tensor<?xf32>")
+        outs = f"outs({empty} : tensor<?xf32>)"
+        self.result(f"linalg.fill ins({zero} : f32) {outs} -> tensor<?xf32>", (-1,))
+
+    def numbers(self, rank: int) -> tuple[str, Shape]:
+        """Elements of a tensor as i32."""
+        name, shape = self.tensor(rank)
+        result = self.fresh()
+        kind, to = tensor_type(shape), tensor_type(shape, "i32")
+        self.lines.append(f"{result} = arith.fptosi {name} : {kind} to {to}")
+        return result, shape
+
+    def gather(self) -> None:
+        """iree_linalg_ext.gather of rows"""
+        (source, shape), (at, places) = self.tensor(2), self.numbers(1)
+        new = (places[0], shape[1])
+        out = self.filled(new)
+        ins = f"ins({source}, {at} : {tensor_type(shape)}, {tensor_type(places, 'i32')})"
+        kind = tensor_type(new)
+        text = f"iree_linalg_ext.gather dimension_map = [0] {ins} outs({out} : {kind}) -> {kind}"
+        self.result(text, new)
+
+    def scatter(self) -> None:
+        """iree_linalg_ext.scatter of rows"""
+        (update, shape), (at, places) = self.tensor(2), self.numbers(2)
+        if places[1] not in (-1, 1):
+            return
+        if places[1] < 0:
+            cast = self.fresh()
+            kinds = f"{tensor_type(places, 'i32')} to {tensor_type((places[0], 1), 'i32')}"
+            self.lines.append(f"{cast} = tensor.cast {at} : {kinds}")
+            at, places = cast, (places[0], 1)
+        if places[0] != shape[0] and -1 not in (places[0], shape[0]):
+            return
+        out, new = self.init((self.shape(1)[0], shape[1]))
+        kind, number = tensor_type(new), self.count
+        ins = f"ins({update}, {at} : {tensor_type(shape)}, {tensor_type(places, 'i32')})"
+        text = "iree_linalg_ext.scatter dimension_map = [0] unique_indices(false) "
+        text += f"{ins} outs({out} : {kind}) {{\n  ^bb0(%l{number}: f32, %m{number}: f32):\n"
+        text += f"    %n{number} = arith.addf %l{number}, %m{number} : f32\n"
+        self.result(text + f"    iree_linalg_ext.yield %n{number} : f32\n  }} -> {kind}", new)
+
+    def extract(self) -> None:
+        """A generic that reads where its indices, or its elements, say"""
+        (source, shape), (rows, kind) = self.tensor(1), self.numbers(1)
+        out, new = self.init((kind[0],))
+        number, ranked = self.count, tensor_type(new)
+        place = f"%q{number} = arith.index_cast %p{number} : i32 to index"
+        if self.rng.random() < 0.5:
+            by = ("divui", "remui", "addi", "muli")[int(self.rng.integers(4))]
+            place = (
+                f"%i{number} = linalg.index 0 : index\n    %k{number} = arith.constant 2 : index"
+            )
+            place += f"\n    %q{number} = arith.{by} %i{number}, %k{number} : index"
+        maps = "affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>"
+        text = f'linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}} '
+        text += f"ins({rows} : {tensor_type(kind, 'i32')}) outs({out} : {ranked}) {{\n"
+        text += f"  ^bb0(%p{number}: i32, %o{number}: f32):\n    {place}\n"
+        text += f"    %e{number} = tensor.extract {source}[%q{number}] : {tensor_type(shape)}\n"
+        self.result(text + f"    linalg.yield %e{number} : f32\n  }} -> {ranked}", new)
+
+    def window(self) -> None:
+        """A convolution or pooling in two dims, with strides and dilations"""
+        name, ranks = WINDOWS[int(self.rng.integers(len(WINDOWS)))]
+        strides, dilations = ([int(n) for n in self.rng.integers(1, 4, 2)] for _ in range(2))
+        operands = [self.tensor(rank) for rank in ranks[:-1]]
+        out, shape = self.init(self.shape(ranks[-1]))
+        names = ", ".join(n for n, _ in operands)
+        kinds, kind = ", ".join(tensor_type(s) for _, s in operands), tensor_type(shape)
+        settings = f"dilations = dense<{dilations}> : tensor<2xi64>, "
+        settings += f"strides = dense<{strides}> : tensor<2xi64>"
+        text = f"{name} {{{settings}}} ins({names} : {kinds}) outs({out} : {kind}) -> {kind}"
+        self.result(text, shape)
+
+    def reshape(self) -> None:
+        """tensor.reshape to a shape that is computed"""
+        name, shape = self.tensor(int(self.rng.integers(1, 3)))
+        a, b, sizes = self.computed(), self.index(), self.fresh()
+        self.lines.append(f"{sizes} = tensor.from_elements {a}, {b} : tensor<2xindex>")
+        kinds = f"({tensor_type(shape)}, tensor<2xindex>) -> tensor<?x?xf32>"
+        self.result(f"tensor.reshape {name}({sizes}) : {kinds}", (-1, -1))
+
+    def softmax(self) -> None:
+        """linalg.softmax"""
+        name, shape = self.tensor(2)
+        out, new = self.init(self.like(shape))
+        kinds = f"ins({name} : {tensor_type(shape)}) outs({out} : {tensor_type(new)})"
+        self.result(f"linalg.softmax dimension(1) {kinds} -> {tensor_type(new)}", new)
+
+    def pack(self) -> None:
+        """linalg.pack and linalg.unpack"""
+        name, shape = self.tensor(2)
+        out, new = self.init((*self.shape(2), 2, 4))
+        into = f"inner_dims_pos = [0, 1] inner_tiles = [2, 4] into {out}"
+        zero, kinds = self.fresh(), f"{tensor_type(shape)} -> {tensor_type(new)}"
+        self.lines.append(f"{zero} = arith.constant 0.0 : f32")
+        self.result(f"linalg.pack {name} padding_value({zero} : f32) {into} : {kinds}", new)
+        if self.rng.random() < 0.5:
+            packed, (to, last) = self.pool[-1][0], self.init(self.shape(2))
+            into = f"inner_dims_pos = [0, 1] inner_tiles = [2, 4] into {to}"
+            kinds = f"{tensor_type(new)} -> {tensor_type(last)}"
+            self.result(f"linalg.unpack {packed} {into} : {kinds}", last)
+
+    def branch(self) -> None:
+        """scf.if with a slice on one side, and scf.for that passes a tensor on"""
+        name, shape = self.tensor(1)
+        a, b, flag, kind = self.index(), self.index(), self.fresh(), tensor_type(shape)
+        number = self.count
+        if self.rng.random() < 0.5:
+            self.lines.append(f"{flag} = arith.cmpi slt, {a}, {b} : index")
+            text = f"scf.if {flag} -> (tensor<?xf32>) {{\n"
+            text += f"    %a{number} = tensor.extract_slice {name}[{a}] [{b}] [1] : "
+            text += f"{kind} to tensor<?xf32>\n    scf.yield %a{number} : tensor<?xf32>\n"
+            text += f"  }} else {{\n    %b{number} = tensor.cast {name} : {kind} to tensor<?xf32>\n"
+            self.result(text + f"    scf.yield %b{number} : tensor<?xf32>\n  }}", (-1,))
+            return
+        self.lines.append(f"{flag} = arith.constant 5 : index")
+        text = f"scf.for %i{number} = {a} to {flag} step {flag} iter_args(%t{number} = {name}) -> "
+        text += f"({kind}) {{\n    %u{number} = arith.addf %t{number}, {name} : {kind}\n"
+        self.result(text + f"    scf.yield %u{number} : {kind}\n  }}", shape)
+
 
 NAMED = [
     ("linalg.matmul", (2, 2, 2)),
@@ -332,10 +473,23 @@ NAMED = [
     ("linalg.pooling_ncw_sum", (3, 1, 3)),
 ]
 """Named ops and the ranks of their operands."""
+WINDOWS = [
+    ("linalg.conv_2d_nchw_fchw", (4, 4, 4)),
+    ("linalg.conv_2d_nhwc_hwcf", (4, 4, 4)),
+    ("linalg.depthwise_conv_2d_nhwc_hwc", (4, 3, 4)),
+    ("linalg.pooling_nchw_max", (4, 2, 4)),
+    ("linalg.pooling_nhwc_sum", (4, 2, 4)),
+]
+"""Ops with windows of two dims, and the ranks of their operands."""
+INDEX_OPS = """addi subi muli divsi divui remsi remui minsi maxsi ceildivsi floordivsi minui
+shli""".split()
+"""What sizes and offsets are computed with."""
 OPS: tuple[Callable[[Maker], None], ...] = (
     Maker.cast, Maker.expand, Maker.collapse, Maker.concat, Maker.slice, Maker.insert, Maker.pad,
     Maker.generic, Maker.generic, Maker.generic, Maker.named, Maker.named, Maker.transpose,
-    Maker.elementwise, Maker.ext,
+    Maker.elementwise, Maker.ext, Maker.computed_slice, Maker.computed_fill, Maker.gather,
+    Maker.scatter, Maker.extract, Maker.window, Maker.reshape, Maker.softmax, Maker.pack,
+    Maker.branch,
 )  # fmt: skip
 
 

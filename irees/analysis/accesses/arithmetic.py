@@ -181,12 +181,14 @@ class Arithmetic:
     ) -> Polynomial:
         """divui, and with `signed` divsi, by what is at least 1 where the result is used."""
         if not (self._divides(d) and self.prover.fits(x)):
-            return self.opaque("quotient", bits)
+            return self._quotient(d, bits, signed=signed)
         positive = self.prover.holds(d - 1)
         if positive and self.prover.holds(x):
             return self.floor(x, d)
         # Where it is used more may be known: that x is not negative, or that d is not 0.
-        negative = -self.floor(-x, d) if signed and positive else self.opaque("quotient", bits)
+        negative = self._quotient(d, bits, signed=signed)
+        if signed and positive:
+            negative = -self.floor(-x, d)
         result = self.space.variable(("trunc", x, d, signed, positive), "trunc")
         variable = self.space.newest_of(result)
         if not variable.cases:
@@ -195,7 +197,19 @@ class Arithmetic:
             variable.cases = (Case(quotient, known), Case(negative, opposite(known)))
             if signed and positive:
                 variable.low, variable.high = self.hull(quotient, negative)
+            elif not signed and self._is_halved(d):
+                variable.low, variable.high = 0, ((1 << bits) - 1) // d.constant  # type: ignore
         return result
+
+    def _is_halved(self, d: Polynomial) -> bool:
+        """Whether an unsigned quotient is at most half of what its type holds, so natural."""
+        return d.constant is not None and d.constant >= 2
+
+    def _quotient(self, d: Polynomial, bits: int, *, signed: bool) -> Polynomial:
+        """A quotient of which only the divisor is known."""
+        if signed or not self._is_halved(d):
+            return self.opaque("quotient", bits)
+        return self.space.fresh("quotient", 0, ((1 << bits) - 1) // d.constant)  # type: ignore
 
     def remainder(
         self, x: Polynomial, d: Polynomial, bits: int = 64, *, signed: bool = False

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import cf, func
+from xdsl.dialects import arith, cf, func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from irees.analysis.accesses import scalars
 from irees.analysis.accesses.arena import overlapping, temporaries
 from irees.analysis.accesses.buffers import Axis, View
 from irees.analysis.accesses.polynomials import ONE, Polynomial, product
-from irees.analysis.accesses.scalars import bits_of
 from irees.analysis.accesses.terms import AtLeast, Condition, Every, Some, Space, Unknown, Within
 from irees.analysis.accesses.views import buffer
 from irees.analysis.accesses.walk import Access, Walk
@@ -66,7 +66,7 @@ class Program(Walk):
         if isinstance(op, CmdDispatchOp):
             self.dispatch(op)
         elif isinstance(op, cf.AssertOp):
-            self.asserted(self.condition(op.arg))
+            self.check(op)
         elif isinstance(op, func.CallOp) and not self.inside:
             # The function is read with arguments that may be anything of their types.
             for result in op.results:
@@ -107,6 +107,22 @@ class Program(Walk):
     def is_outermost(self) -> bool:
         """Whether the current op is in the entry block of a host function."""
         return len(self.space.memories) == OUTERMOST and not self.inside
+
+    def check(self, op: cf.AssertOp) -> None:
+        """
+        cf.assert
+
+        Where sums may have wrapped nothing is known of what they are sums of; but what was compared
+        are numbers of the machine, which is what is used from here on.
+        """
+        condition, compared = self.condition(op.arg), op.arg.owner
+        self.asserted(condition)
+        if not isinstance(compared, arith.CmpiOp) or self.prover.facts_of(condition):
+            return
+        for operand in compared.operands:
+            self.as_the_machine_has_it(operand)
+        scalars.compare(self, compared)
+        self.asserted(self.condition(op.arg))
 
     def asserted(self, condition: Condition) -> None:
         """Assumes an asserted condition."""
@@ -216,7 +232,7 @@ class Program(Walk):
     def _argument(self, arg: SSAValue, operand: SSAValue) -> object:
         """Binds a kernel argument to its operand; returns a key for it."""
         if not isinstance(arg.type, MemRefType):
-            bits = bits_of(arg.type)
+            bits = scalars.bits_of(arg.type)
             if bits == 1:
                 self.conditions[arg] = self.condition(operand)
                 return self.conditions[arg]
