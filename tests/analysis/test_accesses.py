@@ -66,11 +66,29 @@ def test_an_unsigned_division_of_what_may_be_negative_is_not_a_floor(at):
 
 
 def test_a_division_by_what_may_be_0_is_decided_where_it_is_not(at):
+    """x / 0 is -1 and x % 0 is x."""
     n, x = at.size(), at.size()
-    q = at.do.divided(x, n)
-    assert not at.prover.holds(x - at.prover.settled(q))
+    q, r = at.do.divided(x, n), at.do.remainder(x, n)
+    assert not at.prover.holds(at.prover.settled(q))
+    assert at.prover.holds(r)
+    assert at.prover.holds(x - q)
     with at.space.assuming([n - 1]):
-        assert at.prover.holds(x - at.prover.settled(q))
+        assert at.prover.holds(at.prover.settled(q))
+        assert at.prover.holds(n - 1 - at.prover.settled(r))
+
+
+def test_a_division_by_what_is_not_known(at):
+    """x / n may be -1; the half of any number, read as unsigned, is natural."""
+    n, x = at.do.opaque("n"), at.size()
+    assert not at.prover.holds(at.do.divided(x, n))
+    assert not at.prover.holds(at.do.divided(x, n, signed=True))
+    assert at.prover.holds(at.do.remainder(x, n))
+    assert at.prover.holds(at.do.remainder(x, n, signed=True))
+    assert at.prover.holds(x - at.do.remainder(x, n, signed=True))
+    assert not at.prover.holds(at.do.remainder(n, x))
+    assert at.prover.holds(at.do.divided(n, number(2)))
+    assert not at.prover.holds(at.do.divided(n, number(2), signed=True))
+    assert not at.prover.holds(at.do.divided(n, number(1)))
 
 
 def test_signed_divisions_round_to_0(at):

@@ -197,12 +197,16 @@ class Arithmetic:
             variable.cases = (Case(quotient, known), Case(negative, opposite(known)))
             if signed and positive:
                 variable.low, variable.high = self.hull(quotient, negative)
+            elif self.is_natural(x):
+                # A division by 0 gives -1, and the remainder is all of x.
+                variable.low, variable.high = -1, self.space.high(x)
+                variable.facts = [x - result * d, x - result]
             elif not signed and self._is_halved(d):
                 variable.low, variable.high = 0, ((1 << bits) - 1) // d.constant  # type: ignore
         return result
 
     def _is_halved(self, d: Polynomial) -> bool:
-        """Whether an unsigned quotient is at most half of what its type holds, so natural."""
+        """Whether an unsigned quotient is less than half of what its type holds, so natural."""
         return d.constant is not None and d.constant >= 2
 
     def _quotient(self, d: Polynomial, bits: int, *, signed: bool) -> Polynomial:
@@ -216,7 +220,8 @@ class Arithmetic:
     ) -> Polynomial:
         """remui, and with `signed` remsi, by what is at least 1 where the result is used."""
         if not (self._divides(d) and self.prover.fits(x)):
-            return self.opaque("remainder", bits)
+            # It has the sign of x.
+            return self.below(x) if self.is_natural(x) else self.opaque("remainder", bits)
         return x - self.divided(x, d, bits, signed=signed) * d
 
     def floordivsi(self, x: Polynomial, d: Polynomial, bits: int = 64) -> Polynomial:

@@ -178,9 +178,11 @@ class _Relayout(IRDLOperation):
         if len(got) != len(expected) or any(
             DYNAMIC_INDEX not in p and p[0] != p[1] for p in zip(got, expected)
         ):
-            raise VerifyException(
-                f"expected the packed shape to be {expected}, but got {list(got)}"
+            wanted, given = (
+                ", ".join("?" if n == DYNAMIC_INDEX else str(n) for n in shape)
+                for shape in (expected, got)
             )
+            raise VerifyException(f"expected the packed shape to be [{wanted}], but got [{given}]")
         _check_result(self, self.dest)  # type: ignore[attr-defined]
 
 
