@@ -9,6 +9,7 @@ may not be, the result is a variable of which only the type is known.
 from __future__ import annotations
 
 from math import gcd
+from typing import cast
 
 from irees.analysis.accesses.polynomials import ZERO, Polynomial
 from irees.analysis.accesses.prover import FEW, Prover
@@ -222,6 +223,10 @@ class Arithmetic:
         if not (self._divides(d) and self.prover.fits(x)):
             # It has the sign of x.
             return self.below(x) if self.is_natural(x) else self.opaque("remainder", bits)
+        if self._is_halved(d) and not self.prover.holds(x):
+            # Read as unsigned, a negative number is a large one.
+            most = cast(int, d.constant) - 1
+            return self.space.fresh("remainder", -most if signed else 0, most)
         return x - self.divided(x, d, bits, signed=signed) * d
 
     def floordivsi(self, x: Polynomial, d: Polynomial, bits: int = 64) -> Polynomial:
