@@ -259,3 +259,17 @@ def test_a_dim_that_is_not_there_traps(index):
             irees.compile(text, target=target)(x, 2)
     if index == "%i":
         assert [irees.compile(text)(x, i) for i in (0, 1)] == [3, 4]
+
+
+def test_a_mutable_global_is_a_tensor_or_a_number():
+    """A complex one begins with zeros."""
+    complexes = "util.global private mutable @g : tensor<2xcomplex<f32>>"
+    irees.compile(f"{complexes}\nfunc.func @main(%x: {T}) -> {T} {{ return %x : {T} }}")
+    kind = "!iree_tensor_ext.dispatch.tensor<readonly:tensor<4x8xf32>>"
+    with pytest.raises(UnsupportedError, match="a mutable global of type"):
+        irees.compile(f"util.global private mutable @g : {kind}")
+
+
+def test_affine_yield_ends_a_loop():
+    with pytest.raises(VerifyError, match="expects parent op to be one of"):
+        irees.compile("func.func @main(%x: f32) -> f32 { affine.yield %x : f32 }")

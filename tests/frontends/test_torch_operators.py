@@ -203,3 +203,11 @@ def test_multiply_add_of_inductor(target):
     x, y, z = torch.randn(4, 5), torch.tensor(0.5), torch.randn(4, 5)
     got = np.asarray(irees.compile(inductor_prims.fma, (x, y, z), target=target)(x, y, z))
     np.testing.assert_allclose(got, inductor_prims.fma(x, y, z), rtol=1e-6, atol=1e-6)
+
+
+@TARGETS
+def test_indices_without_elements_may_have_any_rank(target):
+    """Eager gathers nothing from a row by an index of two dims."""
+    x, at = torch.randn(5), torch.zeros(2, 0, dtype=torch.long)
+    got = irees.compile(lambda x, at: torch.gather(x, 0, at), (x, at), target=target)(x, at)
+    assert tuple(got.shape) == (2, 0)

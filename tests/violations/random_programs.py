@@ -454,7 +454,12 @@ class Maker:
             self.result(text + f"    scf.yield %b{number} : tensor<?xf32>\n  }}", (-1,))
             return
         self.lines.append(f"{flag} = arith.constant 5 : index")
-        text = f"scf.for %i{number} = {a} to {flag} step {flag} iter_args(%t{number} = {name}) -> "
+        least, first = self.fresh(), self.fresh()
+        self.lines.append(f"{least} = arith.constant -20 : index")
+        self.lines.append(f"{first} = arith.maxsi {a}, {least} : index")
+        text = (
+            f"scf.for %i{number} = {first} to {flag} step {flag} iter_args(%t{number} = {name}) -> "
+        )
         text += f"({kind}) {{\n    %u{number} = arith.addf %t{number}, {name} : {kind}\n"
         self.result(text + f"    scf.yield %u{number} : {kind}\n  }}", shape)
 

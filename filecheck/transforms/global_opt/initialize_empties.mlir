@@ -76,3 +76,14 @@ func.func @no_elementwise(%x: tensor<4xf32>) -> tensor<4xf32> {
   } -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// What is filled has the type of what was read, whatever is known of its size.
+// CHECK-LABEL: func.func @size_that_is_a_constant
+// CHECK:         %[[E:.*]] = tensor.empty(%one) : tensor<?xf32>
+// CHECK-NEXT:    %[[F:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%[[E]] : tensor<?xf32>) -> tensor<?xf32>
+// CHECK-NEXT:    func.return %[[F]] : tensor<?xf32>
+func.func @size_that_is_a_constant() -> tensor<?xf32> {
+  %one = arith.constant 1 : index
+  %e = tensor.empty(%one) : tensor<?xf32>
+  return %e : tensor<?xf32>
+}

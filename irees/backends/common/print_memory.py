@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from irees.backends.common.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
 from irees.backends.common.types import scalar, size_of
 from irees.dialects.upstream.memref import PrefetchOp
+from irees.transforms.utils.shapes import constant_value
 
 
 @handles("memref.load")
@@ -45,8 +46,10 @@ def _dim(p: Printer, op: Operation) -> None:
 
 
 def _sizes(p: Printer, kind: MemRefType, dynamic: Sequence[SSAValue]) -> list[str]:
-    values = iter(dynamic)
-    return [p.name(next(values)) if s == DYNAMIC_INDEX else str(s) for s in kind.get_shape()]
+    # The launcher, which sizes scratch memory, has no names of constants of a workgroup.
+    known = (constant_value(size) for size in dynamic)
+    values = (p.name(v) if n is None else str(n) for v, n in zip(dynamic, known, strict=True))
+    return [next(values) if s == DYNAMIC_INDEX else str(s) for s in kind.get_shape()]
 
 
 def buffer_bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:

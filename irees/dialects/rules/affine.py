@@ -118,6 +118,14 @@ def check_extreme(op: Any) -> None:
         raise VerifyException("affine map expect at least one result")
 
 
+def check_yield(op: Any) -> None:
+    """It ends the body of an op of affine."""
+    parent = op.parent_op()
+    if parent is None or not parent.name.startswith("affine."):
+        raise VerifyException("'affine.yield' expects parent op to be one of 'affine.for', "
+                              "'affine.if', 'affine.parallel'")  # fmt: skip
+
+
 RULES = {
     "affine.load": (check_access,),
     "affine.store": (check_access,),
@@ -125,4 +133,5 @@ RULES = {
     "affine.apply": (check_apply,),
     "affine.min": (check_extreme,),
     "affine.max": (check_extreme,),
+    "affine.yield": (check_yield,),
 }

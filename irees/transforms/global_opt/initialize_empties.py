@@ -43,7 +43,7 @@ from irees.transforms.utils.shapes import (
     mixed,
     same_size,
 )
-from irees.transforms.utils.tensors import TensorBuilder
+from irees.transforms.utils.tensors import TensorBuilder, constant
 
 OVERWRITTEN = {
     "linalg.fill": (1,),
@@ -164,7 +164,10 @@ def fill(op: tensor.EmptyOp) -> None:
     kind = op.tensor.type
     assert isinstance(kind, TensorType)
     b = TensorBuilder(op)
-    filled = b.filled(0, kind.element_type, mixed(kind.get_shape(), op.dynamic_sizes))
+    zero = b.insert(constant(0, kind.element_type)).results[0]
+    # Of the same type, whatever is known of its sizes.
+    init = b.insert(tensor.EmptyOp(list(op.dynamic_sizes), kind)).results[0]
+    filled = b.insert(linalg.FillOp([zero], [init], [kind])).results[0]
     count, size = prod(n for n in kind.get_shape() if n >= 0), item_bytes(kind.element_type)
     per = "" if kind.has_static_shape() else " times its dynamic sizes"
     text = f"{count * size} bytes{per} may be read and were not written: they are filled with 0"

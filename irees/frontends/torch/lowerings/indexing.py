@@ -34,6 +34,9 @@ def gather(call: Call, x: Tensor, dim: int, indices: Tensor) -> Tensor:
     """out[i, j, k] = x[i, indices[i, j, k], k] for dim 1"""
     if not x.rank or not indices.rank:
         return shapes.reshape(call.b, x, call.shape())
+    if x.rank != indices.rank:
+        # Only indices without elements may have another rank.
+        return call.b.full(0, x.dtype, call.shape())
     return indexing.take_along(call.b, x, indices, dim % x.rank)
 
 
