@@ -137,10 +137,11 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 # Behind all that writes bodies, before what looks into them.
                 a("store-narrow-types"),
                 a("resolve-shaped-type-result-dims"),
-                a("clamp-extracts"),
                 CountedCanonicalizePass(),
                 CountedCommonSubexpressionElimination(),
                 a("optimize-int-arithmetic"),
+                # Behind what makes `i mod 2` the bare `i` of a loop of two iterations.
+                a("clamp-extracts"),
                 *([] if strict else [a("widen-accumulators")]),
                 *map(a, ("fold-unit-extent-dims", "compute-extracted-elements", "fold-constants")),
                 *map(a, ("fold-constant-gathers", "sink-reshapes", "fuse-elementwise-ops")),

@@ -267,7 +267,7 @@ def test_a_mutable_global_is_a_tensor_or_a_number():
     irees.compile(f"{complexes}\nfunc.func @main(%x: {T}) -> {T} {{ return %x : {T} }}")
     kind = "!iree_tensor_ext.dispatch.tensor<readonly:tensor<4x8xf32>>"
     with pytest.raises(UnsupportedError, match="a mutable global of type"):
-        irees.compile(f"util.global private mutable @g : {kind}")
+        irees.compile(f"util.global private mutable @g : {kind}\n")
 
 
 def test_affine_yield_ends_a_loop():

@@ -276,6 +276,26 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
   return %r : tensor<?x?xf32>
 }
 """, [(-1,), "index", "index"])  # fmt: skip
+    yield "extract at a remainder", Program("""func.func @f(%x0: tensor<?xf32>, %x1: tensor<1xf32>) -> (tensor<2xf32>, tensor<?xf32>) {
+  %c = arith.constant 2 : index
+  %e = tensor.empty() : tensor<2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%e : tensor<2xf32>) {
+  ^bb0(%a: f32):
+    %i = linalg.index 0 : index
+    %j = arith.remui %i, %c : index
+    %v = tensor.extract %x1[%j] : tensor<1xf32>
+    linalg.yield %v : f32
+  } -> tensor<2xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%x0 : tensor<?xf32>) {
+  ^bb0(%a: f32):
+    %i = linalg.index 0 : index
+    %j = arith.muli %i, %c : index
+    %v = tensor.extract %r[%j] : tensor<2xf32>
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %r, %s : tensor<2xf32>, tensor<?xf32>
+}
+""", [(-1,), (1,)])  # fmt: skip
     yield "remainder between the ends", Program("""func.func @f(%x0: tensor<f32>, %x1: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> ((i + 1) mod 3, i)>], iterator_types = ["parallel"]} ins(%x0 : tensor<f32>) outs(%x1 : tensor<2x4xf32>) {
   ^bb0(%a: f32, %b: f32):

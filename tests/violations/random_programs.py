@@ -396,7 +396,9 @@ class Maker:
         text += f"ins({rows} : {tensor_type(kind, 'i32')}) outs({out} : {ranked}) {{\n"
         text += f"  ^bb0(%p{number}: i32, %o{number}: f32):\n    {place}\n"
         text += f"    %e{number} = tensor.extract {source}[%q{number}] : {tensor_type(shape)}\n"
-        self.result(text + f"    linalg.yield %e{number} : f32\n  }} -> {ranked}", new)
+        text += f"    %r{number} = arith.sitofp %p{number} : i32 to f32\n"
+        text += f"    %s{number} = arith.addf %e{number}, %r{number} : f32\n"
+        self.result(text + f"    linalg.yield %s{number} : f32\n  }} -> {ranked}", new)
 
     def window(self) -> None:
         """A convolution or pooling in two dims, with strides and dilations"""
