@@ -24,7 +24,7 @@ RUNS = {
         dtype: ["--dtype", dtype, "--target", "reference"]
         for dtype in ("float32", "float64", "bfloat16", "int64", "bool", "complex64")
     },
-    "float32 through C": ["--dtype", "float32", "--limit", "2"],
+    "float32 through C": ["--dtype", "float32"],
     "float32 by torch.compile": ["--dtype", "float32", "--limit", "1", "--mode", "compile"],
 }
 """What is counted => arguments of operators.py."""
