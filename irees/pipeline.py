@@ -120,7 +120,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
                 *map(a, ("inline-custom-ops", "convert-elementwise-to-linalg", "expand-arith")),
-                *map(a, ("keep-inits", "erase-unused-results", "insert-shape-checks")),
+                *map(a, ("keep-inits", "insert-shape-checks", "erase-unused-results")),
                 a("initialize-empties"),
                 a("raise-special-ops"),
                 a("decompose-selections"),

@@ -6,8 +6,12 @@ import pytest
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, ModuleOp, f32, f64
 from xdsl.ir import Block, Operation, Region
+from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+import irees
+from irees.dialects import all_factories
+from irees.errors import ParseError, UnsupportedError, VerifyError
 from irees.verification import verify
 
 
@@ -83,3 +87,31 @@ def test_a_block_ends_with_a_terminator():
     loop = scf.ForOp(zero.results[0], zero.results[0], zero.results[0], [], empty)
     with pytest.raises(VerifyException):
         verify(function(zero, loop))
+
+
+PLACES = {
+    "a module": '"{}"() : () -> ()',
+    "a module, with a region": '"{}"() ({{ }}) : () -> ()',
+    "a function": 'func.func @f() {{ "{}"() : () -> () }}',
+    "a branch": 'func.func @f(%c: i1) {{ scf.if %c {{ "{}"() : () -> () }} return }}',
+}
+ALLOWED = {("func.return", "a function"), ("scf.yield", "a branch")}
+
+
+def terminators() -> list[str]:
+    """The names of all registered ops that end a block."""
+    ops = (op for make in all_factories().values() for op in make().operations)
+    return sorted({op.name for op in ops if op.has_trait(IsTerminator)})
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_terminator_stands_in_an_op_that_it_belongs_to(place):
+    found = terminators()
+    assert {"tensor.yield", "iree_linalg_ext.yield", "affine.yield", "linalg.yield"} <= set(found)
+    for name in found:
+        if (name, place) in ALLOWED:
+            irees.compile(PLACES[place].format(name))
+            continue
+        with pytest.raises((VerifyError, UnsupportedError, ParseError)) as error:
+            irees.compile(PLACES[place].format(name))
+        assert error.value.location is not None, name

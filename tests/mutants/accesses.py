@@ -344,4 +344,20 @@ MUTANTS = (
         "return (a, b) if within else (0, c - 2)",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
     ),
+    Mutant(
+        "A44",
+        "an input that the body does not read may have any size",
+        "irees/pipeline.py",
+        '("keep-inits", "insert-shape-checks", "erase-unused-results")',
+        '("keep-inits", "erase-unused-results", "insert-shape-checks")',
+        ("tests/violations/test_violations.py::test_listed[cpu]",),
+    ),
+    Mutant(
+        "A45",
+        "a terminator may stand in any op",
+        "irees/dialects/rules/_parents.py",
+        "if not inside:",
+        "if not parent:",
+        ("tests/test_verification.py::test_a_terminator_stands_in_an_op_that_it_belongs_to",),
+    ),
 )

@@ -327,10 +327,42 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
         yield f"{count} slices", Program(text, [(-1,), *["index"] * count])
 
 
+def _by_use() -> Iterator[tuple[str, Program]]:
+    """Operands and results that nothing reads: their sizes are those that the op demands still."""
+    yield "input that no body reads", Program("""func.func @f(%x0: tensor<?xf32>, %x1: tensor<?xf32>, %x2: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x0, %x1 : tensor<?xf32>, tensor<?xf32>) outs(%x2 : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+""", [(-1,), (-1,), (-1,)])  # fmt: skip
+    yield "result that nothing reads", Program("""func.func @f(%x0: tensor<?xf32>, %x1: tensor<?xf32>, %x2: tensor<?xf32>) -> tensor<?xf32> {
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x0 : tensor<?xf32>) outs(%x1, %x2 : tensor<?xf32>, tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s, %a : f32, f32
+  } -> (tensor<?xf32>, tensor<?xf32>)
+  return %r#0 : tensor<?xf32>
+}
+""", [(-1,), (-1,), (-1,)])  # fmt: skip
+    yield "values of a sort that nothing reads", Program("""func.func @f(%x0: tensor<?xf32>, %x1: tensor<?xf32>) -> tensor<?xf32> {
+  %r:2 = iree_linalg_ext.sort dimension(0) outs(%x0, %x1 : tensor<?xf32>, tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32):
+    %s = arith.cmpf olt, %a, %b : f32
+    iree_linalg_ext.yield %s : i1
+  } -> tensor<?xf32>, tensor<?xf32>
+  return %r#0 : tensor<?xf32>
+}
+""", [(-1,), (-1,)])  # fmt: skip
+
+
 LISTED: dict[str, Program] = {
     **dict(_by_maps()),
     **dict(_by_moves()),
     **dict(_by_kinds()),
     **dict(_by_sizes()),
+    **dict(_by_use()),
 }
 """Programs that once read or wrote outside of an array, or differed from the interpreter."""

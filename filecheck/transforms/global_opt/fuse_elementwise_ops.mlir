@@ -174,3 +174,29 @@ func.func @widened(%x: tensor<4x8xf32>, %y: tensor<8x4xbf16>, %z: tensor<4x4xf32
   } -> tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
+
+// Several indices of the producer become expressions of the reader's loops, in front of all of them.
+// CHECK-LABEL: func.func @several_indices
+// CHECK:         linalg.generic
+// CHECK:           linalg.index 1
+// CHECK:           arith.divui
+// CHECK:           arith.divui
+// CHECK:           %[[S:.*]] = arith.addi
+// CHECK:           arith.index_cast %[[S]]
+// CHECK-NOT:     linalg.generic
+func.func @several_indices(%r: tensor<8x8xi32>) -> tensor<8x8xi32> {
+  %e = tensor.empty() : tensor<4x2xindex>
+  %p = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<4x2xindex>) {
+  ^bb0(%x: index):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %s = arith.addi %i, %j : index
+    linalg.yield %s : index
+  } -> tensor<4x2xindex>
+  %t = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0 floordiv 2, d1 floordiv 4)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<4x2xindex>) outs(%r : tensor<8x8xi32>) {
+  ^bb0(%x: index, %y: i32):
+    %c = arith.index_cast %x : index to i32
+    linalg.yield %c : i32
+  } -> tensor<8x8xi32>
+  return %t : tensor<8x8xi32>
+}

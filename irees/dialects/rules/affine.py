@@ -12,6 +12,8 @@ from xdsl.ir.affine import AffineMap
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.rules._parents import ends_body_of
+
 SCOPES = ("func.func", "util.func", "builtin.module", "util.initializer")
 """Ops whose regions are scopes: a value at their top level does not change inside of a loop."""
 LOOPS = ("affine.for", "affine.parallel")
@@ -118,14 +120,6 @@ def check_extreme(op: Any) -> None:
         raise VerifyException("affine map expect at least one result")
 
 
-def check_yield(op: Any) -> None:
-    """It ends the body of an op of affine."""
-    parent = op.parent_op()
-    if parent is None or not parent.name.startswith("affine."):
-        raise VerifyException("'affine.yield' expects parent op to be one of 'affine.for', "
-                              "'affine.if', 'affine.parallel'")  # fmt: skip
-
-
 RULES = {
     "affine.load": (check_access,),
     "affine.store": (check_access,),
@@ -133,5 +127,5 @@ RULES = {
     "affine.apply": (check_apply,),
     "affine.min": (check_extreme,),
     "affine.max": (check_extreme,),
-    "affine.yield": (check_yield,),
+    "affine.yield": (ends_body_of("affine.for", "affine.if", "affine.parallel"),),
 }

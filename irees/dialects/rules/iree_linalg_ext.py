@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.rules._parents import ends_body_of
 from irees.errors import VerifyError
 
 LINES = 2
@@ -251,4 +252,5 @@ RULES = {
     "iree_linalg_ext.winograd.filter_transform": (check_winograd_filter,),
     "iree_linalg_ext.custom_op": (check_custom,),
     "iree_linalg_ext.index": (check_index,),
+    "iree_linalg_ext.yield": (ends_body_of("iree_linalg_ext."),),
 }

@@ -8,6 +8,8 @@ from typing import Any
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.rules._parents import ends_body_of
+
 
 def check_from_elements(op: Any) -> None:
     """There is an operand for each element."""
@@ -55,4 +57,5 @@ RULES = {
     "tensor.concat": (check_concat,),
     "tensor.from_elements": (check_from_elements,),
     "tensor.gather": (check_gather,),
+    "tensor.yield": (ends_body_of("tensor.pad", "tensor.generate"),),
 }

@@ -194,6 +194,8 @@ def _translate_indices(fusion: Fusion, block: Block) -> None:
     indices = _Indices(fusion, IndexBuilder(InsertPoint.before(found[0])))
     for op in found:
         op.result.replace_all_uses_with(indices.of(op))
+    # All of them at the end, since new ops go in front of the first.
+    for op in found:
         op.detach()
         op.erase()
 
