@@ -28,7 +28,7 @@ prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs
 
 test-models: $(VENV)/.models ## real models of PyTorch, JAX and ONNX, compared with what they came from
-	$(PYTEST) $(FRONTENDS) tests/models -m "not slow" -n auto --dist loadgroup --durations 15
+	$(PYTEST) $(FRONTENDS) tests/models -m "not slow" -n auto --durations 15
 
 test-models-all: $(VENV)/.models ## those too that emulate the largest, or compile them for more GPUs
 	$(PYTEST) tests/models

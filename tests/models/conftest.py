@@ -1,13 +1,28 @@
-"""Tests of one model go to one worker, which exports it once (`pytest --dist loadgroup`)."""
+"""
+Tests of one model go to one worker, which exports and compiles it once.
+
+pytest-xdist has `--dist loadgroup` for that, but puts the group into a field of an item that
+pytest 9.2 no longer reads: each test is then a group of its own.
+"""
 
 from __future__ import annotations
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test that has a parameter `name` with the group of that name."""
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        if callspec is not None and "name" in callspec.params:
-            item.add_marker(pytest.mark.xdist_group(callspec.params["name"]))
+class ByModel(LoadScopeScheduling):
+    """Tests of models by their first parameter, the others one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, _, parameters = nodeid.partition("[")
+        if "models/" not in path or not parameters:
+            return nodeid
+        return parameters.rstrip("]").split("-")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModel:
+    """The scheduler of this run (a hook of pytest-xdist)."""
+    return ByModel(config, log)

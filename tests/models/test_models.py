@@ -123,16 +123,16 @@ def test_agrees_with_pytorch(name, target, folder):
             check(np.asarray(got), want)
 
 
-@pytest.mark.xdist_group("gpt2")
-def test_gpt2_in_two_stages_equals_one_device(folder):
+@pytest.mark.parametrize("name", ["gpt2"])
+def test_two_stages_equal_one_device(name, folder):
     """Bit for bit, with one tensor sent."""
-    path = exported("gpt2", folder)
+    path = exported(name, folder)
     inputs, answers = arrays(path.with_suffix(".npz"))
     stages = irees.compile(path, pipeline_stages=2)
     assert list(stages.schedule.devices.values()) == ["cpu:0", "cpu:1"]
     got = stages(*inputs)
     check(got, answers[0])
-    np.testing.assert_array_equal(got, compiled("gpt2", folder)(*inputs))
+    np.testing.assert_array_equal(got, compiled(name, folder)(*inputs))
     assert (stages.transfers.count, stages.transfers.bytes) == (1, 64 * 768 * 4)
 
 
