@@ -360,4 +360,12 @@ MUTANTS = (
         "if not parent:",
         ("tests/test_verification.py::test_a_terminator_stands_in_an_op_that_it_belongs_to",),
     ),
+    Mutant(
+        "A46",
+        "a reshape between equal types with dynamic sizes is its operand",
+        "irees/transforms/stream/convert_to_stream.py",
+        "if source.type == result and result.has_static_shape():",
+        "if source.type == result:",
+        ("filecheck/transforms/stream/convert_to_stream.mlir",),
+    ),
 )

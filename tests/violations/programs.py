@@ -313,6 +313,17 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
   return %r : tensor<?x?xf32>
 }
 """, [(), "index", "index", "index"])  # fmt: skip
+    for then in (
+        "",
+        "  %r = linalg.exp ins(%y : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>\n",
+    ):
+        yield "reshape to other sizes" + ", read" * bool(then), Program(f"""func.func @f(%x0: tensor<?x?xf32>, %x1: index, %x2: index) -> tensor<?x?xf32> {{
+  %s = tensor.from_elements %x1, %x2 : tensor<2xindex>
+  %y = tensor.reshape %x0(%s) : (tensor<?x?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  %e = tensor.empty(%x1, %x2) : tensor<?x?xf32>
+{then}  return {"%r" if then else "%y"} : tensor<?x?xf32>
+}}
+""", [(-1, -1), "index", "index"])  # fmt: skip
     for count in (3, 50):
         slices = "".join(
             f"  %y{i + 1} = tensor.extract_slice %y{i}[1] [%n{i}] [1] : "

@@ -189,3 +189,14 @@ func.func @stored(%x: tensor<4xi32>) {
   util.global.store %x, @kept : tensor<4xi32>
   return
 }
+
+// A reshape to sizes that are computed is another view, though the types are equal.
+// CHECK-LABEL: func.func @other_sizes
+// CHECK:         %[[VIEW:.*]] = memref.reinterpret_cast %x to offset: [0], sizes: [%m, %n], strides: [%n, 1]
+// CHECK:         %[[OUT:.*]] = memref.alloc(%{{.*}}, %{{.*}}) : memref<?x?xf32>
+// CHECK:         memref.copy %[[VIEW]], %[[OUT]]
+func.func @other_sizes(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %s = tensor.from_elements %m, %n : tensor<2xindex>
+  %r = tensor.reshape %x(%s) : (tensor<?x?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}

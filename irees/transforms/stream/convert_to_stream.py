@@ -190,7 +190,7 @@ class HostConversion(ControlFlow):
     ) -> SSAValue:
         result = buffer_type(kind)
         assert isinstance(result, MemRefType)
-        if source.type == result:
+        if source.type == result and result.has_static_shape():
             return source
         strides: list[Size] = []
         step: Size = 1
