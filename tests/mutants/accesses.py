@@ -368,4 +368,12 @@ MUTANTS = (
         "if source.type == result:",
         ("filecheck/transforms/stream/convert_to_stream.mlir",),
     ),
+    Mutant(
+        "A47",
+        "a flow.tensor.reshape between equal types with dynamic sizes is its operand",
+        "irees/transforms/input/_bits.py",
+        "if value.type == kind and kind.has_static_shape():",
+        "if value.type == kind:",
+        ("tests/violations/test_violations.py::test_listed[cpu]",),
+    ),
 )

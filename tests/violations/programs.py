@@ -313,6 +313,15 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
   return %r : tensor<?x?xf32>
 }
 """, [(), "index", "index", "index"])  # fmt: skip
+    yield "flow reshape to other sizes", Program("""func.func @f(%x0: tensor<?x?xf32>, %x1: index, %x2: index) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = tensor.dim %x0, %c0 : tensor<?x?xf32>
+  %b = tensor.dim %x0, %c1 : tensor<?x?xf32>
+  %r = flow.tensor.reshape %x0 : tensor<?x?xf32>{%a, %b} -> tensor<?x?xf32>{%x1, %x2}
+  return %r : tensor<?x?xf32>
+}
+""", [(-1, -1), "index", "index"])  # fmt: skip
     for then in (
         "",
         "  %r = linalg.exp ins(%y : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>\n",

@@ -1,4 +1,4 @@
-"""Which ops a terminator may stand in. MLIR: the trait `HasParent`."""
+"""Checks the parent op of a terminator. MLIR: the trait `HasParent`."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def fill(op: tensor.EmptyOp) -> None:
     assert isinstance(kind, TensorType)
     b = TensorBuilder(op)
     zero = b.insert(constant(0, kind.element_type)).results[0]
-    # Of the same type, whatever is known of its sizes.
+    # The fill keeps the type: `b.filled` would make a size that is a constant static.
     init = b.insert(tensor.EmptyOp(list(op.dynamic_sizes), kind)).results[0]
     filled = b.insert(linalg.FillOp([zero], [init], [kind])).results[0]
     count, size = prod(n for n in kind.get_shape() if n >= 0), item_bytes(kind.element_type)

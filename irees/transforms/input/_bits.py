@@ -26,8 +26,8 @@ def sizes_of(kind: Attribute, dynamic: Any) -> list[Size]:
 
 
 def reshaped(value: SSAValue, sizes: list[Size], kind: TensorType, b: TensorBuilder) -> SSAValue:
-    """The elements in a shape, as a type."""
-    if value.type == kind:
+    """The elements in a shape, as a type: equal types may stand for different dynamic sizes."""
+    if value.type == kind and kind.has_static_shape():
         return value
     shape = TensorType(IndexType(), [len(sizes)])
     dims = b.insert(tensor.FromElementsOp.build(
