@@ -58,12 +58,25 @@ def find_nvrtc() -> ctypes.CDLL:
     """
     for candidate in (*_wheels(), *_NAMES):
         try:
+            _load_builtins(Path(candidate))
             return ctypes.CDLL(candidate)
         except OSError:
             continue
     raise ToolchainError(
         "there is no NVRTC to compile CUDA", hint="`pip install nvidia-cuda-nvrtc-cu12`"
     )
+
+
+def _load_builtins(nvrtc: Path) -> None:
+    """
+    Loads libnvrtc-builtins from the folder of an NVRTC that is given with its folder.
+
+    NVRTC opens it by its bare name, and the library of the CUDA 13.0 wheel has no RUNPATH: without
+    this every compilation fails. A library that is loaded is found by its name from anywhere.
+    """
+    if nvrtc.is_absolute():
+        for builtins in sorted(nvrtc.parent.glob("libnvrtc-builtins.so*")):
+            ctypes.CDLL(str(builtins))
 
 
 def _wheels() -> Iterator[str]:
