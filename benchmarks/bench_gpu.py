@@ -2,6 +2,7 @@
 Times irees on an NVIDIA GPU beside PyTorch, Inductor and CuPy, in one run, interleaved.
 
     python benchmarks/bench_gpu.py [--arch sm_90] [--only NAME ...] [--seconds S] [--write FILE]
+        [--peers PyTorch CuPy]
 
 Every kernel is compiled first, which needs no GPU: registers, shared memory and spills are in the
 page. Then each contender is called on arrays of the device, in turns, many calls between two events
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,9 @@ KERNELS = (
 )
 MODELS = ("resnet50", "bert_base", "gpt2")
 
+PEERS = ("Inductor", "CuPy")
+"""Those that may be left out."""
+
 CUPY: dict[str, Callable[..., Any]] = {
     "add_2e24": lambda cupy, a, b: cupy.add(a, b),
     "transpose_4096x4096": lambda cupy, x: cupy.ascontiguousarray(x.T),
@@ -75,6 +79,8 @@ class Row:
     flops: int = 0
     bytes: int = 0
     times: dict[str, float] = field(default_factory=dict[str, float])
+    host: float | None = None
+    """Microseconds that the host takes to ask for one call of irees."""
     reasons: dict[str, str] = field(default_factory=dict[str, str])
     error: float | None = None
 
@@ -87,7 +93,12 @@ def reason(error: BaseException) -> str:
 
 def compiled(row: Row, program: programs.Program, target: Target) -> Any:
     """The program for the target, and what its kernels take."""
-    made = irees.compile(program.source, target=target)
+    if program.name in programs.MODELS:
+        from contenders import tensors
+
+        made = irees.compile(program.module, tensors(program.inputs), target=target)
+    else:
+        made = irees.compile(program.source, target=target)
     launches, main = made.manifest["launches"], made.manifest["functions"][0]
     row.kernels = len(launches)
     row.registers = max(launch["registers"] for launch in launches)
@@ -97,7 +108,9 @@ def compiled(row: Row, program: programs.Program, target: Target) -> Any:
     return made
 
 
-def contenders(row: Row, made: Any, program: programs.Program, cupy: Any) -> dict[str, Any]:
+def contenders(
+    row: Row, made: Any, program: programs.Program, cupy: Any, peers: Sequence[str]
+) -> dict[str, Any]:
     """What is called: functions without arguments that leave work on the current stream."""
     import torch
     from contenders import tensors
@@ -105,15 +118,15 @@ def contenders(row: Row, made: Any, program: programs.Program, cupy: Any) -> dic
     torch.backends.cuda.matmul.allow_tf32 = False
     arguments = [x.cuda() for x in tensors(program.inputs)]
     module = program.module.cuda()
-    fused = torch.compile(module)
     arrays = None
     if row.name in CUPY:
         arrays = [cupy.asarray(x) for x in program.inputs]
     found: dict[str, Any] = {"irees": lambda: made(*arguments)}
-    with torch.inference_mode():
-        found["PyTorch"] = lambda: module(*arguments)
+    found["PyTorch"] = lambda: module(*arguments)
+    if "Inductor" in peers:
+        fused = torch.compile(module, mode="max-autotune" if row.name in MODELS else "default")
         found["Inductor"] = lambda: fused(*arguments)
-    if arrays is not None:
+    if arrays is not None and "CuPy" in peers:
         found["CuPy"] = lambda: CUPY[row.name](cupy, *arrays)
     return found
 
@@ -144,6 +157,17 @@ def milliseconds(cupy: Any, call: Callable[[], object], calls: int) -> float:
     return cupy.cuda.get_elapsed_time(begin, end) / calls
 
 
+def host_microseconds(call: Callable[[], object], cupy: Any, calls: int = 20) -> float:
+    """That the host takes to ask for one call, while the device is not waited for."""
+    cupy.cuda.get_current_stream().synchronize()
+    begun = time.perf_counter()
+    for _ in range(calls):
+        call()
+    taken = time.perf_counter() - begun
+    cupy.cuda.get_current_stream().synchronize()
+    return 1e6 * taken / calls
+
+
 def measure(row: Row, found: dict[str, Any], cupy: Any, seconds: float) -> None:
     """Interleaved rounds within a budget; fills in medians."""
     calls: dict[str, int] = {}
@@ -154,6 +178,8 @@ def measure(row: Row, found: dict[str, Any], cupy: Any, seconds: float) -> None:
             calls[name] = max(1, min(1000, int(1e3 * ROUND_SECONDS / max(once, 1e-3))))
         except Exception as error:
             row.reasons[name] = reason(error)
+    if "irees" in calls:
+        row.host = host_microseconds(found["irees"], cupy)
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
     while min(map(len, times.values()), default=LEAST) < LEAST or time.perf_counter() < end:
@@ -177,7 +203,7 @@ def page(rows: list[Row], copy: float, how: str) -> str:
     if copy:
         lines += [f"Copies: {copy:.0f} GB/s. Times in ms, medians.", ""]
     columns = ["program", *names, "irees / PyTorch", "TFLOP/s", "GB/s (of copy)", "difference"]
-    columns += ["kernels", "registers", "shared", "spilled"]
+    columns += ["host us", "kernels", "registers", "shared", "spilled"]
     lines += ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
     for row in rows:
         mine, torch = row.times.get("irees"), row.times.get("PyTorch")
@@ -188,6 +214,7 @@ def page(rows: list[Row], copy: float, how: str) -> str:
         rate = row.bytes / mine / 1e6 if bound and mine else 0.0
         cells.append(f"{rate:.0f} ({rate / copy:.0%})" if rate and copy else "")
         cells.append("" if row.error is None else f"{row.error:.1e}")
+        cells.append("" if row.host is None else f"{row.host:.0f}")
         taken = (row.kernels, row.registers, row.shared_bytes, row.spilled_bytes)
         lines.append("| " + " | ".join([*cells, *map(str, taken)]) + " |")
     reasons = [f"- {row.name}, {n}: {why}" for row in rows for n, why in row.reasons.items()]
@@ -201,6 +228,28 @@ def how(target: Target, device: str) -> str:
         f"Made on {datetime.date.today()}, {device}, compiled for {target.arch} "
         f"by NVRTC {nvrtc_version()}, by `{command}`."
     )
+
+
+def timed(
+    name: str, folder: Path, target: Target, cupy: Any, seconds: float, peers: Sequence[str] = PEERS
+) -> Row:
+    """One row, measured where there is a device; what fails is among its reasons."""
+    row = Row(name)
+    try:
+        program = (
+            programs.model_of_torch(name)
+            if name in programs.MODELS
+            else programs.program(name, folder)
+        )
+        made = compiled(row, program, target)
+        if cupy is not None:
+            found = contenders(row, made, program, cupy, peers)
+            compare(row, found)
+            measure(row, found, cupy, seconds)
+    except Exception as error:
+        place = "irees" if isinstance(error, IreesError | RuntimeError) else "program"
+        row.reasons[place] = reason(error)
+    return row
 
 
 def open_device(target: Target) -> tuple[Any, str, DeviceError | None]:
@@ -218,6 +267,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="programs, of all")
     parser.add_argument("--arch", help=f"of the device, or {DEFAULT_ARCH} where there is none")
     parser.add_argument("--seconds", type=float, default=3.0, help="budget of one row")
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
     parser.add_argument("--write", type=Path, help="the page")
     options = parser.parse_args()
     if unknown := set(options.only) - {*KERNELS, *MODELS}:
@@ -235,19 +285,7 @@ def main() -> int:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only or (*KERNELS, *MODELS):
-            row = Row(name)
-            try:
-                program = programs.program(name, Path(folder))
-                made = compiled(row, program, target)
-                if cupy is not None:
-                    found = contenders(row, made, program, cupy)
-                    compare(row, found)
-                    measure(row, found, cupy, options.seconds)
-            except Exception as error:
-                if isinstance(error, IreesError | RuntimeError):
-                    row.reasons["irees"] = reason(error)
-                else:
-                    row.reasons["program"] = reason(error)
+            row = timed(name, Path(folder), target, cupy, options.seconds, options.peers)
             rows.append(row)
             print(page([row], copy, "").splitlines()[-1 if not row.reasons else -3], flush=True)
     text = page(rows, copy, how(target, device))

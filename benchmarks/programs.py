@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,11 @@ def model(name: str, folder: Path) -> Program:
         subprocess.run(command, check=True, capture_output=True)
     data = np.load(source.with_suffix(".npz"))
     inputs = [data[f"in{i}"] for i in range(sum(k.startswith("in") for k in data))]
+    return replace(model_of_torch(name), source=source, inputs=inputs)
+
+
+def model_of_torch(name: str) -> Program:
+    """A model of the shared catalogue as a torch module, with its inputs; without MLIR."""
     import torch
 
     spec = importlib.util.spec_from_file_location("export", EXPORT)
@@ -104,8 +109,8 @@ def model(name: str, folder: Path) -> Program:
     export = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(export)
     torch.manual_seed(0)
-    module, *_ = export.catalogue()[name]()
-    return Program(name, source, inputs, module.eval())
+    module, inputs, *_ = export.catalogue()[name]()
+    return Program(name, "", [x.numpy() for x in inputs], module.eval())
 
 
 def module_of(function: Callable[..., Any], **buffers: Any) -> Any:

@@ -28,6 +28,7 @@ from irees.errors import UnsupportedError
 from ..builder import Body, Builder, DType, Scalar, Size, Tensor
 from ..builder.dtypes import BOOL, INDEX
 from .dtypes import dtype_of
+from .operators import ABSENT
 from .symbols import Symbols
 
 LOWERINGS: dict[Any, Callable[..., Any]] = {}
@@ -55,10 +56,12 @@ def lowering_of(target: Any) -> Callable[..., Any] | None:
 
 
 def lowers(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Says that a function lowers these operators."""
+    """Says that a function lowers these operators, of which a PyTorch may lack some."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for overload in overloads:
+            if overload is ABSENT:
+                continue
             assert overload not in LOWERINGS, f"{overload} has two lowerings"
             LOWERINGS[overload] = function
         return function

@@ -9,8 +9,7 @@ import torch
 
 from ...builder import Scalar, Tensor
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 def _activation(fn: Any) -> Any:

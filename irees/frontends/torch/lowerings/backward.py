@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...builder import Scalar, Size, Tensor, contractions, indexing, reductions, resampling, shapes
 from ...builder import windows as builder_windows
 from ...builder.dtypes import BOOL, I64
 from ...builder.windows import Windows
 from ..calls import Call, NotLowered, lowers
+from ..operators import aten
 from .windows import pool_windows
-
-aten = torch.ops.aten
 
 
 def _last(call: Call, n: int) -> int:

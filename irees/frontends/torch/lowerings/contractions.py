@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
-
 from ...builder import Size, Tensor, contractions, reductions, shapes
 from ...builder.dtypes import BOOL, F32, INDEX
 from ..calls import Call, NotLowered, lowers, lowers_named
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 @lowers(aten.mm.default, aten.bmm.default, aten.matmul.default, aten.mv.default, aten.dot.default,

@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...builder import Body, Scalar, Tensor, shapes
 from ...builder.dtypes import F64, I64, DType
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 @lowers(

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...builder import Tensor, indexing, reductions, shapes
 from ...builder.dtypes import I64
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 @lowers(aten._cdist_forward.default)

@@ -11,8 +11,7 @@ from ...builder import Scalar, Tensor
 from ...builder.dtypes import BOOL
 from ..calls import Call, lowers, lowers_named
 from ..dtypes import dtype_of
-
-aten = torch.ops.aten
+from ..operators import aten
 
 # --- functions of one float ---
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from ...builder import Scalar, Size, Tensor, indexing, shapes
 from ...builder.dtypes import BOOL, I64
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 @lowers(aten.embedding.default)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from ...builder import Scalar, Size, Tensor, eigen, householder, reductions, shapes
 from ...builder import linear_algebra as la
 from ...builder.dtypes import BOOL, F64
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 def _shaped(call: Call, x: Tensor, index: int) -> Tensor:

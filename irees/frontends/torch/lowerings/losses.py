@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...builder import Body, Builder, Scalar, Size, Tensor, indexing, loops, shapes
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
+from ..operators import aten
 
-aten = torch.ops.aten
 NEVER = float("-inf")
 
 

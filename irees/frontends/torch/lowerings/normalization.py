@@ -9,8 +9,7 @@ import torch
 
 from ...builder import Tensor, reductions, shapes
 from ..calls import Call, NotLowered, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 def normalized(

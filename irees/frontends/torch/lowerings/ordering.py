@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ...builder import Tensor, indexing, ordering, shapes
 from ...builder.dtypes import F64, I64
 from ..calls import Call, lowers
+from ..operators import aten
 from .activations import log_add
-
-aten = torch.ops.aten
 
 
 @lowers(aten.sort.default, aten.sort.stable)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from ...builder import Tensor, recurrent, shapes
 from ...builder.recurrent import Weights
 from ..calls import Call, NotLowered, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 def _weights(params: list[Tensor], biases: bool, projected: bool) -> list[Weights]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ...builder import Tensor, reductions, shapes
 from ...builder.dtypes import BOOL, F32, F64, I64, U64
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 def finish(

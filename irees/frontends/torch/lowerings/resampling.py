@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...builder import DType, Tensor, resampling, shapes
 from ...builder.dtypes import F32, U8
 from ...builder.resampling import Resizing, Sampling
 from ..calls import Call, NotLowered, lowers
+from ..operators import aten
 
-aten = torch.ops.aten
 _MODES = {
     "nearest_exact": "exact", "nearest": "nearest", "bilinear": "linear", "trilinear": "linear",
     "linear": "linear", "bicubic": "cubic", "lanczos": "lanczos",

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from xdsl.ir import SSAValue
 
 from ...builder import Size, Tensor
 from ...builder.dtypes import BOOL, F64, INDEX
 from ..calls import Call, Symbolic, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 @lowers(aten.sym_size.int)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, shapes
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 def _by_row(call: Call, values: Tensor, factors: Tensor, fn: Any) -> Tensor:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ...builder import Body, Scalar, Size, Tensor, indexing, ordering, reductions, selection, shapes
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
-
-aten = torch.ops.aten
-
+from ..operators import aten
 
 # --- one element of each row ---
 

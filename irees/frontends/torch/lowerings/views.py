@@ -10,8 +10,8 @@ from ...builder import Size, Tensor, indexing, shapes
 from ...builder.dtypes import I64, INDEX, U8, U16, U32, U64
 from ..calls import Call, NotLowered, lowers
 from ..dtypes import dtype_of
+from ..operators import aten
 
-aten = torch.ops.aten
 _WORDS = {8: U8, 16: U16, 32: U32, 64: U64}
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ...builder import Tensor, shapes, windows
 from ...builder.windows import Windows
 from ..calls import Call, NotLowered, lowers
-
-aten = torch.ops.aten
+from ..operators import aten
 
 
 def _with_bias(call: Call, result: Tensor, bias: Tensor | None, axis: int = 1) -> Tensor:
