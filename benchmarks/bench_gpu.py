@@ -115,7 +115,7 @@ def contenders(
     import torch
     from contenders import tensors
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     arguments = [x.cuda() for x in tensors(program.inputs)]
     module = program.module.cuda()
     arrays = None

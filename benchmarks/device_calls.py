@@ -25,6 +25,7 @@ import numpy as np
 
 import irees
 from irees.backends.cuda.toolchain import nvrtc_version
+from irees.errors import IreesError
 from irees.target import Target
 
 Facts = dict[str, Any]
@@ -237,7 +238,7 @@ def pressure(target: Target) -> Facts:
     try:
         program(x, y)
         said = "no error"
-    except irees.IreesError as error:
+    except IreesError as error:
         said = type(error).__name__
     held.clear()
     pool.free_all_blocks()

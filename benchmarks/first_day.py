@@ -2,6 +2,7 @@
 The first script to run on a machine with an NVIDIA GPU: is everything right, and how fast is it?
 
     python benchmarks/first_day.py [--report FILE] [--seconds S] [--only STEP ...]
+    python benchmarks/first_day.py --page FILE --report FILE     # docs/performance_gpu.md of a report
 
 It compiles all programs on all cores first, then runs step after step in processes of its own, with a
 timeout on each check: one that hangs or kills its process is reported and the rest goes on. The steps
@@ -14,9 +15,12 @@ beside PyTorch and CuPy). The report is one JSON file; docs/gpu_first_day.md say
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import datetime
 import json
 import os
 import queue
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,6 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import bench_gpu
 import device_calls
 import device_checks
 
@@ -37,6 +42,7 @@ LIMITS = {"machine": 60.0, "sanitizer": 150.0, "rows": 90.0, "calls": 60.0}
 """Seconds that one check of a step may take."""
 LIMIT = 45.0
 TOOLS = ("memcheck", "racecheck", "synccheck")
+ROW = {field.name for field in dataclasses.fields(bench_gpu.Row)} - {"name"}
 Facts = dict[str, Any]
 
 
@@ -120,6 +126,7 @@ def sanitized(tool: str, options: argparse.Namespace) -> Facts:
         return {"wrong": f"not done in {limit:.0f} s", "said": out[-2000:]}
     lines = [x for x in answer.stdout.splitlines() if x.startswith("=========")]
     facts: Facts = {"summary": lines[-1] if lines else answer.stderr[-300:]}
+    facts["programs"] = answer.stdout.count("-- ")
     if answer.returncode:
         facts |= {"wrong": f"exit status {answer.returncode}", "said": answer.stdout[-6000:]}
     return facts
@@ -224,6 +231,31 @@ def compile_all(command: Sequence[str]) -> Facts:
     return {"name": "compiled", "seconds": round(time.perf_counter() - begun, 1), "said": said}
 
 
+# --- the page ------------------------------------------------------------------------------------
+
+
+def page(report: dict[str, list[Facts]]) -> str:
+    """docs/performance_gpu.md: what was right, and the rows."""
+    about = {f["name"]: f for step in ("machine", "when") for f in report.get(step, ())}
+    versions, when = about["versions"], report["when"][0]
+    copied = about.get("copy", {}).get("gigabytes", 0.0)
+    text = (
+        f"Made on {when['name']} by `{when['command']}`: {versions['nvidia-smi']}; Python "
+        f"{versions['python']}, torch {versions.get('torch')}, NVRTC {versions['nvrtc']}. TF32 is "
+        "off for all. `host us` is what the host takes to ask for one call."
+    )
+    rows = [bench_gpu.Row(f["name"], **{k: v for k, v in f.items() if k in ROW}) for f in
+            report.get("rows", ())]  # fmt: skip
+    lines = [bench_gpu.page(rows, copied, text), "## Answers", ""]
+    for step, every in report.items():
+        if step in ("machine", "when", "rows", "compile"):
+            continue
+        bad = [f"{f['name']}: {f['wrong'][:200]}" for f in every if "wrong" in f]
+        lines += [f"- {step}: {len(every) - len(bad)} of {len(every)} right"]
+        lines += [f"  - {x}".replace("\n", " ") for x in bad]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Runs the steps and writes the report; the status is 1 where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
@@ -236,7 +268,11 @@ def main() -> int:
     for internal in ("--work", "--done", "--prepare"):
         parser.add_argument(internal, help=argparse.SUPPRESS)
     parser.add_argument("--small", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--page", type=Path, help="write the page of a report, and run nothing")
     options = parser.parse_args()
+    if options.page:
+        options.page.write_text(page(json.loads(options.report.read_text())))
+        return 0
     if options.small:
         small(options)
         return 0
@@ -257,6 +293,8 @@ def main() -> int:
             report[step].append(facts)
             options.report.write_text(json.dumps(report, indent=1))
             print(step, json.dumps(facts)[:700], flush=True)
+    report["when"] = [{"name": datetime.date.today().isoformat(), "command": shlex.join(sys.argv)}]
+    options.report.write_text(json.dumps(report, indent=1))
     wrong = [(step, f["name"]) for step, all_ in report.items() for f in all_ if "wrong" in f]
     print(f"{sum(map(len, report.values()))} checks, {len(wrong)} wrong")
     return bool(wrong)
