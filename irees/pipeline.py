@@ -269,7 +269,7 @@ def gpu_codegen(gpu: GpuFacts, strict: bool, options: Options) -> tuple[ModulePa
         a("erase-unread-buffers"),
         a("gpu-infer-memory-space", limit=gpu.shared_bytes),
         a("lower-gather"),
-        a("expand-math"),
+        a("expand-math", native=() if strict else gpu.native_math),
         a("gpu-check-resource-usage", limit=gpu.shared_opt_in_bytes),
     )
 

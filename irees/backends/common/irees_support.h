@@ -85,7 +85,9 @@ IREES_INLINE int64_t irees_ipowi(int64_t x, int64_t n) {
 
 /* bf16 is stored as its bits; arithmetic happens in f32 and is rounded to nearest even. */
 IREES_INLINE float irees_from_bf16(uint16_t x) { return f32_of((uint32_t)x << 16); }
+#ifndef IREES_HARDWARE_BF16
 IREES_INLINE uint16_t irees_to_bf16(float x) {
   uint32_t u = f32_bits(x);
   return x != x ? (uint16_t)((u >> 16) | 0x40) : (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
+#endif

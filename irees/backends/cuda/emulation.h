@@ -102,7 +102,17 @@ IREES_INLINE void __syncwarp() {
   irees_emulated_gather(0, all);
 }
 
-/* To the nearest half float, ties to even; from a float by its bits. */
+/* What a device computes approximately: as exact as libm is, but 0 for what is less than 2^-126. */
+IREES_INLINE float irees_exp2_approx(float x) {
+  const float r = exp2f(x);
+  return r < 0x1p-126f ? 0.0f : r;
+}
+IREES_INLINE float irees_rsqrt_approx(float x) { return 1.0f / sqrtf(x); }
+IREES_INLINE float irees_max_any_zero(float a, float b) { return a > b || b != b ? a : b; }
+IREES_INLINE float irees_min_any_zero(float a, float b) { return a < b || b != b ? a : b; }
+
+/* To the nearest half float, ties to even; from a float by its bits. NaN keeps the highest bits of
+   its fraction, as in the interpreter; an instruction gives 0x7fff for all. */
 IREES_INLINE uint16_t irees_half_bits(float x) {
   uint32_t u, size;
   memcpy(&u, &x, sizeof u);

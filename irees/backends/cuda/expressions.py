@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerType, VectorType
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType, VectorType
 from xdsl.ir import Attribute, Operation
 
-from irees.backends.common.emit_ops import Expressions, Names
-from irees.backends.common.types import is_bool, scalar
+from irees.backends.common.emit_ops import Expressions, Names, element, lanes
+from irees.backends.common.types import is_bool, scalar, short
 from irees.dialects.nvgpu import WarpgroupAccumulatorType
+
+
+def has_flag(op: Operation, flag: arith.FastMathFlag) -> bool:
+    """Whether an op allows what a fast-math flag says."""
+    flags = op.properties.get("fastmath")
+    return isinstance(flags, arith.FastMathFlagsAttr) and flag in flags.data
+
+
+def native_function(op: Operation) -> str | None:
+    """The function of `irees_cuda.h` that a flag of an op on f32 allows in place of its own."""
+    if not isinstance(element(op.results[0].type), Float32Type):
+        return None
+    if op.name == "math.exp2" and has_flag(op, arith.FastMathFlag.APPROX_FUNC):
+        return "irees_exp2_approx"
+    if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
+        if has_flag(op, arith.FastMathFlag.NO_SIGNED_ZEROS):
+            return f"irees_{op.name[6:9]}_any_zero"
+    return None
 
 
 class CudaExpressions(Expressions):
@@ -17,6 +36,23 @@ class CudaExpressions(Expressions):
         if isinstance(kind, WarpgroupAccumulatorType):
             return f"irees_accumulator<{kind.fragmented.get_shape()[1]}>"
         return super().type(kind)
+
+    def print(self, op: Operation, names: Names) -> str | None:
+        kind = op.results[0].type
+        lane = element(kind)
+        if (function := native_function(op)) is not None:
+            return self._mapped(function, kind, names)
+        if isinstance(op, arith.TruncFOp) and isinstance(lane, BFloat16Type | Float16Type):
+            source = op.operands[0].type
+            if lanes(kind) == 2 and isinstance(element(source), Float32Type):
+                return f"irees_pair_{short(lane)}<{self.type(kind)}>({names[0]})"
+        return super().print(op, names)
+
+    def _math(self, name: str, kind: Attribute, names: Names) -> str:
+        # Where f32 has to be exact it is 1 / sqrt(x) by now (`expand-math`).
+        if name == "math.rsqrt" and isinstance(element(kind), Float32Type):
+            return self._mapped("irees_rsqrt_approx", kind, names)
+        return super()._math(name, kind, names)
 
     def _infix(self, op: Operation, symbol: str, names: Names) -> str:
         kind = op.results[0].type

@@ -76,6 +76,25 @@ IREES_INLINE float irees_half_value(uint16_t u) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(u));
   return x;
 }
+/* 2^x within 2 units of the last place; less than 2^-126 is 0 (PTX ISA, "ex2"). */
+IREES_INLINE float irees_exp2_approx(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+IREES_INLINE float irees_rsqrt_approx(float x) { return rsqrtf(x); }
+/* As irees_maxnum_f32 and irees_minnum_f32, but of 0 and -0 either: one instruction. */
+IREES_INLINE float irees_max_any_zero(float a, float b) { return fmaxf(a, b); }
+IREES_INLINE float irees_min_any_zero(float a, float b) { return fminf(a, b); }
+#if __CUDA_ARCH__ >= 800
+/* To nearest, ties to even, as irees_to_bf16 in irees_support.h; NaN gives 0x7fff (PTX ISA, "cvt"). */
+#define IREES_HARDWARE_BF16
+IREES_INLINE uint16_t irees_to_bf16(float x) {
+  uint16_t u;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(u) : "f"(x));
+  return u;
+}
+#endif
 #endif
 
 template <typename T, typename S> IREES_INLINE T irees_bitcast(S x) {
@@ -250,6 +269,24 @@ template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shu
 #define irees_v8f64_of_v8f32(x) IREES_CONVERT(v8f64, x)
 #define IREES_SHUFFLE(M, a, b, ...) irees_shuffled<__VA_ARGS__>(a, b)
 #define IREES_LITERAL(V, ...) (V::of(__VA_ARGS__))
+
+/* Two numbers as halves, the first in the low bits: one instruction from sm_80 on. */
+#if defined IREES_EMULATED || __CUDA_ARCH__ < 800
+template <typename V, typename T> IREES_INLINE V irees_pair_f16(irees_vector<T, 2> x) { return irees_convert<irees_f16>(x); }
+IREES_INLINE uint16_t irees_to_bf16(float x); /* irees_support.h */
+template <typename V, typename T> IREES_INLINE V irees_pair_bf16(irees_vector<T, 2> x) { return V::of(irees_to_bf16(x.v[0]), irees_to_bf16(x.v[1])); }
+#else
+#define IREES_PAIR(NAME)                                                                       \
+  template <typename V, typename T> IREES_INLINE V irees_pair_##NAME(irees_vector<T, 2> x) {   \
+    uint32_t u;                                                                                \
+    asm("cvt.rn." #NAME "x2.f32 %0, %1, %2;" : "=r"(u) : "f"(x.v[1]), "f"(x.v[0]));            \
+    V r;                                                                                       \
+    memcpy((void *)&r, &u, sizeof r);                                                          \
+    return r;                                                                                  \
+  }
+IREES_PAIR(f16)
+IREES_PAIR(bf16)
+#endif
 
 /* --- tiles in shared memory --------------------------------------------------------------- */
 

@@ -387,8 +387,8 @@ def test_attention_without_scores_in_memory(sizes, element, mask, monkeypatch):
     if mask:
         hidden = random.random((batch, m, keys)) < 0.3
         hidden[0, 0], hidden[0, 1, :70] = True, True
-        shown = ~hidden if mask == "i1" else np.where(hidden, -np.inf, 0).astype(np.float32)
-        arguments.append(shown)
+        shown = ~hidden if mask == "i1" else np.where(hidden, -np.inf, floats(*hidden.shape))
+        arguments.append(shown if mask == "i1" else shown.astype(np.float32))
     # What is written out in registers takes a C compiler long to improve.
     level = 1 if element == "f32" else 0
     text = kernels.attention(*sizes, element, mask)
@@ -402,6 +402,18 @@ def test_attention_without_scores_in_memory(sizes, element, mask, monkeypatch):
     expected = softmax_of_products(*arguments)
     found = program(*arguments).astype(np.float64)
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_attention_with_a_negative_scale(monkeypatch):
+    """The greatest score is that of the least product, for which powers must not overflow."""
+    monkeypatch.setitem(GPUS, "sm_80", dataclasses.replace(GPUS["sm_80"], l2_bytes=256))
+    text = kernels.attention(1, 16, 64, 16, "f16").replace("constant 0.25", "constant -40.0")
+    assert "constant -40.0" in text
+    q, k, v = (floats(1, n, 16).astype(np.float16) for n in (16, 64, 64))
+    program = irees.compile(text, target=TARGET, opt_level=0)
+    expected = softmax_of_products(q * np.float16(-160), k, v)
+    found = program(q, k, v)
+    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=2e-2)
 
 
 def test_small_and_strict_attentions_keep_their_scores():

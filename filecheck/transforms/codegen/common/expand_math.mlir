@@ -1,5 +1,6 @@
 // RUN: xdsl-opt %s -p irees-expand-math | filecheck %s
 // RUN: xdsl-opt %s -p 'irees-expand-math{lookups=true}' | filecheck %s --check-prefix=TABLE
+// RUN: xdsl-opt %s -p 'irees-expand-math{native="math.exp","arith.maxnumf"}' | filecheck %s --check-prefix=NATIVE
 
 // n = round(x log2(e)) by a magic number, p(x - n ln2), then times 2^n.
 // CHECK-LABEL: func.func @exp
@@ -168,4 +169,21 @@ func.func @no_number(%x: f32, %y: f32, %n: index) -> (f32, f32) {
     scf.yield %s : f32
   }
   return %a, %r : f32, f32
+}
+
+// What a target computes by itself stays; of maxima those where the sign of a zero does not matter.
+// NATIVE-LABEL: func.func @native
+// NATIVE-NEXT:    math.exp %x : f32
+// NATIVE-NEXT:    arith.constant
+// NATIVE-NEXT:    arith.maxnumf %{{.*}}, %{{.*}} fastmath<nsz> : f32
+// NATIVE-NOT:     arith.maxnumf
+// NATIVE-NOT:     math.tanh
+// NATIVE:         func.return
+func.func @native(%x: f32) -> (f32, f32, f32) {
+  %y = math.exp %x : f32
+  %one = arith.constant 1.0 : f32
+  %m = arith.maxnumf %y, %one fastmath<nsz> : f32
+  %n = arith.maxnumf %y, %one : f32
+  %t = math.tanh %x : f32
+  return %m, %n, %t : f32, f32, f32
 }

@@ -16,7 +16,7 @@
 // CHECK:           %[[V:.*]] = memref.subview %v[0, %{{.*}}, 0] [1, 64, 16]
 // CHECK:           linalg.generic {{.*}} ins(%q, %[[K]]
 // CHECK:           arith.maxnumf
-// CHECK:           math.exp
+// CHECK:           math.exp2 {{.*}} fastmath<afn>
 // CHECK:           linalg.generic {{.*}} ins(%{{.*}}, %[[V]] {{.*}} outs(%[[R]]
 // CHECK:         }
 // CHECK:         memref.subview %k[0, 64, 0] [1, 36, 32]
@@ -80,7 +80,7 @@ func.func @no_workgroup(%q: memref<1x64x32xf32>, %k: memref<1x64x32xf32>, %v: me
 // REGISTERS:             nvgpu.device_async_create_group
 // REGISTERS:             irees.mma_sync
 // REGISTERS:             gpu.shuffle xor
-// REGISTERS:             math.exp {{.*}} : vector<4xf32>
+// REGISTERS:             math.exp2 {{.*}} fastmath<afn> : vector<4xf32>
 // REGISTERS:             arith.truncf
 // REGISTERS:             irees.mma_sync
 // REGISTERS-NOT:       linalg.generic

@@ -6,11 +6,15 @@ copied to shared memory while the tile before is in use. The sums that one instr
 lane are what the next one takes from it as its left operand, so scores become powers and meet the
 values where they are: two neighbours of a row, and two of the row 8 further, in a vector of four.
 The maximum and the sum of a row are folded by the four lanes that share it.
+
+Powers are powers of 2, which the GPU has an instruction for: log2(e) is part of the scale. Where no
+mask is added and the scale is a positive constant, maxima are those of the products, and a power is
+exp2(product * scale - maximum * scale), one multiply-add.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -41,6 +45,7 @@ from irees.dialects.nvgpu import (
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp, ShuffleOp
 from irees.transforms.codegen.gpu._blocking import PADDING_BYTES
 from irees.transforms.codegen.gpu._points import alignment
+from irees.transforms.codegen.gpu._powers import APPROXIMATE, LOG2_E, is_positive, maximum
 from irees.transforms.codegen.gpu._segments import threads
 from irees.transforms.codegen.gpu._tiles import ATTENTION_ROWS, THREADS
 from irees.transforms.utils.lanes import unit_stride, vector_of
@@ -137,7 +142,9 @@ class RegisterAttention:
         self.tiles = [self._tile(size, at) for size in (self.depth, self.width)]
         close, thread, b = threads(at, THREADS)
         self._find_place(thread, b)
-        self.scale = self._splat(self._as_f32(op.scale, b), b)
+        scale, log2_e = self._splat(self._as_f32(op.scale, b), b), self._number(LOG2_E, b)
+        self.scale = self._apply(arith.MulfOp, scale, log2_e, at=b)
+        self.raw = op.mask is None and is_positive(op.scale)
         self._loop(b)
         close()
         Rewriter.replace_op(op, BarrierOp())
@@ -173,10 +180,13 @@ class RegisterAttention:
         b.insert(BarrierOp())
         self._copy(b.add(first, self.columns), b.rem(b.add(part, 1), STAGES), b)
         scores = self._scores(queries, slot, first, b)
-        following = self._apply(arith.MaxnumfOp, most, self._row_maximum(scores, b), at=b)
+        following = self._apply(maximum, most, self._row_maximum(scores, b), at=b)
         # Where all is -infinity so far, so is what is added: exp(-infinity - 0) is 0.
         nothing = b.insert(arith.CmpfOp(following, lowest, "oeq")).results[0]
         shift = b.insert(arith.SelectOp(nothing, zero, following)).results[0]
+        if self.raw:
+            less = self._apply(arith.MulfOp, self.scale, self._number(-1.0, b), at=b)
+            shift = self._apply(arith.MulfOp, shift, less, at=b)
         factor = self._power(most, shift, b)
         powers = [self._power(score, shift, b) for score in scores]
         total = self._apply(arith.MulfOp, total, factor, at=b)
@@ -245,7 +255,7 @@ class RegisterAttention:
     def _scores(
         self, queries: list[list[SSAValue]], slot: Size, first: Size, at: IndexBuilder
     ) -> list[SSAValue]:
-        """scale * q . k + mask, of this lane's rows and a tile of keys"""
+        """scale * q . k + mask, or q . k if `raw`, of this lane's rows and a tile of keys"""
         sums = [self._number(0.0, at)] * (self.columns // 8)
         for step, left in enumerate(queries):
             for key in range(0, self.columns, 16):
@@ -258,7 +268,7 @@ class RegisterAttention:
                     sums[number] = at.insert(op).results[0]
         found: list[SSAValue] = []
         for number, score in enumerate(sums):
-            scaled = self._apply(arith.MulfOp, score, self.scale, at=at)
+            scaled = score if self.raw else self._apply(arith.MulfOp, score, self.scale, at=at)
             columns = [at.add(at.add(first, self.pair), 8 * number + n) for n in (0, 1)]
             found.append(self._hidden(self._masked(scaled, columns, at), columns, at))
         return found
@@ -274,7 +284,10 @@ class RegisterAttention:
                 where = self._indices(4, {self.m: row, self.k2: inside}, at)
                 value = at.insert(memref.LoadOp.get(self.op.mask, where)).results[0]
                 found.append(self._as_f32(value, at))
-        return self._apply(arith.AddfOp, score, self._vector(found, at), at=at)
+        mask, log2_e = self._vector(found, at), self._number(LOG2_E, at)
+        if isinstance(self.op.mask.type.element_type, IntegerType):  # type: ignore
+            return self._apply(arith.AddfOp, score, mask, at=at)
+        return self._apply(math.FmaOp, mask, log2_e, score, at=at)
 
     def _hidden(self, score: SSAValue, columns: list[Size], at: IndexBuilder) -> SSAValue:
         """-infinity past the last key"""
@@ -308,26 +321,27 @@ class RegisterAttention:
 
     def _narrowed(self, power: SSAValue, at: IndexBuilder) -> list[SSAValue]:
         """The words of two rows."""
-        values = [
-            at.insert(
-                arith.TruncFOp(at.insert(vector.ExtractOp(power, [i], f32)).results[0], self.narrow)
-            ).results[0]
-            for i in range(4)
+        values = [at.insert(vector.ExtractOp(power, [i], f32)).results[0] for i in range(4)]
+        kind = vector_of(self.narrow, 2)
+        return [
+            at.insert(arith.TruncFOp(self._vector(pair, at), kind)).results[0]
+            for pair in (values[:2], values[2:])
         ]
-        return [self._vector(values[:2], at), self._vector(values[2:], at)]
 
     # --- rows ------------------------------------------------------------------------------------
 
     def _row_maximum(self, scores: list[SSAValue], at: IndexBuilder) -> SSAValue:
         most = scores[0]
         for score in scores[1:]:
-            most = self._apply(arith.MaxnumfOp, most, score, at=at)
-        return self._folded(arith.MaxnumfOp, most, at)
+            most = self._apply(maximum, most, score, at=at)
+        return self._folded(maximum, most, at)
 
     def _row_sum(self, total: SSAValue, at: IndexBuilder) -> SSAValue:
         return self._folded(arith.AddfOp, total, at)
 
-    def _folded(self, kind: type[Operation], values: SSAValue, at: IndexBuilder) -> SSAValue:
+    def _folded(
+        self, kind: Callable[..., Operation], values: SSAValue, at: IndexBuilder
+    ) -> SSAValue:
         """What the four lanes of a row have together, for both rows and both columns."""
         found: list[SSAValue] = []
         for row in (0, 1):
@@ -346,7 +360,11 @@ class RegisterAttention:
         return self._vector(found, at)
 
     def _power(self, value: SSAValue, shift: SSAValue, at: IndexBuilder) -> SSAValue:
-        return at.insert(math.ExpOp(self._apply(arith.SubfOp, value, shift, at=at))).results[0]
+        if self.raw:
+            less = self._apply(math.FmaOp, value, self.scale, shift, at=at)
+        else:
+            less = self._apply(arith.SubfOp, value, shift, at=at)
+        return at.insert(math.Exp2Op(less, APPROXIMATE)).results[0]
 
     def _store(self, total: SSAValue, results: list[SSAValue], at: IndexBuilder) -> None:
         output = self.op.output
@@ -370,8 +388,10 @@ class RegisterAttention:
 
     # --- small things ----------------------------------------------------------------------------
 
-    def _apply(self, kind: type[Operation], *operands: SSAValue, at: IndexBuilder) -> SSAValue:
-        return at.insert(kind(*operands)).results[0]  # type: ignore[call-arg]
+    def _apply(
+        self, kind: Callable[..., Operation], *operands: SSAValue, at: IndexBuilder
+    ) -> SSAValue:
+        return at.insert(kind(*operands)).results[0]
 
     def _scalar(self, value: float, at: IndexBuilder) -> SSAValue:
         return at.insert(arith.ConstantOp(FloatAttr(value, f32))).results[0]

@@ -12,10 +12,10 @@ instructions where queries, keys and values are f16 or bf16, maxima and sums by 
   =>
     %m = -inf ; %s = 0 ; %r = 0
     scf.for %i = 0 to 2048 step 64 {
-      %t = %q . %k[%i] * %scale                       // 64 x 64
-      %n = max(%m, max(%t)) ; %f = exp(%m - %n) ; %m = %n
-      %s = %s * %f + sum(exp(%t - %n))
-      %r = %r * %f + exp(%t - %n) . %v[%i]
+      %t = %q . %k[%i] * %scale * log2(e)             // 64 x 64
+      %n = max(%m, max(%t)) ; %f = exp2(%m - %n) ; %m = %n
+      %s = %s * %f + sum(exp2(%t - %n))
+      %r = %r * %f + exp2(%t - %n) . %v[%i]
     }
     %o = %r / %s
 
@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from xdsl.context import Context
-from xdsl.dialects import arith, math, memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, ModuleOp, f32, f64, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -53,6 +53,7 @@ from irees.transforms.codegen.gpu._blocking import (
     ATTENTION_BLOCKING,
     ATTENTION_MATRIX_BLOCKING,
 )
+from irees.transforms.codegen.gpu._powers import maximum, power, score_for_powers
 from irees.transforms.codegen.gpu._register_attention import RegisterAttention, why_not
 from irees.transforms.codegen.gpu._segments import is_mapped
 from irees.transforms.codegen.gpu._tiles import ATTENTION_COLUMNS, ATTENTION_ROWS
@@ -149,24 +150,22 @@ class Attention:
 
         def score(s: ScalarBuilder, v: list[SSAValue]) -> SSAValue:
             value = score_of(op, v[0], op.scale, self.wide, s)
-            return self._masked(value, v[1], s) if mask else value
+            return score_for_powers(self._masked(value, v[1], s) if mask else value, s)
 
         self._compute([raw, *mask], *values, [], at, score)
         most, following = (self.most, rows), (self.next, rows)
         self._compute([most], *following, [], at, lambda s, v: v[0])
-        self._compute(
-            [values], *following, [k2], at, lambda s, v: s.op(arith.MaxnumfOp, v[0], v[1])
-        )
+        self._compute([values], *following, [k2], at, lambda s, v: s.insert(maximum(*v)).results[0])
 
-        def power(s: ScalarBuilder, x: SSAValue, largest: SSAValue) -> SSAValue:
-            # Where all is -infinity so far, so is what is added: exp(-infinity - 0) is 0.
+        def shifted(s: ScalarBuilder, x: SSAValue, largest: SSAValue) -> SSAValue:
+            # Where all is -infinity so far, so is what is added: exp2(-infinity) is 0.
             zero, lowest = s.number(0.0, self.wide), s.number(-inf, self.wide)
             nothing = s.op(arith.CmpfOp, largest, lowest, arg="oeq")
             shift = s.select(nothing, zero, largest)
-            return s.op(math.ExpOp, s.op(arith.SubfOp, x, shift))
+            return power(s.op(arith.SubfOp, x, shift), s)
 
         factor = (self.factor, rows)
-        self._compute([most, following], *factor, [], at, lambda s, v: power(s, v[0], v[1]))
+        self._compute([most, following], *factor, [], at, lambda s, v: shifted(s, v[0], v[1]))
         self._compute([following], *most, [], at, lambda s, v: v[0])
         for buffer, loops in ((self.total, rows), (self.result, (*rows, *n))):
             self._compute(
@@ -174,14 +173,14 @@ class Attention:
             )
         self._compute(
             [values, most], self.total, rows, [k2], at,
-            lambda s, v: s.op(arith.AddfOp, v[2], power(s, v[0], v[1])),
+            lambda s, v: s.op(arith.AddfOp, v[2], shifted(s, v[0], v[1])),
         )  # fmt: skip
         if powers[0] is values[0]:
-            self._compute([most], *values, [], at, lambda s, v: power(s, v[1], v[0]))
+            self._compute([most], *values, [], at, lambda s, v: shifted(s, v[1], v[0]))
         else:
             self._compute(
                 [values, most], *powers, [], at,
-                lambda s, v: s.cast(power(s, v[0], v[1]), self.narrow),
+                lambda s, v: s.cast(shifted(s, v[0], v[1]), self.narrow),
             )  # fmt: skip
         self._contract(powers, value, (self.result, (*rows, *n)), at)
 
