@@ -3,7 +3,7 @@
 // One thread copies the boxes of a part, of A 64 rows of 64 steps, of B 64 steps of 64 columns: barriers are told of
 // 16384 bytes, and all threads wait for them. Of 512 steps the eighth part is the last that is copied.
 // CHECK-NOT:   #define IREES_WARPGROUPS
-// CHECK:       irees_k0_w0(const __grid_constant__ irees_tensor_map [[A:m[0-9]+]], const __grid_constant__ irees_tensor_map [[B:m[0-9]+]], float *p{{[0-9]+}}) {
+// CHECK:       irees_k0_w0(const __grid_constant__ irees_tensor_map [[A:m[0-9]+]], const __grid_constant__ irees_tensor_map [[B:m[0-9]+]], float *__restrict__ p{{[0-9]+}}) {
 // CHECK-NEXT:    IREES_SHARED_DYNAMIC(shared, 1024);
 // CHECK:         uint64_t *const [[BARS:b[0-9]+]] = (uint64_t *)(shared + 65536);
 // CHECK:         if (threadIdx.x < 1) {

@@ -3,7 +3,7 @@
 // A kernel with one access of 16 bytes per thread, and its launcher in C: a row of 128 threads.
 // CHECK:       IREES_VECTOR_FLOAT(v4f32, float, 4)
 // CHECK:       extern "C" __global__ void __launch_bounds__(128)
-// CHECK-NEXT:  irees_k0_w0(float *p{{[0-9]+}}, float *p{{[0-9]+}}) {
+// CHECK-NEXT:  irees_k0_w0(float *__restrict__ p{{[0-9]+}}, float *__restrict__ p{{[0-9]+}}) {
 // CHECK:         const int64_t workgroup = blockIdx.x; (void)workgroup;
 // CHECK:         const int64_t [[T:t[0-9]+]] = threadIdx.x;
 // CHECK:         v4f32_load(p{{[0-9]+}} +

@@ -10,9 +10,11 @@ from functools import reduce
 from math import prod
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, NoneAttr
 from xdsl.ir import Operation, SSAValue
 
+from irees.analysis.distribution import root
+from irees.analysis.kernel_aliases import dispatches_of, exclusive_buffers
 from irees.backends.common.emit_ops import Expressions
 from irees.backends.common.print_dispatch import BY_BITS, pack_scalar, unpack_scalar
 from irees.backends.common.print_memory import (
@@ -30,6 +32,7 @@ from irees.backends.cuda.print_counters import ATOMICS, COUNTERS
 from irees.backends.cuda.print_matrices import MATRICES
 from irees.backends.cuda.print_warpgroups import WARPGROUPS
 from irees.backends.cuda.unit import CudaUnit, Kernel
+from irees.dialects.flow import ExecutableOp
 from irees.dialects.nvvm import FEWEST_WORKGROUPS, MatchSyncOp, SyncWarpOp
 from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
 from irees.errors import UnsupportedError
@@ -82,6 +85,8 @@ class KernelPrinter(Printer):
         self.waits = False
         self.warpgroups = False
         self.traps = False
+        self.exclusive: set[str] = set()
+        """Names of parameters through which alone their memory is read or written."""
         self.captured_maps: dict[SSAValue, tuple[str, str]] = {}
         """The name of each outside and inside."""
 
@@ -152,6 +157,7 @@ def _workgroups(p: Printer, op: Operation) -> None:
         p.line("if (!trap_) status = IREES_OUT_OF_MEMORY;")
         p.line("if (!status) status = IREES_DEVICE_WRITE(trap_, &zero_, 4);")
     name = f"{p.prefix}_w{sum(k.name.startswith(f'{p.prefix}_w') for k in unit.launches)}"
+    inner.exclusive = _exclusive_pointers(unit, op, inner)
     text = _kernel_text(name, inner, reduce(times, counts, "1"), launch_bounds(op))
     vectors = tuple(inner.expressions.vectors)
     kernel = Kernel(
@@ -181,6 +187,25 @@ def _workgroups(p: Printer, op: Operation) -> None:
         p.line(f"rt->free({temporary});")
     p.line("if (status) goto done;")
     p.close()
+
+
+def _exclusive_pointers(unit: CudaUnit, op: Operation, inner: KernelPrinter) -> set[str]:
+    """The parameters of a kernel that are `__restrict__`."""
+    executable, module = op, op.get_toplevel_object()
+    while not isinstance(executable, ExecutableOp):
+        if (above := executable.parent_op()) is None:
+            return set()
+        executable = above
+    if unit.dispatches is None:
+        unit.dispatches = dispatches_of(module) if isinstance(module, ModuleOp) else {}
+    buffers = exclusive_buffers(op, unit.dispatches.get(executable.sym_name.data, ()))
+    parameters = {name for _, _, name in inner.captured_pointers}
+    pointers: dict[SSAValue, set[str]] = {buffer: set() for buffer in buffers}
+    for value, buffer in inner.buffers.items():
+        if buffer.pointer in parameters and root(value) in pointers:
+            pointers[root(value)].add(buffer.pointer)
+    # Several views of one buffer are no exclusive pointers.
+    return {name for names in pointers.values() if len(names) == 1 for name in names}
 
 
 def _print_scratch(p: Printer, inner: KernelPrinter, blocks: str) -> list[str]:
@@ -215,7 +240,10 @@ def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> st
     loops = bool(inner.scratch)
     names = [name for _, name in inner.captured_maps.values()]
     parameters = [f"const __grid_constant__ {TENSOR_MAP} {name}" for name in names]
-    parameters += [f"{t} *{name}" for _, t, name in inner.captured_pointers]
+    parameters += [
+        f"{t} *{'__restrict__ ' if name in inner.exclusive else ''}{name}"
+        for _, t, name in inner.captured_pointers
+    ]
     prologue: list[str] = []
     for _, c_type, scalar_name in inner.captured_scalars:
         if c_type == "int64_t":

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from irees.backends.common.printer import Unit
+from irees.dialects.stream import CmdDispatchOp
 
 
 @dataclass
@@ -56,3 +57,5 @@ class CudaUnit(Unit):
     """A program for a device."""
 
     launches: list[Kernel] = field(default_factory=list[Kernel])
+    dispatches: dict[str, list[CmdDispatchOp]] | None = None
+    """Those of the host program by executable, once they are known."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 ID2 = "affine_map<(i, j) -> (i, j)>"
 ROW = "affine_map<(i, j) -> (i)>"
+COLUMN = "affine_map<(i, j) -> (j)>"
 
 
 def elementwise(rows: int | str = 64, columns: int = 128, element: str = "f32") -> str:
@@ -490,4 +491,47 @@ func.func @main(%t: {t}, %u: {u}, %i: {i}) -> {t} {{
     iree_linalg_ext.yield %{"s" if body else "a"} : {element}
   }} -> {t}
   return %r : {t}
+}}"""
+
+
+def epilogue_matmul(
+    m: int, n: int, k: int, element: str, *, residual: bool = False, order: str = "m, k; k, n"
+) -> str:
+    """a * b plus a bias along columns, or plus a matrix of the result's size, in one kind of float."""
+    sizes = {"m": m, "n": n, "k": k}
+    sides = [[d.strip() for d in side.split(",")] for side in order.split(";")]
+    a, b = (f"tensor<{'x'.join(str(sizes[d]) for d in dims)}x{element}>" for dims in sides)
+    wide, narrow = f"tensor<{m}x{n}xf32>", f"tensor<{m}x{n}x{element}>"
+    added, where = (narrow, ID2) if residual else (f"tensor<{n}x{element}>", COLUMN)
+    maps = ", ".join(f"affine_map<(m, n, k) -> ({x})>" for x in (*order.split(";"), "m, n"))
+
+    x, y, s = ("%x", "%y", "%s") if element == "f32" else ("%wx", "%wy", "%t")
+
+    def widened(name: str) -> str:
+        return "" if element == "f32" else f"%w{name} = arith.extf %{name} : {element} to f32"
+
+    return f"""
+func.func @main(%a: {a}, %b: {b}, %c: {added}) -> {narrow} {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : {wide}
+  %g = tensor.empty() : {narrow}
+  %f = linalg.fill ins(%z : f32) outs(%e : {wide}) -> {wide}
+  %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {b}) outs(%f : {wide}) {{
+  ^bb0(%x: {element}, %y: {element}, %o: f32):
+    {widened("x")}
+    {widened("y")}
+    %q = arith.mulf {x}, {y} : f32
+    %s = arith.addf %o, %q : f32
+    linalg.yield %s : f32
+  }} -> {wide}
+  %r = linalg.generic {{indexing_maps = [{ID2}, {where}, {ID2}], iterator_types = ["parallel", "parallel"]}}
+      ins(%p, %c : {wide}, {added}) outs(%g : {narrow}) {{
+  ^bb0(%x: f32, %y: {element}, %o: {element}):
+    {widened("y")}
+    %s = arith.addf %x, {y} : f32
+    {"" if element == "f32" else f"%t = arith.truncf %s : f32 to {element}"}
+    linalg.yield {s} : {element}
+  }} -> {narrow}
+  return %r : {narrow}
 }}"""

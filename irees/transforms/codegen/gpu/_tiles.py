@@ -44,6 +44,9 @@ ATTENTION_ROWS = 64
 ATTENTION_COLUMNS = 64
 """Keys of which it has scores at a time."""
 
+ATTENTION_WORKGROUPS = 3
+"""How many share the registers of a multiprocessor: for 4, its own choice, ptxas spills (sm_90)."""
+
 FEW = 16
 """A reduction of fewer points is as quick on one thread."""
 

@@ -49,14 +49,14 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.transforms.codegen.gpu import _tiles as tiles
 from irees.transforms.codegen.gpu._blocking import (
     ATTENTION_BLOCKING,
     ATTENTION_MATRIX_BLOCKING,
 )
 from irees.transforms.codegen.gpu._powers import maximum, power, score_for_powers
 from irees.transforms.codegen.gpu._register_attention import RegisterAttention, why_not
-from irees.transforms.codegen.gpu._segments import is_mapped
-from irees.transforms.codegen.gpu._tiles import ATTENTION_COLUMNS, ATTENTION_ROWS
+from irees.transforms.codegen.gpu._segments import is_mapped, set_fewest_workgroups
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.scores import score_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
@@ -116,7 +116,7 @@ class Attention:
             self._compute([], buffer, loops, [], at, self._constant(start))
         whole = self.sizes[self.k2]
         assert isinstance(whole, int)
-        columns = ATTENTION_COLUMNS
+        columns = tiles.ATTENTION_COLUMNS
         end = whole // columns * columns
         if end:
             body, first, inside = for_loop(at, 0, end, columns)
@@ -198,8 +198,8 @@ class Attention:
         shape: list[int] = []
         for loop in loops:
             size = self.sizes[loop]
-            most = ATTENTION_COLUMNS if loop == self.k2 else size
-            shape.append(most if isinstance(most, int) else ATTENTION_ROWS)
+            most = tiles.ATTENTION_COLUMNS if loop == self.k2 else size
+            shape.append(most if isinstance(most, int) else tiles.ATTENTION_ROWS)
         buffer = at.insert(memref.AllocOp([], [], MemRefType(element, shape))).results[0]
         sizes = [n if d == self.k2 else self.sizes[d] for d, n in zip(loops, shape, strict=True)]
         if all(isinstance(n, int) for n in sizes):
@@ -284,6 +284,7 @@ class GpuLowerAttentionPass(ModulePass):
                 self._lower(inner, IndexBuilder(InsertPoint.before(inner)))
             if found:
                 loop.attributes["shared_bytes"] = IntegerAttr(self.shared_bytes, i64)
+                set_fewest_workgroups(loop, tiles.ATTENTION_WORKGROUPS)
 
     def _lower(self, op: ext.AttentionOp, at: IndexBuilder) -> None:
         reason = "copies to shared memory would be waited for"
