@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.transforms.lower_affine import LowerAffinePass
 
 from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, InternalError, UnsupportedError
@@ -26,6 +25,7 @@ from irees.transforms import load_pass
 from irees.transforms.utils.upstream_passes import (
     CountedCanonicalizePass,
     CountedCommonSubexpressionElimination,
+    KeepingLowerAffinePass,
 )
 
 TENSORS = frozenset(
@@ -110,7 +110,7 @@ def phases(options: Options) -> tuple[Phase, ...]:
                 *from_importers(),
                 a("drop-transfers"),
                 *([a("annotate-affinities")] if options.annotate_input_affinities else []),
-                LowerAffinePass(),
+                KeepingLowerAffinePass(),
             ),
             TENSORS,
             fault=UnsupportedError,

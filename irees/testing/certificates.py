@@ -121,7 +121,10 @@ class Checker:
         fact, factor, multiple = read(text), read(n), read(m)
         if not self.is_fact(fact, number):
             self.assumed.append(fact)
-        assert self.lowest(multiple) >= 0, f"{multiple} may be negative"
+        if len(proofs) > 2:
+            self.step(multiple, proofs[2])
+        else:
+            assert self.lowest(multiple) >= 0, f"{multiple} may be negative"
         if len(proofs) > 1:
             self.step(plus(factor, {(): 1}, -1), proofs[1])
         else:

@@ -104,9 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def counting(available: dict[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
     """The same passes, but those of xDSL whose rewrites irees can count."""
-    from irees.transforms.utils.upstream_passes import COUNTED
+    from irees.transforms.utils.upstream_passes import OWN
 
-    return available | {name: lambda each=each: each for name, each in COUNTED.items()}
+    return available | {name: lambda each=each: each for name, each in OWN.items()}
 
 
 def _built(pass_class: Any, spec: Any) -> Any:

@@ -148,6 +148,30 @@ def test_one_of_several_is_decided_by_what_excludes_the_others(at):
         assert not at.prover.holds(m - 4)
 
 
+def test_what_holds_here_of_a_factor(at):
+    """m n >= 0 and m n <= 7 n, for 1 <= m <= 7, where n is natural and not where it may be negative."""
+    n = at.do.opaque("n")
+    m, k = at.size(), at.size()
+    product = n * m
+    with at.space.assuming([m - 1, -product + k]):
+        assert not at.prover.holds(product)
+    with at.space.assuming([m - 1, n, -product + k]):
+        assert at.prover.holds(product)
+    with at.space.assuming([-m + 7, n + 5]):
+        assert not at.prover.holds(n * 7 - product)
+    with at.space.assuming([-m + 7, n]):
+        assert at.prover.holds(n * 7 - product)
+
+
+def test_a_size_that_is_a_number_bounds_the_product_of_the_others(at):
+    """a b c <= 120 and a = 4 give b c <= 30."""
+    a, b, c = at.size(), at.size(), at.size()
+    at.space.limit(a * b * c, 120)
+    at.space.replace(a.newest(), number(4))
+    assert at.space.is_nonnegative(-b * c + 30)
+    assert not at.space.is_nonnegative(-b * c + 29)
+
+
 @pytest.mark.parametrize("count", [3, 200])
 def test_a_long_sum_is_proved_by_the_terms_that_matter(at, count):
     """64 ceil(n / 16) - 4 n + ... + 64 ceil(m / 16) >= 0, for any number of other sizes."""
@@ -466,3 +490,44 @@ def test_asserts_that_contradict_each_other_let_nothing_come_behind_them(more):
     contradiction = f'{more}\ncf.assert %e, ""'
     assert sites(body.replace("MORE", "")) == [False]
     assert sites(body.replace("MORE", contradiction)) == [True]
+
+
+SIZED = """
+flow.executable @k {{
+  builtin.module {{
+    func.func @k(%x: memref<2x4xf32>, %y: memref<f32>) {{
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %v = memref.load %x[%c1, %c3] : memref<2x4xf32>
+      memref.store %v, %y[] : memref<f32>
+      func.return
+    }}
+  }}
+}}
+func.func @main(%x: memref<{x}xf32>, %y: memref<f32>) {{
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %n = memref.dim %x, %c1 : memref<{x}xf32>
+  {check}
+  stream.cmd.dispatch @k::@k(%x, %y) : memref<{x}xf32>, memref<f32>
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "predicate", "expected"),
+    [
+        ("2x4", None, True),
+        ("2x?", "eq", True),
+        ("2x?", "sge", False),
+        ("2x?", None, False),
+        ("?x4", None, False),
+        ("2x3", None, False),
+    ],
+)
+def test_a_kernel_gets_the_sizes_that_its_types_have(x, predicate, expected):
+    check = f'%b = arith.cmpi {predicate}, %n, %c4 : index\n  cf.assert %b, ""' if predicate else ""
+    module = import_mlir(SIZED.format(x=x, check=check))
+    assert isinstance(module, ModuleOp)
+    assert (not read_program(module).believed) == expected

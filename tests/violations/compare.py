@@ -1,12 +1,13 @@
 """
 Runs programs on arguments that break what they declare, between guard pages, beside the interpreter.
 
-    python -m tests.violations.compare --listed
+    python -m tests.violations.compare --listed [--dead]
     python -m tests.violations.compare --seed 0 --programs 1000 --state fuzz.json
 
 The process prints a JSON record for each program, before it runs it and after, so that who reads it
 knows which program ended it. With `--state`, it goes on after the last seed that a run before it
-finished. A difference is a call that one of both refuses, or another result.
+finished. With `--dead` nothing reads the results: the programs return their first tensor instead. A
+difference is a call that one of both refuses, or another result.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ import json
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.rewriter import Rewriter
 
 import irees
 from irees.errors import InternalError, IreesError
+from irees.frontends.mlir.importer import import_mlir
 from irees.testing.guarded import against, guarded, placed
 from tests.violations.programs import LISTED, Program
 from tests.violations.random_programs import random_program
@@ -52,6 +58,19 @@ def agree(want: Any, got: Any) -> bool:
         a.shape == b.shape and np.allclose(a, b, equal_nan=True, **TOLERANCE)
         for a, b in zip(want, got, strict=True)
     )
+
+
+def dead(program: Program) -> Program:
+    """The program with another result, its first tensor: all ops that it had are dead."""
+    module = import_mlir(program.text)
+    assert isinstance(module, ModuleOp)
+    (function,) = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    block = function.body.block
+    kept = next(a for a in block.args if isinstance(a.type, TensorType))
+    assert block.last_op is not None
+    Rewriter.replace_op(block.last_op, func.ReturnOp(kept))
+    function.update_function_type()
+    return replace(program, text=str(module))
 
 
 def compare(program: Program, seed: int, target: str) -> dict[str, Any]:
@@ -100,6 +119,7 @@ def main() -> None:
     """Compares, and prints a record a line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listed", action="store_true")
+    parser.add_argument("--dead", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--programs", type=int, default=100)
@@ -107,6 +127,7 @@ def main() -> None:
     parser.add_argument("--state", type=Path)
     options = parser.parse_args()
     for name, program, seed in programs(options):
+        program = dead(program) if options.dead else program
         print(json.dumps({"begin": name, "text": program.text}), flush=True)
         start = time.perf_counter()
         record = compare(program, seed, options.target)

@@ -67,6 +67,20 @@ def test_listed(target):
     assert len(found) == len(LISTED) or target != "cpu"
 
 
+ERASED = {
+    "steps of i8 in a kernel": "what traps is in the body of an op that is erased",
+    "collapse of what may be empty": "a tensor that is never made has no negative size",
+}
+"""What is refused where its results are read alone."""
+
+
+def test_dead():
+    """Sizes are checked of ops, too, of which nothing reads the results."""
+    found = records("--listed", "--dead")
+    check([r for r in found if r["end"] not in ERASED])
+    assert all("different" in r for r in found if r["end"] in ERASED)
+
+
 def test_random():
     """A fixed sample of random ones."""
     check(records("--seed", "0", "--programs", str(SAMPLE)))

@@ -57,6 +57,8 @@ class Program(Walk):
         """Byte range of each view in its arena."""
         self.overlapping: list[Operation] = []
         """Views that overlap another live view."""
+        self.believed: list[tuple[SSAValue, SSAValue]] = []
+        """Kernel arguments with a static dim, and operands of a dispatch that may have another."""
         self.inside = False
         """Whether the current op is in a kernel."""
         self._read: dict[object, object] = {}
@@ -246,6 +248,7 @@ class Program(Walk):
         for static, size in zip(arg.type.get_shape(), known, strict=True):
             if static != DYNAMIC_INDEX:
                 sizes.append(Polynomial.number(static))
+                self.expect(arg, operand, size, static)
             elif size is not None and self.prover.fits(size):
                 sizes.append(size)
             else:
@@ -253,6 +256,11 @@ class Program(Walk):
         self.space.limit(product(sizes))
         buffer(self, arg, sizes, "argument")
         return tuple(sizes)
+
+    def expect(self, arg: SSAValue, operand: SSAValue, size: Polynomial | None, most: int) -> None:
+        """A dim of an argument is static: that of the operand is shown to be the same."""
+        if size is None or not (self.prover.holds(size - most) and self.prover.holds(-size + most)):
+            self.believed.append((arg, operand))
 
     def merged(self, value: SSAValue) -> bool:
         # A kernel knows the buffers that take turns; of the host's the sizes are asked for anew.

@@ -318,9 +318,14 @@ class Prover:
         positive = self._search(n - 1, split)
         if positive is None:
             return None
+        natural = LOW if self.space.is_nonnegative(m) else self._search(m, split)
+        if natural is None:
+            return None
         then = self._search(goal * n + (n - 1) - m * fact, split)
-        # That n is at least 1 needs a proof where it is a size.
+        # That n is at least 1 needs a proof where it is a size, and that m is none where only
+        # what holds here says so.
         more = () if positive is LOW else (positive,)
+        more = more if natural is LOW else (positive, natural)
         return None if then is None else Step("use", number, fact, n, m, (then, *more))
 
     def _facts(self, number: int) -> Iterator[Polynomial]:
@@ -349,9 +354,15 @@ class Prover:
             n, (m, rest) = ONE, a.divided(p)
             if rest.terms or not m.terms:
                 return None
-        if v in m.variables() or v in n.variables() or not self.space.is_nonnegative(m):
+        if v in m.variables() or v in n.variables() or not self._may_be_natural(m):
             return None
         return n, m
+
+    def _may_be_natural(self, factor: Polynomial) -> bool:
+        """Whether a factor is at least 0 by its intervals, or by what holds here of a variable."""
+        if self.space.is_nonnegative(factor):
+            return True
+        return factor.single is not None and bool(self.space.scoped.get(factor.newest()))
 
     def _split(self, goal: Polynomial, newest: int, split: frozenset[int]) -> Step | None:
         variable = self.space.variables[newest]

@@ -170,10 +170,10 @@ class Space:
         for monomial, factor in count.terms.items():
             if all(map(natural or self._is_natural, monomial)):
                 if len(monomial) == 1:
-                    self.narrow(monomial[0], -1, most // factor)
+                    self.bound(monomial, most // factor)
                 for size in range(2 if parts else len(monomial), min(len(monomial), 8) + 1):
                     for part in combinations(monomial, size):
-                        self.bounded[part] = min(most, self.bounded.get(part, most))
+                        self.bound(part, most)
 
     def _is_natural(self, number: int) -> bool:
         low = self.variables[number].low
@@ -276,11 +276,18 @@ class Space:
         facts = [f for known in self.scoped.values() for f in known if number in f.variables()]
         self.assume([value, *(fact.substituted(update) for fact in dict.fromkeys(facts))])
         self.pending[:] = [substituted(condition, update) for condition in self.pending]
-        if value.single is not None:
-            for product, most in list(self.bounded.items()):
-                if number in product:
-                    (same,) = Polynomial({product: 1}).substituted(update).terms
-                    self.bounded[same] = min(most, self.bounded.get(same, most))
+        for product, most in list(self.bounded.items()) if len(value.terms) == 1 else ():
+            if number in product:
+                ((same, factor),) = Polynomial({product: 1}).substituted(update).terms.items()
+                if same and factor > 0:
+                    self.bound(same, most // factor)
+
+    def bound(self, product: Monomial, most: int) -> None:
+        """A product of sizes is at most `most`."""
+        if len(product) == 1:
+            self.narrow(product[0], -1, most)
+        else:
+            self.bounded[product] = min(most, self.bounded.get(product, most))
 
     def consequences(self, fact: Polynomial) -> list[Polynomial]:
         """What follows for older variables from a fact about the newest of it."""

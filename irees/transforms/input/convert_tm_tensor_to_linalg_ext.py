@@ -223,4 +223,6 @@ class ConvertTmTensorToLinalgExtPass(ModulePass):
             ConvertScatter(),
             ConvertAttention(),
         )
-        PatternRewriteWalker(GreedyRewritePatternApplier(list(patterns))).rewrite_module(op)
+        # Dead ops stay until the sizes of their operands are checked.
+        applier = GreedyRewritePatternApplier(list(patterns), dce_enabled=False)
+        PatternRewriteWalker(applier).rewrite_module(op)

@@ -1,6 +1,6 @@
 """
-xDSL's `canonicalize` and `cse`, each rewrite counted: what the pipeline and `irees opt` run by
-these names.
+xDSL's `canonicalize` and `cse`, each rewrite counted, and `lower-affine` without the erasure of
+dead ops: what the pipeline and `irees opt` run by these names.
 
 The rewrites and their order are xDSL's.
 """
@@ -12,12 +12,25 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriteWalker,
+    RewritePattern,
+)
 from xdsl.traits import HasCanonicalizationPatternsTrait
 from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.common_subexpression_elimination import (
     CommonSubexpressionElimination,
     CSEDriver,
+)
+from xdsl.transforms.lower_affine import (
+    LowerAffineApply,
+    LowerAffineFor,
+    LowerAffineLoad,
+    LowerAffinePass,
+    LowerAffineStore,
+    LowerAffineYield,
 )
 
 from irees.rewrites import may_rewrite
@@ -66,7 +79,33 @@ class CountedCommonSubexpressionElimination(CommonSubexpressionElimination):
         CountedCSEDriver().simplify(op)
 
 
-COUNTED: dict[str, type[CanonicalizePass | CommonSubexpressionElimination]] = {
-    each.name: each for each in (CountedCanonicalizePass, CountedCommonSubexpressionElimination)
+@dataclass(frozen=True)
+class KeepingLowerAffinePass(LowerAffinePass):
+    """
+    Lowers affine to scf, arith and memref.
+
+    A dead op stays: the sizes of its operands are not checked yet, and a program whose sizes break
+    what an op declares is refused whether its result is read or not.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        patterns = [
+            LowerAffineStore(),
+            LowerAffineLoad(),
+            LowerAffineFor(),
+            LowerAffineYield(),
+            LowerAffineApply(),
+        ]
+        applier = GreedyRewritePatternApplier(patterns, dce_enabled=False)
+        PatternRewriteWalker(applier).rewrite_module(op)
+
+
+OWN: dict[str, type[ModulePass]] = {
+    each.name: each
+    for each in (
+        CountedCanonicalizePass,
+        CountedCommonSubexpressionElimination,
+        KeepingLowerAffinePass,
+    )
 }
-"""Pass name => the class that counts."""
+"""Pass name => the class that runs instead of xDSL's."""

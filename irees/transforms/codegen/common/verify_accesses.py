@@ -79,6 +79,9 @@ class VerifyAccessesPass(ModulePass):
             left = unshown(program)
         for access in left.values():
             raise InternalError(access.why, op=access.op)
+        for arg, operand in program.believed:
+            why = f"a kernel takes {arg.type} and may be given another size by {operand.type}"
+            raise InternalError(why, op=arg.owner.parent_op())
         for view in program.overlapping:
             raise InternalError("a temporary has bytes that another has meanwhile", op=view)
         for kernel in program.kernels.values():
