@@ -102,16 +102,19 @@ def entry(p: Printer, function: func.FuncOp, number: int) -> str:
             )
             p.line(f"call->results[{index}] = &call->result_scalars[{2 * index}];")
     keep = [f"result_{i}" for i in range(returned)]
+    begin, end = p.trap_word()
     text = [
         '__attribute__((visibility("default")))',
         f"int32_t irees_entry_{number}(const irees_call *call) {{",
         "  const irees_runtime *const rt = call->rt;",
-        "  int32_t status = 0, failed = 0, *const trap = &failed;",
+        "  int32_t status = 0;",
         *(f"  void *{k} = NULL;" for k in keep),
         *_owned(p),
+        *begin,
         *p.lines,
         "  goto done;",
         "done:",
+        *end,
         *_release(p, keep),
         "  (void)rt; (void)trap;",
         "  return status;",

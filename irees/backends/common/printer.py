@@ -346,6 +346,10 @@ class Printer:
         else:
             self.line(f"if ({condition}) {{ status = {number}; goto done; }}")
 
+    def trap_word(self) -> tuple[list[str], list[str]]:
+        """The lines of an entry that declare where workgroups note a trap, and those at its end."""
+        return ["  int32_t failed = 0, *const trap = &failed;"], []
+
 
 def handles(*names: str, table: dict[str, Handler] = HANDLERS) -> Callable[[Handler], Handler]:
     """Registers the printer of ops by name, for all backends or in a table of one."""

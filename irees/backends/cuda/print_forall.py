@@ -71,6 +71,16 @@ class HostPrinter(Printer):
         self.counters: dict[str, int] = {}
         """How many bytes of counters are where."""
 
+    def trap_word(self) -> tuple[list[str], list[str]]:
+        assert isinstance(self.unit, CudaUnit)
+        if not any(kernel.traps for kernel in self.unit.launches):
+            return super().trap_word()
+        begin = [
+            "  int32_t failed = 0, *const trap = IREES_TRAP_WORD(failed);",
+            "  if (!trap) { status = IREES_OUT_OF_MEMORY; goto done; }",
+        ]
+        return begin, ["  status = IREES_TRAPPED(failed, status);"]
+
 
 class KernelPrinter(Printer):
     """Prints one kernel."""
@@ -106,7 +116,8 @@ class KernelPrinter(Printer):
 
     def fail(self, condition: str, number: int | str) -> None:
         self.traps = True
-        self.line(f"if ({condition}) *trap = {number};")
+        # The kernels after one that failed run too: the first trap is told.
+        self.line(f"if ({condition} && !*trap) *trap = {number};")
 
 
 def threads_of(op: Operation) -> int:
@@ -150,12 +161,8 @@ def _workgroups(p: Printer, op: Operation) -> None:
     arguments = [f"(int64_t)(intptr_t){address}" for address in addresses]
     arguments += [pack_scalar(t, text) for t, text in words]
     if inner.traps:
-        temporaries.append("trap_")
         parameters.append("int32_t *")
-        arguments.append("(int64_t)(intptr_t)trap_")
-        p.line("int32_t zero_ = 0, *const trap_ = rt->alloc(4);")
-        p.line("if (!trap_) status = IREES_OUT_OF_MEMORY;")
-        p.line("if (!status) status = IREES_DEVICE_WRITE(trap_, &zero_, 4);")
+        arguments.append("(int64_t)(intptr_t)trap")
     name = f"{p.prefix}_w{sum(k.name.startswith(f'{p.prefix}_w') for k in unit.launches)}"
     inner.exclusive = _exclusive_pointers(unit, op, inner)
     text = _kernel_text(name, inner, reduce(times, counts, "1"), launch_bounds(op))
@@ -170,6 +177,7 @@ def _workgroups(p: Printer, op: Operation) -> None:
         len(maps),
         vectors,
         tuple(parameters),
+        inner.traps,
     )
     p.line(f"const int64_t arguments_[] = {{{', '.join(arguments) or '0'}}};")
     p.line(
@@ -180,9 +188,6 @@ def _workgroups(p: Printer, op: Operation) -> None:
     p.line(f"if (!status && {blocks} > 0) status = IREES_LAUNCH(&launch_);")
     for pointer, size in _counters_of(p, inner):
         p.line(f"if (!status) status = IREES_COUNTED({pointer}, {size});")
-    if inner.traps:
-        p.line("if (!status) status = IREES_DEVICE_READ(trap, trap_, 4);")
-        p.line("if (!status) status = *trap;")
     for temporary in temporaries:
         p.line(f"rt->free({temporary});")
     p.line("if (status) goto done;")

@@ -25,6 +25,8 @@ class Kernel:
     """How many of its parameters, the first ones, are tensor maps: a launch has their addresses."""
     vectors: tuple[str, ...]
     parameters: tuple[str, ...]
+    traps: bool
+    """Whether it takes the trap word of the call."""
 
     def record(self, source: str) -> dict[str, Any]:
         """What the manifest says of it; `source` is the text that it is in."""

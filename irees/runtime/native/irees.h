@@ -62,6 +62,9 @@ typedef struct irees_runtime {
   int32_t (*encode_tensor_map)(void *pool, irees_tensor_map *map, const irees_tensor *tensor);
   /* Memory of a device that is 0, or NULL. It is 0 again when `free` is called. */
   void *(*counters)(void *pool, int64_t bytes);
+  /* A word of the device, the same in the whole call, that was 0 when the call began, or NULL: a
+     kernel that fails writes its trap number there, and the caller reads it when the call is over. */
+  int32_t *(*trap_word)(void *pool);
 } irees_runtime;
 
 /* One invocation of a public function. */

@@ -444,6 +444,62 @@ static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatc
   end_part();
 }
 
+/* ---- kernels of a CUDA device -------------------------------------------------------------------
+
+   A launch goes straight to the driver, whose function Python has found: a call of CuPy for each
+   kernel takes longer than most kernels. The stream is that of the thread's call. */
+
+#define MOST_ARGUMENTS 512 /* of 64 bits: a kernel takes 4 KiB */
+#define INVALID_VALUE 1    /* CUDA_ERROR_INVALID_VALUE */
+
+typedef int (*cuda_launch_fn)(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
+                              unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
+                              void *stream, void **arguments, void **extra);
+
+typedef struct irees_cuda_kernel {
+  void *function;
+  int64_t maps;          /* how many of its arguments are addresses of tensor maps, the first */
+  int64_t dynamic_bytes; /* of shared memory */
+} irees_cuda_kernel;
+
+typedef struct irees_cuda_program {
+  cuda_launch_fn launch;
+  const irees_cuda_kernel *kernels;
+} irees_cuda_program;
+
+static _Thread_local struct {
+  void *stream;
+  int64_t launches;
+  int32_t error;
+} cuda_call;
+
+EXPORT void irees_cuda_begin(void *stream) {
+  cuda_call.stream = stream;
+  cuda_call.launches = 0;
+  cuda_call.error = 0;
+}
+
+EXPORT int64_t irees_cuda_launches(void) { return cuda_call.launches; }
+
+/* A CUresult. */
+EXPORT int32_t irees_cuda_error(void) { return cuda_call.error; }
+
+EXPORT int32_t irees_cuda_launch(void *pool, const irees_launch *launch) {
+  const irees_cuda_program *program = pool;
+  const irees_cuda_kernel *kernel = &program->kernels[launch->kernel];
+  void *arguments[MOST_ARGUMENTS];
+  cuda_call.error = INVALID_VALUE;
+  if (launch->count > MOST_ARGUMENTS || launch->blocks > INT32_MAX) return IREES_DEVICE_FAULT;
+  for (int32_t i = 0; i < launch->count; i++)
+    arguments[i] = i < kernel->maps ? (void *)(intptr_t)launch->arguments[i]
+                                    : (void *)&launch->arguments[i];
+  cuda_call.launches++;
+  cuda_call.error = program->launch(kernel->function, (unsigned)launch->blocks, 1, 1,
+                                    (unsigned)launch->threads, 1, 1,
+                                    (unsigned)kernel->dynamic_bytes, cuda_call.stream, arguments, NULL);
+  return cuda_call.error ? IREES_DEVICE_FAULT : 0;
+}
+
 /* ---- fork: the child has the memory of the workers, but not the workers -----------------------*/
 
 static void before_fork(void) { pthread_mutex_lock(&kept.lock); }
