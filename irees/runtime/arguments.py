@@ -146,16 +146,29 @@ class TensorSpec:
             hint=f"convert it with {conversion}",
         )
 
-    def _bind_torch(self, tensor: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+    def check_torch_dtype(self, tensor: Any) -> None:
+        """Raises ArgumentError for a tensor of torch that has another element type."""
         if tensor.dtype not in self._torch_accepted:
             if torch_dtypes().get(tensor.dtype) not in self.accepted:
                 raise self._wrong_dtype(tensor.dtype, f".to(torch.{self.dtype.name})")
             self._torch_accepted.add(tensor.dtype)
+
+    def _bind_torch(self, tensor: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+        self.check_torch_dtype(tensor)
         if not tensor.is_cpu and not tensor.is_meta:
             raise ArgumentError(
                 f"{self.label} is on {tensor.device}, but the program runs on cpu",
                 hint="copy it with .cpu()",
             )
+        return self.place_of(tensor, pad)
+
+    def place_of(self, tensor: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
+        """
+        The pointer to the elements of a tensor of torch on its device, and its shape; what is not
+        dense, or is negated or conjugated when it is read, is copied there first.
+
+        Raises ArgumentError for tensors that have no memory of their own.
+        """
         try:
             dense, shape = tensor.is_contiguous(), tuple(tensor.shape)
         except (RuntimeError, ValueError) as error:  # of tensors that are sparse or nested
@@ -164,7 +177,8 @@ class TensorSpec:
         odd = pointer % self.dtype.itemsize and tensor.numel()
         turned = tensor.is_neg() or (self.is_complex and tensor.is_conj())
         if odd or turned or not dense:
-            check_copy(tensor.numel() * tensor.element_size(), self.label)
+            if tensor.is_cpu:
+                check_copy(tensor.numel() * tensor.element_size(), self.label)
             tensor = tensor.detach().resolve_conj().resolve_neg()
             tensor = tensor.clone(memory_format=sys.modules["torch"].contiguous_format)
             pad.keep.append(tensor)

@@ -2,8 +2,8 @@
 A CUDA device as a program sees it: memory, launches, arrays in and out, through CuPy.
 
 CuPy is imported when the first call needs a device, so that programs can be made, saved and
-loaded where there is none. Everything happens on the caller's current stream (`cuda_queue`), and only what the host reads is
-waited for. The services that the host program calls are functions of this module but for launches,
+loaded where there is none. Everything happens on the caller's current stream (`cuda_queue`), and
+only what the host reads is waited for. The services that the host program calls are functions of this module but for launches,
 which are the runtime library's: one that fails keeps its error, which the call then raises. Calls
 may run at the same time in several threads: what belongs to a call is in `_Call`, one per thread.
 """
@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryError
+from irees.runtime import tensor_maps
 from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda_queue import Queue, queue_of
 from irees.runtime.dtypes import torch_dtype
 from irees.runtime.services import Services
-from irees.runtime.tensor_maps import TensorStruct, driver_error, encode, find_driver
+from irees.runtime.tensor_maps import TensorStruct, driver_error, encode
 from irees.target import Target
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -160,21 +161,27 @@ class CudaDevice:
             return self._loaded
         with self._lock:
             if self._loaded is None:
-                cupy = connect(self.target)
-                kernels = (_KernelStruct * max(1, len(self.launches)))()
-                modules: dict[str, Any] = {}
-                for number, launch in enumerate(self.launches):
-                    source = launch["source"]
-                    if source not in modules:
-                        modules[source] = cupy.cuda.function.Module()
-                        modules[source].load(self.cubins[source])
-                    kernels[number] = _kernel(cupy, modules[source], launch)
-                address = ctypes.cast(find_driver().cuLaunchKernel, _pointer).value
-                struct = _ProgramStruct(address, kernels)
-                self._services.pool = ctypes.addressof(struct)
-                device = cupy.cuda.runtime.getDevice()
-                self._loaded = _Loaded(cupy, device, struct, list(modules.values()))
+                try:
+                    loaded = self._load()
+                except Exception as error:
+                    raise typed(error) from error
+                self._services.pool = ctypes.addressof(loaded.struct)
+                self._loaded = loaded
             return self._loaded
+
+    def _load(self) -> _Loaded:
+        cupy = connect(self.target)
+        kernels = (_KernelStruct * max(1, len(self.launches)))()
+        modules: dict[str, Any] = {}
+        for number, launch in enumerate(self.launches):
+            source = launch["source"]
+            if source not in modules:
+                modules[source] = cupy.cuda.function.Module()
+                modules[source].load(self.cubins[source])
+            kernels[number] = _kernel(cupy, modules[source], launch)
+        address = ctypes.cast(tensor_maps.find_driver().cuLaunchKernel, _pointer).value
+        struct = _ProgramStruct(address, kernels)
+        return _Loaded(cupy, cupy.cuda.runtime.getDevice(), struct, list(modules.values()))
 
     @contextmanager
     def call(self, arguments: Sequence[Any]) -> Iterator[None]:

@@ -29,9 +29,8 @@ class DeviceTimer(DispatchTimer):
 
     def _note(self, number: int, values: Any, dims: Any) -> None:
         def work() -> None:
-            cuda = self._device.cupy.cuda
-            event = cuda.Event()
-            event.record(cuda.get_current_stream())
+            event = self._device.cupy.cuda.Event()
+            event.record(self._device.external(self._device.stream))
             self._thread.events.append((number, event))
 
         self._device.guarded(work)

@@ -121,6 +121,8 @@ class Function:
         else:
             self._binders = [device.binder(spec) for spec in info.arguments]
             self._readers = device.readers(info.results)
+        self._placed = False
+        """The constants are on the device."""
         self._graphs: GraphCalls | None = None
         if device is not None and self.tracer is None:
             self._graphs = GraphCalls(device, info.arguments, info.results)
@@ -153,37 +155,20 @@ class Function:
             frame = self._frames.pop()
         except IndexError:
             frame = _Frame(self)
-        pad, pointers = frame.pad, frame.args
+        pad = frame.pad
         updated = writable(self, arguments) if self.updates else None
         if updated is not None:
             arguments = updated.arguments
         try:
-            if self.device is not None:
-                self.device.begin(self.constants, self._constant_names, self._program.constants)
-            if self.tracer is not None:
-                self.tracer.begin()
-            shapes: list[tuple[int, ...]] = []
-            for i, value in enumerate(arguments):
-                pointers[i], shape = self._binders[i](value, pad)
-                shapes.append(shape)
-            for rule in self._equal_dims:
-                if shapes[rule.a][rule.a_dim] != shapes[rule.b][rule.b_dim]:
-                    raise _unequal(rule, specs, shapes)
-            dims = frame.dims
-            for i, (argument, dim) in enumerate(self.dynamic_dims):
-                dims[i] = shapes[argument][dim]
-            status = self._invoke(frame)
-            if status:
-                raise self._failure(status, frame)
-            outputs = [read(frame) for read in self._readers]
-            if updated is not None:
-                updated.finish()
-            if self.tracer is not None:
-                self.tracer.end()
-            if pad.torch:
-                outputs = [to_torch(value) for value in outputs]
-            for number, _ in self.updates:
-                outputs.insert(number, None)
+            if self.device is None:
+                outputs = self._run(frame, arguments, updated)
+            else:
+                with self.device.call(arguments):
+                    if not self._placed:
+                        data = self._program.constants
+                        self.device.place(self.constants, self._constant_names, data)
+                        self._placed = True
+                    outputs = self._run(frame, arguments, updated)
         except IreesError:
             raise
         except Exception as error:
@@ -193,6 +178,35 @@ class Function:
                 pad.keep.clear()
             pad.torch = pad.device = False
             self._frames.append(frame)
+        return outputs
+
+    def _run(self, frame: _Frame, arguments: Sequence[Any], updated: Any) -> list[Any]:
+        """Binds the arguments, runs the entry, and reads the results."""
+        specs, pad, pointers = self.arguments, frame.pad, frame.args
+        if self.tracer is not None:
+            self.tracer.begin()
+        shapes: list[tuple[int, ...]] = []
+        for i, value in enumerate(arguments):
+            pointers[i], shape = self._binders[i](value, pad)
+            shapes.append(shape)
+        for rule in self._equal_dims:
+            if shapes[rule.a][rule.a_dim] != shapes[rule.b][rule.b_dim]:
+                raise _unequal(rule, specs, shapes)
+        dims = frame.dims
+        for i, (argument, dim) in enumerate(self.dynamic_dims):
+            dims[i] = shapes[argument][dim]
+        status = self._invoke(frame)
+        if status:
+            raise self._failure(status, frame)
+        outputs = [read(frame) for read in self._readers]
+        if updated is not None:
+            updated.finish()
+        if self.tracer is not None:
+            self.tracer.end()
+        if pad.torch:
+            outputs = [to_torch(value) for value in outputs]
+        for number, _ in self.updates:
+            outputs.insert(number, None)
         return outputs
 
     @contextmanager
@@ -230,7 +244,11 @@ class Function:
         def entry() -> int:
             return self.services.invoke(self._entry, frame.address, len(self.results))
 
-        return entry() if self._graphs is None else self._graphs.run(frame, entry)
+        if self.device is None:
+            return entry()
+        if self._graphs is not None:
+            return self._graphs.run(frame, entry)
+        return self.device.trapped(entry(), self.device.trap)
 
     def _failure(self, status: int, frame: _Frame) -> Exception:
         for spec, pointer in zip(self.results, frame.results):
@@ -295,7 +313,7 @@ class Program:
         self.library = Library(library)
         self.device: CudaDevice | None = None
         if info.target.kind == "cuda":
-            self.device = CudaDevice(info.target, info.launches, self.cubins)
+            self.device = CudaDevice(info.target, info.launches, self.cubins, self.services)
         self.tracer: Tracer | DispatchTimer | None = None
         keys = [trace.key for trace in info.traces]
         if info.timed:

@@ -23,6 +23,23 @@ _wanted_threads: int | None = None
 _services: Services | None = None
 
 
+class CudaLauncher:
+    """
+    The part of the library that launches kernels. `launch` is the address of the service; the others
+    are about the current thread: `begin(stream)` starts a call, `launches()` counts its kernels, and
+    `error()` is the CUresult of the last.
+    """
+
+    def __init__(self, cdll: Any):
+        self.launch = ctypes.cast(cdll.irees_cuda_launch, ctypes.c_void_p).value
+        # They return at once, so that nothing is gained by handing over the interpreter's lock.
+        held = ctypes.PyDLL(None, handle=cdll._handle)
+        self.begin, self.launches = held.irees_cuda_begin, held.irees_cuda_launches
+        self.error = held.irees_cuda_error
+        self.begin.argtypes, self.begin.restype = (ctypes.c_void_p,), None
+        self.launches.restype, self.error.restype = ctypes.c_int64, ctypes.c_int32
+
+
 class Services:
     """The loaded library. `table` is the address of the `irees_runtime` that programs get."""
 
@@ -72,6 +89,16 @@ class Services:
                 hint="load the program that times its dispatches first",
             )
         return ctypes.cast(self._time, ctypes.c_void_p).value or 0
+
+    def cuda_launcher(self) -> CudaLauncher:
+        """What launches kernels of a CUDA device. Raises ToolchainError without it."""
+        try:
+            return CudaLauncher(self.library.cdll)
+        except AttributeError:
+            raise ToolchainError(
+                "the runtime of the program that was loaded first launches no kernels of a GPU",
+                hint="load the program for a GPU first, or compile the other one again",
+            ) from None
 
     def set_threads(self, count: int) -> None:
         """How many threads run a region from now on."""

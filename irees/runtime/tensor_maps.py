@@ -2,7 +2,7 @@
 Tensor maps: what a kernel that copies boxes is told of a tensor, as the GPU's driver encodes it.
 
 The format is the driver's own, so it is asked through ctypes: CuPy has no name for it. It needs no
-memory of the device and waits for nothing; a launch takes the 128 bytes by value, so that a graph
+memory of the device and waits for nothing; a launch copies the 128 bytes, so that a graph
 keeps what it was recorded with.
 """
 
@@ -12,12 +12,9 @@ import ctypes
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from irees.errors import DeviceError
 
 MOST_DIMS = 5
-MAP_BYTES = 128
 _LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _UNSIGNED = {1: 0, 2: 1, 4: 2, 8: 4}
 """CU_TENSOR_MAP_DATA_TYPE_UINT8 and its like, by bytes: elements are moved as they are."""
@@ -86,6 +83,11 @@ def encode(address: int, tensor: TensorStruct) -> None:
         raise DeviceError(f"the CUDA driver refuses a tensor map of {sizes}: error {status}")
 
 
-def by_value(address: int) -> np.ndarray[Any, Any]:
-    """The map at an address as one element, which CuPy hands to a kernel by value."""
-    return np.frombuffer(ctypes.string_at(address, MAP_BYTES), f"V{MAP_BYTES}")
+def driver_error(status: int) -> str:
+    """What the driver calls an error: `CUDA_ERROR_ILLEGAL_ADDRESS`."""
+    name = ctypes.c_char_p()
+    try:
+        find_driver().cuGetErrorName(ctypes.c_int(status), ctypes.byref(name))
+    except (AttributeError, DeviceError):
+        pass
+    return name.value.decode() if name.value else f"CUDA error {status}"

@@ -7,8 +7,11 @@ What needs real hardware is marked `cuda`.
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
+import threading
 import time
+import traceback
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
@@ -19,9 +22,14 @@ import pytest
 import irees
 from irees.backends.common.toolchain import runtime_library
 from irees.backends.cuda.toolchain import find_nvrtc
-from irees.errors import ArgumentError, DeviceError, OutOfMemoryError, ToolchainError
-from irees.runtime import tensor_maps
-from irees.runtime.cuda import _LaunchStruct
+from irees.errors import (
+    ArgumentError,
+    DeviceError,
+    OutOfMemoryError,
+    RuntimeTrap,
+    ToolchainError,
+)
+from irees.runtime import graphs, tensor_maps
 from irees.runtime.services import load_services
 from irees.runtime.tensor_maps import TensorStruct
 from irees.target import GPUS
@@ -61,16 +69,26 @@ class Memory:
 
     live = 0
     limit = 1 << 40
+    blocks: dict[int, int] = {}
+
+    ptr = 0
 
     def __init__(self, size: int):
         if size > Memory.limit:
             raise type("OutOfMemoryError", (Exception,), {})(f"{size} bytes")
         self.room = np.full(size + 256, 0xAB, np.uint8)
         self.ptr = self.room.ctypes.data + (-self.room.ctypes.data) % 256
+        Memory.blocks[self.ptr] = size
         Memory.live += 1
 
     def __del__(self):
+        Memory.blocks.pop(self.ptr, None)
         Memory.live -= 1
+
+    @staticmethod
+    def of(address: int) -> int | None:
+        """The block of the runtime that an address is in."""
+        return next((p for p, n in Memory.blocks.items() if p <= address < p + n), None)
 
 
 class Array:
@@ -92,23 +110,62 @@ class Array:
     def of(array):
         memory = Memory(array.nbytes)
         ctypes.memmove(memory.ptr, array.ctypes.data, array.nbytes)
+        # Several streams may read it.
+        del Memory.blocks[memory.ptr]
         return Array(array.shape, array.dtype, memory)
 
 
-def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleType:
-    """A CuPy whose device is the emulation of a program."""
-    launch = emulated.library.cdll.irees_emulated_launch
-    launch.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    records = {r["name"]: r for r in emulated.manifest["launches"]}
-    table = load_services(runtime_library()).table
-    recording: list[list] = []
+LAUNCH = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, *(ctypes.c_uint,) * 7,
+    ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p,
+)  # fmt: skip
+"""cuLaunchKernel"""
 
-    def do(work) -> None:
-        """Does something, or records it for a graph."""
-        if recording:
-            recording[-1].append(work)
-        else:
-            assert work() in (0, None)
+ILLEGAL_ADDRESS, UNKNOWN = 700, 999
+
+
+class LaunchStruct(ctypes.Structure):
+    """`irees_launch` of irees.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_int32) for name in ("kernel", "threads", "waits", "count")),
+        ("blocks", ctypes.c_int64), ("shared_bytes", ctypes.c_int64), ("arguments", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+class Device:
+    """
+    Does work at once, or records it for the graph of a stream, and knows on which stream memory of
+    the runtime was used last: `crossed` has what two streams used with no wait between.
+    """
+
+    def __init__(self):
+        self.recording: dict[int, list] = {}
+        self.used: dict[int, int] = {}
+        self.crossed: list[tuple[int, int]] = []
+        self.work: list[int] = []
+        """The stream of each piece of work."""
+        self.waits = 0
+
+    def do(self, work, stream: int, addresses=()) -> int:
+        if stream in self.recording:
+            self.recording[stream].append((work, addresses))
+            return 0
+        self.work.append(stream)
+        for block in filter(None, map(Memory.of, addresses)):
+            if self.used.setdefault(block, stream) != stream:
+                self.crossed.append((self.used[block], stream))
+        return work() or 0
+
+    def wait(self, stream: int) -> None:
+        assert stream not in self.recording
+        self.waits += 1
+        self.used = {block: on for block, on in self.used.items() if on != stream}
+
+
+def fake_cupy(emulated, *, capability="80", fail=False, records=True) -> ModuleType:
+    """A CuPy whose device is the emulation of a program."""
+    device = Device()
 
     class Graph:
         def __init__(self, work):
@@ -116,15 +173,15 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
 
         def launch(self, stream):
             cupy.graphs += 1
-            for each in self.work:
-                do(each)
+            for work, addresses in self.work:
+                assert device.do(work, stream.ptr, addresses) == 0
 
     class Stream:
         made = 0
 
         def __init__(self, non_blocking=False):
             Stream.made += 1
-            self.ptr, self.records = Stream.made, False
+            self.ptr = Stream.made
 
         def __enter__(self):
             streams.append(self)
@@ -134,17 +191,15 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
             assert streams.pop() is self
 
         def begin_capture(self):
-            if not graphs:
+            if not records:
                 raise RuntimeError("cudaErrorStreamCaptureUnsupported")
-            self.records = True
-            recording.append([])
+            device.recording[self.ptr] = []
 
         def end_capture(self):
-            self.records = False
-            return Graph(recording.pop())
+            return Graph(device.recording.pop(self.ptr))
 
         def synchronize(self):
-            assert not self.records
+            device.wait(self.ptr)
 
     class Event:
         def record(self, stream):
@@ -153,42 +208,25 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
         def synchronize(self):
             pass
 
-    def copy(to, source, n, *_):
-        do(lambda: ctypes.memmove(to, source, n) and None)
+    def copy(to, source, n, kind, stream):
+        assert device.do(lambda: ctypes.memmove(to, source, n) and None, stream, (to, source)) == 0
 
     def fill(to, value, n, stream):
-        assert stream == streams[-1].ptr
-        assert not streams[-1].records
         cupy.fills += 1
-        ctypes.memset(to, value, n)
+        device.do(lambda: ctypes.memset(to, value, n) and None, stream, (to,))
 
     streams = [Stream()]
 
     class Module:
+        loaded = 0
+
         def load(self, image: bytes) -> None:
             assert image.startswith(b"\x7fELF")
+            time.sleep(0.01)
+            Module.loaded += 1
 
         def get_function(self, name: str):
-            address = emulated.library.address(f"{name}_call")
-
-            def kernel(grid, block, arguments, shared_mem=0):
-                if fail:
-                    raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
-                assert shared_mem in (0, records[name]["shared_bytes"])
-                # As a device does, of an array with one element the value when it is launched.
-                kept = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
-                assert all(x.size == 1 for x in kept)
-                words = [x.ctypes.data if isinstance(x, np.ndarray) else int(x) for x in kept]
-                values = (ctypes.c_int64 * max(1, len(words)))(*words)
-                struct = _LaunchStruct(
-                    0, block[0], 1, len(words), grid[0], records[name]["shared_bytes"], values
-                )
-                do(lambda kept=kept: launch(table, ctypes.addressof(struct), address))
-
-            kernel_object = SimpleNamespace(ptr=1)
-            return type(
-                "Kernel", (), {"__call__": staticmethod(kernel), "ptr": kernel_object.ptr}
-            )()
+            return SimpleNamespace(ptr=1 + list(cupy.kernels).index(name))
 
     cupy = ModuleType("cupy")
     cupy.cuda = SimpleNamespace(
@@ -196,9 +234,16 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
         alloc=Memory,
         get_current_stream=lambda: streams[-1],
         Stream=Stream,
+        ExternalStream=lambda ptr: SimpleNamespace(ptr=ptr),
         Event=Event,
         get_elapsed_time=lambda begin, end: 1e3 * (end.time - begin.time),
-        runtime=SimpleNamespace(memcpyAsync=copy, memsetAsync=fill),
+        runtime=SimpleNamespace(
+            memcpyAsync=copy,
+            memsetAsync=fill,
+            getDevice=lambda: 0,
+            setDevice=lambda number: None,
+            streamSynchronize=device.wait,
+        ),
         function=SimpleNamespace(Module=Module),
         driver=SimpleNamespace(funcSetAttribute=lambda *_: None),
     )
@@ -206,6 +251,8 @@ def fake_cupy(emulated, *, capability="80", fail=False, graphs=True) -> ModuleTy
     cupy.ascontiguousarray = lambda x: x
     cupy.ndarray = Array
     cupy.graphs = cupy.fills = 0
+    cupy.device, cupy.fail, cupy.modules = device, fail, Module
+    cupy.kernels = {r["name"]: r for r in emulated.manifest["launches"]}
     return cupy
 
 
@@ -218,12 +265,58 @@ def nvrtc() -> None:
 
 
 class Driver:
-    """A CUDA driver whose tensor maps are those of the emulation of a program."""
+    """A CUDA driver whose kernels and tensor maps are those of the emulation of a program."""
 
-    def __init__(self, emulated, status=0):
-        self.encode = emulated.library.cdll.irees_emulated_tensor_map
+    def __init__(self, emulated, cupy, status=0):
+        cdll = emulated.library.cdll
+        self.encode = cdll.irees_emulated_tensor_map
         self.encode.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+        self.emulate = cdll.irees_emulated_launch
+        self.emulate.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
         self.status, self.made = status, 0
+        self.emulated, self.cupy = emulated, cupy
+        self.table = load_services(runtime_library()).table
+        self.counts = {
+            name: 1 + max(map(int, re.findall(r"\ba\[(\d+)\]", body)), default=-1)
+            for text in emulated.sources.values()
+            for name, body in re.findall(
+                r"void (\w+)_call\(const int64_t \*a\) \{(.*?)\n\}", text, re.S
+            )
+        }
+        self.cuLaunchKernel = LAUNCH(self.launch)
+
+    def cuGetErrorName(self, status, name):
+        name._obj.value = {ILLEGAL_ADDRESS: b"CUDA_ERROR_ILLEGAL_ADDRESS"}.get(status.value)
+        return 0
+
+    def launch(self, function, x, y, z, threads, _y, _z, shared, stream, arguments, extra):
+        try:
+            if self.cupy.fail:
+                return ILLEGAL_ADDRESS
+            name, record = list(self.cupy.kernels.items())[function - 1]
+            assert (y, z, _y, _z, threads) == (1, 1, 1, 1, record["threads"])
+            assert shared in (0, record["shared_bytes"])
+            # As a device does, what the addresses have when it is launched.
+            maps, values = record.get("maps", 0), (ctypes.c_int64 * max(1, self.counts[name]))()
+            room = np.empty(128 * maps + 64, np.uint8)
+            start = room.ctypes.data + -room.ctypes.data % 64
+            for i in range(self.counts[name]):
+                if i < maps:
+                    values[i] = ctypes.memmove(start + 128 * i, arguments[i], 128)
+                else:
+                    values[i] = ctypes.c_int64.from_address(arguments[i]).value
+            struct = LaunchStruct(
+                0, threads, 1, len(values), x, record["shared_bytes"], ctypes.addressof(values)
+            )
+            address = self.emulated.library.address(f"{name}_call")
+
+            def work(kept=(room, values, struct)):
+                return self.emulate(self.table, ctypes.addressof(kept[2]), address)
+
+            return self.cupy.device.do(work, stream, values[maps:])
+        except Exception:
+            traceback.print_exc()
+            return UNKNOWN
 
     def cuTensorMapEncodeTiled(
         self, to, kind, rank, address, sizes, strides, box, steps, layout, swizzle, promotion, fill
@@ -248,7 +341,7 @@ def program_for(
 
     emulated = irees.compile(source(), target=f"cuda-emulated:{arch}", **options)
     cupy = fake_cupy(emulated, **{"capability": arch.removeprefix("sm_")} | of_cupy)
-    cupy.driver = Driver(emulated, status)
+    cupy.driver = Driver(emulated, cupy, status)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(tensor_maps, "find_driver", lambda: cupy.driver)
     return irees.compile(source(), target=f"cuda:{arch}", **options)
@@ -283,19 +376,171 @@ def test_tensors_of_a_device(monkeypatch):
     """Those too whose type CuPy does not know."""
     torch = pytest.importorskip("torch", reason="extra `torch`")
 
-    class Tensor(torch.Tensor):
-        is_cuda = True
-
-    monkeypatch.setattr(torch, "from_dlpack", lambda array: torch.from_numpy(array.get()))
+    on_device(monkeypatch, torch, stream=7)
     program = program_for(monkeypatch, WEIGHTED.replace("f32", "bf16"))
-    x = torch.ones(4, dtype=torch.bfloat16).as_subclass(Tensor)
+    x = torch.ones(4, dtype=torch.bfloat16)
     result = program(x)
     assert result.dtype is torch.bfloat16
     assert result.tolist() == [1, 2, 3, 4]
+    apart = torch.tensor([[1, 2], [1, 2], [1, 2], [1, 2]], dtype=torch.bfloat16)[:, 1]
+    assert program(apart).tolist() == [2, 4, 6, 8]
+    assert program(torch.ones(5, dtype=torch.bfloat16)[1:]).tolist() == [1, 2, 3, 4]
     with pytest.raises(ArgumentError, match=r"has dtype torch.float32, but must have bfloat16"):
-        program(torch.ones(4).as_subclass(Tensor))
+        program(torch.ones(4))
     with pytest.raises(ArgumentError, match="dim 0 is 5, but must be 4"):
-        program(torch.ones(5, dtype=torch.bfloat16).as_subclass(Tensor))
+        program(torch.ones(5, dtype=torch.bfloat16))
+    with pytest.raises(ArgumentError, match="a tensor of zeros without storage"):
+        program(torch._efficientzerotensor(4, dtype=torch.bfloat16))
+    monkeypatch.setattr(torch.Tensor, "get_device", lambda self: 1)
+    with pytest.raises(ArgumentError, match=r"but the program runs on cuda:0.*\.to\('cuda:0'\)"):
+        program(x)
+
+
+def on_device(monkeypatch, torch, stream: int) -> None:
+    """Takes all tensors of torch for such of a device, whose current stream this is."""
+    empty = torch.empty
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
+    monkeypatch.setattr(torch.Tensor, "get_device", lambda self: 0)
+    monkeypatch.setattr(torch, "empty", lambda shape, dtype, device=0: empty(shape, dtype=dtype))
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: stream, raising=False)
+
+
+def test_the_stream_of_torch(monkeypatch, recorded):
+    """Work on tensors of torch is done on the stream that torch is on, graphs too."""
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+    program = program_for(monkeypatch, WEIGHTED)
+    device = sys.modules["cupy"].device
+    program(Array.of(np.ones(4, np.float32)))
+    assert {*device.work} == {sys.modules["cupy"].cuda.get_current_stream().ptr}
+    device.wait(device.work[0])
+    x = torch.ones(4)
+    for stream in (70, 71):
+        on_device(monkeypatch, torch, stream)
+        for _ in range(4):
+            device.work.clear()
+            assert program(x).tolist() == [1, 2, 3, 4]
+            assert {*device.work} == {stream}
+        device.wait(stream)
+    assert sys.modules["cupy"].graphs == 6
+    assert not device.crossed
+
+
+def test_calls_at_the_same_time(monkeypatch):
+    """The first calls of several threads load the program once, and each has its own stream."""
+    program = program_for(monkeypatch, WEIGHTED)
+    cupy, found = sys.modules["cupy"], []
+    arrays = [Array.of(np.full(4, n, np.float32)) for n in range(4)]
+
+    def call(x) -> None:
+        found.append((x.get() * [1, 2, 3, 4], program(x).get()))
+
+    threads = [threading.Thread(target=call, args=(x,)) for x in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    for expected, result in found:
+        np.testing.assert_array_equal(result, expected)
+    assert cupy.modules.loaded == 1
+
+
+def test_a_load_that_failed_leaves_nothing(monkeypatch):
+    program = program_for(monkeypatch, TWICE)
+    cupy = sys.modules["cupy"]
+    get, calls = cupy.modules.get_function, []
+
+    def failing(self, name):
+        calls.append(name)
+        if len(calls) == 2:
+            raise RuntimeError("CUDA_ERROR_NOT_FOUND")
+        return get(self, name)
+
+    monkeypatch.setattr(cupy.modules, "get_function", failing)
+    x = np.eye(64, dtype=np.float32)
+    with pytest.raises(DeviceError, match="CUDA_ERROR_NOT_FOUND"):
+        program(x, x)
+    for _ in range(2):
+        np.testing.assert_array_equal(program(x, x)[0], x)
+    assert len(calls) == 2 + len(program.manifest["launches"])
+
+
+CHECKED = """
+func.func @main(%i: tensor<8xi64>, %t: tensor<5x8xf32>) -> (tensor<8x8xf32>, tensor<8x5xf32>) {
+  %zero = arith.constant 0 : i64
+  %size = arith.constant 5 : i64
+  %f = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%i : tensor<8xi64>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%n: i64, %o: f32):
+    %less = arith.cmpi slt, %n, %size : i64
+    cf.assert %less, "index must be smaller than dim size"
+    %more = arith.cmpi sge, %n, %zero : i64
+    cf.assert %more, "index must be larger or equal to 0"
+    %row = arith.index_cast %n : i64 to index
+    %column = linalg.index 1 : index
+    %v = tensor.extract %t[%row, %column] : tensor<5x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<8x8xf32>
+  %e1 = tensor.empty() : tensor<8x5xf32>
+  %z = linalg.fill ins(%f : f32) outs(%e1 : tensor<8x5xf32>) -> tensor<8x5xf32>
+  %tt = tensor.empty() : tensor<8x5xf32>
+  %u = linalg.transpose ins(%t : tensor<5x8xf32>) outs(%tt : tensor<8x5xf32>) permutation = [1, 0]
+  %p = linalg.matmul ins(%r, %u : tensor<8x8xf32>, tensor<8x5xf32>) outs(%z : tensor<8x5xf32>) -> tensor<8x5xf32>
+  return %r, %p : tensor<8x8xf32>, tensor<8x5xf32>
+}
+"""
+
+
+def test_a_call_has_one_trap_word(monkeypatch, recorded):
+    """It is waited for once, when all kernels are launched; by graphs too, each call anew."""
+    program = program_for(monkeypatch, CHECKED)
+    device = sys.modules["cupy"].device
+    table = Array.of(np.arange(40, dtype=np.float32).reshape(5, 8))
+    rows = Array.of(np.arange(8) % 5)
+    wrong = {5: "index must be smaller than dim size", -1: "index must be larger or equal to 0"}
+    for _ in range(2):
+        for _ in range(3):
+            device.waits = 0
+            found, _ = program(rows, table)
+            assert device.waits == 1
+            np.testing.assert_array_equal(found.get(), table.get()[np.arange(8) % 5])
+        for number, said in wrong.items():
+            bad = np.arange(8) % 5
+            bad[3] = number
+            ctypes.memmove(rows.data.ptr, bad.ctypes.data, 64)
+            with pytest.raises(RuntimeTrap, match=said):
+                program(rows, table)
+        ctypes.memmove(rows.data.ptr, (np.arange(8) % 5).ctypes.data, 64)
+    assert sys.modules["cupy"].graphs == 9
+    assert not device.crossed
+
+
+def test_which_calls_are_recorded(monkeypatch):
+    """Those of several kernels whose results are few bytes."""
+    x = Array.of(np.eye(64, dtype=np.float32))
+    program = program_for(monkeypatch, TWICE)
+    program(x, x)
+    launches = program.device.launched()
+    for least, copied, graphs_launched in (
+        (launches, 1 << 20, 3),
+        (launches + 1, 1 << 20, 0),
+        (launches, 1024, 0),
+    ):
+        monkeypatch.setattr(graphs, "LEAST_LAUNCHES", least)
+        monkeypatch.setattr(graphs, "COPIED_BYTES", copied)
+        program = program_for(monkeypatch, TWICE)
+        for _ in range(4):
+            np.testing.assert_array_equal(program(x, x)[0].get(), np.eye(64))
+        assert sys.modules["cupy"].graphs == graphs_launched
+
+
+def test_a_runtime_that_launches_no_kernels(monkeypatch):
+    program = program_for(monkeypatch, WEIGHTED)
+    old = SimpleNamespace(library=SimpleNamespace(cdll=SimpleNamespace()))
+    with pytest.raises(ToolchainError, match=r"launches no kernels.*load the program for a GPU"):
+        type(program.services).cuda_launcher(old)
 
 
 def test_constants_are_put_there_once(monkeypatch):
@@ -393,7 +638,14 @@ func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64x64xf
 """
 
 
-def test_calls_are_recorded(monkeypatch):
+@pytest.fixture
+def recorded(monkeypatch) -> None:
+    """Calls of few kernels and large results are recorded as graphs too."""
+    monkeypatch.setattr(graphs, "LEAST_LAUNCHES", 1)
+    monkeypatch.setattr(graphs, "COPIED_BYTES", 1 << 30)
+
+
+def test_calls_are_recorded(monkeypatch, recorded):
     """The third call with the same arrays launches a graph, whose results are the caller's own."""
     program = program_for(monkeypatch, TWICE)
     cupy = sys.modules["cupy"]
@@ -421,15 +673,15 @@ def test_calls_are_recorded(monkeypatch):
     assert Memory.live == live
 
 
-def test_a_device_that_cannot_record(monkeypatch):
-    program = program_for(monkeypatch, TWICE, graphs=False)
+def test_a_device_that_cannot_record(monkeypatch, recorded):
+    program = program_for(monkeypatch, TWICE, records=False)
     x = Array.of(np.eye(64, dtype=np.float32))
     for _ in range(4):
         np.testing.assert_array_equal(program(x, x)[0].get(), np.eye(64))
     assert sys.modules["cupy"].graphs == 0
 
 
-def test_counters_are_filled_once(monkeypatch):
+def test_counters_are_filled_once(monkeypatch, recorded):
     """Those of a stream, and those of a graph; each launch leaves them as it found them."""
     monkeypatch.setitem(GPUS, "sm_80", replace(GPUS["sm_80"], multiprocessors=4))
     text = """
@@ -458,7 +710,7 @@ func.func @main(%x: tensor<40x2048xf32>, %y: tensor<2048x64xf32>) -> tensor<40x6
     assert cupy.fills == 3
 
 
-def test_what_depends_on_data_is_not_recorded(monkeypatch):
+def test_what_depends_on_data_is_not_recorded(monkeypatch, recorded):
     program = program_for(monkeypatch, ROWS)
     x = Array.of(np.ones((5, 40), np.float32))
     for k in (1.0, 2.0, 3.0):
@@ -505,7 +757,7 @@ def halves(count: int) -> list[np.ndarray]:
     return [random.integers(-2, 3, shape).astype(np.float16) for shape in shapes]
 
 
-def test_tensor_maps_are_given_by_value(monkeypatch, tmp_path):
+def test_tensor_maps_are_given_by_value(monkeypatch, recorded, tmp_path):
     """Of arrays where they are, and of those that a graph was recorded with; saved programs too."""
     program = program_for(monkeypatch, HALVES, arch="sm_90")
     assert [launch["maps"] for launch in program.manifest["launches"]] == [2]
