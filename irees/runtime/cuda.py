@@ -3,9 +3,10 @@ A CUDA device as a program sees it: memory, launches, arrays in and out, through
 
 CuPy is imported when the first call needs a device, so that programs can be made, saved and
 loaded where there is none. Everything happens on the caller's current stream (`cuda_queue`), and
-only what the host reads is waited for. The services that the host program calls are functions of this module but for launches,
-which are the runtime library's: one that fails keeps its error, which the call then raises. Calls
-may run at the same time in several threads: what belongs to a call is in `_Call`, one per thread.
+only what the host reads is waited for. The services that the host program calls are functions of
+this module but for launches, which are the runtime library's: one that fails keeps its error, which
+the call then raises. Calls may run at the same time in several threads: what belongs to a call is
+in `_Call`, one per thread.
 """
 
 from __future__ import annotations
@@ -154,8 +155,8 @@ class CudaDevice:
 
     def loaded(self) -> _Loaded:
         """
-        The program on the device, loaded by the first call; of several first calls one loads it, and
-        one that fails leaves nothing behind. Raises DeviceError.
+        The program on the device, loaded by the first call: of several first calls one loads it,
+        and one that fails leaves nothing behind. Raises DeviceError.
         """
         if self._loaded is not None:
             return self._loaded

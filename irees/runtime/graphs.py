@@ -29,7 +29,7 @@ LEAST_LAUNCHES = 4
 """Launches of a call that is recorded: a graph is launched no faster than so many kernels."""
 
 COPIED_BYTES = 1 << 20
-"""Bytes of results per launch of a call that is recorded: to copy more takes longer than a launch."""
+"""Bytes of results per launch of a call that is recorded: a copy of more takes longer than that."""
 
 _log = logging.getLogger("irees.cuda")
 

@@ -25,9 +25,9 @@ _services: Services | None = None
 
 class CudaLauncher:
     """
-    The part of the library that launches kernels. `launch` is the address of the service; the others
-    are about the current thread: `begin(stream)` starts a call, `launches()` counts its kernels, and
-    `error()` is the CUresult of the last.
+    The part of the library that launches kernels. `launch` is the address of the service; others
+    are about the current thread: `begin(stream)` starts a call, `launches()` counts its kernels,
+    and `error()` is the CUresult of the last.
     """
 
     def __init__(self, cdll: Any):

@@ -14,6 +14,7 @@ a memory limit, 3 views, bounds and padding, 4 devices,
 from __future__ import annotations
 
 from accesses import MUTANTS as ACCESS_MUTANTS
+from device import MUTANTS as DEVICE_MUTANTS
 from mutant import Mutant
 
 UNUSED = "irees/transforms/utils/unused_results.py"
@@ -1433,4 +1434,5 @@ MUTANTS = (
         ("tests/analysis/test_kernel_aliases.py",),
     ),
     *ACCESS_MUTANTS,
+    *DEVICE_MUTANTS,
 )

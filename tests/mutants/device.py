@@ -1,0 +1,50 @@
+"""Faults of the CUDA runtime, which the tests with a stand-in for CuPy find."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+TESTS = "tests/runtime/test_cuda.py"
+
+MUTANTS = (
+    Mutant(
+        "A88",
+        "a program works on CuPy's stream, whatever stream PyTorch is on",
+        "irees/runtime/cuda_queue.py",
+        "if isinstance(value, torch.Tensor) and value.is_cuda:",
+        "if isinstance(value, torch.Tensor) and value.is_cpu and value.is_cuda and not value.numel():",
+        (f"{TESTS}::test_the_stream_of_torch",),
+    ),
+    Mutant(
+        "A89",
+        "each of several first calls loads the program",
+        "irees/runtime/cuda.py",
+        "        with self._lock:\n            if self._loaded is None:\n                try:\n",
+        "        with self._lock:\n            if True:\n                try:\n",
+        (f"{TESTS}::test_calls_at_the_same_time",),
+    ),
+    Mutant(
+        "A90",
+        "nobody looks at the trap word of a graph",
+        "irees/runtime/graphs.py",
+        "return device.trapped(device.guarded(work), recorded.trap)",
+        "return device.guarded(work)",
+        (f"{TESTS}::test_a_call_has_one_trap_word",),
+    ),
+    Mutant(
+        "A91",
+        "a call of one kernel is recorded as a graph",
+        "irees/runtime/graphs.py",
+        "if launches < LEAST_LAUNCHES:",
+        "if launches < 0:",
+        (f"{TESTS}::test_which_calls_are_recorded",),
+    ),
+    Mutant(
+        "A92",
+        "a graph that was recorded on one stream is launched on another, with the same memory",
+        "irees/runtime/graphs.py",
+        "key = (self.device.stream, *frame",
+        "key = (0, *frame",
+        (f"{TESTS}::test_the_stream_of_torch",),
+    ),
+)
