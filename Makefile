@@ -44,8 +44,10 @@ bench: $(VENV)/.models ## time irees beside its peers; writes docs/performance.m
 	$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/bench.py --write docs/performance.md
 
-bench-gpu: $(VENV)/.models ## on a machine with an NVIDIA GPU; writes docs/performance_gpu.md
-	$(BIN)/python -m pip install -q -e '.[cuda12]'
+# Which CuPy is installed where there is none: two of them in one environment break each other.
+CUDA ?= cuda12
+bench-gpu: $(VENV)/.models ## on a machine with an NVIDIA GPU (CUDA=cuda13 for CUDA 13); writes docs/performance_gpu.md
+	$(BIN)/python -c 'import cupy' 2>/dev/null || $(BIN)/python -m pip install -q -e '.[$(CUDA)]'
 	$(BIN)/python benchmarks/bench_gpu.py --write docs/performance_gpu.md
 
 lint: $(VENV)/.ready ## ruff and pyright

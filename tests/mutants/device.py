@@ -12,7 +12,7 @@ MUTANTS = (
         "a program works on CuPy's stream, whatever stream PyTorch is on",
         "irees/runtime/cuda_queue.py",
         "if isinstance(value, torch.Tensor) and value.is_cuda:",
-        "if isinstance(value, torch.Tensor) and value.is_cpu and value.is_cuda and not value.numel():",
+        "if isinstance(value, torch.Tensor) and not value.is_cuda:",
         (f"{TESTS}::test_the_stream_of_torch",),
     ),
     Mutant(
@@ -46,5 +46,13 @@ MUTANTS = (
         "key = (self.device.stream, *frame",
         "key = (0, *frame",
         (f"{TESTS}::test_the_stream_of_torch",),
+    ),
+    Mutant(
+        "A93",
+        "NVRTC is loaded without its builtins, which that of CUDA 13.0 does not find",
+        "irees/backends/cuda/toolchain.py",
+        "            _load_builtins(Path(candidate))\n",
+        "",
+        ("tests/backends/cuda/test_toolchain.py::test_builtins_are_loaded_first",),
     ),
 )
