@@ -122,10 +122,11 @@ func.func @main(%a: {a}, %b: {b}) -> {r} {{
 }}"""
 
 
-def convolution(size: int = 9, channels: int = 5, filters: int = 7) -> str:
-    """A 3 x 3 convolution of an image in planes."""
+def convolution(size: int = 9, channels: int = 5, filters: int = 7, element: str = "f32") -> str:
+    """A 3 x 3 convolution of an image in planes, into f32."""
     out = size - 2
-    x, w = f"tensor<2x{channels}x{size}x{size}xf32>", f"tensor<{filters}x{channels}x3x3xf32>"
+    x = f"tensor<2x{channels}x{size}x{size}x{element}>"
+    w = f"tensor<{filters}x{channels}x3x3x{element}>"
     r = f"tensor<2x{filters}x{out}x{out}xf32>"
     return f"""
 func.func @main(%x: {x}, %w: {w}) -> {r} {{
@@ -534,4 +535,45 @@ func.func @main(%a: {a}, %b: {b}, %c: {added}) -> {narrow} {{
     linalg.yield {s} : {element}
   }} -> {narrow}
   return %r : {narrow}
+}}"""
+
+
+def embedding(count: int, rows: int, columns: int, element: str = "f32") -> str:
+    """Rows of a table by their numbers, which are checked, as PyTorch's importer writes it."""
+    i, t = f"tensor<{count}xi64>", f"tensor<{rows}x{columns}x{element}>"
+    r = f"tensor<{count}x{columns}x{element}>"
+    return f"""
+func.func @main(%i: {i}, %t: {t}) -> {r} {{
+  %zero = arith.constant 0 : i64
+  %size = arith.constant {rows} : i64
+  %e = tensor.empty() : {r}
+  %r = linalg.generic {{indexing_maps = [{ROW}, {ID2}], iterator_types = ["parallel", "parallel"]}}
+      ins(%i : {i}) outs(%e : {r}) {{
+  ^bb0(%n: i64, %o: {element}):
+    %less = arith.cmpi slt, %n, %size : i64
+    cf.assert %less, "index must be smaller than dim size"
+    %more = arith.cmpi sge, %n, %zero : i64
+    cf.assert %more, "index must be larger or equal to 0"
+    %row = arith.index_cast %n : i64 to index
+    %column = linalg.index 1 : index
+    %v = tensor.extract %t[%row, %column] : {t}
+    linalg.yield %v : {element}
+  }} -> {r}
+  return %r : {r}
+}}"""
+
+
+def scan(rows: int, columns: int, element: str = "f32") -> str:
+    """Sums of the first numbers of each row, for all columns, and of all."""
+    x, s = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>"
+    return f"""
+func.func @main(%x: {x}, %start: {s}) -> ({x}, {s}) {{
+  %e = tensor.empty() : {x}
+  %r:2 = iree_linalg_ext.scan dimension(1) inclusive(true)
+      ins(%x : {x}) outs(%e, %start : {x}, {s}) {{
+  ^bb0(%a: {element}, %b: {element}):
+    %s = arith.addf %a, %b : {element}
+    iree_linalg_ext.yield %s : {element}
+  }} -> {x}, {s}
+  return %r#0, %r#1 : {x}, {s}
 }}"""
