@@ -347,6 +347,27 @@ def _by_sizes() -> Iterator[tuple[str, Program]]:
         yield f"{count} slices", Program(text, [(-1,), *["index"] * count])
 
 
+def _by_branch() -> Iterator[tuple[str, Program]]:
+    """What is asserted in a branch, or of a window in a buffer of which two sizes are numbers."""
+    yield "reshape to other sizes in a branch", Program("""func.func @f(%x0: tensor<?x?xf32>, %x1: index, %x2: index) -> tensor<?x?xf32> {
+  %c = arith.cmpi slt, %x2, %x1 : index
+  %r = scf.if %c -> tensor<?x?xf32> {
+    %s = tensor.from_elements %x1, %x2 : tensor<2xindex>
+    %y = tensor.reshape %x0(%s) : (tensor<?x?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+    scf.yield %y : tensor<?x?xf32>
+  } else {
+    scf.yield %x0 : tensor<?x?xf32>
+  }
+  return %r : tensor<?x?xf32>
+}
+""", [(-1, -1), "index", "index"])  # fmt: skip
+    yield "convolution of which a filter's width is not known", Program("""func.func @f(%x0: tensor<?x?x?x?xf32>, %x1: tensor<?x3x4x?xf32>, %x2: tensor<4x?x3x4xf32>) -> tensor<4x?x3x4xf32> {
+  %r = linalg.conv_2d_nchw_fchw {dilations = dense<[2, 2]> : tensor<2xi64>, strides = dense<[2, 3]> : tensor<2xi64>} ins(%x0, %x1 : tensor<?x?x?x?xf32>, tensor<?x3x4x?xf32>) outs(%x2 : tensor<4x?x3x4xf32>) -> tensor<4x?x3x4xf32>
+  return %r : tensor<4x?x3x4xf32>
+}
+""", [(4, 3, 11, 14), (4, 3, 4, -1), (4, 4, 3, 4)])  # fmt: skip
+
+
 def _by_use() -> Iterator[tuple[str, Program]]:
     """Operands and results that nothing reads: their sizes are those that the op demands still."""
     yield "input that no body reads", Program("""func.func @f(%x0: tensor<?xf32>, %x1: tensor<?xf32>, %x2: tensor<?xf32>) -> tensor<?xf32> {
@@ -383,6 +404,7 @@ LISTED: dict[str, Program] = {
     **dict(_by_moves()),
     **dict(_by_kinds()),
     **dict(_by_sizes()),
+    **dict(_by_branch()),
     **dict(_by_use()),
 }
 """Programs that once read or wrote outside of an array, or differed from the interpreter."""
