@@ -86,6 +86,9 @@ GPUS: dict[str, GpuFacts] = {
     "sm_86": GpuFacts(99 << 10, 84, 1536, _KINDS_80, True, 6 << 20),
     "sm_89": GpuFacts(99 << 10, 128, 1536, _KINDS_80, True, 48 << 20),
     "sm_90": GpuFacts(227 << 10, 132, 2048, _KINDS_80, True, 50 << 20, ("f16", "bf16")),
+    # Warpgroups of these multiply by other instructions (`tcgen05`), or not at all.
+    "sm_100": GpuFacts(227 << 10, 148, 2048, _KINDS_80, True, 126 << 20),
+    "sm_120": GpuFacts(99 << 10, 170, 1536, _KINDS_80, True, 96 << 20),
 }
 DEFAULT_GPU = "sm_80"
 """What the emulation is of when nobody says it."""
@@ -175,9 +178,10 @@ class Target:
 
 def device_arch() -> str:
     """
-    The architecture of this machine's first GPU that is in the table, or the nearest before it.
+    The architecture of this machine's first GPU that is in the table, or the nearest before it of
+    the same generation.
 
-    Raises DeviceError when there is none to ask.
+    Raises DeviceError when there is none to ask, or irees has nothing for its generation.
     """
     hint = "name an architecture (cuda:sm_80) to compile, or use cuda-emulated to run"
     try:
@@ -191,9 +195,14 @@ def device_arch() -> str:
         ) from None
     except Exception as error:
         raise DeviceError(f"there is no NVIDIA GPU: {error}", hint=hint) from None
-    known = [name for name in GPUS if int(name[3:]) <= number]
+    # Machine code runs on GPUs of its generation that are not older than what it is for.
+    known = [name for name in GPUS if int(name[3:-1]) == number // 10 and int(name[3:]) <= number]
     if not known:
-        raise DeviceError(f"the GPU has compute capability {number / 10}, but needs 7.5", hint=hint)
+        raise DeviceError(
+            f"the GPU is an sm_{number}, and irees compiles for {', '.join(GPUS)} and what runs "
+            "the machine code of one of them",
+            hint="use a GPU of one of these, or target=cuda-emulated",
+        )
     return max(known, key=lambda name: int(name[3:]))
 
 

@@ -32,7 +32,7 @@ from irees.errors import (
 from irees.runtime import graphs, tensor_maps
 from irees.runtime.services import load_services
 from irees.runtime.tensor_maps import TensorStruct
-from irees.target import GPUS
+from irees.target import GPUS, device_arch
 
 ROWS = """
 func.func @main(%x: tensor<?x40xf32>, %k: f32) -> (tensor<?xf32>, f32) {
@@ -592,6 +592,20 @@ def test_another_device(monkeypatch):
     # A later device of the same generation runs the same machine code.
     program = program_for(monkeypatch, WEIGHTED, capability="86")
     np.testing.assert_array_equal(program(np.ones(4, np.float32)), [1, 2, 3, 4])
+
+
+def test_the_architecture_of_a_device(monkeypatch):
+    """The newest of its generation that is not newer; of another generation none runs there."""
+    cupy = ModuleType("cupy")
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    for capability, arch in (("75", "sm_75"), ("87", "sm_86"), ("90", "sm_90"), ("103", "sm_100")):
+        device = SimpleNamespace(compute_capability=capability)
+        cupy.cuda = SimpleNamespace(Device=lambda number, device=device: device)
+        assert device_arch() == arch
+    for capability in ("70", "110", "130"):
+        device.compute_capability = capability
+        with pytest.raises(DeviceError, match=f"the GPU is an sm_{capability}, and irees compiles"):
+            irees.compile(WEIGHTED, target="cuda")
 
 
 def test_no_device(monkeypatch):

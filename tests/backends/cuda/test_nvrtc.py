@@ -93,6 +93,21 @@ def test_resources(name):
         checked(SAMPLE[name], arch)
 
 
+NEWER = {
+    "floats": kernels.matmul(256, 256, 64),
+    "halves": kernels.widening_matmul(256, 256, 64, "f16"),
+    "bytes": kernels.widening_matmul(256, 256, 64, "i8", "m, k; n, k"),
+    "sort": SAMPLE["sort"],
+}
+
+
+@pytest.mark.parametrize("arch", ["sm_100", "sm_120"])
+@pytest.mark.parametrize("name", NEWER)
+def test_architectures_without_warpgroups(name, arch):
+    """Their products are those of `mma.sync`."""
+    assert "wgmma" not in checked(NEWER[name], arch)
+
+
 SHARED = {
     "floats": (("sm_80", "sm_90"), kernels.matmul(1536, 1536, 4096)),
     "halves": (("sm_80",), kernels.narrowed_matmul(1536, 1536, 4096, "f16")),
