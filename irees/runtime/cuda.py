@@ -26,7 +26,6 @@ from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryErro
 from irees.runtime import tensor_maps
 from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda_queue import Queue, queue_of
-from irees.runtime.dtypes import torch_dtype
 from irees.runtime.services import Services
 from irees.runtime.tensor_maps import TensorStruct, driver_error, encode
 from irees.target import Target
@@ -107,6 +106,8 @@ class _Call(threading.local):
     kept: list[Any] | None = None
     trap: tuple[int, Any] | None = None
     """The address and the owner of the trap word, where the call asked for one."""
+    other: int | None = None
+    """CuPy's current stream, where the call works on arrays of it but on another stream."""
 
 
 @dataclass
@@ -193,13 +194,15 @@ class CudaDevice:
         current = runtime.getDevice()
         runtime.setDevice(loaded.device)
         call = self._call
-        call.error = call.trap = None
+        call.error = call.trap = call.other = None
         call.queue = queue_of(arguments, loaded.cupy, loaded.device)
         self._native.begin(call.queue.stream)
         try:
             yield
         finally:
             call.trap = None
+            if call.other is not None:
+                self._wait(call.other, call.queue.stream)
             if current != loaded.device:
                 runtime.setDevice(current)
 
@@ -217,9 +220,12 @@ class CudaDevice:
         """How many kernels the call of this thread has launched, but for those of graphs."""
         return self._native.launches()
 
-    def external(self, stream: int) -> Any:
-        """CuPy's object for a stream."""
-        return self.cupy.cuda.ExternalStream(stream)
+    def _wait(self, stream: int, other: int) -> None:
+        """Lets what comes on a stream wait for what was put on another one."""
+        cuda = self.cupy.cuda
+        event = cuda.Event(disable_timing=True)
+        cuda.runtime.eventRecord(event.ptr, other)
+        cuda.runtime.streamWaitEvent(stream, event.ptr)
 
     # --- services: called by the host program -----------------------------------------------
 
@@ -276,11 +282,12 @@ class CudaDevice:
         return taken[0] if taken else 0
 
     def _zeros(self, size: int) -> tuple[int, Any]:
-        """New memory that is 0; on a stream of its own, so that no graph records how it was."""
-        with self.cupy.cuda.Stream(non_blocking=True) as stream:
-            pointer, block = self._memory(size)
-            self.cupy.cuda.runtime.memsetAsync(pointer, 0, size, stream.ptr)
-            stream.synchronize()
+        """
+        New memory that is 0. It is filled on the stream that it was taken for: earlier work there
+        may still use it, and a graph, which is recorded on another stream, does not fill it again.
+        """
+        pointer, block = self._memory(size)
+        self.cupy.cuda.runtime.memsetAsync(pointer, 0, size, self._call.queue.home)
         return pointer, block
 
     def _trap_word(self, pool: int) -> int:
@@ -301,14 +308,20 @@ class CudaDevice:
     def trapped(self, status: int, word: tuple[int, Any] | None) -> int:
         """
         The status of a call: that of the first kernel that trapped, which is waited for where there
-        are such, before any that the host found behind it.
+        are such, before any that the host found behind it. What a kernel that trapped has left may
+        be the size of an array that does not fit.
         """
-        if word is None or status < 0:
+        if word is None or status == DEVICE_FAULT:
             return status
+        call = self._call
+        behind, call.error = call.error, None
         found = self.fetch(word[0], TRAP_BYTES)
-        if self._call.error is not None:
+        if call.error is not None:
             return DEVICE_FAULT
-        return int.from_bytes(found, sys.byteorder, signed=True) or status
+        if trap := int.from_bytes(found, sys.byteorder, signed=True):
+            return trap
+        call.error = behind
+        return status
 
     @contextmanager
     def recording(self, stream: int) -> Iterator[list[Any]]:
@@ -399,6 +412,9 @@ class CudaDevice:
             there, memory = self._memory(size)
             if size:
                 self._move(there, pointer, size, _TO_DEVICE)
+                if host.torch and value.is_pinned():
+                    # Such a copy goes on after the call, when the caller may write to the tensor.
+                    self.cupy.cuda.runtime.streamSynchronize(self.stream)
             pad.keep += [memory, host]
             return there, shape
 
@@ -416,6 +432,12 @@ class CudaDevice:
         array = self.cupy.ascontiguousarray(array)
         if array.data.ptr % DEVICE_ALIGNMENT:
             array = array.copy()
+        # What made the array, or the copy, is on CuPy's stream.
+        if self._call.queue.torch is not None:
+            current = self.cupy.cuda.get_current_stream().ptr
+            if current != self.stream:
+                self._wait(self.stream, current)
+                self._call.other = current
         pad.device = True
         pad.keep.append(array)
         return array.data.ptr, array.shape
@@ -431,13 +453,18 @@ class CudaDevice:
                 f"{spec.label} is on {value.device}, but the program runs on cuda:{device}",
                 hint=f"copy it with .to('cuda:{device}')",
             )
-        pointer, shape = spec.place_of(value, pad)
-        if shape != spec.shape:
-            spec.check_shape(shape)
-        if pointer % DEVICE_ALIGNMENT:
-            value = value.clone()
-            pad.keep.append(value)
-            pointer = value.data_ptr()
+        try:
+            pointer, shape = spec.place_of(value, pad)
+            if shape != spec.shape:
+                spec.check_shape(shape)
+            if pointer % DEVICE_ALIGNMENT:
+                value = value.clone()
+                pad.keep.append(value)
+                pointer = value.data_ptr()
+        except IreesError:
+            raise
+        except Exception as error:
+            raise typed(error) from error
         pad.torch = pad.device = True
         return pointer, shape
 
@@ -454,7 +481,6 @@ class CudaDevice:
         return found
 
     def _tensor_reader(self, number: int, first: int, spec: TensorSpec) -> Callable[[Any], Any]:
-        kind = torch_dtype(spec.dtype) if "torch" in sys.modules else None
         size = spec.rank
 
         def read(frame: Any) -> Any:
@@ -462,7 +488,7 @@ class CudaDevice:
             memory = self.blocks.pop(frame.results[number])
             queue = self._call.queue
             if frame.pad.device and (queue.torch is not None or spec.dtype.isbuiltin == 1):
-                return queue.array(memory, shape, spec.dtype, kind)
+                return queue.array(memory, shape, spec.dtype)
             array = np.empty(shape, spec.dtype)
             if array.nbytes:
                 self._move(array.ctypes.data, frame.results[number], array.nbytes, _TO_HOST)

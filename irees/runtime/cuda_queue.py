@@ -14,14 +14,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from irees.runtime.dtypes import torch_dtype
+
 
 @dataclass(frozen=True)
 class Queue:
-    """`stream` is a cudaStream_t. `torch` is the module where memory is PyTorch's."""
+    """
+    `stream` is a cudaStream_t. `home` is the stream that memory is taken for, which is another one
+    only while a graph is recorded. `torch` is the module where memory is PyTorch's.
+    """
 
     cupy: Any
     device: int
     stream: int
+    home: int
     torch: Any = None
 
     def memory(self, size: int) -> tuple[int, Any]:
@@ -36,13 +42,14 @@ class Queue:
         """The same memory, on another stream."""
         return replace(self, stream=stream)
 
-    def array(self, block: Any, shape: tuple[int, ...], dtype: Any, torch_dtype: Any) -> Any:
+    def array(self, block: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         """An array over a block: a tensor of PyTorch, or an ndarray of CuPy, without a copy."""
         if self.torch is None:
             return self.cupy.ndarray(shape, dtype, block)
+        kind = torch_dtype(dtype)
         if 0 in shape:
-            return self.torch.empty(shape, dtype=torch_dtype, device=self.device)
-        return block.view(torch_dtype).view(shape)
+            return self.torch.empty(shape, dtype=kind, device=self.device)
+        return block.view(kind).view(shape)
 
 
 def queue_of(arguments: Sequence[Any], cupy: Any, device: int) -> Queue:
@@ -53,5 +60,7 @@ def queue_of(arguments: Sequence[Any], cupy: Any, device: int) -> Queue:
             if isinstance(value, torch.Tensor) and value.is_cuda:
                 # What torch.cuda.current_stream reads, without an object for it: PyTorch's own
                 # generated code calls it too.
-                return Queue(cupy, device, torch._C._cuda_getCurrentRawStream(device), torch)
-    return Queue(cupy, device, cupy.cuda.get_current_stream().ptr)
+                stream = torch._C._cuda_getCurrentRawStream(device)
+                return Queue(cupy, device, stream, stream, torch)
+    stream = cupy.cuda.get_current_stream().ptr
+    return Queue(cupy, device, stream, stream)

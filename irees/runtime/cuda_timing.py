@@ -30,7 +30,7 @@ class DeviceTimer(DispatchTimer):
     def _note(self, number: int, values: Any, dims: Any) -> None:
         def work() -> None:
             event = self._device.cupy.cuda.Event()
-            event.record(self._device.external(self._device.stream))
+            self._device.cupy.cuda.runtime.eventRecord(event.ptr, self._device.stream)
             self._thread.events.append((number, event))
 
         self._device.guarded(work)

@@ -103,20 +103,18 @@ class GraphCalls:
     def _record(self, frame: Any, invoke: Callable[[], int]) -> Recorded | None:
         """The graph of a call, which does not run meanwhile; None where that failed."""
         device = self.device
-        for number in range(len(self.results)):
-            frame.results[number] = None
+        self._forget_results(frame)
         try:
-            with (
-                device.cupy.cuda.Stream(non_blocking=True) as stream,
-                device.recording(stream.ptr) as kept,
-            ):
+            # Not CuPy's current stream: memory is taken for that of the caller.
+            stream = device.cupy.cuda.Stream(non_blocking=True)
+            with device.recording(stream.ptr) as kept:
                 stream.begin_capture()
                 try:
                     status = invoke()
                 finally:
                     graph = stream.end_capture()
-            if status:
-                raise device.failure() or RuntimeError(f"status {status}")
+                if status:
+                    raise device.failure() or RuntimeError(f"status {status}")
         except Exception as error:
             device.failure()
             for number in range(len(self.results)):
@@ -127,17 +125,23 @@ class GraphCalls:
         kept += [device.blocks.pop(pointer) for pointer in results]
         return Recorded(graph, results, list(frame.result_dims), device.trap, kept)
 
+    def _forget_results(self, frame: Any) -> None:
+        """Those of an earlier call: where one fails, what it has made is freed."""
+        for number in range(len(self.results)):
+            frame.results[number] = None
+
     def _replay(self, recorded: Recorded, frame: Any) -> int:
         """Launches the graph, and copies its results to memory of the caller."""
         device = self.device
 
         def work() -> None:
-            recorded.graph.launch(device.external(device.stream))
+            device.cupy.cuda.runtime.graphLaunch(recorded.graph.graphExec, device.stream)
             for number, (spec, source) in enumerate(
                 zip(self.results, recorded.results, strict=True)
             ):
                 frame.results[number] = device.duplicate(source, _bytes(spec))
 
+        self._forget_results(frame)
         frame.result_dims[:] = recorded.dims
         return device.trapped(device.guarded(work), recorded.trap)
 

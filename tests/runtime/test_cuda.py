@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
@@ -157,6 +158,10 @@ class Device:
                 self.crossed.append((self.used[block], stream))
         return work() or 0
 
+    def follow(self, stream: int, other: int) -> None:
+        """A stream waits for what was put on another one."""
+        self.used = {b: stream if on == other else on for b, on in self.used.items()}
+
     def wait(self, stream: int) -> None:
         assert stream not in self.recording
         self.waits += 1
@@ -170,11 +175,15 @@ def fake_cupy(emulated, *, capability="80", fail=False, records=True) -> ModuleT
     class Graph:
         def __init__(self, work):
             self.work = work
+            self.graphExec = id(self)
+            made[self.graphExec] = self
 
-        def launch(self, stream):
-            cupy.graphs += 1
-            for work, addresses in self.work:
-                assert device.do(work, stream.ptr, addresses) == 0
+    def launch(graph, stream):
+        cupy.graphs += 1
+        for work, addresses in made[graph].work:
+            assert device.do(work, stream, addresses) == 0
+
+    made = weakref.WeakValueDictionary()
 
     class Stream:
         made = 0
@@ -202,11 +211,21 @@ def fake_cupy(emulated, *, capability="80", fail=False, records=True) -> ModuleT
             device.wait(self.ptr)
 
     class Event:
-        def record(self, stream):
-            self.time = time.perf_counter()
+        def __init__(self, disable_timing=False):
+            self.ptr = id(self)
+            made[self.ptr] = self
 
         def synchronize(self):
             pass
+
+    def record(event, stream):
+        made[event].time, made[event].stream = time.perf_counter(), stream
+
+    def allocate(size):
+        memory = Memory(size)
+        # What was there before may still be used on the stream that it was freed on.
+        device.used[memory.ptr] = streams[-1].ptr
+        return memory
 
     def copy(to, source, n, kind, stream):
         assert device.do(lambda: ctypes.memmove(to, source, n) and None, stream, (to, source)) == 0
@@ -231,10 +250,9 @@ def fake_cupy(emulated, *, capability="80", fail=False, records=True) -> ModuleT
     cupy = ModuleType("cupy")
     cupy.cuda = SimpleNamespace(
         Device=lambda *_: SimpleNamespace(compute_capability=capability),
-        alloc=Memory,
+        alloc=allocate,
         get_current_stream=lambda: streams[-1],
         Stream=Stream,
-        ExternalStream=lambda ptr: SimpleNamespace(ptr=ptr),
         Event=Event,
         get_elapsed_time=lambda begin, end: 1e3 * (end.time - begin.time),
         runtime=SimpleNamespace(
@@ -243,6 +261,9 @@ def fake_cupy(emulated, *, capability="80", fail=False, records=True) -> ModuleT
             getDevice=lambda: 0,
             setDevice=lambda number: None,
             streamSynchronize=device.wait,
+            graphLaunch=launch,
+            eventRecord=record,
+            streamWaitEvent=lambda stream, event: device.follow(stream, made[event].stream),
         ),
         function=SimpleNamespace(Module=Module),
         driver=SimpleNamespace(funcSetAttribute=lambda *_: None),
@@ -405,6 +426,58 @@ def on_device(monkeypatch, torch, stream: int) -> None:
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: stream, raising=False)
 
 
+def test_torch_may_be_imported_later_and_lack_types(monkeypatch):
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+    program = program_for(monkeypatch, WEIGHTED.replace("f32", "f8E3M4"))
+    x = np.ones(4, ml_dtypes.float8_e3m4)
+    np.testing.assert_array_equal(program(x).astype(np.float32), [1, 2, 3, 4])
+    with monkeypatch.context() as before:
+        before.delitem(sys.modules, "torch")
+        program = program_for(monkeypatch, WEIGHTED)
+    on_device(monkeypatch, torch, stream=7)
+    assert program(torch.ones(4)).tolist() == [1, 2, 3, 4]
+
+
+def test_arrays_of_two_streams(monkeypatch):
+    """A call on PyTorch's stream waits for what made arrays of CuPy, and is waited for."""
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+    program = program_for(monkeypatch, TWICE)
+    cupy = sys.modules["cupy"]
+    on_device(monkeypatch, torch, stream=70)
+    y = Array.of(np.eye(64, dtype=np.float32))
+    current, block = cupy.cuda.get_current_stream().ptr, y.data.ptr
+    Memory.blocks[block], cupy.device.used[block] = 64 * 64 * 4, current
+    assert program(torch.ones(64, 64), y)[1].tolist() == [64.0] * 64
+    assert {*cupy.device.work} == {70}
+    assert cupy.device.do(lambda: 0, current, (block,)) == 0
+    assert not cupy.device.crossed
+
+
+def test_pinned_memory_is_the_callers_again_after_a_call(monkeypatch):
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+    program = program_for(monkeypatch, TWICE)
+    monkeypatch.setattr(torch, "from_dlpack", lambda array: torch.from_numpy(array.get()))
+    device, there = sys.modules["cupy"].device, Array.of(np.eye(64, dtype=np.float32))
+    for pinned in (False, True):
+        monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self, pinned=pinned: pinned)
+        device.waits = 0
+        program(torch.ones(64, 64), there)
+        assert device.waits == pinned
+
+
+def test_memory_of_torch_that_does_not_suffice(monkeypatch):
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+    program = program_for(monkeypatch, WEIGHTED)
+    on_device(monkeypatch, torch, stream=7)
+
+    def clone(self, memory_format=None):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch.Tensor, "clone", clone)
+    with pytest.raises(OutOfMemoryError, match="not enough memory: CUDA out of memory"):
+        program(torch.ones(4, 2)[:, 1])
+
+
 def test_the_stream_of_torch(monkeypatch, recorded):
     """Work on tensors of torch is done on the stream that torch is on, graphs too."""
     torch = pytest.importorskip("torch", reason="extra `torch`")
@@ -515,6 +588,27 @@ def test_a_call_has_one_trap_word(monkeypatch, recorded):
         ctypes.memmove(rows.data.ptr, (np.arange(8) % 5).ctypes.data, 64)
     assert sys.modules["cupy"].graphs == 9
     assert not device.crossed
+    # A kernel that trapped may have left the size of what does not fit.
+    ctypes.memmove(rows.data.ptr, bad.ctypes.data, 64)
+    program = program_for(monkeypatch, CHECKED)
+    monkeypatch.setattr(program.services, "invoke", then_out_of_memory(program))
+    with pytest.raises(RuntimeTrap, match=said):
+        program(rows, table)
+    ctypes.memmove(rows.data.ptr, (np.arange(8) % 5).ctypes.data, 64)
+    with pytest.raises(OutOfMemoryError, match="more than there is"):
+        program(rows, table)
+
+
+def then_out_of_memory(program):
+    """Runs an entry whose last allocation fails."""
+    invoke, device = program.services.invoke, program.device
+
+    def run(entry, frame, results):
+        assert invoke(entry, frame, results) == 0
+        device._call.error = OutOfMemoryError("more than there is")
+        return -1
+
+    return run
 
 
 def test_which_calls_are_recorded(monkeypatch):
@@ -715,6 +809,7 @@ func.func @main(%x: tensor<40x2048xf32>, %y: tensor<2048x64xf32>) -> tensor<40x6
         np.testing.assert_array_equal(program(x, y).get(), x.get() @ y.get())
     assert cupy.graphs == 3
     assert cupy.fills == 2
+    assert not cupy.device.crossed
     others = [Array.of(y.get()) for _ in range(4)]
     for other in others[:3]:
         np.testing.assert_array_equal(program(x, other).get(), x.get() @ y.get())
@@ -722,6 +817,15 @@ func.func @main(%x: tensor<40x2048xf32>, %y: tensor<2048x64xf32>) -> tensor<40x6
     with cupy.cuda.Stream():
         np.testing.assert_array_equal(program(x, others[3]).get(), x.get() @ y.get())
     assert cupy.fills == 3
+    # Earlier work on the stream of PyTorch may still use the memory that it gives.
+    torch = pytest.importorskip("torch", reason="extra `torch`")
+    on_device(monkeypatch, torch, stream=70)
+    cupy.device.work.clear()
+    x, y = (torch.from_numpy(each.get()) for each in (x, y))
+    for _ in range(3):
+        np.testing.assert_array_equal(program(x, y).numpy(), x.numpy() @ y.numpy())
+    assert {*cupy.device.work} == {70}
+    assert cupy.fills == 5
 
 
 def test_what_depends_on_data_is_not_recorded(monkeypatch, recorded):

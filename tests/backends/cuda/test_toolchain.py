@@ -61,10 +61,10 @@ def test_an_nvrtc_that_cannot_be_loaded_is_passed_over(wheel, monkeypatch):
 
 
 CALLED = {
-    "cuda.Device": 1, "cuda.alloc": 1, "cuda.get_current_stream": 0, "cuda.ExternalStream": 1,
-    "cuda.Event": 0, "cuda.get_elapsed_time": 2, "cuda.runtime.memcpyAsync": 5,
+    "cuda.Device": 1, "cuda.alloc": 1, "cuda.get_current_stream": 0, "cuda.Event": 0, "cuda.get_elapsed_time": 2, "cuda.runtime.memcpyAsync": 5,
     "cuda.runtime.memsetAsync": 4, "cuda.runtime.getDevice": 0, "cuda.runtime.setDevice": 1,
-    "cuda.runtime.streamSynchronize": 1, "cuda.function.Module": 0,
+    "cuda.runtime.streamSynchronize": 1, "cuda.runtime.graphLaunch": 2,
+    "cuda.runtime.eventRecord": 2, "cuda.runtime.streamWaitEvent": 2, "cuda.function.Module": 0,
     "cuda.driver.funcSetAttribute": 3, "cuda.Stream": 0, "asarray": 1, "ascontiguousarray": 1,
     "ndarray": 3,
 }  # fmt: skip
