@@ -19,3 +19,16 @@ func.func @main(%a: tensor<2x2xf32>, %x: tensor<6xi64>, %acc: tensor<i64>, %i: i
   %j = affine.apply affine_map<(d0) -> (d0 * 4)>(%i)
   return %m, %0#0, %seed, %j : tensor<2x2xf32>, tensor<6xi64>, tensor<i64>, index
 }
+
+// Affine ops become arith and scf, and what nothing reads stays: the cast may be of another length.
+// CHECK-LABEL: func.func @dead
+// CHECK-NOT:     affine.
+// CHECK:         tensor.cast %x : tensor<?xf32> to tensor<4xf32>
+// CHECK:         %{{.*}} = arith.constant 3 : index
+// CHECK-NEXT:    %[[M:.*]] = arith.muli %n, %{{.*}} : index
+// CHECK-NEXT:    func.return %[[M]] : index
+func.func @dead(%x: tensor<?xf32>, %n: index) -> index {
+  %four = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
+  %m = affine.apply affine_map<(d0) -> (d0 * 3)> (%n)
+  return %m : index
+}

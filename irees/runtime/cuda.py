@@ -105,7 +105,7 @@ class _Call(threading.local):
     """How often the host has read or written memory of the device."""
     kept: list[Any] | None = None
     trap: tuple[int, Any] | None = None
-    """The address and the owner of the trap word, where the call asked for one."""
+    """The address of the trap word and the array that holds it; None until the call asks for one."""
     other: int | None = None
     """CuPy's current stream, where the call works on arrays of it but on another stream."""
 
@@ -364,7 +364,9 @@ class CudaDevice:
 
     def _read(self, pool: int, host: int, device: int, size: int) -> int:
         self._call.touched += 1
-        return self.guarded(lambda: self._move(host, device, size, _TO_HOST))
+        status = self.guarded(lambda: self._move(host, device, size, _TO_HOST))
+        # A kernel that trapped left anything: what the host reads of it could keep a loop going.
+        return status or self.trapped(0, self._call.trap)
 
     def _write(self, pool: int, device: int, host: int, size: int) -> int:
         self._call.touched += 1

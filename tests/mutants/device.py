@@ -105,4 +105,20 @@ MUTANTS = (
         "if False:",
         (f"{TESTS}::test_pinned_memory_is_the_callers_again_after_a_call",),
     ),
+    Mutant(
+        "A100",
+        "a call that trapped has results, which it and its caller free",
+        "irees/backends/common/emit.py",
+        'for line in [*trapped, "if (status) goto done;"] if trapped else ():',
+        "for line in ():",
+        ("filecheck/backends/cuda/traps.mlir",),
+    ),
+    Mutant(
+        "A101",
+        "the host goes on with what a kernel that trapped has left",
+        "irees/runtime/cuda.py",
+        "return status or self.trapped(0, self._call.trap)",
+        "return status",
+        (f"{TESTS}::test_the_host_reads_nothing_of_a_kernel_that_trapped",),
+    ),
 )

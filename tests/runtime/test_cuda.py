@@ -14,6 +14,7 @@ import time
 import traceback
 import weakref
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import ml_dtypes
@@ -34,6 +35,9 @@ from irees.runtime import graphs, tensor_maps
 from irees.runtime.services import load_services
 from irees.runtime.tensor_maps import TensorStruct
 from irees.target import GPUS, device_arch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "backends" / "cuda"))
+import kernels
 
 ROWS = """
 func.func @main(%x: tensor<?x40xf32>, %k: f32) -> (tensor<?xf32>, f32) {
@@ -609,6 +613,22 @@ def then_out_of_memory(program):
         return -1
 
     return run
+
+
+def test_the_host_reads_nothing_of_a_kernel_that_trapped(monkeypatch):
+    """A loop whose end depends on it would have none."""
+    program = program_for(monkeypatch, kernels.checked_steps())
+    device = sys.modules["cupy"].device
+    assert program(np.array([3])) == [10]
+    do, device.work = device.do, []
+
+    def few(*work) -> int:
+        assert len(device.work) < 50
+        return do(*work)
+
+    monkeypatch.setattr(device, "do", few)
+    with pytest.raises(RuntimeTrap, match="a step must not be negative"):
+        program(np.array([-5]))
 
 
 def test_which_calls_are_recorded(monkeypatch):

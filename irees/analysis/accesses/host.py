@@ -245,10 +245,10 @@ class Program(Walk):
         views = self.views.get(operand, ())
         known = views[0].sizes if len(views) == 1 else [None] * arg.type.get_num_dims()
         sizes = []
-        for static, size in zip(arg.type.get_shape(), known, strict=True):
+        for dim, (static, size) in enumerate(zip(arg.type.get_shape(), known, strict=True)):
             if static != DYNAMIC_INDEX:
                 sizes.append(Polynomial.number(static))
-                self.expect(arg, operand, size, static)
+                self.expect(arg, operand, dim, size)
             elif size is not None and self.prover.fits(size):
                 sizes.append(size)
             else:
@@ -257,8 +257,13 @@ class Program(Walk):
         buffer(self, arg, sizes, "argument")
         return tuple(sizes)
 
-    def expect(self, arg: SSAValue, operand: SSAValue, size: Polynomial | None, most: int) -> None:
+    def expect(self, arg: SSAValue, operand: SSAValue, dim: int, size: Polynomial | None) -> None:
         """A dim of an argument is static: that of the operand is shown to be the same."""
+        assert isinstance(arg.type, MemRefType)
+        assert isinstance(operand.type, MemRefType)
+        most, given = arg.type.get_shape()[dim], operand.type.get_shape()[dim]
+        if given == most or not self.recording:
+            return
         if size is None or not (self.prover.holds(size - most) and self.prover.holds(-size + most)):
             self.believed.append((arg, operand))
 

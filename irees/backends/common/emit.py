@@ -84,6 +84,10 @@ def entry(p: Printer, function: func.FuncOp, number: int) -> str:
     p.block(function.body.block)
     terminator = function.body.block.last_op
     assert isinstance(terminator, func.ReturnOp)
+    begin, trapped = p.trap_word()
+    # Nothing is a result of a call that failed: the caller would free it, too.
+    for line in [*trapped, "if (status) goto done;"] if trapped else ():
+        p.line(line)
     position = 0
     returned = 0
     for index, value in enumerate(terminator.operands):
@@ -102,7 +106,6 @@ def entry(p: Printer, function: func.FuncOp, number: int) -> str:
             )
             p.line(f"call->results[{index}] = &call->result_scalars[{2 * index}];")
     keep = [f"result_{i}" for i in range(returned)]
-    begin, end = p.trap_word()
     text = [
         '__attribute__((visibility("default")))',
         f"int32_t irees_entry_{number}(const irees_call *call) {{",
@@ -114,7 +117,7 @@ def entry(p: Printer, function: func.FuncOp, number: int) -> str:
         *p.lines,
         "  goto done;",
         "done:",
-        *end,
+        *(f"  {line}" for line in trapped),
         *_release(p, keep),
         "  (void)rt; (void)trap;",
         "  return status;",

@@ -347,7 +347,10 @@ class Printer:
             self.line(f"if ({condition}) {{ status = {number}; goto done; }}")
 
     def trap_word(self) -> tuple[list[str], list[str]]:
-        """The lines of an entry that declare where workgroups note a trap, and those at its end."""
+        """
+        The lines of an entry that declare where workgroups note a trap, and those that look at it
+        when all have run, where nobody has looked before.
+        """
         return ["  int32_t failed = 0, *const trap = &failed;"], []
 
 

@@ -12,7 +12,8 @@ int32_t irees_emulated_counted(const void *counters, int64_t bytes);
 #define IREES_ENCODE_TENSOR_MAP(map, tensor) irees_emulated_tensor_map(map, tensor)
 #define IREES_TRAP_WORD(word) &(word)
 #define IREES_TRAPPED(word, status) ((word) ? (word) : (status))
-#define IREES_DEVICE_READ(host, device, bytes) (memcpy(host, device, (size_t)(bytes)), 0)
+/* A kernel that trapped left anything: what the host reads of it could keep a loop going. */
+#define IREES_DEVICE_READ(host, device, bytes) (memcpy(host, device, (size_t)(bytes)), *trap)
 #define IREES_DEVICE_WRITE(device, host, bytes) (memcpy(device, host, (size_t)(bytes)), 0)
 #define IREES_DEVICE_COPY(device, source, bytes) (memcpy(device, source, (size_t)(bytes)), 0)
 #else

@@ -79,7 +79,7 @@ class HostPrinter(Printer):
             "  int32_t failed = 0, *const trap = IREES_TRAP_WORD(failed);",
             "  if (!trap) { status = IREES_OUT_OF_MEMORY; goto done; }",
         ]
-        return begin, ["  status = IREES_TRAPPED(failed, status);"]
+        return begin, ["status = IREES_TRAPPED(failed, status);"]
 
 
 class KernelPrinter(Printer):

@@ -8,6 +8,7 @@ The rewrites and their order are xDSL's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import getmembers, isclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -19,19 +20,13 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
 )
 from xdsl.traits import HasCanonicalizationPatternsTrait
+from xdsl.transforms import lower_affine
 from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.common_subexpression_elimination import (
     CommonSubexpressionElimination,
     CSEDriver,
 )
-from xdsl.transforms.lower_affine import (
-    LowerAffineApply,
-    LowerAffineFor,
-    LowerAffineLoad,
-    LowerAffinePass,
-    LowerAffineStore,
-    LowerAffineYield,
-)
+from xdsl.transforms.lower_affine import LowerAffinePass
 
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.greedy import rewrite_greedily
@@ -90,11 +85,9 @@ class KeepingLowerAffinePass(LowerAffinePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [
-            LowerAffineStore(),
-            LowerAffineLoad(),
-            LowerAffineFor(),
-            LowerAffineYield(),
-            LowerAffineApply(),
+            each()
+            for _, each in getmembers(lower_affine, isclass)
+            if each.__module__ == lower_affine.__name__ and issubclass(each, RewritePattern)
         ]
         applier = GreedyRewritePatternApplier(patterns, dce_enabled=False)
         PatternRewriteWalker(applier).rewrite_module(op)

@@ -577,3 +577,33 @@ func.func @main(%x: {x}, %start: {s}) -> ({x}, {s}) {{
   }} -> {x}, {s}
   return %r#0, %r#1 : {x}, {s}
 }}"""
+
+
+def checked_steps() -> str:
+    """Adds 1 to a number until it is 10, on the device; a negative one traps, and would stay."""
+    return """
+func.func @main(%x: tensor<1xi64>) -> tensor<1xi64> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %ten = arith.constant 10 : i64
+  %r = scf.while (%t = %x) : (tensor<1xi64>) -> tensor<1xi64> {
+    %v = tensor.extract %t[%c0] : tensor<1xi64>
+    %go = arith.cmpi slt, %v, %ten : i64
+    scf.condition(%go) %t : tensor<1xi64>
+  } do {
+  ^bb0(%t: tensor<1xi64>):
+    %e = tensor.empty() : tensor<1xi64>
+    %n = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%t : tensor<1xi64>) outs(%e : tensor<1xi64>) {
+    ^bb0(%v: i64, %o: i64):
+      %natural = arith.cmpi sge, %v, %zero : i64
+      cf.assert %natural, "a step must not be negative"
+      %next = arith.addi %v, %one : i64
+      %kept = arith.select %natural, %next, %v : i64
+      linalg.yield %kept : i64
+    } -> tensor<1xi64>
+    scf.yield %n : tensor<1xi64>
+  }
+  return %r : tensor<1xi64>
+}
+"""

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 
 import irees
 from irees.backends.cuda import print_forall, print_matrices
-from irees.errors import ArgumentError, DeviceError
+from irees.errors import ArgumentError, DeviceError, RuntimeTrap
 from irees.target import GPUS
 from irees.testing.builders import BUILDERS
 from irees.testing.oracles import pipeline_agrees, report
@@ -537,3 +537,25 @@ def test_every_phase_keeps_the_meaning(programs):
     )
     found = pipeline_agrees(programs, compiled=False, target=TARGET, disable_pass=without)
     assert not found, report(programs, found)
+
+
+@pytest.mark.parametrize("bad", [5, -1, 1 << 40, -(1 << 60)])
+def test_a_call_that_traps_has_no_results(bad):
+    """Its memory is given back once, and the next call is right."""
+    program = irees.compile(kernels.embedding(8, 5, 8), target="cuda-emulated:sm_80")
+    table, rows = np.arange(40, dtype=np.float32).reshape(5, 8), np.arange(8) % 5
+    wrong = rows.copy()
+    wrong[3] = bad
+    for _ in range(3):
+        with pytest.raises(RuntimeTrap, match="index must be"):
+            program(wrong, table)
+        np.testing.assert_array_equal(program(rows, table), table[rows])
+
+
+def test_the_host_reads_nothing_of_a_kernel_that_trapped():
+    """A loop whose end depends on it would have none."""
+    program = irees.compile(kernels.checked_steps(), target="cuda-emulated:sm_80")
+    for _ in range(2):
+        assert program(np.array([3])) == [10]
+        with pytest.raises(RuntimeTrap, match="a step must not be negative"):
+            program(np.array([-5]))
