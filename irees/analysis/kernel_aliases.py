@@ -1,5 +1,5 @@
 """
-The buffers of a kernel whose pointers may be `__restrict__`: no other pointer reaches their bytes.
+The buffers of a kernel whose pointers may be `__restrict__`: no other reaches their bytes.
 
 A kernel is an `scf.forall` of an executable's function. It sees buffers of the function: arguments,
 which each dispatch of the host program binds, and what the function allocates. A compiler that is

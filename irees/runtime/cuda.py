@@ -105,7 +105,7 @@ class _Call(threading.local):
     """How often the host has read or written memory of the device."""
     kept: list[Any] | None = None
     trap: tuple[int, Any] | None = None
-    """The address of the trap word and the array that holds it; None until the call asks for one."""
+    """The address of the trap word and the array that holds it, once the call asks for one."""
     other: int | None = None
     """CuPy's current stream, where the call works on arrays of it but on another stream."""
 
