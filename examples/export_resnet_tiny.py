@@ -2,11 +2,13 @@
 Makes resnet_tiny.mlir and resnet_tiny.npz: a small ResNet of the transformers library.
 
     pip install torch==2.13.0 torch-mlir transformers
-    python examples/export_resnet_tiny.py
+    python examples/export_resnet_tiny.py [FOLDER]
 
-The weights are random and fixed by the seed; the .npz holds an input and PyTorch's answer.
+The files go to FOLDER, or beside this script. The weights are random and fixed by the seed; the
+.npz holds an input and PyTorch's answer.
 """
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import torch
 import transformers
 from torch_mlir import fx
 
-HERE = Path(__file__).parent
+FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
 
 
 class Logits(torch.nn.Module):
@@ -47,8 +49,8 @@ def main() -> None:
         module = fx.export_and_import(
             model, pixels, output_type="linalg-on-tensors", func_name="main"
         )
-    (HERE / "resnet_tiny.mlir").write_text(str(module))
-    np.savez(HERE / "resnet_tiny.npz", in0=pixels.numpy(), out0=answer.numpy())
+    (FOLDER / "resnet_tiny.mlir").write_text(str(module))
+    np.savez(FOLDER / "resnet_tiny.npz", in0=pixels.numpy(), out0=answer.numpy())
 
 
 if __name__ == "__main__":
