@@ -1,12 +1,19 @@
-"""The generated pages are those of the passes as they are."""
+"""The generated pages are those of the passes as they are; links lead somewhere; examples run."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-DOCS = Path(__file__).parents[1] / "docs"
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+# Generated pages link to themselves by the names of passes: `test_pages_are_fresh` covers them.
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(DOCS / "design").glob("*.md")])
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def test_pages_are_fresh(tmp_path):
@@ -18,3 +25,46 @@ def test_pages_are_fresh(tmp_path):
         for p in [DOCS / "passes.md", DOCS / "limits.md", *(DOCS / "passes").glob("*.md")]
     }
     assert made == kept
+
+
+def test_tour_is_fresh(tmp_path):
+    """`python docs/tour.py` brings it up to date."""
+    subprocess.run([sys.executable, str(DOCS / "tour.py"), str(tmp_path)], check=True)
+    assert (tmp_path / "tour.md").read_text() == (DOCS / "tour.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    text = FENCED.sub("", page.read_text())
+    links = re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", text)
+    here = [link for link in links if "://" not in link and not link.startswith("mailto:")]
+    assert not [link for link in here if not (page.parent / link).exists()]
+
+
+def test_the_front_page_is_one_screen():
+    """A newcomer reads it in three minutes; the map has one paragraph per folder."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 90
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) <= 200
+
+
+def examples(of: str) -> list[str]:
+    """The Python blocks of the front page that do (`torch`) or do not (`numpy`) need PyTorch."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return [block for block in blocks if f"import {of}" in block]
+
+
+def run(block: str, folder: Path) -> None:
+    """Runs a block in `folder`, beside the repository's examples."""
+    (folder / "examples").symlink_to(ROOT / "examples")
+    subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
+
+
+def test_the_example_of_mlir_runs(tmp_path):
+    (block,) = examples("numpy")
+    run(block, tmp_path)
+
+
+def test_the_example_of_pytorch_runs(tmp_path):
+    pytest.importorskip("torch", reason="needs torch: pip install torch==2.13.0")
+    (block,) = examples("torch")
+    run(block, tmp_path)
