@@ -25,7 +25,8 @@ def page(name: str, module: str) -> str:
     """The Markdown of one pass."""
     essay = (import_module(module).__doc__ or "").strip()
     cls = load_pass(name)
-    path = module.replace(".", "/") + ".py"
+    path = module.replace(".", "/")
+    path += "/" if (HERE.parent / path).is_dir() else ".py"
     used = [p.name for p in PHASES if any(each.name == name for each in p.passes)]
     lines = [f"# {name}", "", essay, ""]
     options = [f for f in fields(cls) if f.init]
@@ -36,7 +37,7 @@ def page(name: str, module: str) -> str:
             lines.append(f"| `{option.name}` | `{option.type}` | `{default}` |")
         lines.append("")
     where = f"phase {', '.join(used)}" if used else "not in the default pipeline"
-    lit = path.replace("irees/", "filecheck/", 1).replace(".py", ".mlir")
+    lit = path.replace("irees/", "filecheck/", 1).removesuffix("/").removesuffix(".py") + ".mlir"
     lines.append(f"Runs in: {where}. Code: `{path}`. Cases: `{lit}`.")
     return "\n".join(lines) + "\n"
 

@@ -1,14 +1,15 @@
 """
 Every pass of irees, found by the rule that names them.
 
-A pass `irees-foo-bar` lives alone in a file `foo_bar.py` somewhere below this folder,
-and is the last class of that file. The table is therefore the folder itself: nothing
-is imported until a pass is asked for, and no list has to be kept.
+A pass `irees-foo-bar` is the last class of a file `foo_bar.py` somewhere below this folder, or
+of `foo_bar/__init__.py`: the other files of that folder are its helpers. What several passes
+share is in folders named `utils`. The table is the folder itself: nothing is imported until a
+pass is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -27,14 +28,22 @@ def pass_name(stem: str) -> str:
 
 @cache
 def pass_modules() -> dict[str, str]:
-    """Pass name => dotted module, for every pass file (names that start with `_` are helpers)."""
-    return {
-        pass_name(path.stem): ".".join(
-            ("irees.transforms", *path.relative_to(_ROOT).with_suffix("").parts)
-        )
-        for path in sorted(_ROOT.rglob("*.py"))
-        if not path.stem.startswith("_") and "utils" not in path.parts
-    }
+    """Returns the dotted module of each pass, by the name of the pass."""
+    return dict(_modules_below(_ROOT, "irees.transforms"))
+
+
+def _modules_below(folder: Path, package: str) -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.iterdir()):
+        module = f"{package}.{path.stem}"
+        if path.name == "utils" or path.stem.startswith("_"):
+            continue
+        if path.suffix == ".py":
+            yield pass_name(path.stem), module
+        elif (start := path / "__init__.py").exists():
+            if b"(ModulePass)" in start.read_bytes():
+                yield pass_name(path.stem), module
+            else:
+                yield from _modules_below(path, module)
 
 
 def load_pass(name: str) -> type[ModulePass]:

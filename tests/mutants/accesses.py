@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "A04",
         "the rest of a row goes on past its end",
-        CPU + "_vector_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
         "            return\n        body, iv, inner = for_loop(at, main, size, 1)",
         "            return\n        body, iv, inner = for_loop(at, main, at.add(size, 1), 1)",
         shown("matmul large"),
@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "A05",
         "whole vectors are counted up",
-        CPU + "_vector_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
         "main = at.mul(at.floordiv(size, self.lanes), self.lanes)",
         "main = at.mul(at.ceildiv(size, self.lanes), self.lanes)",
         shown("matmul rests"),
@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         "A07",
         "the last slice of a sum is as deep as all others",
-        CPU + "_contraction_nest.py",
+        "irees/transforms/codegen/cpu/lower_contractions/nest.py",
         "self._slice(ivs, k0, deep if whole else b.minimum(deep, b.sub(size, k0)), None, b)",
         "self._slice(ivs, k0, deep, None, b)",
         shown("matmul dynamic"),
@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "A08",
         "the last columns are as many as all others",
-        CPU + "_contraction_nest.py",
+        "irees/transforms/codegen/cpu/lower_contractions/nest.py",
         "last = Columns(main, plan.block.vectors, rest)",
         "last = Columns(main, plan.block.vectors, None)",
         shown("matmul dynamic"),
@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant(
         "A11",
         "a negative place of a scatter is inside",
-        COMMON + "_accumulating.py",
+        "irees/transforms/codegen/common/utils/accumulating.py",
         'inside = compare(index, buffer_dim(target, dim, b), "ult", b)',
         'inside = compare(index, buffer_dim(target, dim, b), "slt", b)',
         shown("scatter"),
@@ -107,7 +107,7 @@ MUTANTS = (
     Mutant(
         "A12",
         "the last run of a merge is as long as all others",
-        COMMON + "_sorting.py",
+        "irees/transforms/codegen/common/lower_linalg_ext_to_loops/sorting.py",
         "high = c.minimum(c.add(low, double), size)",
         "high = c.add(low, double)",
         shown("sort"),
@@ -115,7 +115,7 @@ MUTANTS = (
     Mutant(
         "A13",
         "what is past the end of a tile is fetched",
-        GPU + "_contraction.py",
+        "irees/transforms/codegen/gpu/utils/contraction.py",
         "return at.minimum(index, at.sub(count, width))",
         "return index",
         shown("matmul rests", "cuda:sm_80"),
@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant(
         "A16",
         "a column of a panel is not that of the matrix",
-        CPU + "_contraction_packing.py",
+        "irees/transforms/codegen/cpu/lower_contractions/pack.py",
         "column = b.minimum(column, b.sub(plan.size_n, 1))",
         "pass",
         shown("matmul rests"),
@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         "A17",
         "what is assumed is not asserted",
-        "irees/transforms/global_opt/insert_shape_checks.py",
+        "irees/transforms/global_opt/insert_shape_checks/__init__.py",
         "check_assumption(inner)",
         "pass",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         "A18",
         "a guard looks at the first lane of a vector",
-        COMMON + "_access_guards.py",
+        "irees/transforms/codegen/common/verify_accesses/access_guards.py",
         "last = at.value(at.sub(size, count))",
         "last = at.value(at.sub(size, 1))",
         ("filecheck/transforms/codegen/common/verify_accesses.mlir",),
@@ -267,7 +267,7 @@ MUTANTS = (
     Mutant(
         "A34",
         "a loop with step 0 does not end in a kernel",
-        "irees/transforms/global_opt/_requirements.py",
+        "irees/transforms/global_opt/insert_shape_checks/requirements.py",
         "step = value(arith.MaxSIOp(step, one))",
         "step = step",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
@@ -291,7 +291,7 @@ MUTANTS = (
     Mutant(
         "A37",
         "the points of one loop are checked where another loop is empty",
-        "irees/transforms/global_opt/_window_checks.py",
+        "irees/transforms/global_opt/insert_shape_checks/window_checks.py",
         "inner, unless=others)",
         "inner)",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
@@ -331,7 +331,7 @@ MUTANTS = (
     Mutant(
         "A42",
         "of a static program only the ends of an index are checked",
-        "irees/transforms/global_opt/insert_shape_checks.py",
+        "irees/transforms/global_opt/insert_shape_checks/__init__.py",
         "return any(linear_form(e) is None for",
         "return any(False for",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
@@ -339,7 +339,7 @@ MUTANTS = (
     Mutant(
         "A43",
         "a remainder is taken for less than it may be",
-        "irees/transforms/global_opt/_window_checks.py",
+        "irees/transforms/global_opt/insert_shape_checks/window_checks.py",
         "return (a, b) if within else (0, c - 1)",
         "return (a, b) if within else (0, c - 2)",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
@@ -363,7 +363,7 @@ MUTANTS = (
     Mutant(
         "A46",
         "a reshape between equal types with dynamic sizes is its operand",
-        "irees/transforms/stream/convert_to_stream.py",
+        "irees/transforms/stream/convert_to_stream/__init__.py",
         "if source.type == result and result.has_static_shape():",
         "if source.type == result:",
         ("filecheck/transforms/stream/convert_to_stream.mlir",),
@@ -371,7 +371,7 @@ MUTANTS = (
     Mutant(
         "A47",
         "a flow.tensor.reshape between equal types with dynamic sizes is its operand",
-        "irees/transforms/input/_bits.py",
+        "irees/transforms/input/convert_flow_to_tensor/bits.py",
         "if value.type == kind and kind.has_static_shape():",
         "if value.type == kind:",
         ("tests/violations/test_violations.py::test_listed[cpu]",),

@@ -19,26 +19,26 @@ from mutant import Mutant
 
 UNUSED = "irees/transforms/utils/unused_results.py"
 UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
-SLICES = "irees/transforms/codegen/common/_interface_slices.py"
+SLICES = "irees/transforms/iree/utils/interface_slices.py"
 SLICES_TEST = "tests/transforms/codegen/common/test_interface_reshapes.py"
-FOLDED = "filecheck/transforms/codegen/common/fold_reshape_into_interface_tensor.mlir"
-ACCESSES = "irees/transforms/codegen/common/_memory_accesses.py"
+FOLDED = "filecheck/transforms/iree/fold_reshape_into_interface_tensor.mlir"
+ACCESSES = "irees/transforms/utils/memory_accesses.py"
 ACCESSES_TESTS = ("tests/transforms/codegen/common/test_memory_views.py",)
 GATHER = "irees/transforms/codegen/common/lower_gather.py"
 GATHER_TESTS = ("tests/transforms/codegen/common/test_lower_gather.py",)
 SIBLING_TESTS = "tests/properties/test_sibling_reductions.py"
 PADDING_TESTS = ("tests/properties/test_paddings.py",)
-PAD = "irees/transforms/codegen/common/pad_operands.py"
+PAD = "irees/transforms/iree/pad_operands.py"
 PAD_TESTS = ("tests/properties/test_padding.py",)
 AFFINITY_OPS = "irees/analysis/_affinity_ops.py"
 AFFINITY_TESTS = ("tests/analysis/test_affinity.py",)
-FOLLOWERS = "irees/transforms/global_opt/_layout_followers.py"
-SURROUNDINGS = "irees/transforms/codegen/common/_surroundings.py"
+FOLLOWERS = "irees/transforms/global_opt/propagate_blocked_layouts/followers.py"
+SURROUNDINGS = "irees/transforms/codegen/common/utils/surroundings.py"
 SURROUNDINGS_TESTS = ("tests/transforms/codegen/cpu/test_surroundings.py",)
 EPILOGUE_TESTS = ("tests/properties/test_register_epilogues.py",)
-WINOGRAD = "irees/transforms/global_opt/convert_conv2d_to_winograd.py"
+WINOGRAD = "irees/transforms/global_opt/convert_conv2d_to_winograd/__init__.py"
 WINOGRAD_TESTS = ("tests/properties/test_winograd.py",)
-DOTS = "irees/transforms/codegen/cpu/_contraction_dots.py"
+DOTS = "irees/transforms/codegen/cpu/lower_contractions/dots.py"
 DOTS_TESTS = ("tests/properties/test_dot_products.py",)
 THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
 THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
@@ -85,10 +85,10 @@ MUTANTS = (
     Mutant(
         "S0d",
         "a result that is used is put into private memory",
-        "irees/transforms/codegen/gpu/gpu_alloc_private_memory_for_dps_ops.py",
+        "irees/transforms/iree/gpu_alloc_private_memory_for_dps_ops.py",
         "if result.uses or not isinstance(kind, TensorType):",
         "if not isinstance(kind, TensorType):",
-        ("filecheck/transforms/codegen/gpu/gpu_alloc_private_memory_for_dps_ops.mlir",),
+        ("filecheck/transforms/iree/gpu_alloc_private_memory_for_dps_ops.mlir",),
     ),
     Mutant(
         "S0e",
@@ -188,7 +188,7 @@ MUTANTS = (
     Mutant(
         "S2c",
         "every tile gets a tensor of its own instead of a slice of the iteration argument",
-        "irees/transforms/codegen/common/tile_and_fuse.py",
+        "irees/transforms/iree/tile_and_fuse.py",
         """\
                 return slice_
         return self.slice(output, starts, sizes)
@@ -203,7 +203,7 @@ MUTANTS = (
     Mutant(
         "S2d",
         "softmax forgets to take off the largest number",
-        "irees/transforms/global_opt/_softmax.py",
+        "irees/transforms/utils/softmax.py",
         "return s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))",
         "return s.op(math.ExpOp, s.cast(v[0], wide))",
         (
@@ -225,7 +225,7 @@ MUTANTS = (
         ACCESSES,
         "self.scale *= stride",
         "pass",
-        ("filecheck/transforms/codegen/common/fold_memref_alias_ops.mlir",),
+        ("filecheck/transforms/iree/fold_memref_alias_ops.mlir",),
     ),
     Mutant(
         "S3b",
@@ -332,7 +332,7 @@ MUTANTS = (
     Mutant(
         "S4e",
         "a value that is sent to a device twice is sent twice",
-        "irees/transforms/devices/place_transfers.py",
+        "irees/transforms/devices/place_transfers/__init__.py",
         "            self.sent[value, device] = builder.insert(transfer).results[0]\n"
         "        return self.sent[value, device]\n",
         "            return builder.insert(transfer).results[0]\n"
@@ -342,7 +342,7 @@ MUTANTS = (
     Mutant(
         "S4f",
         "a transfer to where the value is copies it",
-        "irees/transforms/devices/place_transfers.py",
+        "irees/transforms/devices/place_transfers/__init__.py",
         "        if self.placement.home(value) == device:\n            return value\n",
         "",
         ("tests/properties/test_device_placement.py",),
@@ -350,7 +350,7 @@ MUTANTS = (
     Mutant(
         "S4g",
         "ops of one device with effects change places",
-        "irees/transforms/devices/_segments.py",
+        "irees/transforms/devices/outline_device_segments/segments.py",
         "                own.add(last_effect[item.device])\n",
         "                pass\n",
         ("tests/test_devices.py",),
@@ -358,7 +358,7 @@ MUTANTS = (
     Mutant(
         "S4h",
         "what is passed around a loop is where it comes from first",
-        "irees/transforms/devices/_placement.py",
+        "irees/transforms/devices/place_transfers/placement.py",
         "                    if argument in said:\n"
         "                        reads[argument].append(operand)\n",
         "                    if argument in said and not reads[argument]:\n"
@@ -368,7 +368,7 @@ MUTANTS = (
     Mutant(
         "S4i",
         "a value that only goes around a loop is sent",
-        "irees/transforms/devices/_dead.py",
+        "irees/transforms/devices/place_transfers/dead.py",
         "            for value, argument in edges:\n"
         "                passed[argument].append(value)\n",
         "            todo += [value for value, _ in edges]\n"
@@ -378,7 +378,7 @@ MUTANTS = (
     Mutant(
         "S4j",
         "where several devices are left, the first is taken",
-        "irees/transforms/devices/_placement.py",
+        "irees/transforms/devices/place_transfers/placement.py",
         "                if least is None or cost < least:\n",
         "                if least is None:\n",
         ("filecheck/transforms/devices/place_transfers.mlir",),
@@ -418,7 +418,7 @@ MUTANTS = (
     Mutant(
         "S6c",
         "an op that wants its channels elsewhere than its neighbours gets them where they are",
-        "irees/transforms/global_opt/_layout_plan.py",
+        "irees/transforms/global_opt/propagate_blocked_layouts/plan.py",
         "if isinstance(found, Node) and self.disagrees(found):",
         "if False:",
         ("filecheck/transforms/global_opt/propagate_blocked_layouts.mlir",),
@@ -426,7 +426,7 @@ MUTANTS = (
     Mutant(
         "S6d",
         "what a value is taken from keeps the sign of its scale",
-        "irees/transforms/global_opt/_channel_constants.py",
+        "irees/transforms/global_opt/fold_affine_epilogues/channel_constants.py",
         "scale = b.op(arith.NegfOp, scale) if step.op.name == arith.SubfOp.name else scale",
         "pass",
         ("tests/properties/test_affine_epilogues.py",),
@@ -442,7 +442,7 @@ MUTANTS = (
     Mutant(
         "S7b",
         "a fill is dropped before it is known that the sum has a vector form",
-        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
         "            self.fill, self.start = fill[0], fill[1].clone()\n"
         "            Rewriter.insert_op(self.start, InsertPoint.before(self.op))\n",
         "            self.start = fill[1].clone()\n"
@@ -453,7 +453,7 @@ MUTANTS = (
     Mutant(
         "S7c",
         "the last slice of an empty K begins before the first",
-        "irees/transforms/codegen/cpu/_contraction_nest.py",
+        "irees/transforms/codegen/cpu/lower_contractions/nest.py",
         "last = max(known - 1, 0) // deep * deep",
         "last = (known - 1) // deep * deep",
         SURROUNDINGS_TESTS,
@@ -461,7 +461,7 @@ MUTANTS = (
     Mutant(
         "S7d",
         "strict sums run along memory",
-        "irees/transforms/codegen/cpu/_contraction_plan.py",
+        "irees/transforms/codegen/cpu/lower_contractions/plan.py",
         "if reassociate or isinstance(element, IntegerType):",
         "if True:",
         SURROUNDINGS_TESTS,
@@ -477,7 +477,7 @@ MUTANTS = (
     Mutant(
         "S7f",
         "a row shared by all columns of a block is the first vector of it",
-        "irees/transforms/codegen/cpu/_contraction_epilogue.py",
+        "irees/transforms/codegen/cpu/lower_contractions/epilogue.py",
         "                shared[i, v] = lane\n",
         "                shared.update({(i, u): lane for u in range(vectors)})\n",
         EPILOGUE_TESTS,
@@ -501,7 +501,7 @@ MUTANTS = (
     Mutant(
         "S7i",
         "what others read is not stored when a sum makes it",
-        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
         "        if self.producer.keeps_source:\n",
         "        if False:\n",
         SURROUNDINGS_TESTS,
@@ -509,7 +509,7 @@ MUTANTS = (
     Mutant(
         "S7j",
         "a slice of several groups of K begins at a point of the innermost",
-        "irees/transforms/codegen/cpu/_contraction_plan.py",
+        "irees/transforms/codegen/cpu/lower_contractions/plan.py",
         "at.mul(k0, self.b.steps[self.k[0][-1]])",
         "at.mul(k0, self.b.steps[self.k[-1][-1]])",
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
@@ -517,7 +517,7 @@ MUTANTS = (
     Mutant(
         "S7ah",
         "columns are taken for neighbours by their first and last alone",
-        "irees/transforms/codegen/cpu/_contraction_packing.py",
+        "irees/transforms/codegen/cpu/lower_contractions/pack.py",
         "close, lane, b = for_loop(at, 1, lanes, 1, [always])",
         "close, lane, b = for_loop(at, lanes - 1, lanes, 1, [always])",
         ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
@@ -533,7 +533,7 @@ MUTANTS = (
     Mutant(
         "S15b",
         "the largest index of a map is one more than what is checked",
-        "irees/transforms/global_opt/_window_checks.py",
+        "irees/transforms/global_opt/insert_shape_checks/window_checks.py",
         "self._require(self.b.add(found.high, 1), self.extent, self.b)",
         "self._require(found.high, self.extent, self.b)",
         ("tests/violations/test_violations.py",),
@@ -557,7 +557,7 @@ MUTANTS = (
     Mutant(
         "S15e",
         "a sum holds a place of its output in a register while it goes along it",
-        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
         "            parallel, reduction = [*parallel, *reduction], []",
         "            pass",
         ("tests/violations/test_violations.py",),
@@ -565,7 +565,7 @@ MUTANTS = (
     Mutant(
         "S7l",
         "every slice of K counts C as zeros",
-        "irees/transforms/codegen/cpu/_contraction_nest.py",
+        "irees/transforms/codegen/cpu/lower_contractions/nest.py",
         'return at.insert(arith.CmpiOp(k0, at.value(0), "eq")).results[0]',
         'return at.insert(arith.CmpiOp(k0, k0, "eq")).results[0]',
         ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
@@ -581,7 +581,7 @@ MUTANTS = (
     Mutant(
         "S7m",
         "no panel but the first strip's own is asked for",
-        "irees/transforms/codegen/cpu/_contraction_prefetch.py",
+        "irees/transforms/codegen/cpu/lower_contractions/prefetch.py",
         "start = at.mul(at.add(columns.start, plan.columns), plan.depth)",
         "start = at.mul(columns.start, plan.depth)",
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
@@ -589,7 +589,7 @@ MUTANTS = (
     Mutant(
         "S7p",
         "each step of K asks for what it reads itself",
-        "irees/transforms/codegen/cpu/_contraction_prefetch.py",
+        "irees/transforms/codegen/cpu/lower_contractions/prefetch.py",
         "later, asked = at.add(column, step), -line",
         "later, asked = column, -line",
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
@@ -597,7 +597,7 @@ MUTANTS = (
     Mutant(
         "S7q",
         "a row that is left of four quarters is not summed",
-        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
         "if remainder(size, points) == 0:",
         "if remainder(size, points) is not None:",
         ("tests/transforms/codegen/cpu/test_streams.py",),
@@ -613,7 +613,7 @@ MUTANTS = (
     Mutant(
         "S7s",
         "each strip of turns starts at the first",
-        "irees/transforms/codegen/cpu/_contraction_nest.py",
+        "irees/transforms/codegen/cpu/lower_contractions/nest.py",
         "b.add(rows.turn, turn)",
         "turn",
         ("tests/transforms/codegen/cpu/test_contraction_rows.py",),
@@ -629,7 +629,7 @@ MUTANTS = (
     Mutant(
         "S7u",
         "the second of two tiles reads what the first does",
-        "irees/transforms/codegen/cpu/_transposing_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/transposing_nest.py",
         "at.add(ivs[self.along], t * lanes)",
         "ivs[self.along]",
         ("tests/transforms/codegen/cpu/test_transposing.py",),
@@ -637,7 +637,7 @@ MUTANTS = (
     Mutant(
         "S7v",
         "the first slice of K has the epilogue",
-        "irees/transforms/codegen/cpu/_contraction_nest.py",
+        "irees/transforms/codegen/cpu/lower_contractions/nest.py",
         'CmpiOp(at.value(k0), at.value(last), "eq")',
         'CmpiOp(at.value(k0), at.value(0), "eq")',
         ("tests/transforms/codegen/cpu/test_contraction_rows.py",),
@@ -661,7 +661,7 @@ MUTANTS = (
     Mutant(
         "S7y",
         "tiles begin as far behind a line as before",
-        "irees/transforms/codegen/cpu/_transposing_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/transposing_nest.py",
         "inner.sub(i, self.back)",
         "inner.add(i, self.back)",
         ("tests/transforms/codegen/cpu/test_transposing.py",),
@@ -669,7 +669,7 @@ MUTANTS = (
     Mutant(
         "S7z",
         "what an inner loop changes is computed in front of it",
-        "irees/transforms/codegen/cpu/_vector_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
         "self._compute({*loops, *self.reduction}, ivs, at)",
         "self._compute({loops[0], *self.reduction}, ivs, at)",
         ("tests/transforms/codegen/cpu/test_vectorize_structured_ops.py",),
@@ -677,7 +677,7 @@ MUTANTS = (
     Mutant(
         "S7aa",
         "one thread takes more panels",
-        "irees/transforms/codegen/cpu/_contraction_tiles.py",
+        "irees/transforms/codegen/cpu/select_strategy/contraction_tiles.py",
         "if wanted == 1 or most == 0:",
         "if True:",
         ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
@@ -693,7 +693,7 @@ MUTANTS = (
     Mutant(
         "S7ae",
         "weights that nothing packs are cut into one tile for each thread",
-        "irees/transforms/codegen/cpu/_contraction_tiles.py",
+        "irees/transforms/codegen/cpu/select_strategy/contraction_tiles.py",
         "GRAINS if unpacked",
         "1 if unpacked",
         ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
@@ -701,7 +701,7 @@ MUTANTS = (
     Mutant(
         "S7af",
         "beside the points of a tile the same tile is summed up again",
-        "irees/transforms/codegen/cpu/pipeline_workgroups.py",
+        "irees/transforms/codegen/cpu/pipeline_workgroups/__init__.py",
         "inside.add(turn.args[0], 1)",
         "inside.add(turn.args[0], 0)",
         ("filecheck/transforms/codegen/cpu/pipeline_workgroups.mlir",),
@@ -744,7 +744,7 @@ MUTANTS = (
     Mutant(
         "S7k",
         "each part of some neighbours is looked at where the first one is",
-        "irees/transforms/codegen/common/_selection.py",
+        "irees/transforms/codegen/common/lower_linalg_ext_to_loops/selection.py",
         "look(ivs, d.add(begin, d.mul(part, parts[0])), parts, d)",
         "look(ivs, begin, parts, d)",
         ("tests/transforms/codegen/common/test_lower_linalg_ext_to_loops.py",),
@@ -792,7 +792,7 @@ MUTANTS = (
     Mutant(
         "S9c",
         "equal keys of a network change places",
-        "irees/transforms/codegen/gpu/_block_sort.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_sort.py",
         "late = b.insert(arith.OrIOp(unequal, before)).results[0]",
         "late = b.insert(arith.OrIOp(unequal, unequal)).results[0]",
         (f"{EMULATED}::test_sorts_and_scatters",),
@@ -800,7 +800,7 @@ MUTANTS = (
     Mutant(
         "S9d",
         "what is past the end of a reduction is multiplied by matrix instructions",
-        "irees/transforms/codegen/gpu/_matrix_contraction.py",
+        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
         "if isinstance(self.total, int) and self.total % self.blocking.depth == 0:",
         "if True:",
         (f"{EMULATED}::test_matrix_instructions",),
@@ -808,7 +808,7 @@ MUTANTS = (
     Mutant(
         "S9g",
         "what is past the end of a reduction is copied",
-        "irees/transforms/codegen/gpu/_staged_contraction.py",
+        "irees/transforms/codegen/gpu/utils/staged_contraction.py",
         "count = at.insert(arith.SelectOp(inside, some, none)).results[0]",
         "count = at.insert(arith.SelectOp(inside, some, some)).results[0]",
         (f"{EMULATED}::test_every_matrix_blocking_is_right",),
@@ -816,7 +816,7 @@ MUTANTS = (
     Mutant(
         "S9m",
         "of equal digits a lane does not count those before it in its warp",
-        "irees/transforms/codegen/gpu/_block_radix.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
         "mine = _counted(_both(arith.AndIOp, same, lane.earlier, b), self.kind, b)",
         "mine = _counted(_both(arith.AndIOp, same, _number(0, i32, b), b), self.kind, b)",
         (f"{SELECTION}::test_static_rows",),
@@ -824,7 +824,7 @@ MUTANTS = (
     Mutant(
         "S9n",
         "a warp's elements do not follow those of earlier warps",
-        "irees/transforms/codegen/gpu/_block_radix.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
         "store(total, counts, [i, digit], at)",
         "store(_number(0, self.kind, at), counts, [i, digit], at)",
         (f"{SELECTION}::test_static_rows",),
@@ -832,7 +832,7 @@ MUTANTS = (
     Mutant(
         "S9o",
         "the last wanted element is looked for one digit too far",
-        "irees/transforms/codegen/gpu/_block_radix.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
         'enough = c.insert(arith.CmpiOp(left, after, "sle")).results[0]',
         'enough = c.insert(arith.CmpiOp(left, after, "slt")).results[0]',
         (f"{SELECTION}::test_static_rows",),
@@ -840,7 +840,7 @@ MUTANTS = (
     Mutant(
         "S9p",
         "a digit that all elements share is taken for one that none has",
-        "irees/transforms/codegen/gpu/_block_radix.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
         'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "ne")).results[0]',
         'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "eq")).results[0]',
         (f"{SELECTION}::test_rows_that_are_alike",),
@@ -848,7 +848,7 @@ MUTANTS = (
     Mutant(
         "S9q",
         "digits are taken where a product says how many threads there are",
-        "irees/transforms/codegen/gpu/_radix_rows.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/radix_rows.py",
         "    if reason is not None or has_its_threads(loop):\n",
         "    if reason is not None:\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
@@ -856,7 +856,7 @@ MUTANTS = (
     Mutant(
         "S9r",
         "the counter of a tile is not set back",
-        "irees/transforms/codegen/gpu/_shares.py",
+        "irees/transforms/codegen/gpu/utils/shares.py",
         'atomic_rmw("assign", _number(0, c), self.counters',
         'atomic_rmw("assign", _number(1, c), self.counters',
         ("tests/backends/cuda/test_stream_k.py::test_what_was_there_is_added_once",),
@@ -864,7 +864,7 @@ MUTANTS = (
     Mutant(
         "S9s",
         "who comes last begins with its own part of a sum",
-        "irees/transforms/codegen/gpu/_shares.py",
+        "irees/transforms/codegen/gpu/utils/shares.py",
         "        for number, total in enumerate(body.arguments):\n",
         "        place = b.add(first, b.rem(b.add(self.workgroup, place), b.sub(last, first)))\n"
         "        for number, total in enumerate(body.arguments):\n",
@@ -873,7 +873,7 @@ MUTANTS = (
     Mutant(
         "S9t",
         "a workgroup says that its part of a sum is there before others can see it",
-        "irees/transforms/codegen/gpu/_shares.py",
+        "irees/transforms/codegen/gpu/utils/shares.py",
         "        at.insert(MemoryBarrierOp())\n        at.insert(BarrierOp())\n",
         "        at.insert(BarrierOp())\n",
         ("tests/backends/cuda/test_sanitizers.py::test_no_report[shares-thread]",),
@@ -881,7 +881,7 @@ MUTANTS = (
     Mutant(
         "Sk1",
         "a workgroup begins at the first step of each tile that it shares",
-        "irees/transforms/codegen/gpu/_contraction.py",
+        "irees/transforms/codegen/gpu/utils/contraction.py",
         "        return at.mul(self.share.first, depth), last",
         "        return 0, last",
         ("tests/backends/cuda/test_stream_k.py::test_what_was_there_is_added_once",),
@@ -889,7 +889,7 @@ MUTANTS = (
     Mutant(
         "Sk2",
         "boxes of a second tile are numbered from its first again",
-        "irees/transforms/codegen/gpu/_bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
         "at.sub(share.done, share.first)",
         "at.sub(0, share.first)",
         ("tests/backends/cuda/test_stream_k.py::test_products_of_warpgroups[True]",),
@@ -897,7 +897,7 @@ MUTANTS = (
     Mutant(
         "S9u",
         "only the first place of a scatter is done",
-        "irees/transforms/codegen/gpu/_scatter_rows.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/scatter_rows.py",
         "starts = b.insert(arith.OrIOp(first, other)).results[0]",
         "starts = b.insert(arith.OrIOp(first, first)).results[0]",
         (f"{SELECTION}::test_scatters_of_elements_that_meet",),
@@ -905,7 +905,7 @@ MUTANTS = (
     Mutant(
         "S9va",
         "the first update for a place is left out",
-        "irees/transforms/codegen/gpu/_scatter_rows.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/scatter_rows.py",
         "while_loop(b, [i, old], goes_on)",
         "while_loop(b, [b.value(b.add(i, 1)), old], goes_on)",
         (f"{SCATTERS}::test_many_updates",),
@@ -913,7 +913,7 @@ MUTANTS = (
     Mutant(
         "S9vb",
         "places whose number is known late have a digit less",
-        "irees/transforms/codegen/gpu/_scatter_rows.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/scatter_rows.py",
         "return at.ceildiv(at.sub(64, zeros), DIGIT)",
         "return at.ceildiv(at.sub(56, zeros), DIGIT)",
         (f"{SCATTERS}::test_many_updates",),
@@ -921,7 +921,7 @@ MUTANTS = (
     Mutant(
         "S9vc",
         "updates that meet are for workgroups of their own",
-        "irees/transforms/codegen/gpu/_wide_scatter.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/wide_scatter.py",
         "    if op.unique_indices.value.data:\n",
         "    if True:\n",
         (f"{SCATTERS}::test_how_many_workgroups_there_are",),
@@ -929,7 +929,7 @@ MUTANTS = (
     Mutant(
         "S9v",
         "the last part of a row is not counted",
-        "irees/transforms/codegen/gpu/_wide_sort.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/wide_sort.py",
         "tallies.scan(b, give, counts, parts.count)",
         "tallies.scan(b, give, counts, b.sub(parts.count, 1))",
         (f"{SELECTION}::test_one_row_for_all_workgroups",),
@@ -937,7 +937,7 @@ MUTANTS = (
     Mutant(
         "S9i",
         "products of warpgroups read copies that are not fenced",
-        "irees/transforms/codegen/gpu/_warpgroup_contraction.py",
+        "irees/transforms/codegen/gpu/utils/warpgroup_contraction.py",
         "        at.insert(FenceProxyOp())\n",
         "",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -945,7 +945,7 @@ MUTANTS = (
     Mutant(
         "S9j",
         "a part is copied to where a product is at work",
-        "irees/transforms/codegen/gpu/_warpgroup_contraction.py",
+        "irees/transforms/codegen/gpu/utils/warpgroup_contraction.py",
         "ahead, depth = self.stages - 2, self.blocking.depth",
         "ahead, depth = self.stages - 1, self.blocking.depth",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -961,7 +961,7 @@ MUTANTS = (
     Mutant(
         "S9l",
         "of an operand that is copied in several boxes a barrier counts one",
-        "irees/transforms/codegen/gpu/_bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
         "            box.copies * kind.bytes  # type",
         "            kind.bytes  # type",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -969,7 +969,7 @@ MUTANTS = (
     Mutant(
         "S9w",
         "the phases of barriers begin again with each block of a workgroup",
-        "irees/transforms/codegen/gpu/_bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
         "return BoxRing(self, ivs, (row, column), at.mul(number, parts), parts)",
         "return BoxRing(self, ivs, (row, column), 0, parts)",
         (f"{WARPGROUPS}::test_a_workgroup_that_does_several_blocks",),
@@ -977,7 +977,7 @@ MUTANTS = (
     Mutant(
         "S9x",
         "of a slice of the reduction what follows it is copied too",
-        "irees/transforms/codegen/gpu/_boxes.py",
+        "irees/transforms/codegen/gpu/utils/boxes.py",
         "        if self.sizes[loop] % steps == 0:\n            return True\n",
         "        return True\n",
         ("filecheck/transforms/codegen/gpu/gpu_use_bulk_copies.mlir",),
@@ -993,7 +993,7 @@ MUTANTS = (
     Mutant(
         "S9y",
         "of two sorted runs those that face each other are compared, not those crosswise",
-        "irees/transforms/codegen/gpu/_block_sort.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_sort.py",
         "c.sub(c.add(apart, width - 1), inside)",
         "c.add(apart, inside)",
         (f"{EMULATED}::test_topk_of_a_workgroup",),
@@ -1001,7 +1001,7 @@ MUTANTS = (
     Mutant(
         "S9z",
         "an attention in registers sees keys past the last",
-        "irees/transforms/codegen/gpu/_register_attention.py",
+        "irees/transforms/codegen/gpu/gpu_lower_attention/register_attention.py",
         "        if self.keys % self.columns == 0:\n            return score",
         "        return score",
         (f"{EMULATED}::test_attention_without_scores_in_memory",),
@@ -1009,7 +1009,7 @@ MUTANTS = (
     Mutant(
         "S9h",
         "of two equal points of a row the one that a lane met last stays",
-        "irees/transforms/codegen/gpu/_folds.py",
+        "irees/transforms/codegen/gpu/utils/folds.py",
         'earlier = at.insert(arith.CmpiOp(b[-1], a[-1], "slt")).results[0]',
         'earlier = at.insert(arith.CmpiOp(b[-1], a[-1], "sgt")).results[0]',
         (f"{EMULATED}::test_selections",),
@@ -1017,7 +1017,7 @@ MUTANTS = (
     Mutant(
         "S9e",
         "updates that meet are dealt out to threads",
-        "irees/transforms/codegen/gpu/_accumulating_rows.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/accumulating_rows.py",
         "    _spread(op.updates, list(range(batch, rank)), at, point)\n",
         "    _spread(op.updates, list(range(rank)), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext_issue_5.mlir",),
@@ -1025,7 +1025,7 @@ MUTANTS = (
     Mutant(
         "S10a",
         "what lies behind the middle of a padding is not filled",
-        "irees/transforms/codegen/common/_frames.py",
+        "irees/transforms/codegen/common/bufferize_dispatch/frames.py",
         "for start, length in ((0, offset), (offset + size, whole - offset - size)):",
         "for start, length in ((0, offset),):",
         PADDING_TESTS,
@@ -1033,7 +1033,7 @@ MUTANTS = (
     Mutant(
         "S10b",
         "the sides of a frame begin at the first row",
-        "irees/transforms/codegen/common/_frames.py",
+        "irees/transforms/codegen/common/bufferize_dispatch/frames.py",
         "yield [*offsets[:dim], start,",
         "yield [*([0] * dim), start,",
         PADDING_TESTS,
@@ -1041,7 +1041,7 @@ MUTANTS = (
     Mutant(
         "S11a",
         "a sum is written over an init that it also reads",
-        "irees/transforms/codegen/common/_bufferization.py",
+        "irees/transforms/codegen/common/bufferize_dispatch/bufferization.py",
         "return is_parallel(op) and maps(op)[use.index] == maps(op)[written]",
         "return True",
         ("filecheck/transforms/codegen/common/bufferize_dispatch.mlir",),
@@ -1057,7 +1057,7 @@ MUTANTS = (
     Mutant(
         "S11c",
         "groups merge though one waits for the other through a third",
-        "irees/transforms/dispatch_creation/_tile_groups.py",
+        "irees/transforms/dispatch_creation/form_dispatch_regions/tile_groups.py",
         "            self._needed(source) & both\n",
         "            self._needed(source) & both & 0\n",
         ("tests/transforms/dispatch_creation/test_form_dispatch_regions.py",),
@@ -1089,7 +1089,7 @@ MUTANTS = (
     Mutant(
         "S12a",
         "what a loop leaves behind besides its arguments is lost",
-        "irees/transforms/input/lift_cf_to_scf.py",
+        "irees/transforms/input/lift_cf_to_scf/__init__.py",
         "[v if here in exists[v] else poison(v.type, at, branch) for v in escaping]",
         "[poison(v.type, at, branch) for v in escaping]",
         CONTROL_FLOW_TESTS,
@@ -1129,7 +1129,7 @@ MUTANTS = (
     Mutant(
         "S13c",
         "of two arguments that are exchanged both get one value",
-        "irees/transforms/stream/_results.py",
+        "irees/transforms/stream/convert_to_stream/results.py",
         "buffer = copied(buffer, builder)",
         "pass",
         ("tests/test_updates.py",),
@@ -1201,7 +1201,7 @@ MUTANTS = (
     Mutant(
         "S30c",
         "uitofp of an i4 extends the sign",
-        "irees/transforms/global_opt/_narrow_ints.py",
+        "irees/transforms/global_opt/store_narrow_types/narrow_ints.py",
         "value = op.operands[0] if source is None else source.unsigned(op.operands[0], s)",
         "value = op.operands[0]",
         ("tests/transforms/global_opt/test_narrow_integers.py",),
@@ -1329,7 +1329,7 @@ MUTANTS = (
     Mutant(
         "F0a",
         "a remainder in an affine map has the sign of what is divided",
-        "irees/transforms/input/_affine.py",
+        "irees/transforms/input/lift_cf_to_scf/affine.py",
         "division = arith.CeilDivSIOp if ceil else arith.FloorDivSIOp",
         "division = arith.CeilDivSIOp if ceil else arith.DivSIOp",
         ("tests/test_host_programs.py::test_a_remainder_in_a_map_is_not_negative",),
@@ -1380,7 +1380,7 @@ MUTANTS = (
     Mutant(
         "A81",
         "attention takes maxima of products for any scale",
-        "irees/transforms/codegen/gpu/_powers.py",
+        "irees/transforms/codegen/gpu/gpu_lower_attention/powers.py",
         '        and 0 < op.value.value.data < float("inf")\n',
         "",
         ("tests/backends/cuda/test_emulated.py::test_attention_with_a_negative_scale",),
@@ -1388,7 +1388,7 @@ MUTANTS = (
     Mutant(
         "A82",
         "a mask is added to scores in other units",
-        "irees/transforms/codegen/gpu/_register_attention.py",
+        "irees/transforms/codegen/gpu/gpu_lower_attention/register_attention.py",
         "self._apply(math.FmaOp, mask, log2_e, score, at=at)",
         "self._apply(arith.AddfOp, mask, score, at=at)",
         ("tests/backends/cuda/test_emulated.py::test_attention_without_scores_in_memory",),

@@ -20,11 +20,14 @@ from irees.pipeline import run_phases
 from irees.testing.oracles import Case, differences, interpret, report
 from irees.testing.profiles import load
 from irees.testing.strategies import module_text, modules
-from irees.transforms.dispatch_creation._tile_groups import is_cheap, is_dispatched
-from irees.transforms.dispatch_creation.clone_producers_into_dispatch_regions import (
+from irees.transforms.dispatch_creation.form_dispatch_regions import FormDispatchRegionsPass
+from irees.transforms.dispatch_creation.form_dispatch_regions.tile_groups import (
+    is_cheap,
+    is_dispatched,
+)
+from irees.transforms.iree.clone_producers_into_dispatch_regions import (
     CloneProducersIntoDispatchRegionsPass,
 )
-from irees.transforms.dispatch_creation.form_dispatch_regions import FormDispatchRegionsPass
 
 FACTOR = load()
 IREE_OPTIONS = (

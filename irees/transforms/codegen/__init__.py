@@ -1,0 +1,1 @@
+"""Passes that turn kernels into loops over vectors, scalars and threads."""

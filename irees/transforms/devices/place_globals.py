@@ -27,7 +27,7 @@ from irees.analysis.affinity import analyze_affinities, devices_of
 from irees.dialects.hal import DevicePromiseAttr
 from irees.dialects.util import GlobalLoadOp, GlobalOp, GlobalStoreOp
 from irees.errors import VerifyError
-from irees.transforms.devices._places import PLACE, named_devices, own_place
+from irees.transforms.devices.utils.places import PLACE, named_devices, own_place
 
 
 def accesses(module: ModuleOp) -> dict[str, list[Operation]]:

@@ -41,8 +41,8 @@ from xdsl.utils.hints import isa
 
 from irees.dialects.hal import Affinity, BufferViewType
 from irees.dialects.signature import is_entry
-from irees.transforms.devices._border import export_of, import_of
-from irees.transforms.devices._places import PLACE
+from irees.transforms.devices.utils.border import export_of, import_of
+from irees.transforms.devices.utils.places import PLACE
 
 ABI = "iree.abi.affinity"
 

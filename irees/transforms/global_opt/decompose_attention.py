@@ -48,9 +48,9 @@ from irees.analysis.attention import roles_of
 from irees.dialects import iree_linalg_ext as ext
 from irees.errors import UnsupportedError
 from irees.remarks import remark
-from irees.transforms.global_opt._attention import Scores, contract, dims_of, scores_of
-from irees.transforms.global_opt._softmax import rescaling, softmax
+from irees.transforms.utils.attention import Scores, contract, dims_of, scores_of
 from irees.transforms.utils.shapes import dim
+from irees.transforms.utils.softmax import rescaling, softmax
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder
 

@@ -39,9 +39,9 @@ from xdsl.pattern_rewriter import (
 from xdsl.utils.hints import isa
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.global_opt._softmax import rescaling
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.shapes import dims
+from irees.transforms.utils.softmax import rescaling
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, select_dims
 

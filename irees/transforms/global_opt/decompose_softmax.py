@@ -60,8 +60,8 @@ from xdsl.pattern_rewriter import (
 from xdsl.utils.hints import isa
 
 from irees.dialects.upstream.linalg.packing import SoftmaxOp
-from irees.transforms.global_opt._softmax import LOWEST, online_softmax, softmax
 from irees.transforms.utils.shapes import dims
+from irees.transforms.utils.softmax import LOWEST, online_softmax, softmax
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder, accumulator_type
 

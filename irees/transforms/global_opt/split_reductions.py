@@ -33,7 +33,7 @@ from xdsl.rewriter import Rewriter
 
 from irees.analysis.contractions import is_contraction
 from irees.rewrites import may_rewrite
-from irees.transforms.global_opt._slices import cut
+from irees.transforms.global_opt.utils.slices import cut
 from irees.transforms.utils.combiners import combine, combiners, neutral_element
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.structured import element_type, iterators, maps, static_ranges

@@ -46,7 +46,7 @@ from xdsl.rewriter import Rewriter
 from irees.dialects import iree_linalg_ext as ext
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.global_opt._slices import cut, join
+from irees.transforms.global_opt.utils.slices import cut, join
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.orders import LONG_ROW, Order
 from irees.transforms.utils.shapes import IndexBuilder, Size

@@ -1,0 +1,1 @@
+"""Passes that turn the host program into allocations and dispatches."""

@@ -1,0 +1,1 @@
+"""Passes that print what an analysis knows, for lit files."""

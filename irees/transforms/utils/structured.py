@@ -29,6 +29,7 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineMap,
 )
+from xdsl.rewriter import InsertPoint
 
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -249,3 +250,15 @@ def _inside(node: Operation | Block, op: Operation) -> bool:
             return True
         current = current.parent
     return False
+
+
+def shift_indices(op: Operation, offsets: dict[int, Size]) -> None:
+    """linalg.index d  =>  linalg.index d + offset of the tile"""
+    for index in [o for o in op.walk() if isinstance(o, linalg.IndexOp)]:
+        offset = offsets.get(index.dim.value.data, 0)
+        if isinstance(offset, int) and offset == 0:
+            continue
+        builder = IndexBuilder(InsertPoint.after(index))
+        add = arith.AddiOp(index.result, builder.value(offset))
+        builder.insert(add)
+        index.result.replace_uses_with_if(add.result, lambda use, add=add: use.operation is not add)

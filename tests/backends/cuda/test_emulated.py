@@ -245,7 +245,7 @@ BLOCKS = [
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_every_blocking_gives_the_same_bits(block, monkeypatch):
     from irees.transforms.codegen.gpu import gpu_select_strategy
-    from irees.transforms.codegen.gpu._blocking import Blocking
+    from irees.transforms.codegen.gpu.utils.blocking import Blocking
 
     only = (Blocking(*block),)
     monkeypatch.setattr(gpu_select_strategy, "candidates_for", lambda *_, **__: only)
@@ -271,7 +271,7 @@ MATRIX_BLOCKS = [
 def test_every_matrix_blocking_is_right(block, monkeypatch):
     """Both operands in either order, with and without rows and steps past the end."""
     from irees.transforms.codegen.gpu import gpu_select_strategy
-    from irees.transforms.codegen.gpu._blocking import MatrixBlocking
+    from irees.transforms.codegen.gpu.utils.blocking import MatrixBlocking
 
     only = (MatrixBlocking(*block),)
     monkeypatch.setattr(gpu_select_strategy, "matrix_candidates", lambda *_, **__: only)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import irees
 from irees.remarks import collect
 from irees.testing.profiles import load
-from irees.transforms.codegen.gpu import _wide_scatter, _wide_sort
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_scatter as _wide_scatter
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_sort as _wide_sort
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels

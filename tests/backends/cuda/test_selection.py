@@ -17,8 +17,8 @@ from irees.backends.cuda import print_forall
 from irees.dialects import get_context
 from irees.remarks import collect
 from irees.testing.profiles import load
-from irees.transforms.codegen.gpu._block_costs import Row
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import GpuLowerLinalgExtPass
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import Row
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels

@@ -21,7 +21,7 @@ from irees.target import GPUS
 from irees.testing.faults import watch_rewrites
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu import gpu_select_strategy, gpu_stream_k
-from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
+from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels

@@ -22,9 +22,10 @@ from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.errors import DeviceError
 from irees.frontends.mlir import import_mlir
 from irees.testing.profiles import load
-from irees.transforms.codegen.gpu import _warpgroup_contraction, gpu_select_strategy
-from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking
+from irees.transforms.codegen.gpu import gpu_select_strategy
 from irees.transforms.codegen.gpu.gpu_use_bulk_copies import GpuUseBulkCopiesPass
+from irees.transforms.codegen.gpu.utils import warpgroup_contraction as _warpgroup_contraction
+from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels

@@ -1,0 +1,1 @@
+"""Code generation passes that CPUs and GPUs share."""

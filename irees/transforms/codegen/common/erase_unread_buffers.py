@@ -25,8 +25,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from irees.transforms.codegen.common._memory_accesses import PLACES, VIEWS, memory_of
-from irees.transforms.codegen.common._surroundings import erase_unused_buffer
+from irees.transforms.codegen.common.utils.surroundings import erase_unused_buffer
+from irees.transforms.utils.memory_accesses import PLACES, VIEWS, memory_of
 
 _STORES = tuple(name for name in PLACES if name.endswith(("store", "scatter")))
 _LOOKS = (*VIEWS, memref.ExtractStridedMetaDataOp)

@@ -21,9 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, MemRefType, ModuleOp, i32, i64
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
@@ -37,7 +36,7 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.constants import take_in_constants
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, element_bytes
-from irees.transforms.utils.structured import affine_value
+from irees.transforms.utils.structured import affine_value, shift_indices
 from irees.transforms.utils.views import subview
 
 STACK_BYTES = 16 << 10
@@ -113,7 +112,8 @@ class Distribution:
     def _tiled_classes(self, builder: IndexBuilder) -> list[tuple[dict[int, int], int, Size]]:
         found: dict[tuple[int, ...], tuple[dict[int, int], int, Size]] = {}
         for group_class in classes_of(self.members) or []:
-            tile = self._even(config_of(self.members[0].op)[group_class[0]], group_class)
+            tiles = LoweringConfigAttr.on(self.members[0].op).ints("workgroup") or ()
+            tile = self._even(tiles[group_class[0]], group_class)
             if tile == 0:
                 continue
             extent: Size = max(self.members[m].sizes[loop] for m, loop in group_class.items())
@@ -242,23 +242,6 @@ class Distribution:
         if all(isinstance(o, int) and o == 0 for o in offsets) and tuple(sizes) == kind.get_shape():
             return buffer
         return inside.insert(subview(buffer, offsets, sizes, [1] * len(sizes))).results[0]
-
-
-def config_of(op: Operation) -> tuple[int, ...]:
-    """The workgroup tile of each loop."""
-    return LoweringConfigAttr.on(op).ints("workgroup") or ()
-
-
-def shift_indices(op: Operation, offsets: dict[int, Size]) -> None:
-    """linalg.index d  =>  linalg.index d + offset of the tile"""
-    for index in [o for o in op.walk() if isinstance(o, linalg.IndexOp)]:
-        offset = offsets.get(index.dim.value.data, 0)
-        if isinstance(offset, int) and offset == 0:
-            continue
-        builder = IndexBuilder(InsertPoint.after(index))
-        add = arith.AddiOp(index.result, builder.value(offset))
-        builder.insert(add)
-        index.result.replace_uses_with_if(add.result, lambda use, add=add: use.operation is not add)
 
 
 def make_forall(static: list[int], dynamic: list[SSAValue], block: Block) -> Operation:

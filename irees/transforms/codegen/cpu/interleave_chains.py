@@ -50,7 +50,7 @@ from xdsl.traits import is_side_effect_free
 from irees.analysis.distribution import root
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._loop_work import MOST_WORK, vector_work
+from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
 from irees.transforms.utils.shapes import IndexBuilder, constant_value
 
 NAME = "irees-interleave-chains"

@@ -34,7 +34,7 @@ from xdsl.rewriter import InsertPoint
 
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import (
+from irees.transforms.codegen.cpu.utils.large_buffers import (
     bytes_of,
     large_buffers,
     one_per_line,

@@ -31,13 +31,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import (
+from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
+from irees.transforms.codegen.cpu.utils.large_buffers import (
     bytes_of,
     large_buffers,
     one_per_line,
     place_in,
 )
-from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
 from irees.transforms.utils.shapes import element_bytes
 
 

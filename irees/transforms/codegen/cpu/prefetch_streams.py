@@ -39,14 +39,14 @@ from xdsl.rewriter import InsertPoint
 from irees.analysis.distribution import root
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import (
+from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
+from irees.transforms.codegen.cpu.utils.large_buffers import (
     large_buffers,
     less_constant,
     one_per_line,
     place_in,
 )
-from irees.transforms.codegen.cpu._loop_work import MOST_WORK, vector_work
-from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
+from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
 from irees.transforms.utils.shapes import IndexBuilder, element_bytes
 
 AHEAD = 4096

@@ -34,8 +34,8 @@ from xdsl.passes import ModulePass
 
 from irees.analysis.element_sizes import item_bytes
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu._large_buffers import bytes_of
-from irees.transforms.codegen.cpu._loop_work import MOST_WORK, vector_work
+from irees.transforms.codegen.cpu.utils.large_buffers import bytes_of
+from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
 from irees.transforms.utils.lanes import LINE
 
 

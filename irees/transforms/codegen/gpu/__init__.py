@@ -1,0 +1,1 @@
+"""Code generation for NVIDIA GPUs: workgroups, threads, shared memory, matrix instructions."""

@@ -25,7 +25,7 @@ from xdsl.passes import ModulePass
 from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.errors import LimitExceededError
-from irees.transforms.codegen.gpu._segments import is_mapped
+from irees.transforms.codegen.gpu.utils.segments import is_mapped
 from irees.transforms.utils.footprint import footprint
 
 

@@ -39,8 +39,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
-from irees.transforms.codegen.gpu._points import Points
-from irees.transforms.codegen.gpu._segments import (
+from irees.transforms.codegen.gpu.utils.points import Points
+from irees.transforms.codegen.gpu.utils.segments import (
     blocks_of,
     is_mapped,
     segments,

@@ -31,7 +31,7 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
-from irees.transforms.codegen.gpu._segments import (
+from irees.transforms.codegen.gpu.utils.segments import (
     mapped,
     segments,
     set_threads,

@@ -33,7 +33,7 @@ from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
-from irees.transforms.codegen.gpu._segments import is_mapped
+from irees.transforms.codegen.gpu.utils.segments import is_mapped
 from irees.transforms.utils.shapes import element_bytes
 
 ALIGNMENT = 16

@@ -39,7 +39,7 @@ from irees.dialects.upstream.gpu import (
 )
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.gpu._segments import is_mapped, threads
+from irees.transforms.codegen.gpu.utils.segments import is_mapped, threads
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     buffer_dim,

@@ -39,7 +39,7 @@ from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
-from irees.transforms.codegen.gpu._blocking import (
+from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_CANDIDATES,
     AnyBlocking,
     WarpgroupBlocking,
@@ -52,8 +52,8 @@ from irees.transforms.codegen.gpu._blocking import (
     why_no_blocks,
     workgroups,
 )
-from irees.transforms.codegen.gpu._boxes import boxes_of
-from irees.transforms.codegen.gpu._tiles import (
+from irees.transforms.codegen.gpu.utils.boxes import boxes_of
+from irees.transforms.codegen.gpu.utils.tiles import (
     DYNAMIC_GUESS,
     THREADS,
     attention_tiles,
@@ -61,7 +61,7 @@ from irees.transforms.codegen.gpu._tiles import (
     square_tiles,
     threads_wanted,
 )
-from irees.transforms.codegen.gpu._warpgroup_contraction import WarpgroupContraction
+from irees.transforms.codegen.gpu.utils.warpgroup_contraction import WarpgroupContraction
 from irees.transforms.utils.shapes import element_bytes
 
 

@@ -7,8 +7,8 @@ with one tile more it takes twice as long, and half of the time all but one are 
 on the GPU", 2023) gives every workgroup an equal part of the steps along K of all tiles, and those
 that share a tile add up what they have. This is the paper's hybrid: as many tiles as make whole
 waves are a workgroup's each, the steps of the others are dealt out to one wave of workgroups.
-Nobody waits: who comes last adds up. `irees-gpu-lower-contractions` does it (`_shares.py`); here
-it is decided, and said in the config:
+Nobody waits: who comes last adds up. `irees-gpu-lower-contractions` does it (`utils/shares.py`);
+here it is decided, and said in the config:
 
     linalg.generic {lowering_config = #iree_codegen.lowering_config<{block = [128, 128, ...]}>}
   =>
@@ -46,10 +46,10 @@ from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.common._surroundings import fill_of
-from irees.transforms.codegen.gpu._blocking import blocking_of, sides, why_no_blocks
-from irees.transforms.codegen.gpu._segments import is_free, is_mapped
-from irees.transforms.codegen.gpu._shares import STREAM_K, counts_of, depth_of, is_inside
+from irees.transforms.codegen.common.utils.surroundings import fill_of
+from irees.transforms.codegen.gpu.utils.blocking import blocking_of, sides, why_no_blocks
+from irees.transforms.codegen.gpu.utils.segments import is_free, is_mapped
+from irees.transforms.codegen.gpu.utils.shares import STREAM_K, counts_of, depth_of, is_inside
 from irees.transforms.utils.shapes import constant_value, element_bytes, mixed
 from irees.transforms.utils.structured import iterators, loop_sources, static_ranges
 

@@ -30,9 +30,13 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.gpu._blocking import WarpgroupBlocking, blocking_of, why_no_blocks
-from irees.transforms.codegen.gpu._boxes import BULK_COPIES, boxes_of
-from irees.transforms.codegen.gpu._segments import is_mapped, structured_ops
+from irees.transforms.codegen.gpu.utils.blocking import (
+    WarpgroupBlocking,
+    blocking_of,
+    why_no_blocks,
+)
+from irees.transforms.codegen.gpu.utils.boxes import BULK_COPIES, boxes_of
+from irees.transforms.codegen.gpu.utils.segments import is_mapped, structured_ops
 from irees.transforms.utils.structured import static_ranges
 
 

@@ -11,9 +11,10 @@ from xdsl.context import Context
 import irees
 from irees.frontends.mlir import import_mlir
 from irees.interpreters.registry import PREPARE
-from irees.transforms.codegen.cpu import _contraction_plan, _contraction_prefetch
-from irees.transforms.codegen.cpu._contraction_prefetch import STEPS
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
+from irees.transforms.codegen.cpu.lower_contractions import plan as _contraction_plan
+from irees.transforms.codegen.cpu.lower_contractions import prefetch as _contraction_prefetch
+from irees.transforms.codegen.cpu.lower_contractions.prefetch import STEPS
 
 LINE = 16
 """Elements of f32."""

@@ -11,9 +11,9 @@ from xdsl.context import Context
 import irees
 from irees.analysis.register_blocking import Blocking, choose_blocking
 from irees.frontends.mlir import import_mlir
-from irees.transforms.codegen.cpu import _contraction_plan
-from irees.transforms.codegen.cpu._contraction_plan import slices_of_panel, strip_of_turns
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
+from irees.transforms.codegen.cpu.lower_contractions import plan as _contraction_plan
+from irees.transforms.codegen.cpu.lower_contractions.plan import slices_of_panel, strip_of_turns
 
 MULTIPLY_ADD = """^bb0(%a: f32, %b: f32, %c: f32):
         %p = arith.mulf %a, %b : f32

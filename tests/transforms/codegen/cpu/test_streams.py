@@ -9,7 +9,8 @@ import pytest
 
 import irees
 from irees.target import Target
-from irees.transforms.codegen.cpu import _contraction_plan, _vector_nest
+from irees.transforms.codegen.cpu.lower_contractions import plan as _contraction_plan
+from irees.transforms.codegen.cpu.vectorize_structured_ops import nest as _vector_nest
 
 WIDE = Target(threads=2, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)
 

@@ -1,0 +1,337 @@
+"""
+The state of `irees-bufferize-dispatch` for one kernel: which buffer holds each tensor value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, func, memref, tensor
+from xdsl.dialects.builtin import (
+    FunctionType,
+    MemRefType,
+    TensorType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.paddings import is_framed
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.iree_tensor_ext import (
+    DispatchTensorLoadOp,
+    DispatchTensorStoreOp,
+    DispatchTensorType,
+)
+from irees.errors import UnsupportedError
+from irees.transforms.codegen.common.bufferize_dispatch.frames import fill_around, inside
+from irees.transforms.utils.accesses import load_inside, store_inside
+from irees.transforms.utils.constants import splat_scalar
+from irees.transforms.utils.copies import same_op
+from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, kept_dims, mixed
+from irees.transforms.utils.structured import copy_region, generic, is_parallel, maps
+from irees.transforms.utils.views import subview
+
+
+def buffer_type(tensor_type: Attribute) -> MemRefType:
+    """The row-major memref type of a tensor type."""
+    assert isinstance(tensor_type, TensorType)
+    return MemRefType(tensor_type.get_element_type(), tensor_type.get_shape())
+
+
+def copy_op(source: SSAValue, target: SSAValue) -> linalg.GenericOp:
+    """An elementwise copy between buffers of one shape."""
+    assert isinstance(source.type, MemRefType)
+    rank = source.type.get_num_dims()
+    element = source.type.get_element_type()
+    identity = AffineMap.identity(rank)
+    return generic(
+        [source],
+        [target],
+        [identity, identity],
+        ["parallel"] * rank,
+        copy_region([element, element], 0, element),
+    )
+
+
+def _is_overwritten_in_place(use: Use, result: SSAValue) -> bool:
+    """Whether an op reads an operand no more once it has written its result over an element."""
+    op = use.operation
+    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+        return use.index == 1
+    assert isinstance(result, OpResult)
+    written = len(op.operands) - len(op.results) + result.index
+    if use.index == written or not isinstance(op, linalg.GenericOp):
+        return use.index == written
+    return is_parallel(op) and maps(op)[use.index] == maps(op)[written]
+
+
+@dataclass
+class Bufferization:
+    """The state of one function: which buffer holds each tensor value."""
+
+    function: func.FuncOp
+    buffers: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    owned: set[SSAValue] = field(default_factory=set)
+    """Buffers that this kernel may write: its own allocations and its outputs."""
+    whole: set[Operation] = field(default_factory=set)
+    """Loads and stores of all of a dispatch tensor."""
+    framed: dict[Operation, SSAValue | None] = field(default_factory=dict)
+    """Insertions whose source is computed in place, with the view that it is computed in."""
+
+    def run(self) -> None:
+        """Bufferizes the function in place."""
+        block = self.function.body.block
+        self.whole = {
+            op
+            for op in block.ops
+            if isinstance(op, DispatchTensorLoadOp | DispatchTensorStoreOp) and op.full()
+        }
+        self.framed = {op: None for op in block.ops if is_framed(op)}
+        for argument in block.args:
+            if isinstance(argument.type, DispatchTensorType):
+                writable = argument.type.access.data != "readonly"
+                Rewriter.replace_value_with_new_type(
+                    argument, buffer_type(argument.type.bound_type)
+                )
+                argument = block.args[argument.index]
+                if writable:
+                    self.owned.add(argument)
+        self.function.function_type = FunctionType.from_lists([a.type for a in block.args], [])
+        old = list(block.ops)
+        for op in old:
+            self.convert(op)
+        for op in reversed(old):
+            if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(
+                op, DispatchTensorStoreOp
+            ):
+                Rewriter.erase_op(op, safe_erase=False)
+
+    def convert(self, op: Operation) -> None:
+        """Emits the buffer form of one op before it."""
+        builder = IndexBuilder(InsertPoint.before(op))
+        match op:
+            case DispatchTensorLoadOp():
+                self.buffers[op.result] = self._slice(op, op.source, builder)
+            case DispatchTensorStoreOp():
+                source = self.buffers[op.value]
+                if op in self.whole and source is op.target:
+                    return
+                target = self._slice(op, op.target, builder)
+                self._copy(source, target, builder)
+            case tensor.EmptyOp():
+                pass
+            case arith.ConstantOp() if isinstance(op.result.type, TensorType):
+                self._splat(op, builder)
+            case tensor.ExtractSliceOp():
+                sizes = mixed(op.static_sizes.get_values(), op.sizes)
+                assert isinstance(op.result.type, TensorType)
+                view = subview(
+                    self._read(op.source, builder),
+                    mixed(op.static_offsets.get_values(), op.offsets),
+                    sizes,
+                    mixed(op.static_strides.get_values(), op.strides),
+                    kept_dims(sizes, op.result.type.get_shape()),
+                )
+                self.buffers[op.result] = builder.insert(view).results[0]
+            case tensor.InsertSliceOp() if op in self.framed:
+                view = self._frame(op, builder)
+                self._copy(self._read(op.source, builder), view, builder)
+                # Not before: a fill amid a contraction and what reads it would keep them apart.
+                fill_around(op, self.buffers[op.result], builder)
+            case tensor.InsertSliceOp():
+                target = self._destination(op.result, op.dest, builder, reads_init=True)
+                sizes = mixed(op.static_sizes.get_values(), op.sizes)
+                assert isinstance(op.source.type, TensorType)
+                view = subview(
+                    target,
+                    mixed(op.static_offsets.get_values(), op.offsets),
+                    sizes,
+                    mixed(op.static_strides.get_values(), op.strides),
+                    kept_dims(sizes, op.source.type.get_shape()),
+                )
+                self._copy(self._read(op.source, builder), builder.insert(view).results[0], builder)
+                self.buffers[op.result] = target
+            case tensor.InsertOp():
+                target = self._destination(op.result, op.dest, builder, reads_init=True)
+                store_inside(op.scalar, target, op.indices, builder)
+                self.buffers[op.result] = target
+            case tensor.ExtractOp():
+                load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
+                op.result.replace_all_uses_with(load)
+            case linalg.GenericOp() if self._is_frame(op):
+                pass
+            case linalg.GenericOp():
+                self._destination_style(op, builder)
+            case ext.SortOp() | ext.TopkV2Op() | ext.ScanOp() | ext.ScatterOp() | ext.AttentionOp():
+                self._destination_style(op, builder)
+            case _ if any(isinstance(o.type, TensorType) for o in op.operands):
+                raise UnsupportedError(
+                    "a kernel cannot hold this op on tensors", op=op.name, location=str(op.location)
+                )
+            case _:
+                pass
+
+    def _slice(
+        self,
+        op: DispatchTensorLoadOp | DispatchTensorStoreOp,
+        bound: SSAValue,
+        builder: IndexBuilder,
+    ) -> SSAValue:
+        if op in self.whole:
+            return bound
+        view = subview(
+            bound,
+            mixed(op.static_offsets.get_values(), op.offsets),
+            mixed(op.static_sizes.get_values(), op.sizes),
+            mixed(op.static_strides.get_values(), op.strides),
+        )
+        return builder.insert(view).results[0]
+
+    def _splat(self, op: arith.ConstantOp, builder: IndexBuilder) -> None:
+        target = self._allocate(op.result, builder)
+        scalar = splat_scalar(op)
+        assert scalar is not None
+        value = builder.insert(scalar).results[0]
+        assert isinstance(target.type, MemRefType)
+        rank = target.type.get_num_dims()
+        body = copy_region([value.type, value.type], 0, value.type)
+        builder.insert(
+            generic(
+                [value],
+                [target],
+                [AffineMap(rank, 0, ()), AffineMap.identity(rank)],
+                ["parallel"] * rank,
+                body,
+            )
+        )
+        self.buffers[op.result] = target
+
+    def _copy(self, source: SSAValue, target: SSAValue, builder: IndexBuilder) -> None:
+        if source is not target:
+            builder.insert(copy_op(source, target))
+
+    def _allocate(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
+        """A new buffer for a value: where it will be stored if that is known."""
+        home = self._home(value, builder)
+        if home is not None:
+            return home
+        sizes = dynamic_dims(value, builder)
+        alloc = memref.AllocOp(sizes, [], buffer_type(value.type))
+        buffer = builder.insert(alloc).results[0]
+        self.owned.add(buffer)
+        return buffer
+
+    def _is_frame(self, fill: linalg.GenericOp) -> bool:
+        uses = [use for result in fill.results for use in result.uses]
+        return bool(uses) and all(u.operation in self.framed and u.index == 1 for u in uses)
+
+    def _frame(self, op: tensor.InsertSliceOp, builder: IndexBuilder) -> SSAValue:
+        """Where the source of a framed insertion lies."""
+        view = self.framed[op]
+        if view is None:
+            target = self._allocate(op.result, builder)
+            view = self.framed[op] = inside(op, target, builder)
+            self.buffers[op.result] = target
+        return view
+
+    def _home(self, value: SSAValue, builder: IndexBuilder) -> SSAValue | None:
+        """The output that a value ends up in, when it can be computed right there."""
+        user = value.get_user_of_unique_use()
+        if isinstance(user, tensor.InsertSliceOp) and user in self.framed and user.source is value:
+            return self._frame(user, builder)
+        stores = [u.operation for u in value.uses if isinstance(u.operation, DispatchTensorStoreOp)]
+        if len(stores) == 1 and stores[0] in self.whole:
+            return stores[0].target
+        writers = [u for u in value.uses if self._overwrites(u.operation, u.index)]
+        if stores or len(writers) != 1 or len(list(value.uses)) != 1:
+            return None
+        op = writers[0].operation
+        if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+            return self._home(op.result, builder)
+        outputs = list(op.outputs)
+        return self._home(op.results[outputs.index(value)], builder)
+
+    @staticmethod
+    def _overwrites(op: Operation, index: int) -> bool:
+        if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+            return index == 1
+        outputs = getattr(op, "outputs", None)
+        if outputs is None:
+            return False
+        return index >= len(op.operands) - len(outputs)
+
+    def _destination(
+        self, result: SSAValue, init: SSAValue, builder: IndexBuilder, *, reads_init: bool
+    ) -> SSAValue:
+        """The buffer that will hold `result`, filled with `init` where that is read."""
+        held = self.buffers.get(init)
+        if held is None or not reads_init:
+            return self._allocate(result, builder)
+        op = result.owner
+        last_use = all(
+            (u.operation is op and _is_overwritten_in_place(u, result))
+            or (
+                self._before(u.operation, op) and not isinstance(u.operation, tensor.ExtractSliceOp)
+            )
+            for u in init.uses
+        )
+        if held in self.owned and last_use:
+            return held
+        target = self._allocate(result, builder)
+        self._copy(held, target, builder)
+        return target
+
+    @staticmethod
+    def _before(first: Operation, second: Operation) -> bool:
+        while first.parent_block() is not second.parent_block():
+            parent = first.parent_op()
+            if parent is None:
+                return False
+            first = parent
+        return first.is_before_in_block(second)
+
+    def _destination_style(self, op: Operation, builder: IndexBuilder) -> None:
+        inits = list(op.outputs)
+        count = len(op.operands) - len(inits)
+        taken: list[SSAValue] = []
+        for position, init in enumerate(inits):
+            reads = not isinstance(op, linalg.GenericOp) or bool(
+                op.body.block.args[count + position].uses
+            )
+            if inits.count(init) > 1 and init in self.buffers and reads:
+                target = self._allocate(op.results[position], builder)
+                self._copy(self.buffers[init], target, builder)
+            else:
+                target = self._destination(op.results[position], init, builder, reads_init=reads)
+            if target in taken:
+                fresh = memref.AllocOp(
+                    list(getattr(target.owner, "dynamic_sizes", [])), [], target.type
+                )
+                target = builder.insert(fresh).results[0]
+            taken.append(target)
+        operands = [self._read(o, builder) for o in list(op.operands)[:count]] + taken
+        copy = builder.insert(same_op(op, operands, ()))
+        self._convert_body(copy)
+        for result, buffer in zip(op.results, taken, strict=True):
+            self.buffers[result] = buffer
+
+    def _read(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
+        """The buffer of an input; a `tensor.empty` there (a pooling window) is only a shape."""
+        if isinstance(value.type, TensorType) and value not in self.buffers:
+            self.buffers[value] = self._allocate(value, builder)
+        return self.buffers.get(value, value)
+
+    def _convert_body(self, op: Operation) -> None:
+        """tensor.extract %t[...] in a body  =>  memref.load of its buffer"""
+        outside = IndexBuilder(InsertPoint.before(op))
+        for inner in list(op.walk()):
+            if isinstance(inner, tensor.ExtractOp):
+                here = IndexBuilder(InsertPoint.before(inner))
+                source = self._read(inner.tensor, outside)
+                load = load_inside(source, inner.indices, here, outside)
+                Rewriter.replace_op(inner, [], [load])
+            elif isinstance(inner, tensor.DimOp):
+                dim = memref.DimOp(self.buffers[inner.source], inner.index)
+                Rewriter.replace_op(inner, dim)

@@ -1,0 +1,130 @@
+"""
+Sorting rows: by radix where the order is that of numbers, else by merging. Part of
+`irees-lower-linalg-ext-to-loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, i64
+from xdsl.ir import SSAValue
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.codegen.common.utils.radix_sort import RadixKey, radix_key, sort_numbers
+from irees.transforms.codegen.common.utils.rows import (
+    as_type,
+    compare,
+    load,
+    other_dims,
+    outside,
+    place,
+    rows,
+    scratch,
+    store,
+)
+from irees.transforms.utils.loops import for_loop, while_loop
+from irees.transforms.utils.orders import Order
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+
+FEW = 32
+"""Rows known to be shorter are merged: their digits would take longer to count."""
+
+
+def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
+    """sort  =>  every row sorted in scratch memory"""
+    dim = op.dimension.value.data
+    targets = list(op.outputs)
+    size = buffer_dim(targets[0], dim, outside(op))
+    order = Order.of(op.body.block)
+    key = radix_key(order, targets)
+    if key is None or (isinstance(size, int) and size < FEW):
+        sort_by_merging(op, size, order, at)
+    else:
+        sort_by_radix(op, size, key, at)
+
+
+def sort_by_radix(op: ext.SortOp, size: Size, key: RadixKey, at: IndexBuilder) -> None:
+    """The numbers of a row, as digits, decide where every element goes."""
+    dim, targets = op.dimension.value.data, list(op.outputs)
+    sources = list(op.inputs) or targets
+    numbers = key.allocate(size, outside(op).mul(size, 2), at)
+    copies = [scratch(t.type.element_type, size, at) for t in targets]
+
+    def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
+        def read(i: SSAValue, c: IndexBuilder) -> SSAValue:
+            values = [load(s, place(ivs, dim, i), c) for s in sources]
+            for value, copy in zip(values, copies, strict=True):
+                store(value, copy, [i], c)
+            return values[key.operand]
+
+        start = sort_numbers(key, numbers, size, read, b)
+        close, i, c = for_loop(b, 0, size, 1)
+        origin = as_type(load(numbers.origins, [c.add(start, i)], c), IndexType(), c)
+        for target, copy in zip(targets, copies, strict=True):
+            store(load(copy, [origin], c), target, place(ivs, dim, i), c)
+        close()
+
+    rows(targets[0], other_dims(targets[0], dim), at, row)
+
+
+def sort_by_merging(op: ext.SortOp, size: Size, order: Order, at: IndexBuilder) -> None:
+    """Runs of doubling length are merged, whatever the comparator."""
+    dim = op.dimension.value.data
+    targets = list(op.outputs)
+    sources = list(op.inputs) or targets
+    double = outside(op).mul(size, 2)
+    halves = [scratch(t.type.element_type, double, at) for t in targets]
+
+    def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
+        close, i, c = for_loop(b, 0, size, 1)
+        for source, half in zip(sources, halves, strict=True):
+            store(load(source, place(ivs, dim, i), c), half, [i], c)
+        close()
+        final = merge_sort(halves, size, order, b)
+        close, i, c = for_loop(b, 0, size, 1)
+        for target, half in zip(targets, halves, strict=True):
+            store(load(half, [c.add(final, i)], c), target, place(ivs, dim, i), c)
+        close()
+
+    rows(targets[0], other_dims(targets[0], dim), at, row)
+
+
+def merge_sort(halves: Sequence[SSAValue], size: Size, order: Order, at: IndexBuilder) -> SSAValue:
+    """Sorts the first half of each buffer; returns where the result starts (0 or size)."""
+    close, (width, start), b = while_loop(
+        at, [at.value(1), at.value(0)], lambda values, c: compare(values[0], size, "slt", c)
+    )
+    target = b.sub(size, start)
+    double = b.mul(width, 2)
+    close_runs, low, c = for_loop(b, 0, size, double)
+    middle = c.minimum(c.add(low, width), size)
+    high = c.minimum(c.add(low, double), size)
+    merge(halves, start, target, low, middle, high, size, order, c)
+    close_runs()
+    return close([b.value(double), b.value(target)])[1]
+
+
+def merge(
+    halves: Sequence[SSAValue], start: Size, target: Size, low: Size, middle: Size, high: Size,
+    size: Size, order: Order, at: IndexBuilder,
+) -> None:  # fmt: skip
+    """Merges two neighbouring runs of one half into the other."""
+    last = at.sub(size, 1)
+    close, out, b = for_loop(at, low, high, 1, [at.value(low), at.value(middle)])
+    i, j = close.arguments
+    left = [load(h, [b.add(start, b.minimum(i, last))], b) for h in halves]
+    right = [load(h, [b.add(start, b.minimum(j, last))], b) for h in halves]
+    in_left = compare(i, middle, "slt", b)
+    right_done = compare(j, high, "sge", b)
+    stays = order.first_stays(left, right, b)
+    either = b.insert(arith.OrIOp(right_done, stays)).results[0]
+    take = b.insert(arith.AndIOp(in_left, either)).results[0]
+    for h, x, y in zip(halves, left, right, strict=True):
+        store(b.insert(arith.SelectOp(take, x, y)).results[0], h, [b.add(target, out)], b)
+    step = b.insert(arith.ExtUIOp(take, i64)).results[0]
+    step = b.insert(arith.IndexCastOp(step, IndexType())).results[0]
+    next_i = b.insert(arith.AddiOp(i, step)).results[0]
+    next_j = b.insert(arith.SubiOp(b.value(b.add(j, 1)), step)).results[0]
+    close([next_i, next_j])

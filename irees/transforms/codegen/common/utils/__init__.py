@@ -1,0 +1,1 @@
+"""What several passes of this folder share."""

@@ -1,0 +1,108 @@
+"""
+One row of a scan, and one point of a scatter. Part of `irees-lower-linalg-ext-to-loops` and
+`irees-gpu-lower-linalg-ext`.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import SSAValue
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.codegen.common.utils.rows import as_type, compare, load, place, store
+from irees.transforms.utils.loops import for_loop, if_else
+from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+
+
+def scan_row(op: ext.ScanOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
+    """
+    A running value along the dim, at one index of the others. A row without elements leaves the
+    accumulator as it is.
+
+    Each input is read before the output of its index is written: the two may be one buffer.
+    """
+    size = buffer_dim(op.input, op.dimension.value.data, b)
+    if isinstance(size, int):
+        if size:
+            _scan_elements(op, ivs, size, b)
+        return
+    close, c = if_else(b, compare(size, 1, "sge", b))
+    _scan_elements(op, ivs, size, c)
+    close()
+
+
+def _scan_elements(op: ext.ScanOp, ivs: dict[int, Size], size: Size, b: IndexBuilder) -> None:
+    """The scan of one row that has elements; the accumulator gets the last output."""
+    dim, block = op.dimension.value.data, op.body.block
+    where = [ivs[d] for d in sorted(ivs)]
+    if op.inclusive.value.data:
+        first = load(op.input, place(ivs, dim, 0), b)
+        store(first, op.output, place(ivs, dim, 0), b)
+        close, i, c = for_loop(b, 1, size, 1, [first])
+        (running,) = close.arguments
+        following = inline_region(block, [running, load(op.input, place(ivs, dim, i), c)], c)[0]
+        store(following, op.output, place(ivs, dim, i), c)
+        last = close([following])[0]
+    else:
+        end = b.sub(size, 1)
+        close, i, c = for_loop(b, 0, end, 1, [load(op.accumulator, where, b)])
+        (running,) = close.arguments
+        value = load(op.input, place(ivs, dim, i), c)
+        store(running, op.output, place(ivs, dim, i), c)
+        last = close([inline_region(block, [running, value], c)[0]])[0]
+        store(last, op.output, place(ivs, dim, end), b)
+    store(last, op.accumulator, where, b)
+
+
+def batch_rank(op: ext.ScatterOp) -> int:
+    """How many dims of the updates say which update it is; the others are points of a slice."""
+    assert isinstance(op.updates.type, MemRefType)
+    assert isinstance(op.original.type, MemRefType)
+    indexed = len(op.dimension_map.get_values())
+    return op.updates.type.get_num_dims() - (op.original.type.get_num_dims() - indexed)
+
+
+def destination(
+    op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder
+) -> tuple[list[Size], SSAValue | None]:
+    """Where a point of the updates goes, and whether it does; None where all do."""
+    target, updates, indices = op.original, op.updates, op.indices
+    assert isinstance(indices.type, MemRefType)
+    assert isinstance(updates.type, MemRefType)
+    assert isinstance(target.type, MemRefType)
+    rank, batch = updates.type.get_num_dims(), batch_rank(op)
+    has_depth = indices.type.get_num_dims() > batch
+    lead = [ivs[d] for d in range(batch)]
+    found: dict[int, Size] = {}
+    valid: SSAValue | None = None
+    for position, dim in enumerate(op.dimension_map.get_values()):
+        raw = load(indices, [*lead, position] if has_depth else lead, b)
+        index = as_type(raw, IndexType(), b)
+        inside = compare(index, buffer_dim(target, dim, b), "ult", b)
+        valid = inside if valid is None else b.insert(arith.AndIOp(valid, inside)).results[0]
+        found[dim] = index
+    if op.mask is not None:
+        allowed = load(op.mask, lead, b)
+        valid = allowed if valid is None else b.insert(arith.AndIOp(valid, allowed)).results[0]
+    rest = iter(range(batch, rank))
+    where = [found[d] if d in found else ivs[next(rest)] for d in range(target.type.get_num_dims())]
+    return where, valid
+
+
+def scatter_point(op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
+    """One element of the updates, where its index is inside."""
+    where, valid = destination(op, ivs, b)
+
+    def write(c: IndexBuilder) -> None:
+        new = load(op.updates, [ivs[d] for d in range(len(ivs))], c)
+        old = load(op.original, where, c)
+        store(inline_region(op.body.block, [new, old], c)[0], op.original, where, c)
+
+    if valid is None:
+        write(b)
+        return
+    close, c = if_else(b, valid)
+    write(c)
+    close()

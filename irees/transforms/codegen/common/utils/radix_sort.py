@@ -1,0 +1,216 @@
+"""
+Least-significant-digit radix sort of one row. Part of `irees-lower-linalg-ext-to-loops`.
+
+The bits of a number, changed so that they order as unsigned integers do, are taken digit by
+digit: all digits are counted in one pass, then each pass moves every element to the place
+that the counts give its digit. That is stable, and linear in the length of the row. A digit
+that all elements share is skipped. Knuth, TAOCP 3, 5.2.5; the order of floats is that of
+`Order`: -0 equals 0, NaN is greater than every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from irees.transforms.codegen.common.utils.rows import (
+    as_type,
+    compare,
+    load,
+    scratch,
+    select,
+    store,
+)
+from irees.transforms.utils.loops import for_loop, if_values
+from irees.transforms.utils.orders import DESCENDING, Order
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+INFINITY: dict[type[Attribute], int] = {
+    Float64Type: 0x7FF0000000000000,
+    Float32Type: 0x7F800000,
+    Float16Type: 0x7C00,
+    BFloat16Type: 0x7F80,
+}
+"""The bits of infinity; more, without the sign, is NaN."""
+
+LONG = 1024
+"""From this length on counting 2048 digits costs less than another pass."""
+
+
+@dataclass(frozen=True)
+class RadixKey:
+    """The numbers that a comparator orders by."""
+
+    operand: int
+    element: Attribute
+    width: int
+    descending: bool
+    signed: bool
+
+    def allocate(self, size: Size, double: Size, at: IndexBuilder) -> Numbers:
+        """Scratch memory for rows of that size, which `double` is twice."""
+        digit = min(self.width, 11 if isinstance(size, int) and size >= LONG else 8)
+        digits = -(-self.width // digit)
+        index = i32 if isinstance(size, int) and size < 1 << 31 else IndexType()
+        return Numbers(
+            scratch(IntegerType(self.width), double, at),
+            scratch(index, double, at),
+            scratch(IndexType(), digits << digit, at),
+            digit,
+            digits,
+        )
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Two halves of keys and of where they came from, and how often each digit occurs."""
+
+    keys: SSAValue
+    origins: SSAValue
+    counts: SSAValue
+    digit: int
+    digits: int
+
+
+def radix_key(order: Order, targets: Sequence[SSAValue]) -> RadixKey | None:
+    """The key of a canonical comparator, or None."""
+    if order.operand is None:
+        return None
+    kind = targets[order.operand].type
+    assert isinstance(kind, MemRefType)
+    element = kind.element_type
+    descending = order.predicate in DESCENDING
+    if type(element) in INFINITY:
+        width = element.bitwidth
+        return RadixKey(order.operand, element, width, descending, True)
+    if isinstance(element, IntegerType) and element.width.data in (8, 16, 32, 64):
+        signed = order.predicate[0] == "s"
+        return RadixKey(order.operand, element, element.width.data, descending, signed)
+    return None
+
+
+def as_key(key: RadixKey, value: SSAValue, b: IndexBuilder) -> SSAValue:
+    """An unsigned integer that orders as the value does."""
+    kind = IntegerType(key.width)
+
+    def number(bits: int) -> SSAValue:
+        return b.insert(arith.ConstantOp(IntegerAttr(bits, kind, truncate_bits=True))).results[0]
+
+    def both(op: type, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return b.insert(op(lhs, rhs)).results[0]
+
+    sign = number(1 << (key.width - 1))
+    ones = number((1 << key.width) - 1)
+    bits = value
+    if type(key.element) in INFINITY:
+        bits = b.insert(arith.BitcastOp(value, kind)).results[0]
+        size = both(arith.AndIOp, bits, number((1 << (key.width - 1)) - 1))
+        nan = compare(size, number(INFINITY[type(key.element)]), "ugt", b)
+        zero = compare(size, number(0), "eq", b)
+        bits = b.insert(arith.SelectOp(zero, number(0), bits)).results[0]
+        negative = both(arith.ShRSIOp, bits, number(key.width - 1))
+        flip = both(arith.OrIOp, negative, sign)
+        bits = both(arith.XOrIOp, bits, flip)
+        bits = b.insert(arith.SelectOp(nan, ones, bits)).results[0]
+    elif key.signed:
+        bits = both(arith.XOrIOp, bits, sign)
+    return both(arith.XOrIOp, bits, ones) if key.descending else bits
+
+
+def sort_numbers(
+    key: RadixKey, numbers: Numbers, size: Size,
+    read: Callable[[SSAValue, IndexBuilder], SSAValue], at: IndexBuilder,
+) -> SSAValue:  # fmt: skip
+    """Sorts what `read` gives for 0, 1, ...; returns where the sorted half starts (0 or size)."""
+    count_digits(key, numbers, size, read, at)
+    # An empty row has no first element to look at below.
+    passes: Size = numbers.digits
+    if not isinstance(size, int):
+        passes = select(compare(size, 0, "sgt", at), passes, 0, at)
+    close, number, b = for_loop(at, 0, passes, 1, [at.value(0)])
+    (start,) = close.arguments
+    first = b.mul(number, 1 << numbers.digit)
+    shift = b.insert(
+        arith.IndexCastOp(b.value(b.mul(number, numbers.digit)), IntegerType(key.width))
+    ).results[0]
+    # Every element has the digit of the first one: nothing would move.
+    digit = digit_of(numbers, load(numbers.keys, [start], b), shift, b)
+    shared = compare(load(numbers.counts, [b.add(first, digit)], b), size, "eq", b)
+    end, _, no = if_values(b, shared, [IndexType()])
+    target = no.sub(size, start)
+    add_up(numbers, first, target, no)
+    move(numbers, first, start, shift, size, no)
+    (result,) = end([start], [no.value(target)])
+    return close([result])[0]
+
+
+def digit_of(numbers: Numbers, key: SSAValue, shift: SSAValue, b: IndexBuilder) -> SSAValue:
+    """One digit of a key, as an index."""
+    mask = IntegerAttr((1 << numbers.digit) - 1, key.type, truncate_bits=True)
+    shifted = b.insert(arith.ShRUIOp(key, shift)).results[0]
+    masked = b.insert(arith.AndIOp(shifted, b.insert(arith.ConstantOp(mask)).results[0])).results[0]
+    # A digit of 8 bits may fill its type, where its first bit is not a sign.
+    wide = masked if masked.type == i64 else b.insert(arith.ExtUIOp(masked, i64)).results[0]
+    return b.insert(arith.IndexCastOp(wide, IndexType())).results[0]
+
+
+def count_digits(
+    key: RadixKey, numbers: Numbers, size: Size,
+    read: Callable[[SSAValue, IndexBuilder], SSAValue], at: IndexBuilder,
+) -> None:  # fmt: skip
+    """Writes keys and origins of a row, and how often each digit has each value."""
+    close, i, b = for_loop(at, 0, numbers.digits << numbers.digit, 1)
+    store(b.value(0), numbers.counts, [i], b)
+    close()
+    close, i, b = for_loop(at, 0, size, 1)
+    bits = as_key(key, read(i, b), b)
+    store(bits, numbers.keys, [i], b)
+    origin = numbers.origins.type
+    assert isinstance(origin, MemRefType)
+    store(as_type(i, origin.element_type, b), numbers.origins, [i], b)
+    for number in range(numbers.digits):
+        shift = IntegerAttr(number * numbers.digit, bits.type)
+        shift = b.insert(arith.ConstantOp(shift)).results[0]
+        digit = digit_of(numbers, bits, shift, b)
+        place = b.add(digit, number << numbers.digit)
+        store(b.value(b.add(load(numbers.counts, [place], b), 1)), numbers.counts, [place], b)
+    close()
+
+
+def add_up(numbers: Numbers, first: Size, target: Size, at: IndexBuilder) -> None:
+    """The counts of one digit become the places where its elements start."""
+    close, i, b = for_loop(at, 0, 1 << numbers.digit, 1, [at.value(target)])
+    place = b.add(first, i)
+    count = load(numbers.counts, [place], b)
+    store(close.arguments[0], numbers.counts, [place], b)
+    close([b.value(b.add(close.arguments[0], count))])
+
+
+def move(
+    numbers: Numbers, first: Size, start: Size, shift: SSAValue, size: Size, at: IndexBuilder
+) -> None:
+    """Every element goes to the next place of its digit, in the other half."""
+    close, i, b = for_loop(at, 0, size, 1)
+    here = b.add(start, i)
+    key, origin = load(numbers.keys, [here], b), load(numbers.origins, [here], b)
+    slot = b.add(first, digit_of(numbers, key, shift, b))
+    place = load(numbers.counts, [slot], b)
+    store(key, numbers.keys, [place], b)
+    store(origin, numbers.origins, [place], b)
+    store(b.value(b.add(place, 1)), numbers.counts, [slot], b)
+    close()

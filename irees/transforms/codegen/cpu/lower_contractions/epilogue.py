@@ -1,0 +1,142 @@
+"""
+What is done with a contraction's output while it is in registers. Part of
+`irees-lower-contractions`.
+
+    C[m, n] += A[m, k] * B[k, n];  D[m, n] = f(C[m, n], bias[n], E[m, n])
+
+The micro-kernel applies f to its registers and stores D instead of C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+
+from irees.transforms.codegen.common.utils.surroundings import Neighbour, has_vector_form
+from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, flatten, strides
+from irees.transforms.utils.lanes import (
+    Kind,
+    Lane,
+    vector_of,
+)
+from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.structured import linear_form, maps
+
+
+@dataclass
+class Epilogue:
+    """An elementwise op on C, with its loops renamed to those of the contraction."""
+
+    consumer: Neighbour
+    operands: list[Operand | SSAValue]
+    """What each operand is: a buffer with a step per loop of the contraction, or a scalar."""
+    condition: SSAValue | None = None
+    """Whether a slice of K is the last one, before which C is not whole; None where it is."""
+
+    @property
+    def op(self) -> linalg.GenericOp:
+        """f"""
+        return self.consumer.op
+
+    @property
+    def source(self) -> int:
+        """The operand that is C."""
+        return self.consumer.source
+
+    @property
+    def buffers(self) -> list[Operand]:
+        """Every buffer but C."""
+        return [
+            o for i, o in enumerate(self.operands) if i != self.source and isinstance(o, Operand)
+        ]
+
+    def emit(
+        self,
+        plan: Plan,
+        vectors: int,
+        values: list[SSAValue],
+        starts: Callable[[Operand], list[Size]],
+        at: IndexBuilder,
+    ) -> None:
+        """Stores f(values) for a block of registers whose rows start at `starts`."""
+        block, inputs = self.op.body.block, len(self.op.inputs)
+        rows = {
+            i: starts(o)
+            for i, o in enumerate(self.operands)
+            if isinstance(o, Operand) and i != self.source and (i >= inputs or block.args[i].uses)
+        }
+        shared: dict[tuple[int, int], Lane] = {}
+
+        def argument(i: int, r: int, v: int, value: SSAValue) -> Lane:
+            operand = self.operands[i]
+            if i == self.source:
+                return Lane(value, Kind.VECTOR)
+            if not isinstance(operand, Operand) or not block.args[i].uses:
+                return Lane(self.op.operands[i], Kind.UNIFORM)
+            # What all rows share is read before any row is stored.
+            fixed = plan.shared_by_rows(operand)
+            if fixed and (i, v) in shared:
+                return shared[i, v]
+            lane = self._read(plan, operand, plan.place(operand, rows[i][r], v, at), at)
+            if fixed:
+                shared[i, v] = lane
+            return lane
+
+        for number, value in enumerate(values):
+            r, v = divmod(number, vectors)
+            arguments = [argument(i, r, v, value) for i in range(len(self.operands))]
+            for position, result in enumerate(self.consumer.values(arguments, plan.lanes, at)):
+                target = self.operands[inputs + position]
+                assert isinstance(target, Operand)
+                place = at.value(plan.place(target, rows[inputs + position][r], v, at))
+                at.insert(vector.StoreOp(result, target.flat, [place]))
+
+    @staticmethod
+    def _read(plan: Plan, operand: Operand, place: Size, at: IndexBuilder) -> Lane:
+        where = [at.value(place)]
+        if operand.steps[plan.n[-1]] == 0:
+            return Lane(at.insert(memref.LoadOp.get(operand.flat, where)).results[0], Kind.UNIFORM)
+        assert isinstance(operand.flat.type, MemRefType)
+        kind = vector_of(operand.flat.type.element_type, plan.lanes)
+        return Lane(at.insert(vector.LoadOp(operand.flat, where, kind)).results[0], Kind.VECTOR)
+
+
+def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue | None:
+    """The consumer of a contraction of that many loops, made ready at `at`, or None."""
+    op = consumer.op
+    operands: list[Operand | SSAValue] = []
+    for operand, indexing in zip(op.operands, maps(op), strict=True):
+        if not isinstance(operand.type, MemRefType):
+            operands.append(operand)
+            continue
+        steps: list[Size] = [0] * loops
+        for expr, stride in zip(indexing.results, strides(operand, at), strict=True):
+            form = linear_form(expr)
+            if form is None or form[1]:
+                return None
+            for loop, factor in form[0].items():
+                ours = consumer.rename[loop]
+                steps[ours] = at.add(steps[ours], at.mul(stride, factor))
+        operands.append(Operand(flatten(operand, at), steps))
+    return Epilogue(consumer, operands)
+
+
+def fits(epilogue: Epilogue, plan: Plan) -> bool:
+    """Whether vectors of C are vectors, or one value, for every operand of the epilogue."""
+    if plan.scattered or not (isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0):
+        return False
+    # Where K is no plain run of slices, none of them is known to be the last.
+    if plan.outer_k or (plan.depth is not None and plan.size_k is None):
+        return False
+    outputs = epilogue.operands[len(epilogue.op.inputs) :]
+    for operand in epilogue.operands:
+        if isinstance(operand, Operand):
+            step = operand.steps[plan.n[-1]]
+            if not isinstance(step, int) or step not in ((1,) if operand in outputs else (0, 1)):
+                return False
+    return has_vector_form(epilogue.op, plan.lanes)

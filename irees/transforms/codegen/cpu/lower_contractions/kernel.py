@@ -1,0 +1,292 @@
+"""
+The micro-kernel of a contraction: MR x NR of C in registers. Part of `irees-lower-contractions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.ir import SSAValue
+
+from irees.transforms.codegen.cpu.lower_contractions.dots import (
+    flipping,
+    multiply_group,
+    wide_broadcast,
+)
+from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue
+from irees.transforms.codegen.cpu.lower_contractions.pack import Columns, Panels
+from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, widened
+from irees.transforms.codegen.cpu.lower_contractions.prefetch import (
+    NextPanel,
+    ask_ahead,
+    steps_ahead,
+)
+from irees.transforms.utils.copies import same_op
+from irees.transforms.utils.lanes import vector_of
+from irees.transforms.utils.loops import for_loop, if_both
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+
+@dataclass
+class Kernel:
+    """The micro-kernel for one panel of columns and one slice of K."""
+
+    plan: Plan
+    panels: Panels
+    columns: Columns
+    zero: SSAValue
+    zeros: SSAValue | bool
+    """Whether C counts as zeros, whatever it holds; a value where only in the first slice of K."""
+    first_b: Size
+    """Where the slice of the panel starts."""
+    starts_a: Callable[[Size, int, IndexBuilder], list[Size]]
+    """Where some rows start in A, or in its panel."""
+    starts: Callable[[Operand, Size, int, IndexBuilder], list[Size]]
+    """Where some rows start in C, or in what is read and written beside it."""
+    staging: SSAValue | None
+    """MR x NR elements, for columns of C that are no vectors in memory."""
+    depth: Size | None
+    """How deep the slice of K is; None for all of K."""
+    epilogue: Epilogue | None
+    ahead: NextPanel | None
+    """What each block of rows asks for meanwhile."""
+    corrections: list[SSAValue] | None
+    """What each vector of columns is to be corrected by, for rows of A that are biased."""
+
+    @property
+    def kind(self):
+        """One vector of C."""
+        return vector_of(self.plan.element, self.plan.lanes)
+
+    def emit(self, i: Size, rows: int, at: IndexBuilder) -> None:
+        """C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]"""
+        plan = self.plan
+        starts_c = self.starts(plan.c, i, rows, at)
+        held = not self._later and self.zeros is not True
+        accs = self._held(starts_c, at) if held else self._zeros(rows)
+        if self.corrections is not None:
+            accs = self._corrected(accs, at)
+        starts = self.starts_a(i, rows, at)
+        asked: Size = 0
+        if self.ahead is not None:
+            asked = self.ahead.share_of(at.floordiv(i, plan.block.rows), at)
+        results = self._reduce(0, starts, self.first_b, 0, asked, accs, at)
+        if self.epilogue is None:
+            self._write(starts_c, results, at)
+        elif self.epilogue.condition is None:
+            self._conclude(self.epilogue, i, starts_c, results, at)
+        else:
+            close, last, before = if_both(at, self.epilogue.condition)
+            self._conclude(self.epilogue, i, starts_c, results, last)
+            self._write(starts_c, results, before)
+            close()
+
+    @property
+    def _later(self) -> bool:
+        """Whether C is added to the registers after K."""
+        return self.plan.adds_later and self.zeros is not True
+
+    def _write(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> None:
+        """C = C + the registers, or the registers where C counts as zeros."""
+        if not (self._later and isinstance(self.zeros, SSAValue)):
+            self._finish(starts, self._whole_sums(starts, values, at), at)
+            return
+        close, first, rest = if_both(at, self.zeros)
+        self._finish(starts, values, first)
+        self._finish(starts, self._sums(starts, values, rest), rest)
+        close()
+
+    def _conclude(
+        self, epilogue: Epilogue, i: Size, starts: list[Size], values: list[SSAValue],
+        at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """D = f(C + the registers), in the last slice of K: not the first, if C ever was zeros."""
+        sums = self._whole_sums(starts, values, at)
+        if epilogue.consumer.keeps_source:
+            self._finish(starts, sums, at)
+        rows, vectors = len(starts), self.columns.vectors
+        epilogue.emit(self.plan, vectors, sums, lambda o: self.starts(o, i, rows, at), at)
+
+    def _whole_sums(
+        self, starts: list[Size], values: list[SSAValue], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """The registers, and C if it is not among what they have summed."""
+        return self._sums(starts, values, at) if self._later else values
+
+    def _reduce(
+        self, level: int, rows: list[Size], column: Size, step: Size, asked: Size,
+        accs: list[SSAValue], at: IndexBuilder,
+    ) -> list[SSAValue]:  # fmt: skip
+        """The loops of K from `level` on, C carried through them in registers."""
+        plan = self.plan
+        if level == len(plan.k):
+            if self.ahead is not None:
+                self.ahead.ask(asked, step, at)
+            return self._step(rows, column, accs, at)
+        last = plan.k[level][-1]
+        step_a, step_b = plan.a.steps[last], plan.b.steps[last]
+        size = at.product([plan.sizes[x] for x in plan.k[level]])
+        if level == 0 and self.depth is not None:
+            size = self.depth
+        if self.panels.b is not None:
+            step_b = self.columns.vectors * plan.lanes
+        if self.panels.a is not None:
+            step_a = 1
+        if plan.dot is not None:
+            size, step_b = at.ceildiv(size, plan.group), at.mul(step_b, plan.group)
+            step_a = plan.group
+        close, k, b = for_loop(at, 0, size, 1, accs)
+        ahead = b.mul(k, step_a)
+        moved = [b.add(row, ahead) for row in rows]
+        carried = list(close.arguments)
+        if self.ahead is not None:
+            step = b.add(b.mul(step, size), k)
+        column = b.add(column, b.mul(k, step_b))
+        steps = steps_ahead(plan, self.panels, self.depth)
+        if level + 1 == len(plan.k) and steps is not None:
+            source = plan.b.flat if self.panels.b is None else self.panels.b
+            vectors = [self._offset(v, b) for v in range(self.columns.vectors)]
+            ask_ahead(plan, source, column, b.mul(step_b, steps), vectors, b)
+        return close(self._reduce(level + 1, moved, column, step, asked, carried, b))
+
+    def _step(
+        self, rows: list[Size], column: Size, accs: list[SSAValue], b: IndexBuilder
+    ) -> list[SSAValue]:
+        """One outer product: acc[r, v] + broadcast(A[r]) * B[v]"""
+        plan, vectors = self.plan, self.columns.vectors
+        columns = [self._column(b.add(column, self._offset(v, b)), v, b) for v in range(vectors)]
+        packed_rows = self.panels.a
+        source = plan.a.flat if packed_rows is None else packed_rows
+        flip = flipping(self.panels, b)
+        out: list[SSAValue] = []
+        for r, row in enumerate(rows):
+            if plan.dot is not None:
+                splat = wide_broadcast(plan, source, row, flip, b)
+                for v in range(vectors):
+                    acc = accs[r * vectors + v]
+                    out.append(multiply_group(plan.dot, acc, splat, columns[v], b))
+                continue
+            scalar = b.insert(memref.LoadOp.get(source, [b.value(row)])).results[0]
+            if packed_rows is None:
+                scalar = widened(scalar, plan.widen_a, plan.lanes, b)
+            splat = b.insert(vector.BroadcastOp(scalar, self.kind)).results[0]
+            for v in range(vectors):
+                product = b.insert(
+                    same_op(plan.parts.multiply, [splat, columns[v]], [splat.type])
+                ).results[0]
+                acc = accs[r * vectors + v]
+                out.append(b.insert(same_op(plan.parts.add, [acc, product], [acc.type])).results[0])
+        return out
+
+    def _offset(self, v: int, b: IndexBuilder) -> Size:
+        """From the first vector of B to vector `v` of the same step of K."""
+        plan = self.plan
+        if plan.vector_loop is not None and self.panels.b is None:
+            return b.mul(plan.b.steps[plan.vector_loop], v)
+        return v * plan.lanes * plan.group
+
+    def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
+        plan = self.plan
+        if self.panels.b is not None:
+            kind = vector_of(plan.packed_element, plan.lanes * plan.group)
+            return b.insert(vector.LoadOp(self.panels.b, [b.value(start)], kind)).results[0]
+        source = plan.b.flat
+        if self._whole(v) or plan.packed is not None:
+            value = b.insert(vector.LoadOp(source, [b.value(start)], self._kind_of_b())).results[0]
+            return value if plan.dot else widened(value, plan.widen_b, plan.lanes, b)
+        # Unpacked columns past the end are not ours to read.
+        close, lane, c = for_loop(b, 0, self._count(v, b), 1, [self.zero])
+        value = c.insert(memref.LoadOp.get(source, [c.value(c.add(start, lane))])).results[0]
+        value = widened(value, plan.widen_b, plan.lanes, c)
+        return close([c.insert(vector.InsertOp(value, close.arguments[0], [lane])).results[0]])[0]
+
+    def _kind_of_b(self):
+        return vector_of(self.plan.b.flat.type.element_type, self.plan.lanes * self.plan.group)
+
+    # --- C --------------------------------------------------------------------------------
+
+    def _whole(self, v: int) -> bool:
+        """Whether every lane of vector `v` is a column of the output."""
+        valid = self.columns.valid
+        return valid is None or (isinstance(valid, int) and (v + 1) * self.plan.lanes <= valid)
+
+    def _staged(self, v: int) -> bool:
+        """Whether vector `v` of C goes through the staging block: it is no vector in memory."""
+        return self.plan.scattered or not self._whole(v)
+
+    def _count(self, v: int, b: IndexBuilder) -> Size:
+        """How many lanes of vector `v` are columns of the output."""
+        valid = self.columns.valid
+        assert valid is not None
+        return b.maximum(b.minimum(b.sub(valid, v * self.plan.lanes), self.plan.lanes), 0)
+
+    def _place(
+        self, starts: list[Size], r: int, v: int, b: IndexBuilder
+    ) -> tuple[SSAValue, SSAValue]:
+        """Where vector `v` of row `r` of C is: in C, or in the staging block."""
+        if self._staged(v):
+            assert self.staging is not None
+            number = (r * self.columns.vectors + v) * self.plan.lanes
+            return self.staging, b.value(number)
+        return self.plan.c.flat, b.value(self.plan.place(self.plan.c, starts[r], v, b))
+
+    def _zeros(self, rows: int) -> list[SSAValue]:
+        """Registers of zeros."""
+        return [self.zero] * (rows * self.columns.vectors)
+
+    def _corrected(self, values: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
+        """Registers with what each column is to be corrected by."""
+        corrections = self.corrections
+        assert corrections is not None
+        each = [corrections[number % len(corrections)] for number in range(len(values))]
+        return [
+            c if value is self.zero else at.insert(arith.AddiOp(value, c)).results[0]
+            for value, c in zip(values, each, strict=True)
+        ]
+
+    def _sums(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
+        """C + the registers."""
+        pairs = zip(self._held(starts, at), values, strict=True)
+        add = self.plan.parts.add
+        return [at.insert(same_op(add, pair, [self.kind])).results[0] for pair in pairs]
+
+    def _held(self, starts: list[Size], at: IndexBuilder) -> list[SSAValue]:
+        """What C holds."""
+        every = [(r, v) for r in range(len(starts)) for v in range(self.columns.vectors)]
+        staged = [(r, v) for r, v in every if self._staged(v)]
+        for r, v in staged:
+            buffer, place = self._place(starts, r, v, at)
+            at.insert(vector.StoreOp(self.zero, buffer, [place]))
+        if staged:
+            self._move(starts, at, out=False)
+        places = [self._place(starts, r, v, at) for r, v in every]
+        return [
+            at.insert(vector.LoadOp(buffer, [place], self.kind)).results[0]
+            for buffer, place in places
+        ]
+
+    def _finish(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> None:
+        """C = the registers."""
+        vectors = self.columns.vectors
+        for number, value in enumerate(values):
+            buffer, place = self._place(starts, number // vectors, number % vectors, at)
+            at.insert(vector.StoreOp(value, buffer, [place]))
+        if any(self._staged(v) for v in range(vectors)):
+            self._move(starts, at, out=True)
+
+    def _move(self, starts: list[Size], at: IndexBuilder, *, out: bool) -> None:
+        """The staged columns of C, between the staging block and C."""
+        plan, valid, width = self.plan, self.columns.valid, self.columns.vectors * self.plan.lanes
+        assert self.staging is not None
+        first = next(v for v in range(self.columns.vectors) if self._staged(v)) * plan.lanes
+        close, j, b = for_loop(at, first, width if valid is None else valid, 1)
+        column = b.mul(j, plan.step_n)
+        for r, start in enumerate(starts):
+            staged = self.staging, b.value(b.add(j, r * width))
+            there = plan.c.flat, b.value(b.add(start, column))
+            source, target = (staged, there) if out else (there, staged)
+            part = b.insert(memref.LoadOp.get(source[0], [source[1]])).results[0]
+            b.insert(memref.StoreOp.get(part, target[0], [target[1]]))
+        close()

@@ -1,0 +1,358 @@
+"""
+The loops around the micro-kernel of a contraction. Part of `irees-lower-contractions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.contractions import MultiplyAdd
+from irees.analysis.dot_products import DotProduct
+from irees.transforms.codegen.common.utils.surroundings import (
+    erase_with_buffer,
+    fill_of,
+    find_consumer,
+)
+from irees.transforms.codegen.cpu.lower_contractions.dots import (
+    column_sums,
+    pack_column_groups,
+    pack_row_groups,
+)
+from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue, epilogue_of, fits
+from irees.transforms.codegen.cpu.lower_contractions.kernel import Kernel
+from irees.transforms.codegen.cpu.lower_contractions.pack import (
+    Columns,
+    Panels,
+    allocate,
+    pack_columns,
+    pack_rows,
+    panel_of,
+)
+from irees.transforms.codegen.cpu.lower_contractions.plan import (
+    Operand,
+    Plan,
+    Rows,
+    Unsuitable,
+    make_plan,
+    suffix,
+    zero_vector,
+)
+from irees.transforms.codegen.cpu.lower_contractions.prefetch import next_packed_panel, next_panel
+from irees.transforms.utils.loops import for_loop, if_else
+from irees.transforms.utils.shapes import IndexBuilder, Size, remainder
+from irees.transforms.utils.structured import is_zero
+
+Inside = Callable[[dict[int, Size], IndexBuilder], None]
+
+
+def lower_contraction(
+    op: linalg.GenericOp,
+    parts: MultiplyAdd,
+    vector_bytes: int,
+    registers: int,
+    reassociate: bool,
+    dot: DotProduct | None = None,
+) -> None:
+    """
+    Replaces a contraction by its loops, out of the instruction `dot` where there is one.
+
+    Raises Unsuitable before the op is changed.
+    """
+    fill = fill_of(op)
+    at = IndexBuilder(InsertPoint.before(op), {})
+    consumer = find_consumer(op)
+    epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
+    beside = [] if epilogue is None else epilogue.buffers
+    try:
+        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, beside, dot)
+        together = epilogue is None or fits(epilogue, plan)
+    except Unsuitable:
+        # By itself it may be: what stands beside it does not run through its loops as it does.
+        together = False
+    if not together:
+        epilogue = None
+        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, dot=dot)
+    slices = plan.one_slice or (plan.adds_later and not plan.outer_k and bool(plan.size_k))
+    from_zero = fill is not None and is_zero(fill[1]) and slices
+    if fill is not None and from_zero:
+        Rewriter.erase_op(fill[0])
+    Nest(plan, at, from_zero, epilogue).build(at)
+    output = op.outputs[0]
+    Rewriter.erase_op(op)
+    if epilogue is not None:
+        erase_with_buffer(epilogue.consumer, output)
+
+
+class Nest:
+    """The loops of one contraction under construction."""
+
+    def __init__(self, plan: Plan, at: IndexBuilder, from_zero: bool, epilogue: Epilogue | None):
+        self.plan = plan
+        self.epilogue = epilogue
+        self.panels = allocate(plan, at)
+        self.zero = zero_vector(plan, at)
+        self.staging: SSAValue | None = None
+        divides = isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0
+        if plan.scattered or not divides:
+            size = plan.block.rows * plan.columns
+            self.staging = at.insert(memref.AllocaOp.get(plan.element, shape=[size])).results[0]
+        self.from_zero = from_zero
+        """C has not been filled with the zeros that it starts from."""
+
+    def build(self, at: IndexBuilder) -> None:
+        """All loops."""
+        plan = self.plan
+        inside = self._whole_k if plan.depth is None else self._slices_of_k
+        self._loops([*plan.batch, *plan.outer_n, *plan.outer_k], {}, at, inside)
+
+    def _loops(
+        self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder, inside: Inside
+    ) -> None:
+        if not loops:
+            inside(ivs, at)
+            return
+        size = self.plan.sizes[loops[0]]
+        if size == 1:
+            self._loops(loops[1:], {**ivs, loops[0]: 0}, at, inside)
+            return
+        close, iv, b = for_loop(at, 0, size, 1)
+        self._loops(loops[1:], {**ivs, loops[0]: iv}, b, inside)
+        close()
+
+    def _whole_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Panels of columns, blocks of rows, all of K in each."""
+        self._slice(ivs, 0, None, self.epilogue, at)
+
+    def _slices_of_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Slices of K one after the other; what is done with C is done with the last."""
+        plan, deep = self.plan, self.plan.depth
+        assert deep is not None
+        known = plan.size_k
+        if self.epilogue is not None or plan.one_slice:
+            # One slice is written even where K is empty: a fill may have been left out for it.
+            assert known is not None
+            last = max(known - 1, 0) // deep * deep
+            if last > 0 and known - last == deep:
+                close, k0, b = for_loop(at, 0, known, deep)
+                self._slice(ivs, k0, deep, self._epilogue_at(k0, last, b), b)
+                close()
+                return
+            if last > 0:
+                close, k0, b = for_loop(at, 0, last, deep)
+                self._slice(ivs, k0, deep, None, b)
+                close()
+            self._slice(ivs, last, known - last, self.epilogue, at)
+            return
+        size = at.product([plan.sizes[x] for x in plan.k[0]])
+        close, k0, b = for_loop(at, 0, size, deep)
+        whole = known is not None and known % deep == 0
+        self._slice(ivs, k0, deep if whole else b.minimum(deep, b.sub(size, k0)), None, b)
+        close()
+
+    def _epilogue_at(self, k0: Size, last: int, at: IndexBuilder) -> Epilogue | None:
+        """The epilogue as a slice like all others has it: only if it is the last one."""
+        if self.epilogue is None:
+            return None
+        is_last = at.insert(arith.CmpiOp(at.value(k0), at.value(last), "eq")).results[0]
+        return replace(self.epilogue, condition=is_last)
+
+    def _slice(
+        self,
+        ivs: dict[int, Size],
+        k0: Size,
+        depth: Size | None,
+        epilogue: Epilogue | None,
+        at: IndexBuilder,
+    ) -> None:
+        """One slice: A packed once, if at all, B panel by panel; or A strip by strip."""
+        plan = self.plan
+        if plan.strip is None:
+            turns = plan.sizes[plan.outer_m[0]] if plan.outer_m else 1
+            self._pack_rows(ivs, 0, plan.size_m, k0, depth, at)
+            self._columns(
+                lambda columns, b: self._panel(
+                    self._pack_panel(self.panels, columns, ivs, k0, depth, b),
+                    columns, ivs, Rows(0, plan.size_m, 0, turns), k0, depth, epilogue, b,
+                ),
+                at,
+            )  # fmt: skip
+            return
+
+        def strip(start: Size, count: int, b: IndexBuilder) -> None:
+            rows = Rows(start, count, 0, 1)
+            if plan.outer_m:
+                rows = Rows(0, plan.size_m, start, count)
+            self._pack_rows(ivs, rows.first, rows.count, k0, depth, b)
+            self._columns(
+                lambda columns, c: self._panel(
+                    self._panel_of_strips(columns, start, ivs, k0, depth, c),
+                    columns, ivs, rows, k0, depth, epilogue, c,
+                ),
+                b,
+            )  # fmt: skip
+
+        size = plan.sizes[plan.outer_m[0]] if plan.outer_m else plan.size_m
+        assert isinstance(size, int)
+        main = size // plan.strip * plan.strip
+        close, start, b = for_loop(at, 0, main, plan.strip)
+        strip(start, plan.strip, b)
+        close()
+        if main < size:
+            strip(main, size - main, at)
+
+    def _pack_rows(
+        self, ivs: dict[int, Size], first: Size, rows: Size, k0: Size, depth: Size | None,
+        at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """Some rows of A, if they are packed at all."""
+        plan = self.plan
+        if self.panels.a is None:
+            return
+        assert depth is not None
+        start = at.add(
+            plan.a.at(self._row(ivs, first), at), at.mul(k0, plan.a.steps[plan.k[0][-1]])
+        )
+        pack = pack_rows if plan.dot is None else pack_row_groups
+        pack(self.panels, start, rows, depth, at)
+
+    def _pack_panel(
+        self, panels: Panels, columns: Columns, ivs: dict[int, Size], k0: Size,
+        depth: Size | None, at: IndexBuilder,
+    ) -> Panels:  # fmt: skip
+        """One panel of B, unless it lies in panels."""
+        plan = self.plan
+        if panels.b is None:
+            return panels
+        assert depth is not None
+        linear = len(suffix(plan.n, [plan.b], plan.sizes)) == len(plan.n)
+        linear = linear and plan.b.steps[plan.n[-1]] == 1
+        pack = pack_columns if plan.dot is None else pack_column_groups
+        pack(panels, columns, linear, plan.b.at(ivs, at), k0, depth, at)
+        return panels
+
+    def _panel_of_strips(
+        self, columns: Columns, first: Size, ivs: dict[int, Size], k0: Size,
+        depth: Size | None, at: IndexBuilder,
+    ) -> Panels:  # fmt: skip
+        """A panel that the strip which starts at row 0 packs, and the others find packed."""
+        if self.panels.b is None:
+            return self.panels
+        panels = panel_of(self.panels, columns, at)
+        if isinstance(first, int):
+            return panels
+        is_first = at.insert(arith.CmpiOp(first, at.value(0), "eq")).results[0]
+        close, b = if_else(at, is_first)
+        self._pack_panel(panels, columns, ivs, k0, depth, b)
+        close()
+        return panels
+
+    def _panel(
+        self, panels: Panels, columns: Columns, ivs: dict[int, Size], rows: Rows,
+        k0: Size, depth: Size | None, epilogue: Epilogue | None, at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """Some rows by the columns of one panel."""
+        plan = self.plan
+        base = plan.b.at(ivs, at)
+        if panels.b is None and plan.packed is not None:
+            number = at.floordiv(columns.start, plan.packed)
+            base = at.add(base, at.mul(number, plan.panel_step))
+        inside = self._rows(panels, columns, rows, base, k0, depth, epilogue, at)
+        if not plan.outer_m or rows.turns == 1:
+            first = {plan.outer_m[0]: rows.turn} if plan.outer_m else {}
+            self._loops(plan.outer_m[1:], {**ivs, **first}, at, inside)
+            return
+        close, turn, b = for_loop(at, 0, rows.turns, 1)
+        self._loops(plan.outer_m[1:], {**ivs, plan.outer_m[0]: b.add(rows.turn, turn)}, b, inside)
+        close()
+
+    def _zeros(self, k0: Size, at: IndexBuilder) -> SSAValue | bool:
+        """Whether C counts as zeros in the slice that starts at `k0`."""
+        if not self.from_zero or isinstance(k0, int):
+            return self.from_zero and k0 == 0
+        return at.insert(arith.CmpiOp(k0, at.value(0), "eq")).results[0]
+
+    def _row(self, ivs: dict[int, Size], i: Size) -> dict[int, Size]:
+        """The loops at row `i`."""
+        return {**ivs, self.plan.m[-1]: i} if self.plan.m else ivs
+
+    def _columns(self, panel: Callable[[Columns, IndexBuilder], None], at: IndexBuilder) -> None:
+        """Panels of NR columns, and a narrower last one."""
+        plan, width = self.plan, self.plan.columns
+        main = at.mul(at.floordiv(plan.size_n, width), width)
+        if main != 0 or not isinstance(main, int):
+            close, j, b = for_loop(at, 0, main, width)
+            panel(Columns(j, plan.block.vectors, None), b)
+            close()
+        left = remainder(plan.size_n, width)
+        if left == 0:
+            return
+        rest = at.sub(plan.size_n, main)
+        last = Columns(main, plan.block.vectors, rest)
+        if left is not None:
+            last = Columns(main, -(-left // plan.lanes), left if left % plan.lanes else None)
+        if isinstance(rest, int):
+            panel(last, at)
+            return
+        some = at.insert(arith.CmpiOp(at.value(rest), at.value(0), "ne")).results[0]
+        close, b = if_else(at, some)
+        panel(last, b)
+        close()
+
+    def _rows(
+        self, panels: Panels, columns: Columns, rows: Rows, base_b: Size, k0: Size,
+        depth: Size | None, epilogue: Epilogue | None, before: IndexBuilder,
+    ) -> Inside:  # fmt: skip
+        """Blocks of MR rows, and what is left; what they share is computed at `before`."""
+        plan, first, count = self.plan, rows.first, rows.count
+        corrections = None
+        if plan.dot is not None and plan.dot.biased:
+            corrections = column_sums(panels, columns, base_b, k0, depth, self.zero, before)
+
+        zeros = self._zeros(k0, before)
+
+        def inside(ivs: dict[int, Size], at: IndexBuilder) -> None:
+            def starts_a(i: Size, height: int, b: IndexBuilder) -> list[Size]:
+                if panels.a is not None:
+                    start = b.mul(i, panels.row)
+                    return [b.add(start, r * panels.row) for r in range(height)]
+                offset = b.mul(k0, plan.a.steps[plan.k[0][-1]])
+                return plan.row_starts(plan.a, ivs, b.add(first, i), height, offset, b)
+
+            def starts(operand: Operand, i: Size, height: int, b: IndexBuilder) -> list[Size]:
+                offset = plan.column_offset(operand, columns.start, b)
+                return plan.row_starts(operand, ivs, b.add(first, i), height, offset, b)
+
+            first_b = plan.first_column(base_b, columns.start, k0, at)
+            ahead = None
+            if panels.b is None and columns.valid is None:
+                ahead = next_panel(plan, first_b, rows, depth, ivs, at)
+            elif panels.b is not None and plan.strip is not None and columns.valid is None:
+                ahead = next_packed_panel(self.panels, columns, count, depth, at)
+            kernel = Kernel(
+                plan, panels, columns, self.zero, zeros,
+                first_b if panels.b is None else 0, starts_a, starts,
+                self.staging, depth, epilogue, ahead, corrections,
+            )  # fmt: skip
+            size, block = count, plan.block.rows
+            main = at.mul(at.floordiv(size, block), block)
+            if not (isinstance(main, int) and main == 0):
+                close, i, b = for_loop(at, 0, main, block)
+                kernel.emit(i, block, b)
+                close()
+            left = remainder(size, block)
+            if left == 0:
+                return
+            if isinstance(size, int):
+                kernel.emit(main, left, at)
+                return
+            close, i, b = for_loop(at, main, size, left or 1)
+            kernel.emit(i, left or 1, b)
+            close()
+
+        return inside

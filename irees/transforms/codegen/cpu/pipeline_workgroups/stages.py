@@ -1,0 +1,220 @@
+"""
+The two stages of a workgroup that goes through its tile twice: sums, and points computed from them.
+Part of `irees-pipeline-workgroups`, which says what for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from irees.analysis.distribution import root
+from irees.dialects.upstream.scf import ForallOp
+from irees.remarks import remark
+from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
+from irees.transforms.utils.shapes import constant_value, element_bytes
+
+NAME = "irees-pipeline-workgroups"
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops, each but the last with one other in it, from 0 by 1, the last one by `step`."""
+
+    loops: tuple[scf.ForOp, ...]
+    extents: tuple[int, ...]
+    step: int
+
+    @property
+    def inner(self) -> Block:
+        """The body of the innermost loop."""
+        return self.loops[-1].body.block
+
+
+def nest_of(loop: scf.ForOp) -> Nest | None:
+    """The loops of known extents from one on inwards, or None where they branch."""
+    loops = [loop]
+    while inner := [op for op in loops[-1].body.block.ops if op.regions]:
+        if len(inner) > 1 or not isinstance(inner[0], scf.ForOp):
+            return None
+        loops.append(inner[0])
+    bounds = [[constant_value(v) for v in (each.lb, each.ub, each.step)] for each in loops]
+    if any(lower != 0 or not upper for lower, upper, _ in bounds):
+        return None
+    steps = [step for _, _, step in bounds]
+    step = steps.pop()
+    if not step or any(each != 1 for each in steps):
+        return None
+    return Nest(tuple(loops), tuple(upper or 0 for _, upper, _ in bounds), step)
+
+
+def carried(nest: Nest) -> list[int | None] | None:
+    """
+    For each result of a nest the place among the results of its innermost loop, or None where it is
+    what it was at first; None where a loop does more than hand on what it carries.
+    """
+    places: list[int | None] = list(range(len(nest.loops[-1].results)))
+    for outer, inner in zip(nest.loops[-2::-1], nest.loops[:0:-1]):
+        *others, terminator = [op for op in outer.body.block.ops if op is not inner]
+        if not all(is_side_effect_free(op) for op in others):
+            return None
+        if any(use.operation is not terminator for result in inner.results for use in result.uses):
+            return None
+        found: list[int | None] = []
+        for number, value in enumerate(terminator.operands):
+            mine = outer.body.block.args[number + 1]
+            if any(use.operation not in (inner, terminator) for use in mine.uses):
+                return None
+            if value is mine:
+                found.append(None)
+                continue
+            if value.owner is not inner:
+                return None
+            place = list(inner.results).index(value)
+            if inner.iter_args[place] is not mine:
+                return None
+            found.append(places[place])
+        # Every place of the innermost loop has to begin with what comes from outside.
+        kept = [place for place in found if place is not None]
+        if sorted(kept) != sorted(place for place in places if place is not None):
+            return None
+        places = found
+    return places
+
+
+def grouped(wide: Sequence[int], narrow: Sequence[int]) -> list[list[int]] | None:
+    """The narrow loops that together count what each of the wide ones does, in their order."""
+    groups, at = [], 0
+    for extent in wide:
+        group: list[int] = []
+        while prod(narrow[i] for i in group) < extent and at < len(narrow):
+            group.append(at)
+            at += 1
+        if prod(narrow[i] for i in group) != extent:
+            return None
+        groups.append(group)
+    return groups if all(extent == 1 for extent in narrow[at:]) else None
+
+
+def is_address(op: Operation, known: set[SSAValue]) -> bool:
+    """Whether an op says where something is: a view, or arithmetic of indices."""
+    if isinstance(op, memref.SubviewOp):
+        pass
+    elif not isinstance(op, arith.ConstantOp) and not (
+        is_side_effect_free(op) and all(isinstance(r.type, IndexType) for r in op.results)
+    ):
+        return False
+    return all(
+        o in known or not isinstance(o.owner, Operation) or o.owner.parent is not op.parent
+        for o in op.operands
+    )
+
+
+def outer_values(loop: scf.ForOp) -> list[SSAValue]:
+    """What a loop uses that the block around it defines, each once, block arguments excepted."""
+    block = loop.parent
+    used = (o for op in loop.walk() for o in op.operands)
+    return list(
+        dict.fromkeys(o for o in used if isinstance(o.owner, Operation) and o.owner.parent is block)
+    )
+
+
+_HARMLESS = (memref.LoadOp, vector.LoadOp, scf.ForOp, scf.YieldOp, vector.ReductionOp)
+
+
+def is_private(op: Operation, body: Block) -> bool:
+    """
+    Whether an op, with what is in it, changes nothing but buffers of its workgroup, whose sizes are
+    known.
+    """
+    for each in op.walk():
+        if isinstance(each, memref.StoreOp | vector.StoreOp):
+            place = root(each.memref if isinstance(each, memref.StoreOp) else each.base)
+            if not isinstance(place.owner, Operation) or place.owner.parent is not body:
+                return False
+        elif isinstance(each, memref.AllocaOp):
+            if each.operands:
+                return False
+        elif not isinstance(each, _HARMLESS) and not is_side_effect_free(each):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A workgroup: what comes before the sums, the sums, what comes between, the points."""
+
+    before: list[Operation]
+    sums: Nest
+    between: list[Operation]
+    points: Nest
+    groups: list[list[int]]
+    """For each loop of the sums the loops of the points that count the same."""
+
+    @property
+    def handed(self) -> list[SSAValue]:
+        """What points use that is no address."""
+        addresses = {r for op in self.addresses for r in op.results}
+        return [v for v in outer_values(self.points.loops[0]) if v not in addresses]
+
+    @property
+    def addresses(self) -> list[Operation]:
+        """The ops before the points that say where something is."""
+        known: set[SSAValue] = set()
+        found = []
+        for op in [*self.before, *self.between]:
+            if is_address(op, known):
+                known.update(op.results)
+                found.append(op)
+        return found
+
+    @property
+    def buffers(self) -> list[Operation]:
+        """The buffers of the workgroup."""
+        return [op for op in [*self.before, *self.between] if isinstance(op, memref.AllocaOp)]
+
+
+def tile_bytes(sums: Nest) -> int:
+    """The bytes that sums go through."""
+    loads = [op for op in sums.inner.ops if isinstance(op, vector.LoadOp)]
+    return max((element_bytes(op.base.type) for op in loads), default=0) * prod(sums.extents)
+
+
+def stages_of(forall: ForallOp, least: int, registers: int) -> Stages | None:
+    """The stages of a workgroup that goes through a tile of `least` bytes twice, or None."""
+    body = forall.region.block
+    ops = list(body.ops)[:-1]
+    if not ops or not isinstance(ops[-1], scf.ForOp) or ops[-1].results:
+        return None
+    points = nest_of(ops[-1])
+    if points is None or vector_work(points.inner.ops) <= MOST_WORK:
+        return None
+    if any(loop.results for loop in points.loops):
+        return None
+    for place, op in enumerate(ops[:-1]):
+        sums = nest_of(op) if isinstance(op, scf.ForOp) and op.results else None
+        if sums is None or tile_bytes(sums) < least:
+            continue
+        groups = grouped(sums.extents, points.extents)
+        stages = Stages(ops[:place], sums, ops[place + 1 : -1], points, groups or [])
+        why = None
+        if groups is None or sums.step % points.step or points.extents[-1] % sums.step:
+            why = "sums and points do not go through the tile alike"
+        elif 4 * len(sums.loops[-1].results) > registers:
+            why = "the sums hold more than a quarter of the registers"
+        elif carried(sums) is None:
+            why = "the loops of the sums do more than sum up"
+        elif not all(is_private(each, body) for each in ops[:-1]):
+            why = "more than buffers of the workgroup is changed before the points"
+        elif any(isinstance(value.type, MemRefType) for value in stages.handed):
+            why = "the points use a buffer of the workgroup"
+        if why is None:
+            return stages
+        remark("missed", NAME, op, why)
+    return None

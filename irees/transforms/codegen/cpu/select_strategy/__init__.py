@@ -1,0 +1,104 @@
+"""
+Chooses how each kernel runs: which ops share a tile loop, and the tiles.
+
+The ops of a kernel are cut into groups (`analysis/distribution.py`); each op gets a
+`#iree_codegen.lowering_config` with the number of its group and a tile size for each of
+its loops, 0 for a loop that is not tiled. A group with a contraction is tiled for its
+packed panels, and the contraction gets its register block, MR x NR; any other is cut into
+chunks of rows that are worth a thread's while. A group without a tileable loop keeps zeros
+and runs as it is: that is the total fallback.
+
+    linalg.generic {...}   =>   linalg.generic {..., lowering_config =
+                                    #iree_codegen.lowering_config<{group = 0, workgroup = [1, 0]}>}
+
+IREE: `KernelDispatch.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from irees.analysis.contractions import is_contraction, multiply_add, vector_side
+from irees.analysis.distribution import groups_of, loops_of
+from irees.analysis.transposes import crossing_loops
+from irees.dialects.flow import ExecutableOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.transforms.codegen.cpu.select_strategy.chunks import chunk_tiles, crossing_tiles
+from irees.transforms.codegen.cpu.select_strategy.contraction_tiles import (
+    Machine,
+    contraction_config,
+)
+from irees.transforms.codegen.cpu.select_strategy.tuned_configs import tuned_block, tuned_tiles
+
+
+def _has_panels(op: linalg.GenericOp) -> bool:
+    """Whether an op is a contraction that is worth packing for: not one channel by channel."""
+    parts = multiply_add(op)
+    return parts is not None and is_contraction(op) and vector_side(op, parts) is not None
+
+
+def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
+    """
+    Writes the config of every op of one kernel, and returns all in order, with trip counts.
+
+    Tiles and a register block that an op has already (`irees-apply-tuning`) stay as they are.
+    """
+    ops = [o for o in function.body.block.ops if loops_of(o) is not None]
+    chosen: dict[Operation, LoweringConfigAttr] = {}
+    for number, group in enumerate(groups_of(ops, enough=4 * machine.threads)):
+        heavy = next(
+            (
+                i
+                for i, m in enumerate(group.members)
+                if isinstance(m.op, linalg.GenericOp) and _has_panels(m.op)
+            ),
+            None,
+        )
+        block = None
+        if heavy is None:
+            only = group.members[0].op
+            crossing = None
+            if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
+                crossing = crossing_loops(only)
+            tiles = chunk_tiles(group) if crossing is None else crossing_tiles(group, *crossing)
+        else:
+            tiles, block = contraction_config(group, heavy, machine)
+        tiles = tuned_tiles(group, tiles)
+        for position, member in enumerate(group.members):
+            workgroup = [0] * len(member.kinds)
+            for group_class, tile in zip(group.classes, tiles, strict=True):
+                workgroup[group_class[position]] = tile
+            entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
+            if position == heavy and block is not None:
+                entries["block"] = tuned_block(member.op, block, machine.vector_bytes // 4)
+            member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
+            entries["sizes"] = [max(-1, size) for size in member.sizes]
+            chosen[member.op] = LoweringConfigAttr.of(**entries)
+    return [chosen[op] for op in ops]
+
+
+@dataclass(frozen=True)
+class SelectStrategyPass(ModulePass):
+    """Every op of a kernel gets a lowering config."""
+
+    name = "irees-select-strategy"
+
+    threads: int = 2
+    vector_bytes: int = 64
+    registers: int = 32
+    l2_bytes: int = 1 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        machine = Machine(self.threads, self.vector_bytes, self.registers, self.l2_bytes)
+        for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
+            for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
+                # Tiling takes the configs off the ops; reports read them here.
+                executable.attributes["configs"] = ArrayAttr(configure(function, machine))

@@ -1,0 +1,254 @@
+"""
+Tiles and register block of a contraction. Part of `irees-select-strategy`.
+
+A smaller tile packs its operands for less work, so there are as many as threads, cut for threads to
+get as much each, in whole panels, or in whole vectors where the kernel packs B itself. Where
+nothing is packed there are more, so that a thread that is through takes what is left of one that
+is slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr
+
+from irees.analysis.contractions import (
+    in_blocks,
+    multiply_add,
+    packed_columns,
+    roles,
+    vector_side,
+)
+from irees.analysis.distribution import Group
+from irees.analysis.register_blocking import (
+    SLICE,
+    STRIP,
+    UNPACKED_ROWS,
+    Blocking,
+    block_cycles,
+    choose_blocking,
+    embeds_broadcasts,
+)
+from irees.transforms.codegen.cpu.select_strategy.chunks import DYNAMIC_GUESS, even
+from irees.transforms.utils.shapes import element_bytes
+
+COLUMNS = 512
+"""Most columns of a contraction's tile."""
+
+FEW_ROWS = 64
+"""Packing a vector of B costs as much as multiplying it by a row or two; more rows hide that."""
+
+STRIPS = 8
+"""Times as many columns where rows go through all of their panels strip by strip: a strip is packed
+once for all of them, and they need only the L3 cache."""
+
+STREAMED_FOR = 4
+"""Times as many columns where few rows go through B once, as it lies: along its rows."""
+
+PACKED_FOR = 4
+"""Times as many rows share columns that the kernel packs where no strips are cut: rows from the L3
+cache cost less than packing again."""
+
+GRAINS = 4
+"""Tiles of a thread where nothing is packed."""
+
+EVEN = 1.02
+"""Of the shortest time of the thread that takes longest, for which larger tiles are worth it."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a choice depends on: threads to feed, vector registers and their bytes."""
+
+    threads: int
+    vector_bytes: int
+    registers: int
+    l2_bytes: int
+
+    @property
+    def rows(self) -> int:
+        """Most rows of a contraction's tile: a slice of K of them fills half of the L2 cache."""
+        return max(FEW_ROWS, self.l2_bytes // 2 // (SLICE * 4))
+
+    @property
+    def lanes(self) -> int:
+        """Elements of f32 in a vector."""
+        return self.vector_bytes // 4
+
+    @property
+    def embeds(self) -> bool:
+        """Whether a multiply-add reads its broadcast itself."""
+        return embeds_broadcasts(self.vector_bytes)
+
+    def block(self, rows: int, columns: int, vectors: int | None = None) -> Blocking:
+        """The register block for so many rows and columns."""
+        return choose_blocking(
+            rows, columns, self.lanes, self.registers, vectors, embeds=self.embeds
+        )
+
+    def cycles(self, rows: int, columns: int, block: Blocking) -> float:
+        """What a step of K of so many rows and columns takes."""
+        return block_cycles(rows, columns, self.lanes, self.registers, block, embeds=self.embeds)
+
+
+def contraction_config(
+    group: Group, number: int, machine: Machine
+) -> tuple[list[int], tuple[int, int]]:
+    """
+    Tiles of a contraction's loops, one per class of the group, and its register block.
+
+    Whole batches first. Then rows and columns are cut until there are enough workgroups: the
+    columns first where packing them again for each block of rows would be dear (an image
+    that is unfolded, or as many columns as rows, of which there are strips) or where they lie
+    in panels or blocks, each of which one thread then reads; else the rows.
+    """
+    member = group.members[number]
+    op = member.op
+    assert isinstance(op, linalg.GenericOp)
+    parts = multiply_add(op)
+    assert parts is not None
+    found, side = roles(op, parts), vector_side(op, parts)
+    assert side is not None
+    rows, columns = (found.n, found.m) if side == parts.lhs else (found.m, found.n)
+    loops = [c[number] for c in group.classes]
+    packed = packed_columns(op.indexing_maps.data[side].data)
+    height = min(machine.rows, _extent(member.sizes, rows[-1:]))
+    vectors = None if packed is None or packed % machine.lanes else packed // machine.lanes
+    block = machine.block(height, _extent(member.sizes, columns), vectors)
+    panel = packed or block.vectors * machine.lanes
+    tiles = {loop: 1 if loop in found.batch else 0 for loop in loops}
+    count = 1
+    for loop in found.batch:
+        count *= DYNAMIC_GUESS if member.sizes[loop] < 0 else max(1, member.sizes[loop])
+    unfolds = any(
+        not isinstance(expr, AffineDimExpr) and expr.used_dims() & set(columns)
+        for indexing in op.indexing_maps
+        for expr in indexing.data.results
+    )
+    blocked = in_blocks(op, parts, side)
+    order = (columns, rows) if unfolds or blocked else (rows, columns)
+    most, columns_at_most = machine.rows, COLUMNS
+    few = _extent(member.sizes, rows) <= UNPACKED_ROWS
+    if packed is None and not blocked:
+        known = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
+        # Panels of narrow elements are a half or a quarter as large.
+        strips = known > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
+        most = known if strips else most * PACKED_FOR
+        columns_at_most *= STRIPS if strips else STREAMED_FOR if few else 1
+        if strips and _extent(member.sizes, columns) >= known:
+            order = (columns, rows)
+    # Weights that are read once, as they lie in panels, take a call more for a tile and no packing.
+    unpacked = packed is not None and few and machine.threads > 1
+    wanted = machine.threads * (GRAINS if unpacked else 1)
+    for part in order:
+        for loop in (x for x in loops if x in part):
+            missing = -(-wanted // count)
+            if part is columns:
+                tiles[loop] = _column_tile(
+                    member.sizes, loop, columns, panel, missing, columns_at_most
+                )
+                if packed is None and not blocked and len(columns) == 1:
+                    tiles[loop], block = _even_columns(
+                        member.sizes[loop], tiles[loop], height, block, machine
+                    )
+            else:
+                tiles[loop] = _row_tile(
+                    member.sizes, loop, rows, missing, most, last=part is order[1]
+                )
+            count *= _tiles_in(member.sizes[loop], tiles[loop])
+    panel = packed or block.vectors * machine.lanes
+    return [tiles[loop] for loop in loops], (block.rows, panel)
+
+
+def _extent(sizes: tuple[int, ...], loops: tuple[int, ...]) -> int:
+    """Points of some loops together; a dynamic one counts as many."""
+    return prod(DYNAMIC_GUESS if sizes[x] < 0 else sizes[x] for x in loops)
+
+
+def _tiles_in(size: int, tile: int) -> int:
+    return 1 if tile == 0 else DYNAMIC_GUESS if size < 0 else max(1, -(-size // tile))
+
+
+def _row_tile(
+    sizes: tuple[int, ...],
+    loop: int,
+    side: tuple[int, ...],
+    wanted: int,
+    most: int,
+    *,
+    last: bool,
+) -> int:
+    """
+    Up to `most` rows; for `wanted` tiles fewer, but a number that is worth packing columns for.
+
+    Rows of several loops are those of a window, of which no slice is kept in the cache.
+    """
+    size = sizes[loop]
+    inner = [sizes[other] for other in side if other > loop]
+    if size < 0 and inner:
+        return 1
+    least = 16 if last else FEW_ROWS
+    if inner:
+        each = prod(DYNAMIC_GUESS if n < 0 else max(1, n) for n in inner)
+        least, most = -(-least // each), size
+    limit = max(least, min(most, -(-size // wanted)))
+    if size < 0:
+        return most if wanted == 1 else FEW_ROWS
+    return 0 if size <= limit else even(size, limit)
+
+
+def _column_tile(
+    sizes: tuple[int, ...], loop: int, side: tuple[int, ...], panel: int, wanted: int, most: int
+) -> int:
+    """About `most` points over the loops of the side in whole panels, fewer for `wanted` tiles."""
+    inner = 1
+    for other in side:
+        if other > loop:
+            inner *= DYNAMIC_GUESS if sizes[other] < 0 else max(1, sizes[other])
+    size = sizes[loop]
+    tile = max(1, most // inner)
+    if size < 0:
+        return -(-tile // panel) * panel if inner == 1 else tile
+    pieces = max(1, -(-size // tile), min(wanted, -(-size * inner // (2 * panel))))
+    # A last thread with one tile less would wait for the others.
+    pieces = -(-pieces // wanted) * wanted if pieces > wanted else pieces
+    tile = -(-size // pieces)
+    if inner == 1:
+        tile = panel * _panels(-(-size // panel), -(-tile // panel), wanted)
+    return 0 if tile >= size else tile
+
+
+def _panels(panels: int, most: int, wanted: int) -> int:
+    """
+    Panels of a tile, `most` or somewhat fewer, of which each of `wanted` threads takes as many: 64
+    are eight tiles of eight and not five of eleven and one of nine.
+    """
+
+    def longest(each: int) -> int:
+        tiles = -(-panels // each)
+        return -(-tiles // wanted) * each
+
+    if wanted == 1 or most == 0:
+        return most
+    choices = range(most, most // 2, -1)
+    best = min(map(longest, choices))
+    return next(each for each in choices if longest(each) <= EVEN * best)
+
+
+def _even_columns(
+    size: int, tile: int, rows: int, block: Blocking, machine: Machine
+) -> tuple[int, Blocking]:
+    """
+    The tile of a column loop and its block, in whole vectors where that makes the longest tile
+    shorter: two threads take 256 of 512 columns each and not six and five panels of 48.
+    """
+    if tile == 0 or size < 0:
+        return tile, block
+    even = -(-size // -(-size // tile))
+    even = -(-even // machine.lanes) * machine.lanes
+    other = machine.block(rows, even)
+    sooner = machine.cycles(rows, even, other) < machine.cycles(rows, tile, block)
+    return (even, other) if sooner else (tile, block)

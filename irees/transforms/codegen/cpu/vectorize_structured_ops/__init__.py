@@ -1,0 +1,94 @@
+"""
+Lowers structured ops on buffers to loops whose innermost one works on vectors.
+
+Parallel loops come first, reduction loops after them with their accumulators in
+registers. One loop is taken N points at a time, N being the lanes of a register: a
+parallel loop along which the output is contiguous, else a reduction loop along which the
+inputs are, with several accumulators that are combined at the end. What is left over at
+the end of that loop is done in shorter vectors where its length is known, else point by
+point.
+
+    linalg.generic ins(%x : memref<1000xf32>) outs(%y : memref<1000xf32>) { negf }
+  =>
+    scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
+    scf.for %i = 992 to 1000 { ... scalar ... }
+
+A matrix that is reduced along its rows, and is too large for a cache of one core's own, is read in
+four places at once, a quarter of its rows apart: memory gives more from several places than from
+one.
+
+    for n in N { out[n] += sum of x * W[n, :] }
+  =>
+    for n in N/4 { out[n + i * N/4] += sum of x * W[n + i * N/4, :] for i = 0, 1, 2, 3 }
+
+An elementwise op that reads along one loop and writes along another, such as a transpose, is done
+in square tiles that are turned in registers (`transposing_nest.py`).
+
+A load at places that depend on data becomes a `vector.gather` where the body does math, which is
+what vectors make cheap; `irees-lower-gather` takes it apart again. By itself a gather is no quicker
+than the scalar loop.
+
+An op that has no vector form (see `utils/lanes.py`) becomes scalar loops, and a remark
+says why. Reassociation of a vectorized reduction is what linalg allows; with
+`reassociate=false` (fp=strict) reductions keep the order of the loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.passes import ModulePass
+
+from irees.remarks import remark
+from irees.transforms.codegen.common.utils.surroundings import erase_unused_between
+from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
+from irees.transforms.codegen.cpu.vectorize_structured_ops.transposing_nest import lower_transposing
+from irees.transforms.utils.lanes import NotVectorizableError
+from irees.transforms.utils.structured import is_parallel
+
+
+def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool, large: int) -> None:
+    """linalg.generic on memrefs  =>  loops"""
+    nest = Nest(op, vector_bytes, reassociate)
+    marker = op.prev_op
+    try:
+        nest.choose()
+        nest.build()
+        return
+    except NotVectorizableError as error:
+        reason = str(error)
+    erase_unused_between(marker, op)
+    try:
+        lower_transposing(Nest(op, vector_bytes, reassociate), large)
+        return
+    except NotVectorizableError as error:
+        remark("missed", "irees-vectorize-structured-ops", op, f"{reason}; {error}")
+    erase_unused_between(marker, op)
+    scalar = Nest(op, vector_bytes, reassociate)
+    scalar.build()
+
+
+@dataclass(frozen=True)
+class VectorizeStructuredOpsPass(ModulePass):
+    """
+    Structured ops on buffers become loops, vectorized where that is possible. Buffers of `large`
+    bytes and more are too large for caches.
+    """
+
+    name = "irees-vectorize-structured-ops"
+
+    vector_bytes: int = 64
+    reassociate: bool = True
+    large: int = 16 << 20
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        found = [o for o in op.walk() if isinstance(o, linalg.GenericOp)]
+        # Reductions first: they take in the fill before and the elementwise op after.
+        for inner in sorted(found, key=is_parallel):
+            if inner.parent is None:
+                continue
+            if all(isinstance(o.type, MemRefType) for o in inner.outputs):
+                lower(inner, self.vector_bytes, self.reassociate, self.large)

@@ -1,0 +1,582 @@
+"""
+One structured op as a loop nest, vectorized along one loop. Part of
+`irees-vectorize-structured-ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import (
+    MemRefType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.register_blocking import STREAMED, STREAMS
+from irees.transforms.codegen.common.utils.surroundings import (
+    Neighbour,
+    erase_with_buffer,
+    fill_of,
+    find_consumer,
+    find_producer,
+    has_vector_form,
+)
+from irees.transforms.codegen.cpu.vectorize_structured_ops.invariants import invariants
+from irees.transforms.codegen.cpu.vectorize_structured_ops.reduction import reduce_lanes
+from irees.transforms.utils.combiners import combiners
+from irees.transforms.utils.lanes import (
+    Kind,
+    Lane,
+    NotVectorizableError,
+    evaluate,
+    lane_bytes,
+    load_steps,
+    materialize,
+    moves_in_lanes,
+    unit_stride,
+)
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, remainder, upper_bound
+from irees.transforms.utils.structured import (
+    affine_value,
+    iterators,
+    linear_form,
+    loop_sources,
+    maps,
+    writes_along_reduction,
+)
+
+MOST_POINTS = 8
+"""Neighbouring points reduced at once: enough to hide the latency of an addition."""
+
+LONGEST_STEP = 4
+"""Lanes further apart than this are not worth loading together with what is between them."""
+
+
+@dataclass
+class Nest:
+    """One structured op being lowered."""
+
+    op: linalg.GenericOp
+    vector_bytes: int
+    reassociate: bool
+    lanes: int = 1
+    axis: int | None = None
+    sizes: list[Size] = field(default_factory=list)
+    computed: dict[SSAValue, Lane] = field(default_factory=dict)
+    """Values of the body that are the same at every point of the inner loops."""
+    jam: int | None = None
+    """The loop of which several points are reduced at once, since they share what they read."""
+    points: int = 1
+    """How many."""
+    apart: Size = 1
+    """From one of them to the next."""
+    fill: linalg.GenericOp | None = None
+    """The op before that fills the output, and comes to nothing with this one."""
+    start: arith.ConstantOp | None = None
+    """What the accumulators start from, where it need not be read."""
+    consumer: Neighbour | None = None
+    """What is done with the results while they are in registers."""
+    after: Nest | None = None
+    """The consumer, vectorized along the same loop."""
+    producer: Neighbour | None = None
+    """What makes an input, done where it is read."""
+    before: Nest | None = None
+    """The producer, vectorized along the same loop."""
+
+    def __post_init__(self) -> None:
+        self.maps = maps(self.op)
+        self.kinds = iterators(self.op)
+        self.block = self.op.body.block
+        self.inputs = len(self.op.inputs)
+
+    # --- choosing the loop to vectorize ------------------------------------------------
+
+    def strides(self, axis: int) -> list[str]:
+        """How each operand moves along a loop: `uniform`, `unit`, `short` steps or `other`."""
+        found: list[str] = []
+        for number, (operand, indexing) in enumerate(zip(self.op.operands, self.maps, strict=True)):
+            state = "uniform"
+            for position, expr in enumerate(indexing.results):
+                if axis not in expr.used_dims():
+                    continue
+                form = linear_form(expr)
+                last = position == len(indexing.results) - 1
+                if form is None or not last or not unit_stride(operand.type):
+                    state = "other"
+                    break
+                step = form[0][axis]
+                if step != 1 and (number >= self.inputs or not 1 < step <= LONGEST_STEP):
+                    state = "other"
+                    break
+                state = "unit" if step == 1 else "short"
+            found.append(state)
+        return found
+
+    def require_lanes(self) -> None:
+        """Raises NotVectorizableError for element types that have no vectors."""
+        elements = [a.type for a in self.block.args] + [
+            r.type for o in self.block.ops for r in o.results
+        ]
+        stored = [e for e in elements if moves_in_lanes(e)]
+        if not all(moves_in_lanes(a.type) for a in self.block.args) or not stored:
+            raise NotVectorizableError("an element type has no vectors")
+
+    def choose(self) -> None:
+        """Picks the loop to vectorize and the number of lanes. Raises NotVectorizableError."""
+        if writes_along_reduction(self.op):
+            raise NotVectorizableError("a reduction goes along the output")
+        self.require_lanes()
+        reasons: list[str] = []
+        for axis in self._candidates():
+            strides = self.strides(axis)
+            if "other" in strides:
+                reasons.append(f"loop {axis} is strided")
+                continue
+            outputs = strides[self.inputs :]
+            if self.kinds[axis] == "parallel" and all(s == "unit" for s in outputs):
+                self.take(axis)
+                return
+            if self.kinds[axis] == "reduction" and all(s == "uniform" for s in outputs):
+                if self.combiners() is None:
+                    reasons.append("the reduction has no known combiner")
+                    continue
+                if not self.reassociate:
+                    reasons.append("strict floating point keeps the order of a reduction")
+                    continue
+                self.take(axis)
+                return
+        raise NotVectorizableError("; ".join(reasons) or "no loop is contiguous")
+
+    def take(self, axis: int) -> None:
+        """Vectorizes along a loop, by as many lanes as the widest value that varies allows."""
+        self.axis = axis
+        inputs, fixed = invariants(self.op, self._moving())
+        same = {self.block.args[i] for i in inputs} | {r for o in fixed for r in o.results}
+        used = [*self.block.args] + [
+            r
+            for o in self.block.ops
+            if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
+            for r in o.results
+        ]
+        widths = [lane_bytes(v.type) for v in used if v not in same and moves_in_lanes(v.type)]
+        self.lanes = max(2, self.vector_bytes // max(widths, default=8))
+
+    def _moving(self) -> set[int]:
+        """The loops inside of which a point is computed: reductions and the vectorized one."""
+        reductions = {i for i, k in enumerate(self.kinds) if k != "parallel"}
+        return reductions | {x for x in (self.axis, self.jam) if x is not None}
+
+    def _candidates(self) -> list[int]:
+        parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
+        reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
+        return parallel[::-1] + reduction[::-1]
+
+    def combiners(self) -> list[Operation] | None:
+        """For each output, the op that folds a new point into its accumulator, or None."""
+        return combiners(self.op)
+
+    # --- building the loops ------------------------------------------------------------
+
+    def start_loops(self, here: IndexBuilder) -> None:
+        """Trip counts, for somebody else who builds the loops."""
+        self.sizes, self.reduction = self._sizes(here), []
+
+    def point(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """One point by itself."""
+        self.computed = {}
+        self._point(ivs, at, lanes=1)
+
+    def build(self) -> None:
+        """Replaces the op by its loops."""
+        here = IndexBuilder(InsertPoint.before(self.op))
+        self.sizes = self._sizes(here)
+        parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
+        reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
+        if writes_along_reduction(self.op):
+            parallel, reduction = [*parallel, *reduction], []
+        if self.axis in parallel:
+            parallel.remove(self.axis)
+            parallel.append(self.axis)
+        if self.axis in reduction:
+            reduction.remove(self.axis)
+            reduction.append(self.axis)
+        self.reduction = reduction
+        if reduction:
+            self._take_fill()
+        if reduction and self.axis is not None:
+            self._take_producer()
+        if self.axis in parallel and reduction:
+            self._take_consumer()
+            self._choose_jam(parallel[:-1])
+        if self.axis in reduction and self.producer is None:
+            self._choose_streams(parallel, here)
+        self._parallel(parallel, {}, here)
+        # Not before: a body may turn out to have no vector form.
+        inputs, output = list(self.op.inputs), self.op.outputs[0]
+        Rewriter.erase_op(self.op)
+        if self.fill is not None:
+            Rewriter.erase_op(self.fill)
+        if self.consumer is not None:
+            erase_with_buffer(self.consumer, output)
+        if self.producer is not None:
+            erase_with_buffer(self.producer, inputs[self.producer.source])
+
+    def _take_fill(self) -> None:
+        """Takes in the fill before the op."""
+        fill = fill_of(self.op) if len(self.op.outputs) == 1 else None
+        if fill is not None:
+            self.fill, self.start = fill[0], fill[1].clone()
+            Rewriter.insert_op(self.start, InsertPoint.before(self.op))
+
+    def _take_producer(self) -> None:
+        """Takes in the elementwise op before the op."""
+        producer = find_producer(self.op, self.fill)
+        if producer is not None and (before := self._beside(producer)) is not None:
+            self.producer, self.before = producer, before
+
+    def _take_consumer(self) -> None:
+        """Takes in the elementwise op after the op."""
+        consumer = find_consumer(self.op) if len(self.op.outputs) == 1 else None
+        if consumer is not None and (after := self._beside(consumer)) is not None:
+            self.consumer, self.after = consumer, after
+
+    def _beside(self, neighbour: Neighbour) -> Nest | None:
+        """The nest of a neighbour, vectorized along the same loop, if it can be."""
+        if not has_vector_form(neighbour.op, self.lanes):
+            return None
+        nest = Nest(neighbour.op, self.vector_bytes, self.reassociate, self.lanes)
+        theirs = {ours: loop for loop, ours in neighbour.rename.items()}
+        assert self.axis is not None
+        nest.axis = theirs.get(self.axis)
+        if nest.axis is None:
+            return None
+        strides = nest.strides(nest.axis)
+        if "other" in strides or "short" in strides:
+            return None
+        return nest if all(s == "unit" for s in strides[nest.inputs :]) else None
+
+    def _choose_jam(self, parallel: Sequence[int]) -> None:
+        """
+        The innermost loop whose neighbouring points share an input, and how many to take.
+
+        out[c, w] += in[c, w + k] * filter[c, k]: all w share the filter, and neighbours most of
+        the image.
+        """
+        for loop in reversed(parallel):
+            size = self.sizes[loop]
+            if size == 1:
+                continue
+            exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i)]
+            shared = any(all(loop not in e.used_dims() for e in results) for results in exprs)
+            windows = any(
+                loop in e.used_dims() and len(e.used_dims()) > 1 for r in exprs for e in r
+            )
+            if not (shared or windows):
+                return
+            self.jam = loop
+            self.points = MOST_POINTS // 2
+            if isinstance(size, int):
+                divisors = [n for n in range(MOST_POINTS, 1, -1) if size % n == 0]
+                self.points = divisors[0] if divisors else min(self.points, size)
+            return
+
+    def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
+        """
+        The innermost loop, in as many parts, where an input is read row by row once.
+
+        out[n] += x[k] * W[n, k]: row n of W together with row n + N/4, ...
+        """
+        loop = next((x for x in reversed(parallel) if self.sizes[x] != 1), None)
+        assert self.axis is not None
+        if loop is None or len(self.op.outputs) != 1:
+            return
+        most = [upper_bound(size) for size in self.sizes]
+        if (most[loop] or 0) < STREAMS * STREAMS:
+            return
+        for position in range(self.inputs):
+            loops = {x for e in self.maps[position].results for x in e.used_dims()}
+            bytes_ = prod(most[x] or 1 for x in loops) * lane_bytes(self.block.args[position].type)
+            if {loop, self.axis} <= loops and self._reads(position) and bytes_ >= STREAMED:
+                self.jam, self.points = loop, STREAMS
+                self.apart = here.floordiv(self.sizes[loop], STREAMS)
+                return
+
+    def _reads(self, position: int) -> bool:
+        """Whether the body uses an input; one that only gives a window its shape is not."""
+        return bool(self.block.args[position].uses)
+
+    def _sizes(self, builder: IndexBuilder) -> list[Size]:
+        sizes: list[Size] = []
+        for source in loop_sources(self.op):
+            assert source is not None
+            sizes.append(buffer_dim(self.op.operands[source[0]], source[1], builder))
+        return sizes
+
+    def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """The loops that are left, and in front of each what it and those within leave the same."""
+        known = self.computed
+        self.computed = dict(known)
+        if loops and loops[0] != self.axis and self._moving():
+            self._compute({*loops, *self.reduction}, ivs, at)
+        self._loops(loops, ivs, at)
+        self.computed = known
+
+    def _loops(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+        if not loops:
+            self._hoist(ivs, at)
+            self._point(ivs, at, lanes=1)
+            return
+        loop, rest = loops[0], loops[1:]
+        size = self.sizes[loop]
+        if isinstance(size, int) and size == 1 and loop != self.axis:
+            self._parallel(rest, {**ivs, loop: 0}, at)
+            return
+        if loop == self.jam and self.points > 1:
+            self._jammed(loop, rest, ivs, at)
+            return
+        if loop != self.axis:
+            body, iv, inner = for_loop(at, 0, size, 1)
+            self._parallel(rest, {**ivs, loop: iv}, inner)
+            body()
+            return
+        self._hoist(ivs, at)
+        main = at.mul(at.floordiv(size, self.lanes), self.lanes)
+        if not (isinstance(main, int) and main == 0):
+            body, iv, inner = for_loop(at, 0, main, self.lanes)
+            self._point({**ivs, loop: iv}, inner, lanes=self.lanes)
+            body()
+        if isinstance(main, int) and isinstance(size, int):
+            self._rest(loop, main, size, ivs, at)
+            return
+        body, iv, inner = for_loop(at, main, size, 1)
+        self._point({**ivs, loop: iv}, inner, lanes=1)
+        body()
+
+    def _jammed(
+        self, loop: int, rest: Sequence[int], ivs: dict[int, Size], at: IndexBuilder
+    ) -> None:
+        """Several points at a time, and what is left one by one."""
+        size, points = self.sizes[loop], self.points
+        main = at.mul(at.floordiv(size, points), points)
+        if not (isinstance(main, int) and main == 0):
+            together = isinstance(self.apart, int) and self.apart == 1
+            begins = main if together else self.apart
+            body, iv, inner = for_loop(at, 0, begins, points if together else 1)
+            self._parallel(rest, {**ivs, loop: iv}, inner)
+            body()
+        if remainder(size, points) == 0:
+            return
+        self.points = 1
+        body, iv, inner = for_loop(at, main, size, 1)
+        self._parallel(rest, {**ivs, loop: iv}, inner)
+        body()
+        self.points = points
+
+    def _rest(
+        self, loop: int, start: int, size: int, ivs: dict[int, Size], at: IndexBuilder
+    ) -> None:
+        """The points past the last whole vector, in vectors of half as many lanes each time."""
+        lanes = self.lanes // 2
+        while start < size:
+            if start + lanes <= size:
+                self._point({**ivs, loop: start}, at, lanes=lanes)
+                start += lanes
+            else:
+                lanes //= 2
+
+    def _hoist(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Computes in front of the inner loops what is the same at all of their points."""
+        moving = self._moving()
+        if not moving:
+            return
+        self._compute(moving, ivs, at)
+        if self.producer is not None and self.before is not None:
+            rename = self.producer.rename
+            theirs = {loop: ivs[ours] for loop, ours in rename.items() if ours in ivs}
+            self.before.computed = {}
+            self.before._compute({x for x, ours in rename.items() if ours in moving}, theirs, at)
+
+    def _compute(self, moving: set[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Computes what no loop of `moving` changes."""
+        inputs, ops = invariants(self.op, moving)
+        for position in inputs:
+            argument = self.block.args[position]
+            if argument.uses and argument not in self.computed:
+                self.computed[argument] = self._read(position, ivs, at, 1)
+        for op in ops:
+            if op.results[0] in self.computed:
+                continue
+            if isinstance(op, linalg.IndexOp):
+                value = at.value(ivs.get(op.dim.value.data, 0))
+            else:
+                values = {k: v.value for k, v in self.computed.items()}
+                value = at.insert(op.clone(value_mapper=values)).results[0]
+            self.computed[op.results[0]] = Lane(value, Kind.UNIFORM)
+
+    def access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
+        """The indices of an operand at a point."""
+        dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
+        return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
+
+    def read(
+        self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
+    ) -> Lane:
+        """An operand at a point, or at `lanes` points along an axis."""
+        operand = self.op.operands[position]
+        if not isinstance(operand.type, MemRefType):
+            return Lane(operand, Kind.UNIFORM)
+        indices = self.access(position, ivs, at)
+        if lanes > 1 and axis is not None and self._moves(position, axis):
+            form = linear_form(self.maps[position].results[-1])
+            assert form is not None
+            step = form[0][axis]
+            return Lane(load_steps(operand, indices, step, lanes, at), Kind.VECTOR)
+        return Lane(at.insert(memref.LoadOp.get(operand, indices)).results[0], Kind.UNIFORM)
+
+    def _read(self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
+        return self.read(position, ivs, at, lanes, self.axis)
+
+    def _moves(self, position: int, axis: int) -> bool:
+        return any(axis in e.used_dims() for e in self.maps[position].results)
+
+    def write(
+        self, position: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> None:
+        """Stores a result at a point, or at `lanes` points."""
+        target = self.op.operands[self.inputs + position]
+        indices = self.access(self.inputs + position, ivs, at)
+        if lanes > 1:
+            at.insert(vector.StoreOp(value, target, indices))
+        else:
+            at.insert(memref.StoreOp.get(value, target, indices))
+
+    def apply(
+        self, accs: Sequence[Lane], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> list[Lane]:
+        """The body at a point, or at `lanes` of them."""
+        arguments = [
+            Lane(self.op.operands[i], Kind.UNIFORM)
+            if not self.block.args[i].uses or self.block.args[i] in self.computed
+            else self._produced(ivs, at, lanes)
+            if self.producer is not None and i == self.producer.source
+            else self._read(i, ivs, at, lanes)
+            for i in range(self.inputs)
+        ]
+
+        def index_of(loop: int) -> Lane:
+            value = at.value(ivs.get(loop, 0))
+            return Lane(value, Kind.IOTA if loop == self.axis and lanes > 1 else Kind.UNIFORM)
+
+        return evaluate(self.block, [*arguments, *accs], lanes, at.insert, index_of, self.computed)
+
+    def _point(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
+        outputs = len(self.op.outputs)
+        if not self.reduction:
+            accs = [
+                self._read(self.inputs + i, ivs, at, lanes)
+                if self.block.args[self.inputs + i].uses
+                else Lane(self.op.outputs[i], Kind.UNIFORM)
+                for i in range(outputs)
+            ]
+            for i, result in enumerate(self.apply(accs, ivs, at, lanes)):
+                value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
+                self.write(i, value, ivs, at, lanes)
+            return
+        places = [self._shifted(ivs, n, at) for n in range(self.points)]
+        if self.axis in self.reduction:
+            accs = [lane.value for place in places for lane in self._start(place, at, 1)]
+            results = reduce_lanes(self, accs, places, at)
+            for number, value in enumerate(results):
+                self.write(number % outputs, value, places[number // outputs], at, lanes)
+            return
+        start = [
+            materialize(lane, lanes, at.insert) if lanes > 1 else lane.value
+            for place in places
+            for lane in self._start(place, at, lanes)
+        ]
+        results = self._reduce(self.reduction, start, ivs, at, lanes)
+        for number, place in enumerate(places):
+            mine = results[number * outputs : (number + 1) * outputs]
+            self._finish(mine, place, at, lanes)
+
+    def _shifted(self, ivs: dict[int, Size], number: int, at: IndexBuilder) -> dict[int, Size]:
+        """The loops at one of the points that are reduced together."""
+        if self.jam is None or number == 0:
+            return ivs
+        return {**ivs, self.jam: at.add(ivs[self.jam], at.mul(self.apart, number))}
+
+    def _start(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> list[Lane]:
+        """What the accumulators of a point start from."""
+        if self.start is not None:
+            return [Lane(self.start.result, Kind.UNIFORM)]
+        return [self._read(self.inputs + i, ivs, at, lanes) for i in range(len(self.op.outputs))]
+
+    def _finish(
+        self, values: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> None:
+        """Stores the results of a point, or what the consumer makes of them."""
+        if self.consumer is None or self.after is None or self.consumer.keeps_source:
+            for i, value in enumerate(values):
+                self.write(i, value, ivs, at, lanes)
+        if self.consumer is None or self.after is None:
+            return
+        after = self.after
+        theirs = {loop: ivs.get(ours, 0) for loop, ours in self.consumer.rename.items()}
+        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+        arguments = [
+            Lane(values[0], kind)
+            if i == self.consumer.source
+            else after._read(i, theirs, at, lanes)
+            if after.block.args[i].uses
+            else Lane(operand, Kind.UNIFORM)
+            for i, operand in enumerate(after.op.operands)
+        ]
+
+        for i, value in enumerate(self.consumer.values(arguments, lanes, at)):
+            after.write(i, value, theirs, at, lanes)
+
+    def _produced(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
+        """What the producer makes at a point, stored where others read it."""
+        assert self.producer is not None
+        assert self.before is not None
+        before = self.before
+        theirs = {loop: ivs.get(ours, 0) for loop, ours in self.producer.rename.items()}
+        arguments = [
+            before._read(i, theirs, at, lanes)
+            if before.block.args[i].uses and before.block.args[i] not in before.computed
+            else Lane(operand, Kind.UNIFORM)
+            for i, operand in enumerate(before.op.operands)
+        ]
+        (value,) = self.producer.values(arguments, lanes, at, before.computed)
+        if self.producer.keeps_source:
+            before.write(0, value, theirs, at, lanes)
+        return Lane(value, Kind.VECTOR if lanes > 1 else Kind.UNIFORM)
+
+    def _reduce(
+        self,
+        loops: Sequence[int],
+        accs: list[SSAValue],
+        ivs: dict[int, Size],
+        at: IndexBuilder,
+        lanes: int,
+    ) -> list[SSAValue]:
+        if not loops:
+            kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+            width = len(self.op.outputs)
+            found: list[SSAValue] = []
+            for number in range(len(accs) // width):
+                mine = [Lane(a, kind) for a in accs[number * width : (number + 1) * width]]
+                results = self.apply(mine, self._shifted(ivs, number, at), at, lanes)
+                found += [
+                    materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results
+                ]
+            return found
+        body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, accs)
+        carried = body.arguments
+        return body(self._reduce(loops[1:], carried, {**ivs, loops[0]: iv}, inner, lanes))

@@ -1,0 +1,116 @@
+"""
+A reduction along the loop that is vectorized: several accumulators at once, combined at the end.
+Part of `irees-vectorize-structured-ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import vector
+from xdsl.ir import SSAValue
+
+from irees.transforms.utils.combiners import (
+    COMBINERS,
+    IDEMPOTENT,
+    combine,
+    neutral_element,
+)
+from irees.transforms.utils.lanes import Kind, Lane, materialize, vector_of
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+if TYPE_CHECKING:
+    from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
+
+ACCUMULATORS = 4
+"""Vectors that one point is summed in: additions take that many cycles each."""
+
+AT_LEAST = 2
+"""Of them where several points are summed together."""
+
+
+def reduce_lanes(
+    nest: Nest, accs: list[SSAValue], places: Sequence[dict[int, Size]], at: IndexBuilder
+) -> list[SSAValue]:
+    """
+    Reduces the points at `places` along the vectorized loop: vector accumulators, then a scalar
+    rest. `accs` are the values that the outputs of the first point start from, then those of the
+    second, ...; the results are in the same order.
+    """
+    found = nest.combiners()
+    assert found is not None
+    combiners = found * len(places)
+    lanes, width = nest.lanes, len(accs)
+    many = max(ACCUMULATORS // len(places), AT_LEAST)
+    # What may be repeated starts from the value of the output, which may be known not to be NaN.
+    starts = [
+        value if c.name in IDEMPOTENT else at.insert(neutral_element(c)).results[0]
+        for c, value in zip(combiners, accs, strict=True)
+    ]
+    neutral = [
+        at.insert(vector.BroadcastOp(s, vector_of(s.type, lanes))).results[0] for s in starts
+    ]
+    carried = [*(neutral * many), *accs]
+    carried = _reduce_rows(nest, nest.reduction[:-1], carried, places, at)
+    vectors, scalars = carried[:-width], carried[-width:]
+    results: list[SSAValue] = []
+    for i, combiner in enumerate(combiners):
+        total = vectors[i]
+        for k in range(1, many):
+            total = at.insert(combine(combiner, total, vectors[k * width + i])).results[0]
+        element = combiner.results[0].type
+        kind = vector.CombiningKindAttr(vector.CombiningKindFlag(COMBINERS[combiner.name]))
+        folded = at.insert(
+            vector.ReductionOp.create(
+                operands=[total], result_types=[element], properties={"kind": kind}
+            )
+        ).results[0]
+        results.append(at.insert(combine(combiner, folded, scalars[i])).results[0])
+    return results
+
+
+def _reduce_rows(
+    nest: Nest,
+    loops: Sequence[int],
+    carried: list[SSAValue],
+    places: Sequence[dict[int, Size]],
+    at: IndexBuilder,
+) -> list[SSAValue]:
+    if loops:
+        body, iv, inner = for_loop(at, 0, nest.sizes[loops[0]], 1, carried)
+        moved = [{**place, loops[0]: iv} for place in places]
+        return body(_reduce_rows(nest, loops[1:], body.arguments, moved, inner))
+    assert nest.axis is not None
+    axis, lanes, size = nest.axis, nest.lanes, nest.sizes[nest.axis]
+    outputs = len(nest.op.outputs)
+    width = outputs * len(places)
+    vectors, scalars = carried[:-width], carried[-width:]
+
+    def points(accs: Sequence[SSAValue], k: Size, b: IndexBuilder, lanes: int) -> list[SSAValue]:
+        out: list[SSAValue] = []
+        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+        for number, place in enumerate(places):
+            mine = [Lane(a, kind) for a in accs[number * outputs : (number + 1) * outputs]]
+            for result in nest.apply(mine, {**place, axis: k}, b, lanes):
+                out.append(materialize(result, lanes, b.insert) if lanes > 1 else result.value)
+        return out
+
+    step = len(vectors) // width * lanes
+    many = at.mul(at.floordiv(size, step), step)
+    if not (isinstance(many, int) and many == 0):
+        body, iv, inner = for_loop(at, 0, many, step, vectors)
+        out: list[SSAValue] = []
+        for k in range(step // lanes):
+            mine = body.arguments[k * width : (k + 1) * width]
+            out += points(mine, inner.add(iv, k * lanes), inner, lanes)
+        vectors = body(out)
+    main = at.mul(at.floordiv(size, lanes), lanes)
+    if not (isinstance(main, int) and main == many):
+        body, iv, inner = for_loop(at, many, main, lanes, vectors[:width])
+        vectors = [*body(points(body.arguments, iv, inner, lanes)), *vectors[width:]]
+    if not (isinstance(main, int) and main == size):
+        body, iv, inner = for_loop(at, main, size, 1, scalars)
+        scalars = body(points(body.arguments, iv, inner, 1))
+    return [*vectors, *scalars]

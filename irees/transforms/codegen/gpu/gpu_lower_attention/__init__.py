@@ -1,0 +1,301 @@
+"""
+Computes attention tile by tile: no scores but those of a tile are ever in memory.
+
+A workgroup has some rows of queries. For each tile of keys and values it computes the scores,
+folds them into the running maximum of each row, and adds their powers times the values to the
+running result, which it scales down as the maximum grows (online softmax). The steps are
+structured ops on buffers of the workgroup, which the passes after this one spread over its
+threads as they do with any other: products in blocks of shared memory and registers, or by matrix
+instructions where queries, keys and values are f16 or bf16, maxima and sums by warps.
+
+    iree_linalg_ext.attention ins(%q, %k, %v, %scale) outs(%o)   // 64 rows of queries
+  =>
+    %m = -inf ; %s = 0 ; %r = 0
+    scf.for %i = 0 to 2048 step 64 {
+      %t = %q . %k[%i] * %scale * log2(e)             // 64 x 64
+      %n = max(%m, max(%t)) ; %f = exp2(%m - %n) ; %m = %n
+      %s = %s * %f + sum(exp2(%t - %n))
+      %r = %r * %f + exp2(%t - %n) . %v[%i]
+    }
+    %o = %r / %s
+
+Where queries, keys and values are halves that lie as matrix instructions want them, and the GPU
+copies while it multiplies, scores never leave registers (`register_attention.py`).
+
+Of a row whose scores are all -infinity so far nothing is added; if they all stay so, the row is NaN
+at the end, 0 / 0. For the second product of halves the powers are rounded to halves, as in
+every attention of this kind. `irees-decompose-attention` leaves only what is large enough to be
+worth it, and nothing under `fp=strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, ModuleOp, f32, f64, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.attention import loops_in, roles_of
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.remarks import remark
+from irees.rewrites import may_rewrite
+from irees.transforms.codegen.gpu.gpu_lower_attention.powers import maximum, power, score_for_powers
+from irees.transforms.codegen.gpu.gpu_lower_attention.register_attention import (
+    RegisterAttention,
+    why_not,
+)
+from irees.transforms.codegen.gpu.utils import tiles
+from irees.transforms.codegen.gpu.utils.blocking import (
+    ATTENTION_BLOCKING,
+    ATTENTION_MATRIX_BLOCKING,
+)
+from irees.transforms.codegen.gpu.utils.segments import is_mapped, set_fewest_workgroups
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.scores import score_of
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.structured import generic
+from irees.transforms.utils.tensors import ScalarBuilder
+from irees.transforms.utils.views import subview
+
+Loops = Sequence[int]
+Body = Callable[[ScalarBuilder, list[SSAValue]], SSAValue]
+
+
+@dataclass
+class Attention:
+    """One op being lowered."""
+
+    op: ext.AttentionOp
+    matrix_kinds: Sequence[str]
+    at: IndexBuilder
+    sizes: list[Size] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        roles = roles_of(self.op)
+        assert roles is not None
+        self.roles = roles
+        (self.k2,) = roles.k2
+        self.rows = (*roles.batch, *roles.m)
+        self.maps = [loops_in(m.data) for m in self.op.indexing_maps]
+        kinds = [v.type.element_type for v in (self.op.query, self.op.key, self.op.value)]
+        self.wide: Attribute = f64 if f64 in kinds else f32
+        whole = len(set(kinds)) == 1 and str(kinds[0]) in self.matrix_kinds
+        self.narrow: Attribute = kinds[0] if whole else self.wide
+        blocking = ATTENTION_MATRIX_BLOCKING if whole else ATTENTION_BLOCKING
+        self.config = LoweringConfigAttr.of(**blocking.as_entries())
+
+    def lower(self) -> None:
+        """Replaces the op by its loop."""
+        op, at = self.op, self.at
+        for loop in range(len(self.roles.sizes)):
+            operand, dims = next(
+                (v, m) for v, m in zip(op.operands, self.maps, strict=True) if loop in m
+            )
+            self.sizes.append(buffer_dim(operand, dims.index(loop), at))
+        scores = (*self.rows, self.k2)
+        result = (*self.rows, *self.roles.n)
+        self.most, self.next, self.factor, self.total = (
+            self._buffer(self.rows, self.wide, at) for _ in range(4)
+        )
+        self.result = self._buffer(result, self.wide, at)
+        self.values = self._buffer(scores, self.wide, at)
+        self.raw = self._buffer(scores, self.wide, at)
+        self.powers = (
+            self.values if self.narrow == self.wide else self._buffer(scores, self.narrow, at)
+        )
+        for buffer, loops, start in (
+            (self.most, self.rows, -inf), (self.total, self.rows, 0.0), (self.result, result, 0.0),
+        ):  # fmt: skip
+            self._compute([], buffer, loops, [], at, self._constant(start))
+        whole = self.sizes[self.k2]
+        assert isinstance(whole, int)
+        columns = tiles.ATTENTION_COLUMNS
+        end = whole // columns * columns
+        if end:
+            body, first, inside = for_loop(at, 0, end, columns)
+            self._tile(first, columns, inside)
+            body()
+        if end < whole:
+            self._tile(end, whole - end, at)
+        self._compute(
+            [(self.result, result), (self.total, self.rows)], op.output, self.maps[-1], [], at,
+            lambda s, v: s.cast(s.op(arith.DivfOp, v[0], v[1]), v[2].type),
+        )  # fmt: skip
+        Rewriter.erase_op(op)
+
+    def _constant(self, value: float) -> Body:
+        return lambda s, v: s.number(value, v[-1].type)
+
+    def _tile(self, first: Size, columns: int, at: IndexBuilder) -> None:
+        """Folds `columns` keys and values from the first on into what is there."""
+        op, rows, k2 = self.op, self.rows, self.k2
+        scores, n = (*rows, k2), self.roles.n
+        query, key, value, _, *mask = zip(op.operands, self.maps, strict=True)
+        key, value, *mask = (
+            self._part(*side, first, columns, at) for side in (key, value, *mask[:-1])
+        )
+        raw, values, powers = (
+            self._part(buffer, scores, 0, columns, at)
+            for buffer in (self.raw, self.values, self.powers)
+        )
+        self._compute([], *raw, [], at, self._constant(0.0))
+        self._contract(query, key, raw, at)
+
+        def score(s: ScalarBuilder, v: list[SSAValue]) -> SSAValue:
+            value = score_of(op, v[0], op.scale, self.wide, s)
+            return score_for_powers(self._masked(value, v[1], s) if mask else value, s)
+
+        self._compute([raw, *mask], *values, [], at, score)
+        most, following = (self.most, rows), (self.next, rows)
+        self._compute([most], *following, [], at, lambda s, v: v[0])
+        self._compute([values], *following, [k2], at, lambda s, v: s.insert(maximum(*v)).results[0])
+
+        def shifted(s: ScalarBuilder, x: SSAValue, largest: SSAValue) -> SSAValue:
+            # Where all is -infinity so far, so is what is added: exp2(-infinity) is 0.
+            zero, lowest = s.number(0.0, self.wide), s.number(-inf, self.wide)
+            nothing = s.op(arith.CmpfOp, largest, lowest, arg="oeq")
+            shift = s.select(nothing, zero, largest)
+            return power(s.op(arith.SubfOp, x, shift), s)
+
+        factor = (self.factor, rows)
+        self._compute([most, following], *factor, [], at, lambda s, v: shifted(s, v[0], v[1]))
+        self._compute([following], *most, [], at, lambda s, v: v[0])
+        for buffer, loops in ((self.total, rows), (self.result, (*rows, *n))):
+            self._compute(
+                [factor], buffer, loops, [], at, lambda s, v: s.op(arith.MulfOp, v[1], v[0])
+            )
+        self._compute(
+            [values, most], self.total, rows, [k2], at,
+            lambda s, v: s.op(arith.AddfOp, v[2], shifted(s, v[0], v[1])),
+        )  # fmt: skip
+        if powers[0] is values[0]:
+            self._compute([most], *values, [], at, lambda s, v: shifted(s, v[1], v[0]))
+        else:
+            self._compute(
+                [values, most], *powers, [], at,
+                lambda s, v: s.cast(shifted(s, v[0], v[1]), self.narrow),
+            )  # fmt: skip
+        self._contract(powers, value, (self.result, (*rows, *n)), at)
+
+    def _masked(self, score: SSAValue, mask: SSAValue, s: ScalarBuilder) -> SSAValue:
+        """score + mask, where a bit is 0 or -infinity"""
+        if isinstance(mask.type, IntegerType):
+            zero, lowest = (s.number(x, score.type) for x in (0.0, -inf))
+            mask = s.select(s.cast(mask, IntegerType(1)), zero, lowest)
+        return s.op(arith.AddfOp, score, s.cast(mask, score.type))
+
+    # --- buffers and ops on them -----------------------------------------------------------------
+
+    def _buffer(self, loops: Loops, element: Attribute, at: IndexBuilder) -> SSAValue:
+        """Memory of the workgroup, of which a view is as large as the tile is."""
+        shape: list[int] = []
+        for loop in loops:
+            size = self.sizes[loop]
+            most = tiles.ATTENTION_COLUMNS if loop == self.k2 else size
+            shape.append(most if isinstance(most, int) else tiles.ATTENTION_ROWS)
+        buffer = at.insert(memref.AllocOp([], [], MemRefType(element, shape))).results[0]
+        sizes = [n if d == self.k2 else self.sizes[d] for d, n in zip(loops, shape, strict=True)]
+        if all(isinstance(n, int) for n in sizes):
+            return buffer
+        rank = len(loops)
+        return at.insert(subview(buffer, [0] * rank, sizes, [1] * rank)).results[0]
+
+    def _part(
+        self, buffer: SSAValue, loops: Loops, first: Size, columns: int, at: IndexBuilder
+    ) -> tuple[SSAValue, Loops]:
+        """A view of some columns."""
+        if self.k2 not in loops:
+            return buffer, loops
+        offsets: list[Size] = [first if d == self.k2 else 0 for d in loops]
+        sizes: list[Size] = [columns if d == self.k2 else self.sizes[d] for d in loops]
+        kind = buffer.type
+        assert isinstance(kind, MemRefType)
+        if tuple(sizes) == tuple(kind.get_shape()) and first == 0 and isinstance(first, int):
+            return buffer, loops
+        view = subview(buffer, offsets, sizes, [1] * len(loops))
+        return at.insert(view).results[0], loops
+
+    def _compute(
+        self,
+        inputs: Sequence[tuple[SSAValue, Loops]],
+        output: SSAValue,
+        loops: Loops,
+        folded: Loops,
+        at: IndexBuilder,
+        body: Body,
+    ) -> None:
+        """output = body(inputs, output), over the loops of the output and those that are folded"""
+        order = [*loops, *folded]
+        maps = [
+            AffineMap(len(order), 0, tuple(AffineDimExpr(order.index(d)) for d in own))
+            for own in (*(own for _, own in inputs), loops)
+        ]
+        operands = [*(value for value, _ in inputs), output]
+        block = Block(arg_types=[v.type.element_type for v in operands])  # type: ignore
+        s = ScalarBuilder(block)
+        s.insert(linalg.YieldOp(body(s, list(block.args))))
+        kinds = ["parallel"] * len(loops) + ["reduction"] * len(folded)
+        self.last = generic(operands[:-1], operands[-1:], maps, kinds, Region(block))
+        at.insert(self.last)
+
+    def _contract(
+        self,
+        lhs: tuple[SSAValue, Loops],
+        rhs: tuple[SSAValue, Loops],
+        output: tuple[SSAValue, Loops],
+        at: IndexBuilder,
+    ) -> None:
+        """output += lhs . rhs"""
+        summed = sorted({*lhs[1], *rhs[1]} - {*output[1]})
+        self._compute(
+            [lhs, rhs], *output, summed, at,
+            lambda s, v: s.op(
+                arith.AddfOp,
+                v[2],
+                s.op(arith.MulfOp, s.cast(v[0], self.wide), s.cast(v[1], self.wide)),
+            ),
+        )  # fmt: skip
+        self.last.attributes["lowering_config"] = self.config
+
+
+@dataclass(frozen=True)
+class GpuLowerAttentionPass(ModulePass):
+    """Attention becomes a loop over tiles of keys and values."""
+
+    name = "irees-gpu-lower-attention"
+
+    shared_bytes: int = 48 << 10
+    """Shared memory that a workgroup of it may have."""
+    matrix_kinds: tuple[str, ...] = ()
+    asynchronous: bool = False
+    """Whether copies to shared memory need not be waited for at once."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
+            found = [o for o in loop.regions[0].block.ops if isinstance(o, ext.AttentionOp)]
+            for inner in found:
+                self._lower(inner, IndexBuilder(InsertPoint.before(inner)))
+            if found:
+                loop.attributes["shared_bytes"] = IntegerAttr(self.shared_bytes, i64)
+                set_fewest_workgroups(loop, tiles.ATTENTION_WORKGROUPS)
+
+    def _lower(self, op: ext.AttentionOp, at: IndexBuilder) -> None:
+        reason = "copies to shared memory would be waited for"
+        if self.asynchronous:
+            reason = why_not(op, self.matrix_kinds, self.shared_bytes)
+        if reason is None and may_rewrite(self.name, op, "in registers"):
+            RegisterAttention(op, self.shared_bytes).lower(at)
+            return
+        if reason is not None:
+            remark("missed", self.name, op, f"scores in shared memory: {reason}")
+        Attention(op, self.matrix_kinds, at).lower()

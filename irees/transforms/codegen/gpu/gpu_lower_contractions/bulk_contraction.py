@@ -1,0 +1,219 @@
+"""
+One contraction by products of warpgroups whose operands are copied in boxes. Part of
+`irees-gpu-lower-contractions`.
+
+The loop is that of `utils/warpgroup_contraction.py`. But one thread copies for all: it tells the
+barrier of a slot how many bytes will come, and begins a copy of each operand, or of each 64 columns
+of one that does not lie along the reduction. All threads wait for the barrier.
+
+    %map = nvgpu.tma.create.descriptor %a box[128, 64]      // by the host
+    %bars = nvgpu.mbarrier.create                           // one for each slot
+    nvgpu.mbarrier.init %bars[0], 1 ... nvvm.fence.mbarrier.init, gpu.barrier    // once
+    scf.for %k = 0 to 512 step 64 iter_args(%sums) {        // part i, at i mod stages
+      nvgpu.mbarrier.try_wait.parity %bars[%slot], %odd     // part i is there
+      gpu.barrier                                           // product i - 2 is done
+      scf.if %first_thread_and_not_past_the_end {
+        nvgpu.mbarrier.arrive.expect_tx %bars[%next], 32768
+        nvgpu.tma.async.load %map[%row, %k + 128], %bars[%next] to %as[%next] ...
+      }
+      ... nvgpu.warpgroup.mma ...
+    }
+
+Neither what is copied nor what reads it goes by the way of threads, so there is no fence. Parts are
+numbered through all blocks that a workgroup does, since a barrier's phases go on: part n is the
+phase n / stages of barrier n mod stages. What is past the end of the reduction is not copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.nvgpu import (
+    MBarrierArriveExpectTxOp,
+    MBarrierCreateOp,
+    MBarrierInitOp,
+    MBarrierTryWaitParityOp,
+    TensorMapDescriptorType,
+    TmaAsyncLoadOp,
+    TmaCreateDescriptorOp,
+)
+from irees.dialects.nvvm import FenceMbarrierInitOp
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
+from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
+from irees.transforms.codegen.gpu.utils.boxes import POINTS, Box, boxes_of, workgroup_of
+from irees.transforms.codegen.gpu.utils.contraction import Indices, Side
+from irees.transforms.codegen.gpu.utils.segments import threads
+from irees.transforms.codegen.gpu.utils.shares import Share
+from irees.transforms.codegen.gpu.utils.warpgroup_contraction import Ring, WarpgroupContraction
+from irees.transforms.utils.loops import if_else
+from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.structured import static_ranges
+from irees.transforms.utils.views import subview
+
+TICKS = 10_000_000
+"""Nanoseconds after which a thread that waits looks again, whatever happened."""
+
+
+class BulkContraction(WarpgroupContraction):
+    """One op being lowered, with copies of boxes in flight."""
+
+    def __init__(
+        self, op: linalg.GenericOp, blocking: WarpgroupBlocking, share: Share | None = None
+    ):
+        super().__init__(op, blocking, share)
+        boxes = boxes_of(op, blocking, static_ranges(op))
+        assert not isinstance(boxes, str), boxes
+        self.boxes = boxes
+
+    def lower(self) -> int:
+        workgroup = workgroup_of(self.op)
+        assert workgroup is not None
+        host = IndexBuilder(InsertPoint.before(workgroup))
+        self.maps = [_map_of(box, host) for box in self.boxes]
+        views = list(self.op.inputs)
+        taken = super().lower()
+        for view in views:
+            _forget(view)
+        return taken
+
+    def _is_turned(self, side: Side) -> bool:
+        return self.boxes[side is self.columns].turned
+
+    def _find_place(self, at: IndexBuilder) -> None:
+        super()._find_place(at)
+        loop = at.point.block.parent_op()
+        assert loop is not None
+        before = IndexBuilder(InsertPoint.before(loop))
+        if self.share is not None:
+            before = self.share.before
+        self.barriers = before.insert(MBarrierCreateOp(self.stages)).results[0]
+        close, _, b = threads(before, 1)
+        for slot in range(self.stages):
+            b.insert(MBarrierInitOp(self.barriers, b.value(slot), b.value(1)))
+        b.insert(FenceMbarrierInitOp())
+        close()
+        before.insert(BarrierOp())
+        test = arith.CmpiOp(self.thread, at.value(0), "eq")
+        self.is_first = at.insert(test).results[0]
+
+    def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
+        if (share := self.share) is not None:
+            # The parts of a tile have numbers, of which the workgroup has some.
+            before = at.sub(share.done, share.first)
+            return BoxRing(self, ivs, (row, column), before, share.last)
+        parts = -(-int(self.total) // self.blocking.depth)  # type: ignore[arg-type]
+        number: Size = 0
+        for loop in self.batch:
+            number = at.add(at.mul(number, self.sizes[loop]), ivs[loop])
+        blocks = (
+            (row, self.row_count, self.blocking.rows),
+            (column, self.column_count, self.blocking.columns),
+        )
+        for first, count, extent in blocks:
+            number = at.mul(number, at.ceildiv(count, extent))
+            number = at.add(number, at.floordiv(first, extent))
+        return BoxRing(self, ivs, (row, column), at.mul(number, parts), parts)
+
+
+@dataclass
+class BoxRing:
+    """The first thread copies boxes."""
+
+    contraction: BulkContraction
+    ivs: Indices
+    points: tuple[Size, Size]
+    before: Size
+    """Parts of the blocks before this one."""
+    parts: Size
+    """Where those of the block end."""
+
+    def slot(self, part: Size, at: IndexBuilder) -> Size:
+        """Where a part is."""
+        return at.rem(at.add(self.before, part), self.contraction.stages)
+
+    def begin(self, part: Size, at: IndexBuilder) -> None:
+        """Begins to copy both boxes, if there is such a part."""
+        contraction, inside = self.contraction, self.contraction.is_first
+        if isinstance(part, int) and isinstance(self.parts, int):
+            if part >= self.parts:
+                return
+        else:
+            test = arith.CmpiOp(at.value(part), at.value(self.parts), "slt")
+            inside = at.insert(arith.AndIOp(inside, at.insert(test).results[0])).results[0]
+        slot = at.value(self.slot(part, at))
+        close, b = if_else(at, inside)
+        maps = [m.type for m in contraction.maps]
+        count = sum(
+            box.copies * kind.bytes  # type: ignore[attr-defined]
+            for box, kind in zip(contraction.boxes, maps, strict=True)
+        )
+        b.insert(MBarrierArriveExpectTxOp(contraction.barriers, slot, b.value(count)))
+        for number in range(2):
+            self._copy(number, part, slot, b)
+        close()
+
+    def _copy(self, number: int, part: Size, slot: SSAValue, at: IndexBuilder) -> None:
+        """Begins the copies of the rows or of the columns."""
+        contraction = self.contraction
+        box, side = contraction.boxes[number], contraction.sides[number]
+        (step,) = [x for x in contraction.depth if contraction.sizes[x] != 1]
+        where = {**self.ivs, step: at.mul(part, contraction.blocking.depth)}
+        for copy in range(box.copies):
+            if box.points is not None:
+                where[box.points] = at.add(self.points[number], copy * POINTS)
+            target = _part(side, box, slot, copy, at)
+            places = box.coordinates(where, at)
+            load = TmaAsyncLoadOp(
+                contraction.maps[number], places, contraction.barriers, slot, target
+            )
+            at.insert(load)
+
+    def wait(self, part: Size, at: IndexBuilder) -> None:
+        """All of a part is there."""
+        contraction = self.contraction
+        phase = at.floordiv(at.add(self.before, part), contraction.stages)
+        parity, zero = at.value(at.rem(phase, 2)), at.value(0)
+        odd = at.insert(arith.CmpiOp(parity, zero, "ne")).results[0]
+        slot, ticks = at.value(contraction.slot), at.value(TICKS)
+        at.insert(MBarrierTryWaitParityOp(contraction.barriers, slot, odd, ticks))
+
+    def end(self, at: IndexBuilder) -> None:
+        """All that was begun has been waited for."""
+
+
+def _map_of(box: Box, at: IndexBuilder) -> SSAValue:
+    """The tensor map of an operand, which the host makes."""
+    kind = box.tensor.type
+    assert isinstance(kind, MemRefType)
+    space = AddressSpaceAttr(AddressSpace.WORKGROUP)
+    tile = MemRefType(kind.element_type, box.shape, memory_space=space)
+    sizes = [at.value(size) for size in box.shape]
+    op = TmaCreateDescriptorOp(box.tensor, sizes, TensorMapDescriptorType.of(tile))
+    return at.insert(op).results[0]
+
+
+def _forget(view: SSAValue) -> None:
+    """Erases views that nobody looks at any more: a map tells of the buffer itself."""
+    while isinstance(view.owner, memref.SubviewOp) and not view.uses:
+        source = view.owner.source
+        Rewriter.erase_op(view.owner)
+        view = source
+
+
+def _part(side: Side, box: Box, slot: Size, copy: int, at: IndexBuilder) -> SSAValue:
+    """Where a copy brings its box to, in a slot of a tile."""
+    tile = side.tile.type
+    assert isinstance(tile, MemRefType)
+    *_, lines, row = tile.get_shape()
+    offsets, sizes = (slot, 0, 0), (1, prod(box.shape[:-1]), row)
+    if box.turned:
+        offsets, sizes = (slot, copy, 0, 0), (1, 1, lines, row)
+    kept = range(len(sizes) - 2, len(sizes))
+    return at.insert(subview(side.tile, offsets, sizes, [1] * len(sizes), kept)).results[0]

@@ -1,0 +1,460 @@
+"""
+Radix sort of one row, and radix selection of the first of it, by all threads of a workgroup. Part
+of `irees-gpu-lower-linalg-ext`.
+
+Keys are unsigned integers that order as the numbers do (`common/_radix_sort.py`), and are taken
+digit by digit, eight bits each. Every warp has a part of the row, which it goes through 32
+neighbours at a time. Lanes that hold the same digit find each other by `nvvm.match.sync`: the first
+of them counts for all, and each knows how many of them are before it. So no count is atomic, and
+the place of every element is known: it follows those of smaller digits, those of earlier warps,
+and those before it in its own.
+
+    tally:  counts[warp, digit] += ctpop(same)                      by the first of `same`
+    scan:   starts[digit] = sum of counts[., smaller digits] ; counts[warp, digit] = those of the
+            digit in earlier warps
+    move:   place = starts[digit] + counts[warp, digit] + ctpop(same & earlier lanes)
+
+A sort moves all by the lowest digit, then by the next: each time it is stable. A selection starts
+from the highest: of the digit in which the last wanted element lies, only those elements are
+counted by the next one, and nothing is moved until the key of that element is known. Then one
+more reading takes what is smaller, and of what is equal the first. It keeps no copy of the row
+(Knuth, TAOCP 3, 5.2.5; Ashkiani et al., "GPU multisplit", 2016, for what a warp does; Alabi et al.,
+"Fast k-selection algorithms for GPUs", 2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Operation, SSAValue
+
+from irees.dialects.nvvm import MatchSyncOp, SyncWarpOp
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp, ShuffleOp
+from irees.transforms.codegen.common.utils.rows import (
+    as_type,
+    compare,
+    load,
+    scratch,
+    select,
+    store,
+)
+from irees.transforms.codegen.gpu.utils.segments import threads
+from irees.transforms.codegen.gpu.utils.tiles import WARP
+from irees.transforms.utils.loops import for_loop, if_else, if_values
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+DIGIT = 8
+DIGITS = 1 << DIGIT
+THREADS = DIGITS
+"""Threads of a workgroup: one for each digit when counts are added up."""
+
+WARPS = THREADS // WARP
+
+AHEAD = 8
+"""Counts that a thread reads before it waits for the first."""
+
+Read = Callable[[SSAValue, IndexBuilder], SSAValue]
+"""The key of an element of a row."""
+
+
+def index_type_for(size: Size) -> IntegerType:
+    """The smallest type for places of a row."""
+    if not isinstance(size, int):
+        return i64
+    return i16 if size <= 1 << 15 else i32 if size < 1 << 31 else i64
+
+
+def count_type_for(size: Size) -> IntegerType:
+    """The type of how many elements of a row there are."""
+    return i32 if isinstance(size, int) and 0 <= size < 1 << 31 else i64
+
+
+def shared(kind: IntegerType, shape: Sequence[int], at: IndexBuilder) -> SSAValue:
+    """A buffer in shared memory."""
+    space = AddressSpaceAttr(AddressSpace.WORKGROUP)
+    place = memref.AllocOp([], [], MemRefType(kind, shape, memory_space=space))
+    return at.insert(place).results[0]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Keys, and where each came from: one row, or two halves of which one is being written."""
+
+    keys: SSAValue
+    origins: SSAValue
+    size: Size
+
+    @staticmethod
+    def allocate(
+        width: int, size: Size, places: Size, row: Size, room: int, at: IndexBuilder
+    ) -> Pairs:
+        """Buffers for some elements of a row, in shared memory if it has `room` for them."""
+        kinds = (IntegerType(width), index_type_for(row))
+        taken = sum(k.width.data // 8 for k in kinds) * places if isinstance(places, int) else None
+        if taken is None or taken > room:
+            return Pairs(*(scratch(kind, places, at) for kind in kinds), size)
+        return Pairs(*(shared(kind, [places], at) for kind in kinds), size)
+
+    def put(self, place: Size, key: SSAValue, origin: Size, at: IndexBuilder) -> None:
+        """The key of an element, and where it came from, at a place."""
+        kind = self.origins.type.element_type  # type: ignore[attr-defined]
+        store(key, self.keys, [place], at)
+        store(as_type(at.value(origin), kind, at), self.origins, [place], at)
+
+    def origin(self, place: Size, at: IndexBuilder) -> SSAValue:
+        """Where what is at a place came from."""
+        return as_type(load(self.origins, [place], at), IndexType(), at)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The element that a lane of a warp looks at; where there is none, one that there is."""
+
+    index: SSAValue
+    inside: SSAValue
+    warp: Size
+    earlier: SSAValue
+    """The lanes before this one, a bit each."""
+
+
+@dataclass(frozen=True)
+class Tallies:
+    """How often each digit occurs in the part of each warp, in shared memory."""
+
+    kind: IntegerType
+    counts: SSAValue
+    starts: SSAValue
+    sums: SSAValue
+    found: SSAValue
+
+    @staticmethod
+    def allocate(size: Size, at: IndexBuilder) -> Tallies:
+        """Counts for rows of that size."""
+        kind = count_type_for(size)
+        shapes = ([WARPS, DIGITS], [DIGITS], [WARPS], [2])
+        return Tallies(kind, *(shared(kind, shape, at) for shape in shapes))
+
+    @staticmethod
+    def bytes_for(size: Size) -> int:
+        """What they take of shared memory."""
+        numbers = WARPS * DIGITS + DIGITS + WARPS + 2
+        return numbers * count_type_for(size).width.data // 8
+
+    # --- what all threads do ---------------------------------------------------------------------
+
+    def clear(self, at: IndexBuilder) -> None:
+        """Nothing has been counted."""
+        close, thread, b = threads(at, THREADS)
+        body, warp, c = for_loop(b, 0, WARPS, 1)
+        store(_number(0, self.kind, c), self.counts, [warp, thread], c)
+        body()
+        close()
+        at.insert(BarrierOp())
+
+    def each(self, size: Size, at: IndexBuilder, visit: Callable[[Lane, IndexBuilder], None]):
+        """All elements of a row, in their order within a warp; and a barrier."""
+        close, thread, b = threads(at, THREADS)
+        warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
+        bit = _both(arith.ShLIOp, _number(1, i32, b), as_type(lane, i32, b), b)
+        earlier = _both(arith.SubiOp, bit, _number(1, i32, b), b)
+        share = b.mul(b.ceildiv(size, THREADS), WARP)
+        first = b.mul(warp, share)
+        end = b.minimum(b.add(first, share), size)
+        body, group, c = for_loop(b, first, end, WARP)
+        index = c.add(group, lane)
+        inside = compare(index, end, "slt", c)
+        visit(Lane(c.value(c.minimum(index, c.sub(end, 1))), inside, warp, earlier), c)
+        body()
+        close()
+        at.insert(BarrierOp())
+
+    def tally(self, lane: Lane, digit: SSAValue, at: IndexBuilder) -> None:
+        """counts[warp, digit] += 1, for each lane that has an element"""
+        self._add(lane, digit, _same(lane, digit, at), at)
+
+    def rank(
+        self, lane: Lane, digit: SSAValue, at: IndexBuilder,
+        use: Callable[[SSAValue, IndexBuilder], None],
+    ) -> None:  # fmt: skip
+        """What counts[warp, digit] is when all lanes before have added 1; then as `tally`."""
+        same = _same(lane, digit, at)
+        close, b = if_else(at, lane.inside)
+        before = load(self.counts, [lane.warp, as_type(digit, IndexType(), b)], b)
+        mine = _counted(_both(arith.AndIOp, same, lane.earlier, b), self.kind, b)
+        use(as_type(_both(arith.AddiOp, before, mine, b), IndexType(), b), b)
+        close()
+        _wait(at)
+        self._add(lane, digit, same, at)
+
+    def _add(self, lane: Lane, digit: SSAValue, same: SSAValue, at: IndexBuilder) -> None:
+        """The first lane of those that have the same digit counts all of them."""
+        before = _both(arith.AndIOp, same, lane.earlier, at)
+        first = at.insert(arith.CmpiOp(before, _number(0, i32, at), "eq")).results[0]
+        close, b = if_else(at, _both(arith.AndIOp, first, lane.inside, at))
+        place: list[Size] = [lane.warp, as_type(digit, IndexType(), b)]
+        count = _both(arith.AddiOp, load(self.counts, place, b), _counted(same, self.kind, b), b)
+        store(count, self.counts, place, b)
+        close()
+        _wait(at)
+
+    def scan(
+        self, at: IndexBuilder, use: Callable[[SSAValue, SSAValue, SSAValue, IndexBuilder], None],
+        counts: SSAValue | None = None, parts: Size = WARPS,
+    ) -> None:  # fmt: skip
+        """
+        Gives each digit to a thread, with how many elements have smaller ones and how many have it;
+        counts of warps, or of other parts, become those of earlier ones. And a barrier.
+        """
+        counts = self.counts if counts is None else counts
+        close, thread, b = threads(at, THREADS)
+        loop, number, c = for_loop(b, 0, parts, AHEAD, [_number(0, self.kind, b)])
+        (total,) = loop([self._scan_parts(loop.arguments[0], counts, number, thread, parts, c)])
+        warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
+        before, whole = self._scan_warp(total, as_type(lane, i32, b), b)
+        end, c = if_else(b, compare(lane, 0, "eq", b))
+        store(whole, self.sums, [warp], c)
+        end()
+        b.insert(BarrierOp())
+        loop, number, c = for_loop(b, 0, warp, 1, [before])
+        (before,) = loop([_both(arith.AddiOp, loop.arguments[0], load(self.sums, [number], c), c)])
+        use(thread, before, total, b)
+        close()
+        at.insert(BarrierOp())
+
+    def _scan_parts(
+        self, total: SSAValue, counts: SSAValue, number: SSAValue, digit: SSAValue, parts: Size,
+        at: IndexBuilder,
+    ) -> SSAValue:  # fmt: skip
+        """A digit's counts of AHEAD parts become what was before, all read before that."""
+        numbers = [at.add(number, i) for i in range(AHEAD)]
+        if isinstance(parts, int) and parts % AHEAD == 0:
+            for i, count in [(i, load(counts, [i, digit], at)) for i in numbers]:
+                store(total, counts, [i, digit], at)
+                total = _both(arith.AddiOp, total, count, at)
+            return total
+        last = at.sub(parts, 1)
+        found = [load(counts, [at.minimum(i, last), digit], at) for i in numbers]
+        for i, count in zip(numbers, found, strict=True):
+            inside = compare(i, parts, "slt", at)
+            close, b = if_else(at, inside)
+            store(total, counts, [i, digit], b)
+            close()
+            none = _number(0, self.kind, at)
+            more = at.insert(arith.SelectOp(inside, count, none)).results[0]
+            total = _both(arith.AddiOp, total, more, at)
+        return total
+
+    def _scan_warp(
+        self, value: SSAValue, lane: SSAValue, at: IndexBuilder
+    ) -> tuple[SSAValue, SSAValue]:
+        """What the lanes before have together, and what all of them have."""
+        zero = _number(0, self.kind, at)
+        before, whole = zero, value
+        for distance in (1, 2, 4, 8, 16):
+            width, step = _number(WARP, i32, at), _number(distance, i32, at)
+            theirs = at.insert(ShuffleOp(whole, step, width)).results[0]
+            bit = _both(arith.AndIOp, lane, step, at)
+            later = at.insert(arith.CmpiOp(bit, _number(0, i32, at), "ne")).results[0]
+            more = at.insert(arith.SelectOp(later, theirs, zero)).results[0]
+            before = _both(arith.AddiOp, before, more, at)
+            whole = _both(arith.AddiOp, whole, theirs, at)
+        return before, whole
+
+
+def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
+    """Sorts the first half of some pairs; returns where the result starts (0 or size)."""
+    width, size = _width(pairs), pairs.size
+    loop, number, b = for_loop(at, 0, width // DIGIT, 1, [at.value(0)])
+    (start,) = loop.arguments
+    shift = as_type(b.value(b.mul(number, DIGIT)), IntegerType(width), b)
+
+    def key_of(lane: Lane, c: IndexBuilder) -> SSAValue:
+        return load(pairs.keys, [c.add(start, lane.index)], c)
+
+    tallies.clear(b)
+    tallies.each(
+        size, b, lambda lane, c: tallies.tally(lane, digit_of(key_of(lane, c), shift, c), c)
+    )
+
+    def starts(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
+        store(before, tallies.starts, [digit], c)
+        # Told by the thread of the last digit that occurs: whether it is the only one.
+        every = as_type(c.value(size), tallies.kind, c)
+        after = _both(arith.AddiOp, before, total, c)
+        some = c.insert(arith.CmpiOp(total, _number(0, tallies.kind, c), "ne")).results[0]
+        last = c.insert(arith.CmpiOp(after, every, "eq")).results[0]
+        close, d = if_else(c, _both(arith.AndIOp, some, last, c))
+        store(before, tallies.found, [0], d)
+        close()
+
+    tallies.scan(b, starts)
+    # Where all elements share the digit nothing would move.
+    first = load(tallies.found, [0], b)
+    moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "ne")).results[0]
+    end, yes, _ = if_values(b, moves, [IndexType()])
+    target = yes.value(yes.sub(size, start))
+
+    def move(lane: Lane, c: IndexBuilder) -> None:
+        key = key_of(lane, c)
+        digit = digit_of(key, shift, c)
+
+        def give(place: SSAValue, d: IndexBuilder) -> None:
+            first = as_type(
+                load(tallies.starts, [as_type(digit, IndexType(), d)], d), IndexType(), d
+            )
+            origin = pairs.origin(d.add(start, lane.index), d)
+            pairs.put(d.add(target, d.add(first, place)), key, origin, d)
+
+        tallies.rank(lane, digit, c, give)
+
+    tallies.each(size, yes, move)
+    (result,) = end([target], [start])
+    return loop([result])[0]
+
+
+def radix_select(
+    tallies: Tallies, read: Read, width: int, size: Size, kept: Pairs, at: IndexBuilder
+) -> None:
+    """Puts the first `kept.size` of a row's keys into `kept`: smaller ones, then the last."""
+    want = as_type(at.value(kept.size), tallies.kind, at)
+    kind, zero = IntegerType(width), _number(0, tallies.kind, at)
+    close, place, b = threads(at, 2)
+    store(_number(0, tallies.kind, b), tallies.found, [place], b)
+    close()
+    nothing = _number(0, kind, at)
+    loop, number, b = for_loop(at, 0, width // DIGIT, 1, [nothing, nothing, want])
+    known, bits, left = loop.arguments
+    above = b.sub(width // DIGIT - 1, number)
+    shift = as_type(b.value(b.mul(above, DIGIT)), kind, b)
+
+    def count(lane: Lane, c: IndexBuilder) -> None:
+        key = read(lane.index, c)
+        mine = _both(arith.AndIOp, key, bits, c)
+        alike = c.insert(arith.CmpiOp(mine, known, "eq")).results[0]
+        inside = _both(arith.AndIOp, lane.inside, alike, c)
+        tallies.tally(replace(lane, inside=inside), digit_of(key, shift, c), c)
+
+    def choose(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
+        after = _both(arith.AddiOp, before, total, c)
+        some = c.insert(arith.CmpiOp(before, left, "slt")).results[0]
+        enough = c.insert(arith.CmpiOp(left, after, "sle")).results[0]
+        close, d = if_else(c, _both(arith.AndIOp, some, enough, c))
+        store(as_type(digit, tallies.kind, d), tallies.found, [0], d)
+        store(_both(arith.SubiOp, left, before, d), tallies.found, [1], d)
+        close()
+
+    tallies.clear(b)
+    tallies.each(size, b, count)
+    tallies.scan(b, choose)
+    digit = _as_key(load(tallies.found, [0], b), kind, b)
+    more = _both(arith.ShLIOp, digit, shift, b)
+    ones = _both(arith.ShLIOp, _number(DIGITS - 1, kind, b), shift, b)
+    known, _, left = loop(
+        [
+            _both(arith.OrIOp, known, more, b),
+            _both(arith.OrIOp, bits, ones, b),
+            load(tallies.found, [1], b),
+        ]
+    )
+    _collect(tallies, read, size, kept, known, _both(arith.SubiOp, want, left, at), zero, at)
+
+
+def _collect(
+    tallies: Tallies, read: Read, size: Size, kept: Pairs, last: SSAValue, smaller: SSAValue,
+    zero: SSAValue, at: IndexBuilder,
+) -> None:  # fmt: skip
+    """Keys that are less than the last wanted one in their order, then those that equal it."""
+
+    def group(lane: Lane, c: IndexBuilder) -> tuple[Lane, SSAValue, SSAValue]:
+        key = read(lane.index, c)
+        equal = c.insert(arith.CmpiOp(key, last, "eq")).results[0]
+        wanted = c.insert(arith.CmpiOp(key, last, "ule")).results[0]
+        inside = _both(arith.AndIOp, lane.inside, wanted, c)
+        return replace(lane, inside=inside), c.insert(arith.ExtUIOp(equal, i32)).results[0], key
+
+    def count(lane: Lane, c: IndexBuilder) -> None:
+        mine, number, _ = group(lane, c)
+        tallies.tally(mine, number, c)
+
+    def take(lane: Lane, c: IndexBuilder) -> None:
+        mine, number, key = group(lane, c)
+
+        def give(place: SSAValue, d: IndexBuilder) -> None:
+            close, e = if_else(d, compare(place, kept.size, "slt", d))
+            kept.put(place, key, lane.index, e)
+            close()
+
+        tallies.rank(mine, number, c, give)
+
+    tallies.clear(at)
+    tallies.each(size, at, count)
+    close, number, b = threads(at, 2)
+    start = select(compare(number, 0, "eq", b), zero, smaller, b)
+    loop, warp, c = for_loop(b, 0, WARPS, 1, [start])
+    before = load(tallies.counts, [warp, number], c)
+    store(loop.arguments[0], tallies.counts, [warp, number], c)
+    loop([_both(arith.AddiOp, loop.arguments[0], before, c)])
+    close()
+    at.insert(BarrierOp())
+    tallies.each(size, at, take)
+
+
+def _same(lane: Lane, digit: SSAValue, at: IndexBuilder) -> SSAValue:
+    """The lanes that have an element of the same digit, a bit each."""
+    none = _number(DIGITS, i32, at)
+    mine = at.insert(arith.SelectOp(lane.inside, digit, none)).results[0]
+    return at.insert(MatchSyncOp(_number(-1, i32, at), mine)).results[0]
+
+
+def _wait(at: IndexBuilder) -> None:
+    """A lane may write what others of its warp have read, and they may read it then."""
+    at.insert(SyncWarpOp(_number(-1, i32, at)))
+
+
+def _width(pairs: Pairs) -> int:
+    kind = pairs.keys.type
+    assert isinstance(kind, MemRefType)
+    assert isinstance(kind.element_type, IntegerType)
+    return kind.element_type.width.data
+
+
+def digit_of(key: SSAValue, shift: SSAValue, at: IndexBuilder) -> SSAValue:
+    """(key >> shift) mod 256, as an i32"""
+    shifted = _both(arith.ShRUIOp, key, shift, at)
+    digit = _both(arith.AndIOp, shifted, _number(DIGITS - 1, key.type, at), at)
+    return _as_key(digit, i32, at)
+
+
+def _as_key(value: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
+    """An integer that is not negative, as one of another width."""
+    assert isinstance(value.type, IntegerType)
+    have, wanted = value.type.width.data, kind.width.data
+    if have == wanted:
+        return value
+    change = arith.ExtUIOp if have < wanted else arith.TruncIOp
+    return at.insert(change(value, kind)).results[0]
+
+
+def _counted(lanes: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
+    """How many lanes there are in a mask."""
+    return _as_key(at.insert(math.CtPopOp(lanes)).results[0], kind, at)
+
+
+def _number(value: int, kind: object, at: IndexBuilder) -> SSAValue:
+    assert isinstance(kind, IntegerType)
+    return at.insert(arith.ConstantOp(IntegerAttr(value, kind, truncate_bits=True))).results[0]
+
+
+def _both(op: type[Operation], lhs: SSAValue, rhs: SSAValue, at: IndexBuilder) -> SSAValue:
+    return at.insert(op(lhs, rhs)).results[0]  # type: ignore[call-arg]

@@ -1,0 +1,187 @@
+"""
+sort and topk of rows by the digits of their keys. Part of `irees-gpu-lower-linalg-ext`.
+
+Which way is taken is decided here, by counts of turns (`block_costs.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.upstream.gpu import BarrierOp, ThreadMappingAttr
+from irees.transforms.codegen.common.utils.radix_sort import RadixKey, as_key
+from irees.transforms.codegen.common.utils.rows import (
+    as_type,
+    load,
+    other_dims,
+    outside,
+    place,
+    rows,
+    scratch,
+    store,
+)
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import Row, prefers_network
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
+    THREADS,
+    Pairs,
+    Tallies,
+    radix_select,
+    radix_sort,
+)
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_sort import Keys, sort_keys
+from irees.transforms.codegen.gpu.utils.segments import (
+    is_mapped,
+    set_fewest_workgroups,
+    set_threads,
+    structured_ops,
+    threads,
+    threads_per_workgroup,
+)
+from irees.transforms.utils.orders import Order
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+
+
+def for_each(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuilder], None]) -> None:
+    """A loop over threads, and a barrier."""
+    close, index, inside = threads(at, count)
+    body(index, inside)
+    close()
+    at.insert(BarrierOp())
+
+
+def why_no_digits(op: Operation, reason: str | None) -> str | None:
+    """Why digits are not taken; where there is no reason, the workgroup has a thread for each."""
+    loop = op.parent_op()
+    assert loop is not None
+    if reason is not None or has_its_threads(loop):
+        return reason or "what else the workgroup does says how many threads it has"
+    set_threads(loop, THREADS)
+    set_fewest_workgroups(loop, 1)
+    return None
+
+
+def has_its_threads(loop: Operation) -> bool:
+    """Whether something else in a workgroup, done already or not, is for so many threads."""
+    ops = structured_ops(loop)
+    if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
+        return True
+    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
+    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
+        threads_per_workgroup(loop) != THREADS
+    )
+
+
+def why_no_sort(op: ext.SortOp, key: RadixKey | None, room: int) -> str | None:
+    """Why rows are not sorted by digits, or None."""
+    size = _length(op.outputs[0], op.dimension.value.data)
+    reason = _why_no_keys(size, key, room)
+    if reason is not None or size < 0:
+        return reason
+    assert key is not None
+    row = Row(size, key.width, room)
+    return prefers_network(row.radix_sort(), row.network_sort())
+
+
+def why_no_select(op: ext.TopkV2Op, key: RadixKey | None, room: int) -> str | None:
+    """Why the first of rows are not found by digits, or None."""
+    dim = op.dimension.value.data
+    size, count = _length(op.values, dim), _length(op.output_values, dim)
+    reason = _why_no_keys(size, key, room)
+    if reason is not None or size < 0 or count < 0:
+        return reason
+    assert key is not None
+    row = Row(size, key.width, room)
+    return prefers_network(row.radix_select(count), row.network_select(count))
+
+
+def _why_no_keys(size: int, key: RadixKey | None, room: int) -> str | None:
+    if key is None:
+        return "keys are not of 8, 16, 32 or 64 bits"
+    needed = Tallies.bytes_for(size)
+    return None if needed <= room else f"{needed} bytes of shared memory, and {room} are left"
+
+
+def _length(buffer: SSAValue, dim: int) -> int:
+    assert isinstance(buffer.type, MemRefType)
+    return buffer.type.get_shape()[dim]
+
+
+def sort_by_digits(op: ext.SortOp, key: RadixKey, room: int, at: IndexBuilder) -> None:
+    """sort  =>  the keys of each row sorted, by whose origins all operands follow"""
+    dim, targets = op.dimension.value.data, list(op.outputs)
+    sources = list(op.inputs) or targets
+    size = buffer_dim(targets[0], dim, outside(op))
+    tallies = Tallies.allocate(size, at)
+    places = outside(op).mul(size, 2)
+    pairs = Pairs.allocate(key.width, size, places, size, room - Tallies.bytes_for(size), at)
+    # Those of the keys too: their bits do not tell which zero it was, nor which NaN.
+    copies = [scratch(t.type.element_type, size, at) for t in targets]  # type: ignore[attr-defined]
+
+    def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
+        def take(i: SSAValue, c: IndexBuilder) -> None:
+            values = [load(source, place(ivs, dim, i), c) for source in sources]
+            for value, copy in zip(values, copies, strict=True):
+                store(value, copy, [i], c)
+            pairs.put(i, as_key(key, values[key.operand], c), i, c)
+
+        for_each(b, size, take)
+        start = radix_sort(tallies, pairs, b)
+
+        def give(i: SSAValue, c: IndexBuilder) -> None:
+            origin = pairs.origin(c.add(start, i), c)
+            for target, copy in zip(targets, copies, strict=True):
+                store(load(copy, [origin], c), target, place(ivs, dim, i), c)
+
+        for_each(b, size, give)
+
+    rows(targets[0], other_dims(targets[0], dim), at, row)
+
+
+def topk_by_digits(op: ext.TopkV2Op, key: RadixKey, room: int, at: IndexBuilder) -> None:
+    """topk  =>  the first of each row found where it is, and only those sorted"""
+    dim, source, best = op.dimension.value.data, op.values, op.output_values
+    wanted = op.output_indices
+    size, k = buffer_dim(source, dim, outside(op)), buffer_dim(best, dim, outside(op))
+    tallies = Tallies.allocate(size, at)
+    count = at.minimum(k, size)
+    by_network = isinstance(count, int) and _is_short(count, key.width, room)
+    places = k if by_network else outside(op).mul(k, 2)
+    pairs = Pairs.allocate(key.width, count, places, size, room - Tallies.bytes_for(size), at)
+
+    def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
+        def read(i: SSAValue, c: IndexBuilder) -> SSAValue:
+            return as_key(key, load(source, place(ivs, dim, i), c), c)
+
+        radix_select(tallies, read, key.width, size, pairs, b)
+        start: Size = 0
+        if by_network:
+            ascending = Order(op.body.block, 0, "ule")
+            sort_keys(Keys(pairs.keys, pairs.origins, count, ascending), b, for_each)
+        else:
+            start = radix_sort(tallies, pairs, b)
+
+        def give(i: SSAValue, c: IndexBuilder) -> None:
+            origin = pairs.origin(c.add(start, i), c)
+            store(load(source, place(ivs, dim, origin), c), best, place(ivs, dim, i), c)
+            if wanted is None:
+                return
+            if op.indices is not None:
+                value = load(op.indices, place(ivs, dim, origin), c)
+            else:
+                value = as_type(origin, wanted.type.element_type, c)  # type: ignore[attr-defined]
+            store(value, wanted, place(ivs, dim, i), c)
+
+        for_each(b, count, give)
+
+    rows(source, other_dims(source, dim), at, row)
+
+
+def _is_short(count: int, width: int, room: int) -> bool:
+    """Whether a network sorts so few keys more quickly."""
+    row = Row(count, width, room)
+    return row.network_sort() <= row.radix_sort()

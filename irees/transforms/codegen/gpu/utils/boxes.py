@@ -1,0 +1,253 @@
+"""
+Operands of a contraction as boxes of tensors, which bulk copies bring. Part of
+`irees-gpu-use-bulk-copies` and `irees-gpu-lower-contractions`.
+
+A bulk copy is told of a tensor by a map that the host makes: where it begins, its sizes and its
+strides, of which the last is 1 and the others are multiples of 16 bytes. It brings the points of a
+box from some coordinates on; those outside of the tensor are 0. So the part of an operand that a
+workgroup multiplies must be a box of a buffer that the host knows: each loop counts along a dim of
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, NoneAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from irees.analysis.contractions import multiply_add, roles
+from irees.dialects.nvgpu import BOX_BYTES, LONGEST_BOX, MOST_DIMS
+from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking, sides
+from irees.transforms.codegen.gpu.utils.points import alignment, strides_of
+from irees.transforms.codegen.gpu.utils.segments import is_mapped
+from irees.transforms.utils.shapes import IndexBuilder, Size, kept_dims, mixed
+from irees.transforms.utils.structured import linear_form, maps
+
+BULK_COPIES = "bulk_copies"
+"""The entry of a lowering config that asks for them."""
+
+POINTS = 64
+"""In a row that is a step of the reduction: 128 bytes."""
+
+MOST_BYTES = 1 << 40
+"""A stride is shorter than that."""
+
+
+@dataclass(frozen=True)
+class Dim:
+    """What is read along a dim of a tensor: from the sum of the offsets on, as a loop goes."""
+
+    offsets: tuple[Size, ...]
+    loop: int | None
+
+
+@dataclass(frozen=True)
+class Box:
+    """What one copy brings of an operand; `turned` where rows of it are steps of the reduction."""
+
+    tensor: SSAValue
+    dims: tuple[Dim, ...]
+    shape: tuple[int, ...]
+    points: int | None
+    """The loop along which the copies of a part follow each other, if there is just one."""
+    copies: int
+    turned: bool
+
+    def coordinates(self, where: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
+        """Where a box begins, from where the loops are."""
+        found: list[SSAValue] = []
+        for dim in self.dims:
+            place: Size = 0 if dim.loop is None else where.get(dim.loop, 0)
+            for offset in dim.offsets:
+                place = at.add(place, offset)
+            found.append(at.value(place))
+        return found
+
+
+def workgroup_of(op: Operation) -> Operation | None:
+    """The loop over workgroups that an op is in, once there is one."""
+    found = op.parent_op()
+    while found is not None and not is_mapped(found, BlockMappingAttr):
+        found = found.parent_op()
+    return found
+
+
+def boxes_of(
+    op: linalg.GenericOp, blocking: WarpgroupBlocking, sizes: Sequence[int]
+) -> tuple[Box, Box] | str:
+    """
+    The boxes of the rows and of the columns, or why an operand is none, where loops have those
+    sizes (-1: not known).
+    """
+    parts = multiply_add(op)
+    assert parts is not None
+    found = roles(op, parts)
+    if min(sizes[loop] for loop in found.k) < 0:
+        return "the length of the reduction is not known"
+    boxes: list[Box] = []
+    extents = (("rows", blocking.rows), ("columns", blocking.columns))
+    for (operand, loops), (name, extent) in zip(sides(op), extents, strict=True):
+        finder = _Finder(op, operand, sizes, tuple(found.batch))
+        box = finder.find(loops, extent, found.k, blocking.depth)
+        if isinstance(box, str):
+            return f"the operand of the {name} {box}"
+        boxes.append(box)
+    return boxes[0], boxes[1]
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Looks for the box of one operand."""
+
+    op: linalg.GenericOp
+    operand: int
+    sizes: Sequence[int]
+    batch: tuple[int, ...]
+
+    def find(
+        self, loops: Sequence[int], extent: int, depth: Sequence[int], steps: int
+    ) -> Box | str:
+        """The box of `extent` points of some loops by `steps` of the reduction, or why not."""
+        place = self._place()
+        if isinstance(place, str):
+            return place
+        tensor, dims = place
+        if (reason := _why_no_tensor(tensor)) is not None:
+            return reason
+        live = [loop for loop in loops if self.sizes[loop] != 1]
+        steps_of = [loop for loop in depth if self.sizes[loop] != 1]
+        counted = [dim.loop for dim in dims if dim.loop is not None]
+        known = {*live, *steps_of, *self.batch}
+        if len(set(counted)) < len(counted) or not {*live, *steps_of} <= set(counted) <= known:
+            return "is no box: a loop goes along several dims"
+        if len(steps_of) != 1:
+            return "is reduced along several dims"
+        if not self._ends(tensor, dims, steps_of[0], steps):
+            return "goes on where the reduction ends"
+        last = dims[-1].loop
+        turned = last in live
+        if not turned and last != steps_of[0]:
+            return "is not dense along a loop"
+        if len(live) > 1 and (turned or not self._is_whole(live, extent, counted)):
+            return "has several loops in a tile"
+        spans = {live[0]: extent} if len(live) == 1 else {loop: self.sizes[loop] for loop in live}
+        if turned:
+            spans = {live[0]: POINTS}
+        spans[steps_of[0]] = steps
+        shape = tuple(1 if dim.loop is None else spans.get(dim.loop, 1) for dim in dims)
+        if max(shape) > LONGEST_BOX:
+            return f"has boxes of more than {LONGEST_BOX}"
+        points = live[0] if len(live) == 1 else None
+        return Box(tensor, dims, shape, points, extent // POINTS if turned else 1, turned)
+
+    def _place(self) -> tuple[SSAValue, tuple[Dim, ...]] | str:
+        """The buffer outside of the workgroup that is read, and what is read along its dims."""
+        dims: list[Dim] = []
+        for expr in maps(self.op)[self.operand].results:
+            form = linear_form(expr)
+            if form is None:
+                return "is not read in order"
+            terms = {x: f for x, f in form[0].items() if f and self.sizes[x] != 1}
+            if len(terms) > 1 or any(factor != 1 for factor in terms.values()):
+                return "is a window"
+            dims.append(Dim((form[1],), next(iter(terms), None)))
+        value, workgroup = self.op.operands[self.operand], workgroup_of(self.op)
+        while _is_inside(value, workgroup):
+            view = value.owner
+            if not isinstance(view, memref.SubviewOp):
+                return "is made by the workgroup"
+            if any(step != 1 for step in view.static_strides.get_values()):
+                return "is read in steps"
+            assert isinstance(value.type, MemRefType)
+            offsets = mixed(view.static_offsets.get_values(), view.offsets)
+            sizes = mixed(view.static_sizes.get_values(), view.sizes)
+            outer = [Dim((offset,), None) for offset in offsets]
+            for dim, axis in zip(dims, kept_dims(sizes, value.type.get_shape()), strict=True):
+                outer[axis] = Dim((*dim.offsets, offsets[axis]), dim.loop)
+            dims, value = outer, view.source
+        if workgroup is not None and not _is_only_read(value, workgroup):
+            return "is written by the workgroup"
+        return value, tuple(dims)
+
+    def _ends(self, tensor: SSAValue, dims: Sequence[Dim], loop: int, steps: int) -> bool:
+        """Whether what is past the end of the reduction is 0, or never copied."""
+        if self.sizes[loop] % steps == 0:
+            return True
+        assert isinstance(tensor.type, MemRefType)
+        (axis,) = [number for number, dim in enumerate(dims) if dim.loop == loop]
+        from_zero = all(offset == 0 for offset in dims[axis].offsets if isinstance(offset, int))
+        static = all(isinstance(offset, int) for offset in dims[axis].offsets)
+        return static and from_zero and tensor.type.get_shape()[axis] == self.sizes[loop]
+
+    def _is_whole(self, live: Sequence[int], extent: int, counted: Sequence[int | None]) -> bool:
+        """Whether a tile of several loops is one box, in the order of the loops."""
+        sizes = [self.sizes[loop] for loop in live]
+        order = [counted.index(loop) for loop in live]
+        return min(sizes) > 0 and prod(sizes) <= extent and order == sorted(order)
+
+
+def _is_inside(value: SSAValue, workgroup: Operation | None) -> bool:
+    owner = value.owner
+    return workgroup is not None and isinstance(owner, Operation) and workgroup.is_ancestor(owner)
+
+
+def _is_only_read(value: SSAValue, workgroup: Operation) -> bool:
+    """
+    Whether the ops of a workgroup read a buffer only: what threads write has no order with what
+    bulk copies read after it.
+    """
+    for use in value.uses:
+        user = use.operation
+        if not workgroup.is_ancestor(user):
+            continue
+        if isinstance(user, memref.SubviewOp):
+            if not _is_only_read(user.result, workgroup):
+                return False
+        elif isinstance(user, linalg.GenericOp):
+            if use.index >= len(user.inputs):
+                return False
+        elif user.name not in ("memref.dim", "memref.load", "vector.load"):
+            return False
+    return True
+
+
+def _why_no_tensor(value: SSAValue) -> str | None:
+    """Why no map tells of a buffer, or None."""
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    size = getattr(kind.element_type, "bitwidth", 0) // 8
+    shape, unit = kind.get_shape(), BOX_BYTES // max(1, size)
+    if size != 2:
+        return f"has elements of type {kind.element_type}"
+    if not 1 <= len(shape) <= MOST_DIMS:
+        return f"has {len(shape)} dims, and {MOST_DIMS} at most"
+    dense = isinstance(kind.layout, NoneAttr)
+    if dense and len(shape) > 1 and (shape[-1] < 0 or shape[-1] % unit):
+        return f"has rows that are no multiples of {BOX_BYTES} bytes"
+    strides = strides_of(kind)
+    if strides is None and not dense:
+        return "has strides that nobody knows"
+    *outer, inner = strides or [1]
+    if inner != 1 or any(s % unit or s * size >= MOST_BYTES for s in outer):
+        return f"has strides that are no multiples of {BOX_BYTES} bytes"
+    if max(shape) >= 1 << 31:
+        return "is too long"
+    return (
+        None if _is_aligned(value, unit) else f"does not begin at a multiple of {BOX_BYTES} bytes"
+    )
+
+
+def _is_aligned(value: SSAValue, unit: int) -> bool:
+    """Whether a buffer surely begins at a multiple of so many elements."""
+    op = value.owner
+    if isinstance(op, memref.SubviewOp):
+        return alignment(value) % unit == 0 and _is_aligned(op.source, unit)
+    if isinstance(op, memref.ReinterpretCastOp):
+        return list(op.static_offsets.get_values()) == [0] and _is_aligned(op.source, unit)
+    return isinstance(value, BlockArgument) or isinstance(op, memref.AllocOp)

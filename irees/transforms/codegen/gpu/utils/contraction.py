@@ -1,0 +1,579 @@
+"""
+One contraction as loops over tiles in shared memory. Part of `irees-gpu-lower-contractions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.contractions import element_kinds, multiply_add, roles
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
+from irees.transforms.codegen.common.utils.surroundings import (
+    Neighbour,
+    erase_with_buffer,
+    fill_of,
+    find_consumer,
+    has_vector_form,
+)
+from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES, Blocking, sides
+from irees.transforms.codegen.gpu.utils.points import Points
+from irees.transforms.codegen.gpu.utils.segments import threads
+from irees.transforms.codegen.gpu.utils.shares import Share
+from irees.transforms.utils.combiners import neutral_element
+from irees.transforms.utils.copies import same_op
+from irees.transforms.utils.lanes import Kind, Lane, has_lanes, lane_bytes, vector_of
+from irees.transforms.utils.loops import for_loop, if_else
+from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
+
+Indices = dict[int, Size]
+
+
+@dataclass
+class Side:
+    """One operand: the loops that only it has with the output, and its tile in shared memory."""
+
+    operand: int
+    loops: tuple[int, ...]
+    extent: int
+    """Points of the tile along the loops."""
+    widen: tuple[Operation, ...]
+    tile: SSAValue = field(init=False)
+    lanes: int = 1
+    """Elements of one access."""
+    along_depth: bool = False
+    """Whether neighbours in memory are neighbours along the reduction."""
+
+
+@dataclass
+class Access:
+    """What one thread fetches of a tile: where it is there, and the loops that do not move."""
+
+    depth: Size
+    place: Size
+    point: Indices
+
+
+class Contraction:
+    """One op being lowered."""
+
+    def __init__(self, op: linalg.GenericOp, blocking: Blocking, share: Share | None = None):
+        self.op, self.blocking, self.share = op, blocking, share
+        self.points = Points(op)
+        parts = multiply_add(op)
+        assert parts is not None
+        self.parts = parts
+        found = roles(op, parts)
+        self.batch, self.depth = found.batch, found.k
+        *_, self.element = element_kinds(op, parts)
+        self.lanes = self._lanes_of_sums()
+        fill = fill_of(op)
+        self.fill = None if fill is None else fill[0]
+        self.start = None if fill is None else fill[1]
+        self.consumer: Neighbour | None = None
+
+    def lower(self) -> int:
+        """Replaces the op by its loops; returns the bytes of shared memory that they take."""
+        # Not before it is decided to lower the op: what prepares its consumer is moved in front.
+        if len(self.op.outputs) == 1:
+            self.consumer = find_consumer(self.op, converts=True)
+        at, blocking = IndexBuilder(InsertPoint.before(self.op)), self.blocking
+        self.sizes = self.points.sizes(at)
+        (rows, row_loops), (columns, column_loops) = sides(self.op)
+        widen = {self.parts.lhs: self.parts.widen_lhs, self.parts.rhs: self.parts.widen_rhs}
+        self.rows = Side(rows, row_loops, blocking.rows, widen[rows])
+        self.columns = Side(columns, column_loops, blocking.columns, widen[columns])
+        self.sides = self.rows, self.columns
+        for side in self.sides:
+            self._choose_access(side)
+        self.stages, self.slot = self._choose_stages(), 0
+        for side in self.sides:
+            side.tile = self._tile(side, at)
+        self.row_count = at.product([self.sizes[x] for x in row_loops])
+        self.column_count = at.product([self.sizes[x] for x in column_loops])
+        self.total = at.product([self.sizes[x] for x in self.depth])
+        self.first, self.end = self._points_of_share(at)
+        if self.start is not None:
+            self.start = self.start.clone()
+            at.insert(self.start)
+        close, self.thread, b = threads(at, blocking.threads)
+        self._find_place(b)
+        self._batches(list(self.batch), {}, b)
+        close()
+        output = self.op.outputs[0]
+        Rewriter.replace_op(self.op, BarrierOp())
+        if self.fill is not None:
+            Rewriter.erase_op(self.fill)
+        if self.consumer is not None:
+            erase_with_buffer(self.consumer, output)
+        return blocking.shared_bytes(lane_bytes(self.element))
+
+    def _points_of_share(self, at: IndexBuilder) -> tuple[Size, Size]:
+        """Where the points of the reduction begin and end that the workgroup has of a tile."""
+        if self.share is None:
+            return 0, self.total
+        depth = self.blocking.depth
+        last = at.mul(self.share.last, depth)
+        whole = isinstance(self.total, int) and self.total % depth == 0
+        return at.mul(self.share.first, depth), last if whole else at.minimum(last, self.total)
+
+    # --- what stages and matrix instructions do differently ------------------------------------
+
+    def _choose_stages(self) -> int:
+        """Parts of the operands that are in shared memory."""
+        return 1
+
+    def _lanes_of_sums(self) -> int:
+        """How many sums are in one vector."""
+        return max(1, min(self.blocking.thread_columns, 16 // lane_bytes(self.element)))
+
+    def _find_place(self, at: IndexBuilder) -> None:
+        """
+        Where the points of this thread begin in a block. Its vectors of columns are apart, those of
+        neighbours side by side, so that threads of a warp read different banks.
+        """
+        blocking = self.blocking
+        across = blocking.columns // blocking.thread_columns
+        self.my_row = at.mul(at.floordiv(self.thread, across), blocking.thread_rows)
+        self.my_column = at.mul(at.rem(self.thread, across), self.lanes)
+        self.apart = across * self.lanes
+
+    def _my_points(
+        self, row: Size, column: Size, at: IndexBuilder
+    ) -> tuple[list[Size], list[Size]]:
+        """Rows and columns of this thread, in a block that begins at a row and a column."""
+        my_row, my_column = at.add(row, self.my_row), at.add(column, self.my_column)
+        rows = [at.add(my_row, i) for i in range(self.blocking.thread_rows)]
+        columns = [
+            at.add(my_column, i // self.lanes * self.apart + i % self.lanes)
+            for i in range(self.blocking.thread_columns)
+        ]
+        return rows, columns
+
+    def _sum_of(self, row: int, column: int) -> tuple[int, int]:
+        """Which vector of sums has a point of this thread, and in which lane."""
+        number = row * self.blocking.thread_columns + column
+        return number // self.lanes, number % self.lanes
+
+    def _access_bytes(self, side: Side) -> int | None:
+        """Bytes of an element, where several can be fetched at a time."""
+        element = self.op.body.block.args[side.operand].type
+        return None if side.widen or not has_lanes(element) else lane_bytes(element)
+
+    def _multiplied(
+        self, sums: Sequence[SSAValue], first: SSAValue, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """The sums plus what the tiles hold."""
+        blocking = self.blocking
+        whole = isinstance(self.total, int) and self.total % blocking.depth == 0
+        depth = blocking.depth if whole else at.minimum(blocking.depth, at.sub(self.total, first))
+        inner, step, c = for_loop(at, 0, depth, 1, sums)
+        return inner(self._multiply(inner.arguments, step, c))
+
+    def _tile(self, side: Side, at: IndexBuilder) -> SSAValue:
+        padded = side.extent + PADDING_BYTES // lane_bytes(self.element)
+        kind = MemRefType(
+            self.element,
+            [self.stages, self.blocking.depth, padded],
+            memory_space=AddressSpaceAttr(AddressSpace.WORKGROUP),
+        )
+        return at.insert(memref.AllocOp([], [], kind)).results[0]
+
+    # --- loops that all threads run alike ------------------------------------------------
+
+    def _batches(self, loops: list[int], ivs: Indices, at: IndexBuilder) -> None:
+        if not loops:
+            self._blocks(ivs, at)
+            return
+        self._each(
+            self.sizes[loops[0]], 1, at,
+            lambda iv, b: self._batches(loops[1:], {**ivs, loops[0]: iv}, b),
+        )  # fmt: skip
+
+    def _blocks(self, ivs: Indices, at: IndexBuilder) -> None:
+        """Over blocks of rows and columns, which is one where the workgroup's tile is no larger."""
+        blocking = self.blocking
+        self._each(
+            self.row_count, blocking.rows, at,
+            lambda row, b: self._each(
+                self.column_count, blocking.columns, b,
+                lambda column, c: self._block(ivs, row, column, c),
+            ),
+        )  # fmt: skip
+
+    @staticmethod
+    def _each(
+        size: Size, step: int, at: IndexBuilder, inside: Callable[[Size, IndexBuilder], None]
+    ) -> None:
+        if isinstance(size, int) and 0 < size <= step:
+            inside(0, at)
+            return
+        body, iv, b = for_loop(at, 0, size, step)
+        inside(iv, b)
+        body()
+
+    # --- one block --------------------------------------------------------------------------
+
+    def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
+        """
+        While a part of the operands is multiplied, the next one is on its way to registers; where
+        nobody knows that there is a first one, each is fetched when its turn comes.
+        """
+        blocking, sides = self.blocking, self.sides
+        rows, columns = self._my_points(row, column, at)
+        sums = self._first_sums(ivs, rows, columns, at)
+        accesses = self._all_accesses(ivs, row, column, at)
+        ahead = isinstance(self.total, int) and self.total > blocking.depth
+        fetched = self._fetch(accesses, self.first, at) if ahead else []
+        body, first, b = for_loop(at, self.first, self.end, blocking.depth, [*sums, *fetched])
+        carried = body.arguments
+        now = carried[len(sums) :] if ahead else self._fetch(accesses, first, b)
+        for side, mine in zip(sides, accesses, strict=True):
+            for access in mine:
+                self._put(side, access, now.pop(0), b)
+        b.insert(BarrierOp())
+        following = self._fetch(accesses, b.add(first, blocking.depth), b) if ahead else []
+        results = self._multiplied(carried[: len(sums)], first, b)
+        b.insert(BarrierOp())
+        self._close(body([*results, *following])[: len(sums)], ivs, rows, columns, at)
+
+    def _all_accesses(
+        self, ivs: Indices, row: Size, column: Size, at: IndexBuilder
+    ) -> list[list[Access]]:
+        """What this thread fetches of both tiles each time."""
+        counts, bases = (self.row_count, self.column_count), (row, column)
+        return [
+            self._accesses(side, count, ivs, base, at)
+            for side, count, base in zip(self.sides, counts, bases, strict=True)
+        ]
+
+    def _clamped(
+        self, index: Size, count: Size, extent: int, at: IndexBuilder, width: int = 1
+    ) -> Size:
+        """The index, or the last one: what is past the end is fetched and not used."""
+        if isinstance(count, int) and count % extent == 0:
+            return index
+        return at.minimum(index, at.sub(count, width))
+
+    def _choose_access(self, side: Side) -> None:
+        """In the order in which an operand lies in memory, 16 bytes at a time where it can be."""
+        indexing = self.points.maps[side.operand]
+        last = indexing.results[-1].used_dims() if indexing.results else set[int]()
+        side.along_depth = bool(last & set(self.depth))
+        axis = self.depth[-1] if side.along_depth else side.loops[-1]
+        size = self._access_bytes(side)
+        if size is None or not isinstance(self.sizes[axis], int):
+            return
+        lanes = 16 // size
+        while lanes > 1 and not (
+            self.sizes[axis] % lanes == 0
+            and side.extent * self.blocking.depth // lanes % self.blocking.threads == 0
+            and self.points.aligned(side.operand, axis, lanes)
+        ):
+            lanes //= 2
+        side.lanes = lanes
+
+    def _accesses(
+        self, side: Side, count: Size, ivs: Indices, base: Size, at: IndexBuilder
+    ) -> list[Access]:
+        """What this thread fetches of a tile each time."""
+        blocking, lanes = self.blocking, side.lanes
+        found: list[Access] = []
+        for number in range(side.extent * blocking.depth // lanes // blocking.threads):
+            index = at.add(self.thread, number * blocking.threads)
+            fast = (blocking.depth if side.along_depth else side.extent) // lanes
+            inner, outer = at.mul(at.rem(index, fast), lanes), at.floordiv(index, fast)
+            depth, place = (inner, outer) if side.along_depth else (outer, inner)
+            width = 1 if side.along_depth else lanes
+            point = self._clamped(at.add(base, place), count, side.extent, at, width)
+            where = delinearize(at.value(point), side.loops, self.sizes, at)
+            found.append(Access(depth, place, {**ivs, **where}))
+        return found
+
+    def _fetch(self, accesses: list[list[Access]], first: Size, at: IndexBuilder) -> list[SSAValue]:
+        """What this thread fetches of both operands from `first` on, which may be past the end."""
+        found: list[SSAValue] = []
+        for side, mine in zip(self.sides, accesses, strict=True):
+            axis = self.depth[-1] if side.along_depth else side.loops[-1]
+            for access in mine:
+                where = self._source(side, access, first, at)
+                value = self.points.read(side.operand, where, at, side.lanes, axis).value
+                for op in side.widen[::-1]:
+                    value = at.insert(op.clone(value_mapper={op.operands[0]: value})).results[0]
+                found.append(value)
+        return found
+
+    def _source(self, side: Side, access: Access, first: Size, at: IndexBuilder) -> Indices:
+        """The loops where an access is from `first` on, inside the operand."""
+        width = side.lanes if side.along_depth else 1
+        step = at.minimum(at.add(first, access.depth), at.sub(self.total, width))
+        return {**access.point, **delinearize(at.value(step), self.depth, self.sizes, at)}
+
+    def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
+        """Stores what was fetched into the tile, whose rows are points of the reduction."""
+        if side.lanes == 1:
+            where = self._place_of(side, access, 0, at)
+            at.insert(memref.StoreOp.get(value, side.tile, where))
+        elif not side.along_depth:
+            where = self._place_of(side, access, 0, at)
+            at.insert(vector.StoreOp(value, side.tile, where))
+        else:
+            for lane in range(side.lanes):
+                part = at.insert(vector.ExtractOp(value, [lane], self.element)).results[0]
+                further = Access(at.add(access.depth, lane), access.place, {})
+                where = self._place_of(side, further, 0, at)
+                at.insert(memref.StoreOp.get(part, side.tile, where))
+
+    def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
+        """Where an access is in a tile."""
+        return [at.value(i) for i in (slot, access.depth, access.place)]
+
+    # --- products -------------------------------------------------------------------------------
+
+    def _vectors(self, side: Side, step: SSAValue, places: Sequence[Size], at: IndexBuilder):
+        """Neighbours in a row of a tile, from each place on."""
+        kind, slot = vector_of(self.element, self.lanes), at.value(self.slot)
+        return [
+            at.insert(vector.LoadOp(side.tile, [slot, step, at.value(place)], kind)).results[0]
+            for place in places
+        ]
+
+    def _multiply(
+        self, sums: Sequence[SSAValue], step: SSAValue, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """Each row of a thread with all of its columns."""
+        blocking = self.blocking
+        if blocking.thread_rows % self.lanes == 0:
+            places = [at.add(self.my_row, i) for i in range(0, blocking.thread_rows, self.lanes)]
+            parts = self._vectors(self.rows, step, places, at)
+            scalars = [
+                at.insert(vector.ExtractOp(part, [i], self.element)).results[0]
+                for part in parts
+                for i in range(self.lanes)
+            ]
+        else:
+            scalars = [
+                at.insert(
+                    memref.LoadOp.get(
+                        self.rows.tile,
+                        [at.value(self.slot), step, at.value(at.add(self.my_row, i))],
+                    )
+                ).results[0]
+                for i in range(blocking.thread_rows)
+            ]
+        vectors = range(blocking.thread_columns // self.lanes)
+        places = [at.add(self.my_column, i * self.apart) for i in vectors]
+        columns = self._vectors(self.columns, step, places, at)
+        kind = vector_of(self.element, self.lanes)
+        found: list[SSAValue] = []
+        for i, scalar in enumerate(scalars):
+            row = at.insert(vector.BroadcastOp(scalar, kind)).results[0]
+            for j, column in enumerate(columns):
+                product = at.insert(
+                    same_op(self.parts.multiply, [row, column], [row.type])
+                ).results[0]
+                total = sums[i * len(columns) + j]
+                new = same_op(self.parts.add, [total, product], [total.type])
+                found.append(at.insert(new).results[0])
+        return found
+
+    # --- the output -------------------------------------------------------------------------
+
+    def _first_sums(
+        self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """What the sums of a thread begin with: nothing, where they are added to others'."""
+        if self.share is None:
+            return self._start(ivs, rows, columns, at)
+        nothing = at.insert(neutral_element(self.parts.add)).results[0]
+        kind = vector_of(self.element, self.lanes)
+        value = at.insert(vector.BroadcastOp(nothing, kind)).results[0]
+        return [value] * (len(rows) * len(columns) // self.lanes)
+
+    def _close(
+        self, sums: list[SSAValue], ivs: Indices, rows: list[Size], columns: list[Size],
+        at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """Stores the sums, with those of all who share the tile."""
+        if self.share is None:
+            self._finish(sums, ivs, rows, columns, at)
+            return
+        close, totals, b = self.share.collect(
+            sums, lambda c: self._start(ivs, rows, columns, c), self.parts.add, self.thread, at
+        )
+        self._finish(totals, ivs, rows, columns, b)
+        close()
+
+    def _start(
+        self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder
+    ) -> list[SSAValue]:
+        """What the sums of a thread begin with: the fill, or what the output holds."""
+        kind = vector_of(self.element, self.lanes)
+        vectors = len(rows) * len(columns) // self.lanes
+        if self.start is not None:
+            value = at.insert(vector.BroadcastOp(self.start.result, kind)).results[0]
+            return [value] * vectors
+        places = self._places(ivs, rows, columns, at, self.lanes if self._whole_vectors() else 1)
+        output, axis = self.points.inputs, self.columns.loops[-1]
+        held = {
+            self._sum_of(i, j): place for i, row in enumerate(places) for j, place in enumerate(row)
+        }
+        found: list[SSAValue] = []
+        for number in range(vectors):
+            if self._whole_vectors():
+                lane = self.points.read(output, held[number, 0], at, self.lanes, axis)
+                found.append(lane.value)
+                continue
+            values = [
+                self.points.read(output, held[number, i], at, 1, None).value
+                for i in range(self.lanes)
+            ]
+            total = at.insert(vector.BroadcastOp(values[0], kind)).results[0]
+            for i, value in enumerate(values[1:], 1):
+                total = at.insert(vector.InsertOp(value, total, [i])).results[0]
+            found.append(total)
+        return found
+
+    def _whole_vectors(self) -> bool:
+        """Whether neighbours of a thread lie side by side in the output, all inside or none."""
+        axis = self.columns.loops[-1]
+        size = self.sizes[axis]
+        if self.lanes == 1 or not isinstance(size, int) or size % self.lanes:
+            return False
+        return self.points.aligned(self.points.inputs, axis, self.lanes)
+
+    def _stores_vectors(self) -> bool:
+        """Whether the results of a thread, and what the consumer reads, are whole vectors."""
+        consumer = self.consumer
+        if consumer is None or not self._whole_vectors():
+            return self._whole_vectors()
+        after = Points(consumer.op)
+        axis = self._axis_of(consumer)
+        return has_vector_form(consumer.op, self.lanes) and all(
+            after.aligned(position, axis, self.lanes)
+            and (position < after.inputs or after.moves(position, axis))
+            for position in range(len(after.maps))
+        )
+
+    def _axis_of(self, consumer: Neighbour) -> int:
+        """The consumer's loop along the columns."""
+        return next(t for t, ours in consumer.rename.items() if ours == self.columns.loops[-1])
+
+    def _places(
+        self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder, width: int = 1
+    ) -> list[list[Indices]]:
+        """The loops at every point of a thread, inside the output with `width` columns."""
+        extents = self.blocking.rows, self.blocking.columns
+        row_places = [
+            delinearize(
+                at.value(self._clamped(r, self.row_count, extents[0], at)),
+                self.rows.loops, self.sizes, at,
+            )
+            for r in rows
+        ]  # fmt: skip
+        column_places = [
+            delinearize(
+                at.value(self._clamped(c, self.column_count, extents[1], at, width)),
+                self.columns.loops, self.sizes, at,
+            )
+            for c in columns
+        ]  # fmt: skip
+        return [[{**ivs, **r, **c} for c in column_places] for r in row_places]
+
+    def _finish(
+        self, sums: list[SSAValue], ivs: Indices, rows: list[Size], columns: list[Size],
+        at: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """Stores each sum that is inside, or what the consumer makes of it."""
+        places = self._places(ivs, rows, columns, at)
+        inside_row = [self._inside(r, self.row_count, self.blocking.rows, at) for r in rows]
+        inside_column = [
+            self._inside(c, self.column_count, self.blocking.columns, at) for c in columns
+        ]
+        vectors = self._stores_vectors()
+        step = self.lanes if vectors else self._stored_together()
+        for i, row in enumerate(places):
+            for j in range(0, len(columns), step):
+                value = sums[self._sum_of(i, j)[0]]
+                tests = [t for t in (inside_row[i], inside_column[j]) if t is not None]
+                close, b = (lambda: None), at
+                if tests:
+                    test = tests[0]
+                    if len(tests) == 2:
+                        test = at.insert(arith.AndIOp(*tests)).results[0]
+                    close, b = if_else(at, test)
+                if vectors:
+                    self._store(value, row[j], step, b)
+                else:
+                    self._store_together(
+                        [
+                            b.insert(
+                                vector.ExtractOp(
+                                    sums[self._sum_of(i, j + n)[0]],
+                                    [self._sum_of(i, j + n)[1]],
+                                    self.element,
+                                )
+                            ).results[0]
+                            for n in range(step)
+                        ],
+                        row[j : j + step],
+                        b,
+                    )
+                close()
+
+    def _inside(self, index: Size, count: Size, extent: int, at: IndexBuilder) -> SSAValue | None:
+        if isinstance(count, int) and count % extent == 0:
+            return None
+        return at.insert(arith.CmpiOp(at.value(index), at.value(count), "slt")).results[0]
+
+    def _stored_together(self) -> int:
+        """How many neighbours that are no vector of sums are stored in one access."""
+        return 1
+
+    def _store(self, value: SSAValue, place: Indices, lanes: int, at: IndexBuilder) -> None:
+        """One result, or a vector of them, or what the consumer makes of it."""
+        for points, number, result, where in self._results(value, place, lanes, at):
+            points.write(number, result, where, at)
+
+    def _store_together(
+        self, values: list[SSAValue], places: list[Indices], at: IndexBuilder
+    ) -> None:
+        """Neighbouring results, or what the consumer makes of each, in one access."""
+        each = [self._results(v, p, 1, at) for v, p in zip(values, places, strict=True)]
+        for (points, number, result, where), *others in zip(*each, strict=True):
+            if others:
+                kind = vector_of(result.type, len(each))
+                result = at.insert(vector.BroadcastOp(result, kind)).results[0]
+            for lane, other in enumerate(others, 1):
+                result = at.insert(vector.InsertOp(other[2], result, [lane])).results[0]
+            points.write(number, result, where, at)
+
+    def _results(
+        self, value: SSAValue, place: Indices, lanes: int, at: IndexBuilder
+    ) -> list[tuple[Points, int, SSAValue, Indices]]:
+        """What is to be written for a sum, or a vector of them: by which op, and where."""
+        consumer = self.consumer
+        found: list[tuple[Points, int, SSAValue, Indices]] = []
+        if consumer is None or consumer.keeps_source:
+            found.append((self.points, 0, value, place))
+        if consumer is None:
+            return found
+        after = Points(consumer.op)
+        axis = self._axis_of(consumer) if lanes > 1 else None
+        theirs = {loop: place.get(ours, 0) for loop, ours in consumer.rename.items()}
+        arguments = [
+            Lane(value, Kind.VECTOR if lanes > 1 else Kind.UNIFORM)
+            if number == consumer.source
+            else after.read(number, theirs, at, lanes, axis)
+            if after.block.args[number].uses
+            else Lane(operand, Kind.UNIFORM)
+            for number, operand in enumerate(consumer.op.operands)
+        ]
+        results = consumer.values(arguments, lanes, at)
+        return [*found, *((after, n, result, theirs) for n, result in enumerate(results))]

@@ -1,0 +1,241 @@
+"""
+One contraction by matrix instructions. Part of `irees-gpu-lower-contractions`.
+
+Tiles hold what the operands hold, not widened, in the order in which it lies in memory: the loads
+of fragments turn what has to be turned. Only bytes are turned when they are stored, since fragments
+are turned by halves, and words of f32 are loaded one by one. Rows of tiles are 16 bytes longer than
+what they hold, so that the eight rows of a matrix are in different banks; 32 where they are loaded
+by words, four steps of eight neighbours. What is past the end of the reduction is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    MemRefType,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, SSAValue
+
+from irees.analysis.contractions import element_kinds
+from irees.dialects.irees import MmaSyncOp
+from irees.dialects.nvgpu import LdMatrixOp
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
+from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES, MatrixBlocking
+from irees.transforms.codegen.gpu.utils.contraction import Access, Side
+from irees.transforms.codegen.gpu.utils.points import Points
+from irees.transforms.codegen.gpu.utils.shares import Share
+from irees.transforms.codegen.gpu.utils.staged_contraction import COPIED_BYTES, StagedContraction
+from irees.transforms.utils.lanes import vector_of
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+ROWS, COLUMNS, DEPTH_BYTES = 16, 8, 32
+"""What one instruction multiplies: 16 rows of 32 bytes by 8 columns."""
+
+MATRIX = 8
+"""Rows of a matrix that is loaded at a time, each of 16 bytes."""
+
+
+class MatrixContraction(StagedContraction):
+    """One op being lowered to matrix instructions."""
+
+    blocking: MatrixBlocking  # type: ignore[assignment]
+
+    def __init__(self, op: linalg.GenericOp, blocking: MatrixBlocking, share: Share | None = None):
+        super().__init__(op, blocking, share)  # type: ignore[arg-type]
+        self.narrow, *_ = element_kinds(op, self.parts)
+        self.bytes = getattr(self.narrow, "bitwidth", 16) // 8
+        self.across = blocking.warp_columns // COLUMNS
+
+    def _lanes_of_sums(self) -> int:
+        return ROWS * COLUMNS // 32
+
+    def lower(self) -> int:
+        super().lower()
+        return self.blocking.shared_bytes(self.bytes)
+
+    def _is_turned(self, side: Side) -> bool:
+        """Whether rows of a tile are steps of the reduction."""
+        return not side.along_depth and self.bytes > 1
+
+    def _choose_stages(self) -> int:
+        copied = all(
+            side.lanes * self.bytes in COPIED_BYTES
+            and (side.along_depth or self._is_turned(side))
+            and self._is_outside(side)
+            for side in self.sides
+        )
+        return self.blocking.stages if copied else 1
+
+    def _tile(self, side: Side, at: IndexBuilder) -> SSAValue:
+        space = AddressSpaceAttr(AddressSpace.WORKGROUP)
+        lines, line, padding = side.extent, self.blocking.depth, PADDING_BYTES
+        if self._is_turned(side):
+            lines, line = line, lines
+            padding *= self.bytes // 2
+        shape = [self.stages, lines, line + padding // self.bytes]
+        kind = MemRefType(self.narrow, shape, memory_space=space)
+        return at.insert(memref.AllocOp([], [], kind)).results[0]
+
+    def _access_bytes(self, side: Side) -> int | None:
+        return self.bytes
+
+    def _find_place(self, at: IndexBuilder) -> None:
+        blocking = self.blocking
+        warp, lane = at.floordiv(self.thread, 32), at.rem(self.thread, 32)
+        warps = blocking.columns // blocking.warp_columns
+        self.warp_row = at.mul(at.floordiv(warp, warps), blocking.warp_rows)
+        self.warp_column = at.mul(at.rem(warp, warps), blocking.warp_columns)
+        self.group, self.step_of_lane = at.floordiv(lane, 4), at.rem(lane, 4)
+        self.pair = at.mul(self.step_of_lane, 2)
+        # The row of a matrix that this lane names, and which of the four it is of.
+        self.line, number = at.rem(lane, MATRIX), at.floordiv(lane, MATRIX)
+        self.low, self.high = at.rem(number, 2), at.floordiv(number, 2)
+
+    def _my_points(
+        self, row: Size, column: Size, at: IndexBuilder
+    ) -> tuple[list[Size], list[Size]]:
+        first = at.add(at.add(row, self.warp_row), self.group)
+        rows = [at.add(first, i) for i in range(0, self.blocking.warp_rows, 8)]
+        first = at.add(at.add(column, self.warp_column), self.pair)
+        columns = [
+            at.add(first, i + j)
+            for i in range(0, self.blocking.warp_columns, COLUMNS)
+            for j in (0, 1)
+        ]
+        return rows, columns
+
+    def _sum_of(self, row: int, column: int) -> tuple[int, int]:
+        return row // 2 * self.across + column // 2, row % 2 * 2 + column % 2
+
+    def _whole_vectors(self) -> bool:
+        """The four sums of an instruction are of two rows."""
+        return False
+
+    def _stored_together(self) -> int:
+        """A lane has two neighbours of each row."""
+        axis, written = self.columns.loops[-1], list[tuple[Points, int, int]]()
+        if self.consumer is None or self.consumer.keeps_source:
+            written.append((self.points, self.points.inputs, axis))
+        if self.consumer is not None:
+            after = Points(self.consumer.op)
+            ours = self._axis_of(self.consumer)
+            outputs = range(after.inputs, len(after.maps))
+            written += [(after, position, ours) for position in outputs]
+        together = isinstance(self.sizes[axis], int) and all(
+            points.moves(position, loop)
+            and points.aligned(position, loop, 2)
+            and str(points.block.args[position].type) != "i1"
+            for points, position, loop in written
+        )
+        return 2 if together else 1
+
+    def _fetch(self, accesses: list[list[Access]], first: Size, at: IndexBuilder) -> list[SSAValue]:
+        self._unwidened()
+        found = super()._fetch(accesses, first, at)
+        if isinstance(self.total, int) and self.total % self.blocking.depth == 0:
+            return found
+        places = [access for mine in accesses for access in mine]
+        for number, (access, value) in enumerate(zip(places, found, strict=True)):
+            # An access is within a whole number of them, so its first element tells for all.
+            step = at.value(at.add(first, access.depth))
+            inside = at.insert(arith.CmpiOp(step, at.value(self.total), "slt")).results[0]
+            zero = at.insert(arith.ConstantOp(_zero(value.type))).results[0]
+            found[number] = at.insert(arith.SelectOp(inside, value, zero)).results[0]
+        return found
+
+    def _unwidened(self) -> None:
+        self.rows.widen = self.columns.widen = ()
+
+    def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
+        if side.along_depth or self._is_turned(side):
+            where = self._place_of(side, access, 0, at)
+            if side.lanes == 1:
+                at.insert(memref.StoreOp.get(value, side.tile, where))
+            else:
+                at.insert(vector.StoreOp(value, side.tile, where))
+            return
+        for lane in range(side.lanes):
+            part = value
+            if side.lanes > 1:
+                part = at.insert(vector.ExtractOp(value, [lane], self.narrow)).results[0]
+            place = at.add(access.place, lane)
+            where = self._place_of(side, Access(access.depth, place, {}), 0, at)
+            at.insert(memref.StoreOp.get(part, side.tile, where))
+
+    def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
+        place = access.place, access.depth
+        return [at.value(i) for i in (slot, *(place[::-1] if self._is_turned(side) else place))]
+
+    # --- products -------------------------------------------------------------------------------
+
+    def _multiplied(
+        self, sums: Sequence[SSAValue], first: SSAValue, at: IndexBuilder
+    ) -> list[SSAValue]:
+        inner, step, b = for_loop(at, 0, self.blocking.depth, DEPTH_BYTES // self.bytes, sums)
+        return inner(self._multiply(inner.arguments, step, b))
+
+    def _multiply(
+        self, sums: Sequence[SSAValue], step: SSAValue, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """Each 16 rows of a warp with each 8 of its columns."""
+        right: list[SSAValue] = []
+        for n in range(0, self.blocking.warp_columns, 2 * COLUMNS):
+            first = at.add(self.warp_column, n)
+            right += self._words(self.columns, first, step, self.high, self.low, at)
+        found: list[SSAValue] = []
+        for m in range(0, self.blocking.warp_rows, ROWS):
+            first = at.add(self.warp_row, m)
+            left = self._words(self.rows, first, step, self.low, self.high, at)
+            for n in range(self.across):
+                op = MmaSyncOp(left, right[2 * n : 2 * n + 2], sums[len(found)])
+                found.append(at.insert(op).results[0])
+        return found
+
+    def _words(
+        self, side: Side, first: Size, step: Size, along: Size, deep: Size, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """
+        What a lane has of 16 points of a side in one step: of its four matrices this one is by
+        `along` 8 points further, and by `deep` 16 bytes further along the reduction.
+        """
+        further, kind = at.mul(along, MATRIX), vector_of(self.narrow, 4 // self.bytes)
+        if self._is_turned(side) and self.bytes == 4:
+            return self._turned_words(side, first, step, along is self.low, at)
+        if self._is_turned(side):
+            line, column = at.add(step, at.mul(deep, MATRIX)), at.add(first, further)
+        else:
+            line = at.add(first, further)
+            column = at.add(step, at.mul(deep, 16 // self.bytes))
+        where = [at.value(i) for i in (self.slot, at.add(line, self.line), column)]
+        turned = self._is_turned(side)
+        words = at.insert(LdMatrixOp(side.tile, where, transpose=turned)).results[0]
+        return [at.insert(vector.ExtractOp(words, [i], kind)).results[0] for i in range(4)]
+
+    def _turned_words(
+        self, side: Side, first: Size, step: Size, along_first: bool, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """The same words, one by one: of the numbers 0 to 3 one bit is `along`, one is `deep`."""
+        kind, found = vector_of(self.narrow, 1), list[SSAValue]()
+        for number in range(4):
+            along, deep = (number % 2, number // 2) if along_first else (number // 2, number % 2)
+            line = at.add(at.add(step, 4 * deep), self.step_of_lane)
+            column = at.add(at.add(first, MATRIX * along), self.group)
+            where = [at.value(i) for i in (self.slot, line, column)]
+            found.append(at.insert(vector.LoadOp(side.tile, where, kind)).results[0])
+        return found
+
+
+def _zero(kind: Attribute) -> Attribute:
+    element = getattr(kind, "element_type", kind)
+    is_float = isinstance(element, AnyFloat)
+    if element is kind:
+        return FloatAttr(0.0, element) if is_float else IntegerAttr(0, element)
+    return DenseIntOrFPElementsAttr.from_list(kind, [0.0 if is_float else 0])  # type: ignore

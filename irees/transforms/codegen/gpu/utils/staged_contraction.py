@@ -1,0 +1,101 @@
+"""
+One contraction whose operands are copied to shared memory while it multiplies. Part of
+`irees-gpu-lower-contractions`.
+
+Of the parts of both operands that are there, the one that is multiplied was begun `stages` - 1
+parts ago, so one barrier for each part is enough. A copy keeps what is side by side together: an
+operand that lies along the reduction is turned element by element as it is copied, the other
+comes 16 bytes at a time. What the workgroup made itself may be in shared memory already and is
+not copied.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.ir import BlockArgument, SSAValue
+
+from irees.analysis.distribution import root
+from irees.dialects.nvgpu import (
+    DeviceAsyncCopyOp,
+    DeviceAsyncCreateGroupOp,
+    DeviceAsyncWaitOp,
+)
+from irees.dialects.upstream.gpu import BarrierOp
+from irees.transforms.codegen.gpu.utils.contraction import Access, Contraction, Indices, Side
+from irees.transforms.utils.lanes import lane_bytes
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+
+COPIED_BYTES = (4, 8, 16)
+"""What one copy may have."""
+
+MOST_COPIES = 8
+"""Copies of a thread for one part: each has addresses, of which registers hold no more."""
+
+
+class StagedContraction(Contraction):
+    """One op being lowered, with copies in flight."""
+
+    def _choose_stages(self) -> int:
+        """Several, if the operands can be copied as they are."""
+        size = lane_bytes(self.element)
+        widths = [1 if side.along_depth else side.lanes for side in self.sides]
+        if not all(
+            not side.widen and width * size in COPIED_BYTES and self._is_outside(side)
+            for side, width in zip(self.sides, widths, strict=True)
+        ):
+            return 1
+        elements = [s.extent * self.blocking.depth // w for s, w in zip(self.sides, widths)]
+        if sum(n // self.blocking.threads for n in elements) > MOST_COPIES:
+            return 1
+        for side, width in zip(self.sides, widths, strict=True):
+            side.lanes = width
+        return self.blocking.stages
+
+    def _is_outside(self, side: Side) -> bool:
+        """Whether an operand is not what the workgroup made, which may be in shared memory."""
+        return isinstance(root(self.op.operands[side.operand]), BlockArgument)
+
+    def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
+        if self.stages == 1:
+            super()._block(ivs, row, column, at)
+            return
+        ahead, depth = self.stages - 1, self.blocking.depth
+        rows, columns = self._my_points(row, column, at)
+        sums = self._first_sums(ivs, rows, columns, at)
+        accesses = self._all_accesses(ivs, row, column, at)
+        for number in range(ahead):
+            slot = at.rem(at.add(at.floordiv(self.first, depth), number), self.stages)
+            begun = self._copy(accesses, at.add(self.first, number * depth), slot, at)
+        body, first, b = for_loop(at, self.first, self.end, depth, sums)
+        part = b.floordiv(first, depth)
+        self.slot = b.rem(part, self.stages)
+        b.insert(DeviceAsyncWaitOp(begun, ahead - 1))
+        # After it all see what all have copied, and nobody reads any more what was before it.
+        b.insert(BarrierOp())
+        following = b.rem(b.add(part, ahead), self.stages)
+        self._copy(accesses, b.add(first, ahead * depth), following, b)
+        results = body(self._multiplied(body.arguments, first, b))
+        at.insert(DeviceAsyncWaitOp(begun, 0))
+        at.insert(BarrierOp())
+        self._close(results, ivs, rows, columns, at)
+
+    def _copy(
+        self, accesses: list[list[Access]], first: Size, slot: Size, at: IndexBuilder
+    ) -> SSAValue:
+        """Begins to copy a part of both operands: a group of copies."""
+        begun: list[SSAValue] = []
+        for side, mine in zip(self.sides, accesses, strict=True):
+            for access in mine:
+                where = self._source(side, access, first, at)
+                source = self.points.indices(side.operand, where, at)
+                step, end = at.value(at.add(first, access.depth)), at.value(self.end)
+                inside = at.insert(arith.CmpiOp(step, end, "slt")).results[0]
+                some, none = at.value(side.lanes), at.value(0)
+                count = at.insert(arith.SelectOp(inside, some, none)).results[0]
+                target = self._place_of(side, access, slot, at)
+                copy = DeviceAsyncCopyOp(
+                    self.op.operands[side.operand], source, side.tile, target, side.lanes, count
+                )
+                begun.append(at.insert(copy).results[0])
+        return at.insert(DeviceAsyncCreateGroupOp(begun)).results[0]

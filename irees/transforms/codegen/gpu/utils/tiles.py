@@ -1,0 +1,229 @@
+"""
+Tiles of groups that keep the threads of a workgroup busy. Part of `irees-gpu-select-strategy` and
+`irees-gpu-lower-reductions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineDimExpr
+
+from irees.analysis.distribution import Group, Loops
+from irees.dialects import iree_linalg_ext as ext
+from irees.transforms.codegen.gpu.utils.folds import folds_of
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
+from irees.transforms.utils.shapes import element_bytes
+from irees.transforms.utils.structured import iterators, maps, static_ranges
+
+THREADS = 128
+"""Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
+
+EACH = 4
+"""Points of an elementwise op for each thread, at least: one access of f32."""
+
+MOST_THREADS = 512
+"""Threads of a workgroup that reduces long rows: more would leave few registers for each."""
+
+TURNS = 8
+"""Accesses one after another that a thread should have in a row, before others help it."""
+
+WARP = 32
+SQUARE = 32
+"""Side of a tile that is turned: a warp reads a row of it, and writes a column."""
+
+LONG = 1024
+"""A row of more points is for a whole workgroup, not for a warp."""
+
+ATTENTION_ROWS = 64
+"""Queries of a workgroup."""
+
+ATTENTION_COLUMNS = 64
+"""Keys of which it has scores at a time."""
+
+ATTENTION_WORKGROUPS = 3
+"""How many share the registers of a multiprocessor: for 4, its own choice, ptxas spills (sm_90)."""
+
+FEW = 16
+"""A reduction of fewer points is as quick on one thread."""
+
+LINE = 128
+"""Bytes that a warp should read side by side."""
+
+DYNAMIC_GUESS = 256
+"""What a dynamic trip count is taken for when tiles are chosen."""
+
+
+def guess(size: int) -> int:
+    """A trip count, also where it is not known."""
+    return DYNAMIC_GUESS if size < 0 else max(1, size)
+
+
+def points_inside(group: Group, member: Loops, number: int) -> int:
+    """Parallel points of one member at one point of the loops that are tiled."""
+    tiled = {c[number] for c in group.classes}
+    return prod(
+        guess(size)
+        for loop, (kind, size) in enumerate(zip(member.kinds, member.sizes, strict=True))
+        if kind == "parallel" and loop not in tiled
+    )
+
+
+def is_sort(member: Loops) -> bool:
+    """Whether a member is an op on rows of which a workgroup has enough to do with one."""
+    return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
+
+
+def is_along_rows(op: linalg.GenericOp) -> bool:
+    """
+    Whether an op reduces what lies side by side, so that a warp should read it together.
+
+    A window is no row: its neighbours are read by the next results too. Nor is what all results
+    read alike.
+    """
+    parallel = {i for i, kind in enumerate(iterators(op)) if kind == "parallel"}
+    for indexing in maps(op)[: len(op.inputs)]:
+        used = {d for e in indexing.results for d in e.used_dims()}
+        last = indexing.results[-1].used_dims() if indexing.results else set[int]()
+        if last and not last & parallel and (used & parallel or not parallel):
+            return True
+    return False
+
+
+def column_loop(op: linalg.GenericOp) -> int | None:
+    """
+    The loop along which neighbours in memory are neighbouring results, where an op has results for
+    a warp to read rows of: the last of the output and of all inputs that move along it.
+    """
+    indexing = maps(op)
+    output = indexing[-1].results[-1:]
+    if is_along_rows(op) or not output or not isinstance(output[0], AffineDimExpr):
+        return None
+    axis = output[0].position
+    moving = [m.results for m in indexing if any(axis in e.used_dims() for e in m.results)]
+    if len(moving) <= len(op.outputs) or static_ranges(op)[axis] < 0:
+        return None
+    if axis != max(i for i, kind in enumerate(iterators(op)) if kind == "parallel"):
+        return None
+    plain = all(
+        [i for i, e in enumerate(r) if axis in e.used_dims()] == [len(r) - 1]
+        and isinstance(r[-1], AffineDimExpr)
+        for r in moving
+    )
+    return axis if plain else None
+
+
+def _is_foldable(member: Loops, reassociate: bool) -> bool:
+    """Whether threads may share the points of a reduction, as `irees-gpu-lower-reductions` does."""
+    op = member.op
+    found = folds_of(op) if isinstance(op, linalg.GenericOp) else None
+    return found is not None and (reassociate or found.is_exact)
+
+
+def is_for_warps(member: Loops, reassociate: bool) -> bool:
+    """Whether warps may share the rows of a reduction."""
+    op = member.op
+    if not isinstance(op, linalg.GenericOp) or not is_along_rows(op):
+        return False
+    return _is_foldable(member, reassociate)
+
+
+def columns_wanted(member: Loops, reassociate: bool, workgroups: int) -> int | None:
+    """Columns that a workgroup should sum up, whose rows are whole lines of memory."""
+    op = member.op
+    if not isinstance(op, linalg.GenericOp) or not _is_foldable(member, reassociate):
+        return None
+    sides = {"parallel": 1, "reduction": 1}
+    for size, kind in zip(member.sizes, member.kinds, strict=True):
+        sides["parallel" if kind == "parallel" else "reduction"] *= guess(size)
+    if column_loop(op) is None or sides["reduction"] < FEW:
+        return None
+    if sides["parallel"] >= workgroups * THREADS * EACH:
+        return None
+    widest = max(element_bytes(o.type) for o in op.inputs if isinstance(o.type, MemRefType))
+    least = max(1, LINE // widest)
+    return min(2 * least if sides["parallel"] >= 2 * least * workgroups else least, THREADS // 2)
+
+
+def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
+    """Points of the output that a workgroup should have."""
+    reductions = [m for m in group.members if "reduction" in m.kinds]
+    if not reductions:
+        kinds = [o.type for m in group.members for o in m.op.operands]
+        widest = max((element_bytes(k) for k in kinds if isinstance(k, MemRefType)), default=4)
+        return THREADS * max(EACH, ACCESS_BYTES // widest)
+    rows = [m for m in reductions if is_for_warps(m, reassociate)]
+    if not rows:
+        wanted = [columns_wanted(m, reassociate, workgroups) for m in reductions]
+        return max((w or THREADS) for w in wanted)
+    longest = max(
+        prod(guess(s) for s, k in zip(m.sizes, m.kinds, strict=True) if k != "parallel")
+        for m in rows
+    )
+    return THREADS if longest < WARP // 2 else THREADS // WARP if longest <= LONG else 1
+
+
+def attention_tiles(group: Group, number: int, m: int) -> list[int]:
+    """Some rows of queries, of one batch, where the member of that number is an attention."""
+    tiles: list[int] = []
+    for group_class, extent in zip(group.classes, group.extents(), strict=True):
+        wanted = ATTENTION_ROWS if group_class[number] == m else 1
+        tiles.append(0 if 0 <= extent <= wanted else wanted)
+    return tiles
+
+
+def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
+    """Tiles from the innermost class outwards, until there are points for every thread."""
+    extents = group.extents()
+    if any(is_sort(m) for m in group.members):
+        return [1] * len(extents)
+    inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
+    wanted = points_wanted(group, reassociate, workgroups)
+    tiles = [0] * len(extents)
+    for position in reversed(range(len(extents))):
+        extent = guess(extents[position])
+        if inner >= wanted:
+            tiles[position] = 1
+            continue
+        tile = max(1, wanted // inner)
+        if tile >= extent and extents[position] >= 0:
+            inner *= extent
+            continue
+        tiles[position] = tile if extents[position] < 0 else even(extents[position], tile)
+        inner *= tiles[position]
+    return tiles
+
+
+def threads_wanted(group: Group, tiles: Sequence[int], reassociate: bool) -> int:
+    """Threads of a workgroup: more where it reduces rows of which each thread had a long part."""
+    if not any("reduction" in m.kinds and is_for_warps(m, reassociate) for m in group.members):
+        return THREADS
+    longest = 0
+    for number, member in enumerate(group.members):
+        inside = dict(enumerate(member.sizes))
+        inside |= {c[number]: t for c, t in zip(group.classes, tiles, strict=True) if t}
+        longest = max(longest, prod(guess(size) for size in inside.values()))
+    count = THREADS
+    while count < MOST_THREADS and longest > count * EACH * TURNS:
+        count *= 2
+    return count
+
+
+def square_tiles(group: Group, across: int, along: int) -> list[int]:
+    """Tiles of an op that reads along one loop and writes along another: square in those two."""
+    tiles: list[int] = []
+    for group_class, extent in zip(group.classes, group.extents(), strict=True):
+        wanted = SQUARE if group_class[0] in (across, along) else 1
+        tiles.append(0 if 0 <= extent <= wanted else wanted)
+    return tiles
+
+
+def even(extent: int, tile: int) -> int:
+    """A tile of about that size that divides the extent, or else a multiple of four."""
+    for candidate in range(tile, tile // 2, -1):
+        if extent % candidate == 0:
+            return candidate
+    return max(1, tile // EACH * EACH) if tile >= EACH else tile

@@ -1,0 +1,241 @@
+"""
+One contraction by products of warpgroups (`wgmma`). Part of `irees-gpu-lower-contractions`.
+
+Four warps multiply 64 rows with all columns of the block, and read both operands from shared memory
+themselves, by descriptors. So tiles lie as descriptors can tell: in rows of 128 bytes (or 64, or
+32, where a part of the reduction is no longer), of which eight make a pattern that the pieces of 16
+bytes are swizzled in, so that no two of a matrix are in one bank. An operand that lies along the
+reduction has a row for each point. One that does not has a row for each step, of 64 points, and a
+block of rows for each 64: the product turns it.
+
+    scf.for %k = 0 to 512 step 64 iter_args(%sums) {      // part i, at i mod stages
+      nvgpu.device_async_wait ...                         // of part i, by each thread for its own
+      nvvm.fence.proxy                                    // which products read by another way
+      gpu.barrier                                         // all of part i is there
+      nvgpu.device_async_copy ...                         // part i + stages - 2 begins
+      %a = nvgpu.warpgroup.generate.descriptor ...
+      nvgpu.warpgroup.mma %a, %b, %sums {waitGroup = 1}   // product i begins, i - 1 is done
+    }
+
+The part that is overwritten is that of product i - 2: at the barrier all have waited for it, while
+product i - 1 is still at work. Sums begin at 0, and what they shall begin with is added last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import copysign, prod
+from typing import Protocol
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import FloatAttr, MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+
+from irees.dialects.irees import WarpgroupSumsOp
+from irees.dialects.nvgpu import (
+    DeviceAsyncWaitOp,
+    WarpgroupGenerateDescriptorOp,
+    WarpgroupMmaInitAccumulatorOp,
+    WarpgroupMmaOp,
+)
+from irees.dialects.nvvm import FenceProxyOp, WgmmaWaitGroupOp
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
+from irees.transforms.codegen.gpu.utils.blocking import WARPGROUP_ROWS, WarpgroupBlocking, sides
+from irees.transforms.codegen.gpu.utils.boxes import POINTS
+from irees.transforms.codegen.gpu.utils.contraction import Access, Indices, Side
+from irees.transforms.codegen.gpu.utils.matrix_contraction import MatrixContraction
+from irees.transforms.codegen.gpu.utils.shares import Share
+from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.views import subview
+
+ALIGNMENT = 1024
+"""Of a tile: where eight rows of 128 bytes, and with them a swizzle, begin."""
+
+PIECE = 16
+"""Bytes that a swizzle moves as a whole."""
+
+
+class Ring(Protocol):
+    """Parts of both operands, each in a slot of shared memory; two are multiplied meanwhile."""
+
+    def slot(self, part: Size, at: IndexBuilder) -> Size:
+        """Where a part is."""
+        ...
+
+    def begin(self, part: Size, at: IndexBuilder) -> None:
+        """Begins to copy a part."""
+        ...
+
+    def wait(self, part: Size, at: IndexBuilder) -> None:
+        """The thread sees of a part what it waits for; all of them have, at the next barrier."""
+        ...
+
+    def end(self, at: IndexBuilder) -> None:
+        """Nothing is on its way any more."""
+        ...
+
+
+class WarpgroupContraction(MatrixContraction):
+    """One op being lowered to products of warpgroups."""
+
+    blocking: WarpgroupBlocking  # type: ignore[assignment]
+
+    def __init__(
+        self, op: linalg.GenericOp, blocking: WarpgroupBlocking, share: Share | None = None
+    ):
+        super().__init__(op, blocking, share)  # type: ignore[arg-type]
+
+    def why_not(self, sizes: Sequence[int]) -> str | None:
+        """
+        Why the operands cannot be copied to where warpgroups read them, where loops have those
+        sizes (-1: not known), or None.
+        """
+        if self.bytes != 2:
+            return f"no products of warpgroups of {self.narrow}"
+        self.sizes = [None if size < 0 else size for size in sizes]  # type: ignore[assignment]
+        found = [
+            Side(operand, loops, extent, ())
+            for (operand, loops), extent in zip(
+                sides(self.op), (self.blocking.rows, self.blocking.columns), strict=True
+            )
+        ]
+        cut = 0
+        for side, name in zip(found, ("rows", "columns"), strict=True):
+            self._choose_access(side)
+            if not self._is_outside(side):
+                return f"the operand of the {name} is made by the workgroup"
+            if side.lanes == 1:
+                return f"the operand of the {name} is not copied by 4 bytes or more"
+            points = [sizes[loop] for loop in side.loops]
+            if min(points) < 0 or prod(points) % side.extent:
+                # Columns are tested when they are stored, too.
+                cut += side.extent * (2 if side is found[1] else 1)
+        if min(sizes[loop] for loop in self.depth) < 0:
+            return "the length of the reduction is not known"
+        if (needed := self.blocking.registers(self.bytes, cut)) > 255:
+            return f"{needed} registers where the last tile is cut, and 255 at most"
+        return None
+
+    def _choose_stages(self) -> int:
+        return self.blocking.stages
+
+    def _tile(self, side: Side, at: IndexBuilder) -> SSAValue:
+        depth, shape = self.blocking.depth, [side.extent, self.blocking.depth]
+        if self._is_turned(side):
+            shape = [side.extent // POINTS, depth, POINTS]
+        space = AddressSpaceAttr(AddressSpace.WORKGROUP)
+        kind = MemRefType(self.narrow, [self.stages, *shape], memory_space=space)
+        alloc = memref.AllocOp.get(self.narrow, ALIGNMENT, kind.get_shape(), memory_space=space)
+        return at.insert(alloc).results[0]
+
+    def _find_place(self, at: IndexBuilder) -> None:
+        super()._find_place(at)
+        warpgroup = at.floordiv(self.thread, 2 * WARPGROUP_ROWS)
+        self.warpgroup_row = at.mul(warpgroup, WARPGROUP_ROWS)
+
+    def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
+        """Of a row's pieces each is at its number xor that of the row, in turns of 8 rows."""
+        turned = self._is_turned(side)
+        line, column, row = access.place, access.depth, self.blocking.depth
+        blocks: list[Size] = []
+        if turned:
+            line, column, row = access.depth, at.rem(access.place, POINTS), POINTS
+            blocks = [at.floordiv(access.place, POINTS)]
+        pieces = row * self.bytes // PIECE
+        number = at.rem(at.floordiv(line, 8 // pieces), pieces)
+        moved = at.value(at.mul(number, PIECE // self.bytes))
+        column = at.insert(arith.XOrIOp(at.value(column), moved)).results[0]
+        return [at.value(i) for i in (slot, *blocks, line, column)]
+
+    # --- products -------------------------------------------------------------------------------
+
+    def _descriptor(self, side: Side, first: Size, count: int, at: IndexBuilder) -> SSAValue:
+        """Where `count` points of a side lie in the part at hand, from one on."""
+        depth, tile = self.blocking.depth, side.tile
+        if self._is_turned(side):
+            blocks = at.floordiv(first, POINTS)
+            offsets, sizes = (self.slot, blocks, 0, 0), (1, count // POINTS, depth, POINTS)
+        else:
+            offsets, sizes = (self.slot, first, 0), (1, count, depth)
+        kept = range(1, len(sizes))
+        part = at.insert(subview(tile, offsets, sizes, [1] * len(sizes), kept)).results[0]
+        return at.insert(WarpgroupGenerateDescriptorOp(part)).results[0]
+
+    def _multiplied(
+        self, sums: Sequence[SSAValue], first: SSAValue, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """Begins the product of the part at hand, while the one before ends."""
+        left = self._descriptor(self.rows, self.warpgroup_row, WARPGROUP_ROWS, at)
+        right = self._descriptor(self.columns, 0, self.blocking.columns, at)
+        turned = self._is_turned(self.rows), self._is_turned(self.columns)
+        op = WarpgroupMmaOp(left, right, sums[0], wait=1, turned=turned)
+        return [at.insert(op).results[0]]
+
+    def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
+        ahead, depth = self.stages - 2, self.blocking.depth
+        rows, columns = self._my_points(row, column, at)
+        ring = self._ring(ivs, row, column, at)
+        for number in range(ahead):
+            ring.begin(at.add(at.floordiv(self.first, depth), number), at)
+        zeros = at.insert(WarpgroupMmaInitAccumulatorOp(WARPGROUP_ROWS, self.blocking.columns))
+        body, first, b = for_loop(at, self.first, self.end, depth, zeros.results)
+        part = b.floordiv(first, depth)
+        self.slot = ring.slot(part, b)
+        ring.wait(part, b)
+        b.insert(BarrierOp())
+        ring.begin(b.add(part, ahead), b)
+        (product,) = body(self._multiplied(body.arguments, first, b))
+        at.insert(WgmmaWaitGroupOp(0))
+        ring.end(at)
+        at.insert(BarrierOp())
+        sums: list[SSAValue] = [*at.insert(WarpgroupSumsOp(product)).results]
+        if self.share is None and not self._starts_at_zero():
+            start = self._start(ivs, rows, columns, at)
+            sums = [at.insert(arith.AddfOp(a, b)).results[0] for a, b in zip(start, sums)]
+        self._close(sums, ivs, rows, columns, at)
+
+    def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
+        """What brings the parts of both operands of a block."""
+        return ThreadRing(self, self._all_accesses(ivs, row, column, at))
+
+    def copy_part(
+        self, accesses: list[list[Access]], part: Size, slot: Size, at: IndexBuilder
+    ) -> SSAValue:
+        """Begins the copies of this thread for a part, as a group."""
+        return self._copy(accesses, at.mul(part, self.blocking.depth), slot, at)
+
+    def _starts_at_zero(self) -> bool:
+        """Not at -0.0, which 0.0 plus nothing is not."""
+        value = None if self.start is None else self.start.value
+        return (
+            isinstance(value, FloatAttr) and copysign(1, value.value.data) > 0 == value.value.data
+        )
+
+
+@dataclass
+class ThreadRing:
+    """Each thread copies its own pieces (`cp.async`), past the end zeros."""
+
+    contraction: WarpgroupContraction
+    accesses: list[list[Access]]
+    begun: SSAValue = field(init=False)
+
+    def slot(self, part: Size, at: IndexBuilder) -> Size:
+        """Where a part is."""
+        return at.rem(part, self.contraction.stages)
+
+    def begin(self, part: Size, at: IndexBuilder) -> None:
+        """Begins to copy the pieces of this thread."""
+        self.begun = self.contraction.copy_part(self.accesses, part, self.slot(part, at), at)
+
+    def wait(self, part: Size, at: IndexBuilder) -> None:
+        """Its own pieces are there, for products too."""
+        at.insert(DeviceAsyncWaitOp(self.begun, self.contraction.stages - 3))
+        at.insert(FenceProxyOp())
+
+    def end(self, at: IndexBuilder) -> None:
+        """Waits for what nobody will read."""
+        at.insert(DeviceAsyncWaitOp(self.begun, 0))

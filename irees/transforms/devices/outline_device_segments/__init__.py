@@ -1,0 +1,263 @@
+"""
+Gives each device a module of its own, and leaves of the program who does what when.
+
+Between two transfers a device needs nobody: what it runs there becomes a function of its module,
+and the rest of the compiler takes that module as it takes any program. What is left is a schedule:
+functions are invoked, tensors transferred, and blocks branch on scalars.
+
+    %0 = linalg.matmul {stream.affinity = @a} ...         %0 = irees.invoke @a::@main_0(%x, %y)
+    %1 = flow.tensor.transfer %0 to @b              =>    %1 = flow.tensor.transfer %0 to @b
+    %2 = linalg.matmul {stream.affinity = @b} ...         %2 = irees.invoke @b::@main_1(%1, %z)
+                                                    builtin.module @a { func.func @main_0 {@a} }
+                                                    builtin.module @b { func.func @main_1 {@b} }
+
+Ops without a place (constants, sizes, what is made of them) are copied into each function that
+needs them, globals into each module. `segments.py` says how blocks are cut. In IREE, schedule and
+devices stay in one module (`ScheduleExecution`), whose dispatches are compiled for each device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolOpInterface
+
+from irees.analysis.affinity import devices_of
+from irees.dialects.flow import TensorTransferOp
+from irees.dialects.hal import BufferViewDimOp, DevicePromiseAttr, TensorExportOp, TensorImportOp
+from irees.dialects.irees import InvokeOp
+from irees.dialects.signature import is_entry
+from irees.transforms.devices.outline_device_segments.segments import (
+    Item,
+    Segment,
+    cut,
+    is_leaf,
+    is_scalar_constant,
+    items_of,
+)
+from irees.transforms.devices.utils.border import export_of, import_of
+from irees.transforms.devices.utils.places import PLACE
+from irees.transforms.utils.shapes import IndexBuilder, sizes_of
+
+
+class Outliner:
+    """The state of one function."""
+
+    def __init__(self, function: func.FuncOp, modules: dict[str, ModuleOp]):
+        self.function = function
+        self.modules = modules
+        self.count = 0
+        self.imported: dict[tuple[SSAValue, str], SSAValue] = {}
+        self.scheduled: dict[SSAValue, SSAValue] = {}
+
+    def run(self) -> None:
+        """Replaces the ops of the function by its schedule."""
+        default = next(iter(self.modules))
+        blocks = list(self.function.body.blocks)
+        items = {block: items_of(block, default) for block in blocks}
+        self.readers: dict[SSAValue, list[Item]] = {}
+        for each in items.values():
+            for item in each:
+                for leaf in item.leaves:
+                    self.readers.setdefault(leaf, []).append(item)
+        # Of each block, what is not replaced is removed in the end: other blocks may copy it.
+        old = {block: list(block.ops)[:-1] for block in blocks}
+        for block in blocks:
+            self._block(block, old[block], items[block])
+        # The type of an argument that nobody reads is known by its import only.
+        imports = [op for op in old[blocks[0]] if isinstance(op, TensorImportOp)]
+        used = {source for source, _ in self.imported}
+        for op in imports:
+            if op.source not in used:
+                self._import(op, default)
+        for block in reversed(blocks):
+            for op in reversed(old[block]):
+                for result in op.results:
+                    if result in self.scheduled:
+                        result.replace_all_uses_with(self.scheduled[result])
+        dead = [op for block in blocks for op in old[block]]
+        for op in dead:
+            op.detach()
+            op.drop_all_references()
+
+    def _at_end(self, value: SSAValue, end: Operation) -> SSAValue:
+        """What a terminator passes."""
+        if value in self.asked:
+            return self.asked[value]
+        if is_scalar_constant(value):
+            assert isinstance(value.owner, Operation)
+            constant = value.owner.clone()
+            Rewriter.insert_op(constant, InsertPoint.before(end))
+            return constant.results[0]
+        return self._placed(value)
+
+    def _placed(self, value: SSAValue) -> SSAValue:
+        """A value that has one place, in the schedule."""
+        if isinstance(op := value.owner, TensorImportOp):
+            assert op.affinity is not None
+            return self._import(op, min(devices_of(op.affinity)))
+        return self.scheduled.get(value, value)
+
+    def _block(self, block: Block, old: list[Operation], items: list[Item]) -> None:
+        end = block.last_op
+        assert end is not None
+        point = InsertPoint.before(end)
+        self.asked: dict[SSAValue, SSAValue] = {}
+        transfers = [op for op in old if isinstance(op, TensorTransferOp)]
+        for op in old:
+            if isinstance(op, TensorImportOp) and op.affinity is not None:
+                self._import(op, min(devices_of(op.affinity)))
+        made = {value for item in items for value in item.made}
+        self._send([t for t in transfers if t.operand not in made], point)
+        for segment in cut(items):
+            here = {value for item in segment for value in item.made}
+            self._invoke(segment, end, point)
+            self._send([t for t in transfers if t.operand in here], point)
+        for op in old:
+            if isinstance(op, TensorExportOp):
+                place = op.affinity
+                assert place is not None
+                source = self._now(op.source, min(devices_of(place)), point)  # pyright: ignore
+                self.scheduled[op.target] = export_of(source, place, point)  # pyright: ignore
+        end.operands = [self._at_end(value, end) for value in end.operands]
+
+    def _import(self, op: TensorImportOp, device: str) -> SSAValue:
+        """An import on a device; of what a caller does not place, one for each that reads it."""
+        if (op.source, device) not in self.imported:
+            entry = self.function.body.blocks[0]
+            end = entry.last_op
+            assert end is not None
+            first = next((o for o in entry.ops if isinstance(o, InvokeOp | TensorTransferOp)), end)
+            made = import_of(
+                op.source, op.target.type, DevicePromiseAttr(device), self._start(first)
+            )
+            self.imported[op.source, device] = made
+        return self.imported[op.source, device]
+
+    def _start(self, first: Operation) -> InsertPoint:
+        entry = self.function.body.blocks[0]
+        last = None
+        for op in entry.ops:
+            if isinstance(op, TensorImportOp) and op.target in self.imported.values():
+                last = op
+        if last is not None:
+            return InsertPoint.after(last)
+        begin = entry.first_op
+        return InsertPoint.before(begin if begin is not None else first)
+
+    def _now(self, value: SSAValue, device: str, point: InsertPoint) -> SSAValue:
+        """A leaf in the schedule."""
+        if isinstance(op := value.owner, TensorImportOp):
+            return self._import(op, device)
+        if isinstance(op, BufferViewDimOp):
+            return value
+        return self.scheduled.get(value, value)
+
+    def _send(self, transfers: Sequence[TensorTransferOp], point: InsertPoint) -> None:
+        for op in transfers:
+            builder = IndexBuilder(point)
+            place = op.target
+            value = self._placed(op.operand)
+            new = TensorTransferOp(value, sizes_of(value, builder), place)
+            new.location = op.location
+            self.scheduled[op.result] = builder.insert(new).results[0]
+
+    def _invoke(self, items: list[Item], end: Operation, point: InsertPoint) -> None:
+        wanted = [v for item in items for v in item.made if self._is_read(v, items)]
+        effects = any(item.has_effects for item in items)
+        if not wanted and not effects:
+            return
+        device = items[0].device
+        segment = Segment(items)
+        name = f"{self.function.sym_name.data}_{self.count}"
+        self.count += 1
+        function = segment.write(name, wanted)
+        function.location = self.function.location
+        # It says where all of its dispatches run, whatever becomes of its ops.
+        function.attributes[PLACE] = DevicePromiseAttr(device)
+        self.modules[device].body.block.add_op(function)
+        arguments = [self._now(value, device, point) for value in segment.arguments]
+        invoke = InvokeOp(device, name, arguments, [value.type for value in wanted])
+        Rewriter.insert_op(invoke, point)
+        for value, result in zip(wanted, invoke.res, strict=True):
+            # What can be made anywhere is made for the terminator of this block alone.
+            (self.scheduled if is_leaf(value) else self.asked)[value] = result
+
+    def _is_read(self, value: SSAValue, items: list[Item]) -> bool:
+        """Whether anything but these items reads a value."""
+        if any(reader not in items for reader in self.readers.get(value, ())):
+            return True
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, TensorTransferOp | TensorExportOp):
+                return True
+            block = op.parent_block()
+            if block is not None and op is block.last_op and block.parent_op() is self.function:
+                return True
+        return False
+
+
+def _symbols_used(op: Operation) -> set[str]:
+    return {
+        attribute.root_reference.data
+        for each in op.walk()
+        for attribute in (*each.properties.values(), *each.attributes.values())
+        if isinstance(attribute, SymbolRefAttr)
+    }
+
+
+def give_symbols(module: ModuleOp, top: dict[str, Operation]) -> None:
+    """Copies what functions refer to into their module: globals, and functions that stay calls."""
+    have = {op.properties["sym_name"].data for op in module.body.block.ops}  # pyright: ignore
+    todo = sorted(_symbols_used(module))
+    while todo:
+        name = todo.pop()
+        if name in have or name not in top:
+            continue
+        have.add(name)
+        copied = top[name].clone()
+        first = module.body.block.first_op
+        assert first is not None
+        Rewriter.insert_op(copied, InsertPoint.before(first))
+        todo.extend(sorted(_symbols_used(copied)))
+
+
+@dataclass(frozen=True)
+class OutlineDeviceSegmentsPass(ModulePass):
+    """A function per device and segment, and a schedule that invokes them."""
+
+    name = "irees-outline-device-segments"
+
+    devices: tuple[str, ...] = ()
+    """The devices of the program; all that ops were placed on if there are none."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        names = {
+            n for o in op.walk() if PLACE in o.attributes for n in devices_of(o.attributes[PLACE])
+        }
+        devices = self.devices or tuple(sorted(names))
+        if not devices:
+            return
+        modules = {name: ModuleOp([], sym_name=StringAttr(name)) for name in devices}
+        top: dict[str, Operation] = {}
+        for each in op.body.block.ops:
+            if each.has_trait(SymbolOpInterface):
+                top[each.properties["sym_name"].data] = each  # pyright: ignore
+        for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
+            if is_entry(function):
+                Outliner(function, modules).run()
+        for module in modules.values():
+            give_symbols(module, top)
+        for each in list(op.body.block.ops):
+            if not isinstance(each, func.FuncOp) or each.sym_visibility == StringAttr("private"):
+                Rewriter.erase_op(each, safe_erase=False)
+        for module in modules.values():
+            if module.body.block.first_op is not None:
+                op.body.block.add_op(module)

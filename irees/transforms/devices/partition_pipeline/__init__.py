@@ -1,0 +1,137 @@
+"""
+Splits a program that names no device into stages, and writes the annotations.
+
+A stage is a run of ops in the order of the program, on a device of its own; what a later stage
+reads is sent to it. Stages are balanced by arithmetic, where results for the caller count too
+(`balance=flops`: a stream of requests keeps all devices busy), or by weights (`balance=memory`:
+each device holds its share). `stages.py` cuts.
+
+    irees-partition-pipeline{stages=2}
+
+    %0 = linalg.matmul ins(%x, %w0)        %0 = linalg.matmul {stream.affinity = @dev_0} ...
+    %1 = linalg.matmul ins(%0, %w1)   =>   %t = flow.tensor.transfer %0 to @dev_1
+                                           %1 = linalg.matmul {stream.affinity = @dev_1} ins(%t, ..)
+
+What is made of constants alone is in no stage: each device makes what it needs. A function with an
+annotation, or with branches, is left as it is, with a remark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from irees.analysis.affinity import explicit_affinity, is_tracked
+from irees.dialects.flow import TensorTransferOp
+from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
+from irees.errors import ArgumentError
+from irees.remarks import remark
+from irees.transforms.devices.partition_pipeline.stages import (
+    crossing_bytes,
+    cut_stages,
+    flops,
+    handed_bytes,
+    is_constant,
+    known_bytes,
+    weights_of,
+)
+from irees.transforms.devices.utils.places import PLACE
+from irees.transforms.utils.shapes import IndexBuilder, sizes_of
+
+BORDER = (TensorImportOp, TensorExportOp)
+FLOPS_A_BYTE = 48
+"""What a byte for the caller costs: fresh memory is written page by page, at 1 GB/s by a core that
+multiplies at 75 to 120 GFLOP/s (Cascade Lake); half of that, since others find pages faster."""
+
+
+def staged_ops(function: func.FuncOp) -> list[Operation]:
+    """The ops on tensors of a function that are in a stage, in order."""
+    block = function.body.block
+    found: list[Operation] = []
+    for op in block.ops:
+        if op is block.last_op or isinstance(op, BORDER):
+            continue
+        values = (*op.operands, *op.results)
+        if (op.regions or any(is_tracked(v.type) for v in values)) and not is_constant(op):
+            found.append(op)
+    return found
+
+
+def _loads(ops: list[Operation], balance: str) -> list[float]:
+    if balance == "flops":
+        return [float(flops(op) + FLOPS_A_BYTE * handed_bytes(op)) for op in ops]
+    counted: set[SSAValue] = set()
+    loads: list[float] = []
+    for op in ops:
+        new = weights_of(op) - counted
+        counted |= new
+        loads.append(float(sum(known_bytes(value) for value in new)))
+    return loads
+
+
+def annotate(ops: list[Operation], stage: dict[Operation, str]) -> None:
+    """Writes where each op runs, and sends what it reads of earlier stages."""
+    sent: dict[tuple[SSAValue, str], SSAValue] = {}
+    for op in ops:
+        here = stage[op]
+        for each in op.walk():
+            for index, value in enumerate(each.operands):
+                maker = value.owner
+                there = stage.get(maker) if isinstance(maker, Operation) else None
+                if there in (None, here) or not is_tracked(value.type):
+                    continue
+                if (value, here) not in sent:
+                    builder = IndexBuilder(InsertPoint.before(op))
+                    transfer = TensorTransferOp(
+                        value, sizes_of(value, builder), DevicePromiseAttr(here)
+                    )
+                    sent[value, here] = builder.insert(transfer).results[0]
+                each.operands[index] = sent[value, here]
+        op.attributes[PLACE] = DevicePromiseAttr(here)
+
+
+@dataclass(frozen=True)
+class PartitionPipelinePass(ModulePass):
+    """A program becomes stages on devices."""
+
+    name = "irees-partition-pipeline"
+
+    stages: int = 2
+    balance: str = "flops"
+    devices: tuple[str, ...] = ()
+    """The devices of the stages in order; `dev_0`, `dev_1`, ... if there are none."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        names = self.devices or tuple(f"dev_{i}" for i in range(self.stages))
+        if len(names) < self.stages:
+            raise ArgumentError(f"{self.stages} stages need as many devices, not {len(names)}")
+        for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
+            if function.is_declaration:
+                continue
+            if len(function.body.blocks) > 1:
+                remark("missed", self.name, function, "it has branches")
+                continue
+            if any(
+                explicit_affinity(o) or o.name == TensorTransferOp.name for o in function.walk()
+            ):
+                remark("missed", self.name, function, "it names devices already")
+                continue
+            ops = staged_ops(function)
+            loads = _loads(ops, self.balance)
+            places = [0, *cut_stages(loads, crossing_bytes(ops), self.stages), len(ops)]
+            stage = {
+                each: names[number]
+                for number in range(self.stages)
+                for each in ops[places[number] : places[number + 1]]
+            }
+            annotate(ops, stage)
+            shares = [sum(loads[a:b]) / (sum(loads) or 1) for a, b in pairwise(places)]
+            text = ", ".join(f"{share:.0%}" for share in shares)
+            remark("passed", self.name, function, f"stages with {text} of the {self.balance}")

@@ -1,0 +1,88 @@
+"""
+Erases what no result, no branch and no state depends on: it would ask for transfers.
+
+    ^bb1(%i: index, %x: tensor<4xf32>):           ^bb1(%i: index):
+      %y = linalg.add ins(%x, ...)          =>      cf.br ^bb1(%j : index)
+      cf.br ^bb1(%j, %y : ...)
+
+So an argument of a block goes with what is passed for it when all that reads it is made for itself.
+An import stays: only it says which type an argument of the function has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from xdsl.dialects import cf, func
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
+
+from irees.analysis.control_flow import branch_edges
+from irees.dialects.hal import TensorImportOp
+from irees.transforms.devices.utils.places import values_read
+
+_BRANCHES = (cf.BranchOp, cf.ConditionalBranchOp)
+
+
+def live_in(function: func.FuncOp) -> tuple[set[Operation], set[SSAValue]]:
+    """The ops that something depends on, and the values."""
+    passed: dict[SSAValue, list[SSAValue]] = defaultdict(list)
+    ops, values = set[Operation](), set[SSAValue]()
+    todo: list[SSAValue] = []
+    for op in [op for block in function.body.blocks for op in block.ops]:
+        if not would_be_trivially_dead(op) or isinstance(op, TensorImportOp):
+            ops.add(op)
+            edges = list(branch_edges(op)) if isinstance(op, _BRANCHES) else []
+            todo += values_read(op)[: -len(edges) or None]
+            for value, argument in edges:
+                passed[argument].append(value)
+    while todo:
+        if (value := todo.pop()) in values:
+            continue
+        values.add(value)
+        if isinstance(value.owner, Block):
+            todo += passed[value]
+        elif value.owner not in ops:
+            ops.add(value.owner)
+            todo += values_read(value.owner)
+    return ops, values
+
+
+def _branch(op: cf.BranchOp | cf.ConditionalBranchOp, live: set[SSAValue]) -> None:
+    """A branch that passes what somebody reads."""
+
+    def kept(block: Block, given: Sequence[SSAValue]) -> list[SSAValue]:
+        return [v for v, a in zip(given, block.args, strict=True) if a in live]
+
+    if isinstance(op, cf.BranchOp):
+        new = cf.BranchOp(op.successor, *kept(op.successor, op.arguments))
+    else:
+        new = cf.ConditionalBranchOp(
+            op.cond,
+            op.then_block,
+            kept(op.then_block, op.then_arguments),
+            op.else_block,
+            kept(op.else_block, op.else_arguments),
+        )
+    Rewriter.replace_op(op, new)
+
+
+def drop_dead(function: func.FuncOp) -> None:
+    """Erases the ops of a function, not those inside of others, that nothing depends on."""
+    ops, values = live_in(function)
+    blocks = list(function.body.blocks)
+    for end in [block.last_op for block in blocks]:
+        if isinstance(end, _BRANCHES):
+            for block in end.successors:
+                if any(argument not in values for argument in block.args):
+                    _branch(end, values)
+                    break
+    dead = [op for block in blocks for op in block.ops if op not in ops and op is not block.last_op]
+    for op in dead:
+        op.detach()
+        op.drop_all_references()
+    for block in blocks[1:]:
+        for argument in [a for a in block.args if a not in values]:
+            block.erase_arg(argument)

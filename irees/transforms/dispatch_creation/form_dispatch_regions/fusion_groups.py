@@ -1,0 +1,129 @@
+"""
+A group of ops around a root, and all groups of a function.
+
+Each op of a group knows which outer parallel loop of the root each of its loops follows
+(`analysis/loop_mapping.py`), and what joins has to fit in. IREE: `FusionGroup`, `FusionTracker`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult
+
+from irees.analysis.dispatch_roles import is_cloneable
+from irees.analysis.loop_mapping import LoopMap, loop_nest, map_into, root_map
+from irees.transforms.utils.dispatch_regions import Order
+from irees.transforms.utils.structured import captured_values
+
+MAX_OPERANDS = 16
+"""How many tensors go into and out of a kernel at most (IREE: kIreeMaxOperandCount)."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The options of the pass that decide what may be fused."""
+
+    aggressive: bool = False
+    multi_use_producers: bool = True
+    pad_with_consumers: bool = False
+    pad_with_producers: bool = False
+
+
+class FusionGroup:
+    """A root and what is fused with it, each with how its loops follow the root's."""
+
+    def __init__(self, root: Operation):
+        self.root = root
+        self.maps: dict[Operation, LoopMap] = {root: root_map(root)}
+
+    def refuses(self, op: Operation) -> str | None:
+        """Why an op's loops do not go with the group's (IREE: FusionGroup::isFusable)."""
+        if any(isinstance(v, OpResult) and v.op in self.maps for v in captured_values(op)):
+            return "it uses a value of the group inside its body"
+        found = map_into(op, self.maps)
+        if found is None:
+            return "its loops do not follow those of the group's root in one way"
+        nest = loop_nest(op)
+        if nest is not None and not nest.is_parallel and found != self.maps[self.root]:
+            return "it has a reduction, but not the parallel loops of the group's root"
+        return None
+
+    def insert(self, op: Operation) -> None:
+        """Adds an op; one without a relation to the root is a root as far as maps go."""
+        self.maps[op] = map_into(op, self.maps) or root_map(op)
+
+    def too_many_operands(self, op: Operation) -> bool:
+        """Whether a kernel with this op too has too many tensors to bind."""
+        members = {op, *self.maps}
+        outside: set[Operation] = set()
+        escaping = 0
+        for member in members:
+            for value in (*member.operands, *captured_values(member)):
+                if isinstance(value, OpResult) and isinstance(value.type, TensorType):
+                    if not isinstance(value.op, linalg.FillOp | tensor.EmptyOp):
+                        outside.add(value.op)
+            escaping += sum(
+                any(use.operation not in members for use in r.uses) for r in member.results
+            )
+        return len(outside - members) + escaping > MAX_OPERANDS
+
+
+class FusionTracker:
+    """All groups of a function."""
+
+    def __init__(self, rules: Rules):
+        self.rules = rules
+        self.groups: list[FusionGroup] = []
+        self.of: dict[Operation, FusionGroup] = {}
+        self.orders: dict[Block, Order] = {}
+
+    def order_of(self, group: FusionGroup) -> Order:
+        """What the ops of a group's block must come after."""
+        block = group.root.parent_block()
+        assert block is not None
+        if block not in self.orders:
+            self.orders[block] = Order(block)
+        return self.orders[block]
+
+    def create(self, root: Operation) -> FusionGroup:
+        """A new group around a root."""
+        group = FusionGroup(root)
+        self.groups.append(group)
+        self.of[root] = group
+        return group
+
+    def append(self, op: Operation, group: FusionGroup) -> None:
+        """Puts an op into a group."""
+        group.insert(op)
+        self.of[op] = group
+
+    def cloneable(self, op: Operation) -> bool:
+        """Whether kernels compute the op again."""
+        return is_cloneable(op, aggressive=self.rules.aggressive)
+
+    def depends_on_itself(self, group: FusionGroup, op: Operation) -> bool:
+        """
+        Whether the group with `op` would wait for itself: a path leaves it and comes back. The
+        path may lead through other groups, which also wait as a whole
+        (IREE: hasTransitiveDependencyOnFusionGroup, hasExternalUserBlockingProducerFusion).
+        """
+        members = {op, *group.maps}
+        order = self.order_of(group)
+        stack = [source for member in members for source in order.sources(member)]
+        stack = [source for source in stack if source not in members]
+        seen: set[Operation] = set()
+        while stack:
+            current = stack.pop()
+            if current in members:
+                return True
+            if current in seen:
+                continue
+            other = self.of.get(current)
+            together = [current] if other is None else list(other.maps)
+            seen.update(together)
+            stack.extend(source for each in together for source in order.sources(each))
+        return False

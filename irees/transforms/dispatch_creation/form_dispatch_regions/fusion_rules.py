@@ -1,0 +1,252 @@
+"""
+What may be fused with a producer, and what with a consumer: IREE's rules.
+
+Each function returns why it refuses, or None. `Rules.aggressive` changes exactly four: the number
+of consumers of an op, the number of loops of a consumer, where a convolution's consumer writes,
+and which operands bring their producers. IREE: `isFusableWithConsumer`, `isFusableWithProducer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult, SSAValue, Use
+from xdsl.ir.affine import AffineMap
+
+from irees.analysis.dispatch_roles import (
+    is_attention,
+    is_bit_truncate,
+    is_convolution,
+    is_elementwise,
+    is_linalg,
+    is_named_convolution,
+    is_pack_like,
+    is_unpack_like,
+    reduces_no_packed_dim,
+)
+from irees.analysis.loop_mapping import loop_nest
+from irees.dialects.flow import DispatchRegionOp
+from irees.dialects.iree_linalg_ext import LinalgExtOperation
+from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp
+from irees.transforms.dispatch_creation.form_dispatch_regions.fusion_groups import (
+    MAX_OPERANDS,
+    FusionGroup,
+    FusionTracker,
+    Rules,
+)
+
+MMT4D = frozenset(("linalg.mmt4d", "linalg.batch_mmt4d"))
+
+
+def uses_of(op: Operation) -> list[Use]:
+    """All uses of an op's results but those that only ask for a size."""
+    return [u for r in op.results for u in r.uses if not isinstance(u.operation, tensor.DimOp)]
+
+
+def _value(use: Use) -> SSAValue:
+    return use.operation.operands[use.index]
+
+
+def _is_init(use: Use) -> bool:
+    """Whether a use is the destination of an op, or the op has none."""
+    op = use.operation
+    if isinstance(op, SoftmaxOp):
+        return use.index == 1
+    if not is_linalg(op) and not isinstance(op, LinalgExtOperation):
+        return True
+    first = len(op.inputs)  # type: ignore[attr-defined]
+    return first <= use.index < first + len(op.outputs)  # type: ignore[attr-defined]
+
+
+def _result_map(value: SSAValue) -> AffineMap | None:
+    nest = loop_nest(value.op) if isinstance(value, OpResult) else None
+    return nest.results[value.index] if isinstance(value, OpResult) and nest is not None else None
+
+
+def _is_identity(indexing: AffineMap | None) -> bool:
+    return indexing is not None and indexing == AffineMap.identity(indexing.num_dims)
+
+
+def _packs(value: SSAValue) -> bool:
+    """Whether a pack takes what makes this value: a pad, or an op that writes it in order."""
+    if isinstance(value.owner, tensor.PadOp):
+        return True
+    made_by_loops = isinstance(value.owner, Operation) and is_linalg(value.owner)
+    return made_by_loops and _is_identity(_result_map(value))
+
+
+def _refuse_consumer(use: Use, group: FusionGroup, tracker: FusionTracker) -> str | None:
+    """Why a use does not let its op into the group of its producer (isFusableWithConsumer)."""
+    value, consumer, rules = _value(use), use.operation, tracker.rules
+    assert isinstance(value, OpResult)
+    producer = value.op
+    if tracker.cloneable(consumer):
+        return "it is computed again by each kernel that reads it"
+    if is_unpack_like(producer):
+        return _refuse_consumer_of_unpack(consumer, value)
+    if is_pack_like(consumer):
+        return None if _packs(value) else "it packs what is not written in order"
+    if isinstance(consumer, tensor.PadOp):
+        fused = rules.pad_with_producers and is_linalg(producer)
+        return None if fused else "pads start kernels"
+    if isinstance(consumer, tensor.InsertSliceOp):
+        return _refuse_insert_slice(consumer, value)
+    if producer.name in MMT4D:
+        return "a multiplication of tiles ends its kernel"
+    nest, made_by = loop_nest(consumer), loop_nest(producer)
+    if nest is None or made_by is None:
+        return "its loops are not known"
+    if not nest.is_parallel:
+        return "it has a reduction"
+    if (why := group.refuses(consumer)) is not None:
+        return why
+    if group.too_many_operands(consumer):
+        return f"the kernel would have more than {MAX_OPERANDS} operands"
+    if not rules.aggressive and len(made_by.ranges) < len(nest.ranges):
+        return "it has more loops than its producer"
+    root = loop_nest(group.root)
+    if root is not None and nest.non_unit > root.non_unit:
+        return "it has more loops than the group's root"
+    if not rules.aggressive and is_named_convolution(producer):
+        return _refuse_new_buffer(consumer, value)
+    return None
+
+
+def _refuse_consumer_of_unpack(consumer: Operation, value: OpResult) -> str | None:
+    if reduces_no_packed_dim(consumer, value.op):
+        return None
+    nest = loop_nest(consumer)
+    assert isinstance(value.type, TensorType)
+    if nest is not None and is_elementwise(consumer):
+        if len(nest.kinds) == value.type.get_num_dims():
+            return None
+    return "it is not elementwise on what is unpacked"
+
+
+def _refuse_insert_slice(consumer: tensor.InsertSliceOp, value: OpResult) -> str | None:
+    if consumer.source is not value or not value.has_one_use():
+        return "what it inserts is used elsewhere too"
+    if not isinstance(consumer.dest.owner, linalg.FillOp):
+        return "it does not insert into a fill"
+    return None
+
+
+def _refuse_new_buffer(consumer: Operation, value: OpResult) -> str | None:
+    """The result of a convolution must be able to lie where the consumer writes."""
+    nest = loop_nest(consumer)
+    if not isinstance(consumer, linalg.GenericOp) or nest is None:
+        return "it cannot write where the convolution wrote"
+    inputs = len(consumer.inputs)
+    for index in (i for i in range(inputs) if consumer.inputs[i].owner is value.op):
+        if not any(
+            not consumer.body.block.args[init].uses
+            and nest.operands[init] == nest.operands[index]
+            and consumer.operands[init].type == consumer.operands[index].type
+            for init in range(inputs, len(consumer.operands))
+        ):
+            return "it cannot write where the convolution wrote"
+    return None
+
+
+def _refuse_producer(use: Use, group: FusionGroup, rules: Rules, *, truncating: bool) -> str | None:
+    """Why a use does not let what makes it into the group of its op (isFusableWithProducer)."""
+    value, consumer = _value(use), use.operation
+    assert isinstance(value, OpResult)
+    producer = value.op
+    if not truncating and is_bit_truncate(producer):
+        return "narrow elements are better written by the kernel before"
+    if isinstance(consumer, tensor.PadOp):
+        fused = rules.pad_with_producers and is_linalg(producer)
+        return None if fused else "pads start kernels"
+    if rules.pad_with_consumers and isinstance(producer, tensor.PadOp) and is_convolution(consumer):
+        return None
+    if is_attention(consumer):
+        return "attention reads what other kernels wrote"
+    if is_pack_like(consumer):
+        if is_linalg(producer) and isinstance(consumer, PackOp) and consumer.inner_tiles:
+            return "the tiles of the pack have dynamic sizes"
+        return None if _packs(value) else "the pack needs what is written in order"
+    if loop_nest(consumer) is None or loop_nest(producer) is None:
+        return "its loops are not known"
+    if not rules.aggressive and not _is_init(use):
+        return "it is not what the op accumulates into"
+    if (why := group.refuses(producer)) is not None:
+        return why
+    if group.too_many_operands(producer):
+        return f"the kernel would have more than {MAX_OPERANDS} operands"
+    return None
+
+
+def consumers_of(op: Operation, rules: Rules) -> dict[Operation, list[Use]]:
+    """The ops that may follow an op in its kernel, in order, with their uses of it."""
+    uses = uses_of(op)
+    if not rules.aggressive and len({use.operation for use in uses}) != 1:
+        return {}
+    block = op.parent_block()
+    found: dict[Operation, list[Use]] = {}
+    for use in uses:
+        if use.operation.parent is block:
+            found.setdefault(use.operation, []).append(use)
+    assert block is not None
+    order = {each: i for i, each in enumerate(block.ops) if each in found}
+    return {each: found[each] for each in sorted(found, key=order.__getitem__)}
+
+
+def _within_block(op: Operation, block: Block | None) -> Operation | None:
+    """The op of a block that an op is, or is inside of."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def _refuse_uses(
+    producer: Operation, group: FusionGroup, rules: Rules, truncating: bool
+) -> str | None:
+    """Why one of the group's uses of a producer refuses it."""
+    block = producer.parent_block()
+    for result in producer.results:
+        for use in result.uses:
+            user = _within_block(use.operation, block)
+            if user is None or user not in group.maps:
+                continue
+            if user is not use.operation:
+                return "the group uses it inside a body"
+            if (why := _refuse_producer(use, group, rules, truncating=truncating)) is not None:
+                return why
+    return None
+
+
+def _feeds_region(producer: Operation, group: FusionGroup) -> bool:
+    """Whether a kernel that was formed earlier, before the root, reads a producer."""
+    block = producer.parent_block()
+    users = {_within_block(use.operation, block) for r in producer.results for use in r.uses}
+    return any(isinstance(u, DispatchRegionOp) and u.is_before_in_block(group.root) for u in users)
+
+
+def refuse_consumer(
+    consumer: Operation, uses: Sequence[Use], group: FusionGroup, tracker: FusionTracker
+) -> str | None:
+    """Why an op must not follow a group whose results it uses there."""
+    for use in uses:
+        if (why := _refuse_consumer(use, group, tracker)) is not None:
+            return why
+    return "the group would wait for itself" if tracker.depends_on_itself(group, consumer) else None
+
+
+def refuse_producer(
+    producer: Operation, group: FusionGroup, tracker: FusionTracker, *, truncating: bool
+) -> str | None:
+    """Why an op must not come first in a group that uses its results."""
+    if (why := _refuse_uses(producer, group, tracker.rules, truncating)) is not None:
+        return why
+    if not tracker.rules.multi_use_producers and len(uses_of(producer)) != 1:
+        return "it has more than one use"
+    if _feeds_region(producer, group):
+        return "a kernel before reads it"
+    if tracker.depends_on_itself(group, producer):
+        return "the group would wait for itself"
+    return None

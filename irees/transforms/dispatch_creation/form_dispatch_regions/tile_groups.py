@@ -1,0 +1,263 @@
+"""
+The groups that the pipeline makes: what stays one tile loop.
+
+Ops are taken in order. Each joins the group of a producer when every value that passes inside is
+written and read in the same tile (`analysis/distribution.py`). A group holds one contraction at
+most, and keeps all of its parallel loops; it must not have fewer independent tiles than its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from irees.analysis.body_weight import Weights
+from irees.analysis.contractions import is_contraction
+from irees.analysis.distribution import Group, Loops, classes_of, loops_of
+from irees.analysis.paddings import is_fill, is_framed
+from irees.dialects.flow import DispatchRegionOp
+from irees.transforms.utils.constants import splat_scalar
+from irees.transforms.utils.dispatch_regions import (
+    Order,
+    clone_producers,
+    make_region,
+    sort_block,
+)
+from irees.transforms.utils.shapes import element_bytes
+
+DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
+
+MAX_MEMBERS = 12
+LARGE_SPLAT = 1 << 28
+"""Bytes above which a splat constant is written by a kernel when it is needed."""
+
+
+def is_dispatched(op: Operation) -> bool:
+    """Whether an op computes tensor data and so has to run in a kernel."""
+    if op.name.startswith("iree_linalg_ext."):
+        return any(isinstance(r.type, TensorType) for r in op.results)
+    return isinstance(op, DISPATCHED)
+
+
+def is_cheap(op: Operation) -> bool:
+    """Whether an op is so cheap that each kernel that needs it computes it again."""
+    return isinstance(op, tensor.EmptyOp) or is_fill(op)
+
+
+def is_large_splat(op: Operation) -> bool:
+    """Whether an op is a constant of one number that is too large to be kept beside the program."""
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.result.type, TensorType):
+        return False
+    kind = op.result.type
+    size = prod(kind.get_shape()) * element_bytes(kind)
+    return size > LARGE_SPLAT and splat_scalar(op) is not None
+
+
+@dataclass(eq=False)
+class Draft:
+    """A group in the making. `waits` has a bit for each group that it needs, however far away."""
+
+    number: int
+    members: list[Loops] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
+    waits: int = 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """
+    Below how many tiles a group must not fall by fusion, but where a tile has `small` bytes at
+    most; -1 for none.
+    """
+
+    enough: int
+    small: int
+
+
+class TileGroups:
+    """The groups of one block."""
+
+    def __init__(self, order: Order, limits: Limits) -> None:
+        self.limits = limits
+        self.weights = Weights()
+        self.sources = order.sources
+        self.drafts: list[Draft] = []
+        self.of: dict[Operation, Draft] = {}
+        self.order: dict[Operation, int] = {}
+        self.reads: dict[Operation, int] = {}
+        """Per op that is in no group: the groups whose results it needs, a bit each."""
+
+    def add(self, op: Operation) -> None:
+        """Puts an op into the best group that takes it, else into one of its own."""
+        self.order[op] = len(self.order)
+        source = op.operands[0].owner if is_framed(op) else None
+        if source in self.of:
+            # The kernel that computes the source computes it in place.
+            self._join(self.of[source], op, None)
+            return
+        loops = loops_of(op)
+        candidates = self._candidates(op)
+        for draft in candidates:
+            if (
+                loops is None
+                or not self._fits(draft.members, [loops])
+                or self._path_back(draft, op)
+            ):
+                continue
+            self._join(draft, op, loops)
+            for sibling in candidates:
+                if sibling is not draft and self._are_mergeable(draft, sibling):
+                    self._merge(draft, sibling)
+            return
+        draft = Draft(len(self.drafts))
+        self.drafts.append(draft)
+        self._join(draft, op, loops)
+
+    def leave(self, op: Operation) -> None:
+        """Notes what an op reads that stays outside of all groups."""
+        self.reads[op] = 0
+        for source in self.sources(op):
+            if source in self.of:
+                self.reads[op] |= 1 << self.of[source].number
+            else:
+                self.reads[op] |= self.reads.get(source, 0)
+
+    def _join(self, draft: Draft, op: Operation, loops: Loops | None) -> None:
+        draft.ops.append(op)
+        self.of[op] = draft
+        if loops is not None:
+            draft.members.append(loops)
+        bit = 1 << draft.number
+        for source in self.sources(op):
+            draft.waits |= self._needed(source) & ~bit
+        for other in self.drafts:
+            if other.waits & bit:
+                other.waits |= draft.waits
+
+    def _needed(self, op: Operation) -> int:
+        """The groups that must have run before an op's results are there."""
+        found = 1 << self.of[op].number if op in self.of else self.reads.get(op, 0)
+        return found | self._behind(found)
+
+    def _behind(self, drafts: int) -> int:
+        found = 0
+        while drafts:
+            last = drafts & -drafts
+            found |= self.drafts[last.bit_length() - 1].waits
+            drafts ^= last
+        return found
+
+    def _path_back(self, draft: Draft, op: Operation) -> bool:
+        """Whether an operand of `op` from outside of the group depends on the group."""
+        outside = [source for source in self.sources(op) if self.of.get(source) is not draft]
+        return any(self._needed(source) >> draft.number & 1 for source in outside)
+
+    def _candidates(self, op: Operation) -> list[Draft]:
+        found: list[Draft] = []
+        for operand in op.operands:
+            if isinstance(operand, OpResult) and operand.op in self.of:
+                draft = self.of[operand.op]
+                if draft not in found:
+                    found.append(draft)
+        return sorted(found, key=lambda d: -self.order[d.ops[-1]])
+
+    def _are_mergeable(self, a: Draft, b: Draft) -> bool:
+        """Whether two groups that one op reads also read the same tensor, and can be one."""
+        if not _tensors_read(a) & _tensors_read(b) or not self._fits(a.members, b.members):
+            return False
+        both = 1 << a.number | 1 << b.number
+        inside = {a, b}
+        return not any(
+            self._needed(source) & both
+            for op in (*a.ops, *b.ops)
+            for source in self.sources(op)
+            if self.of.get(source) not in inside
+        )
+
+    def _fits(self, group: Sequence[Loops], more: Sequence[Loops]) -> bool:
+        """Whether these ops can share the tiles of a group, and enough tiles are left."""
+        if not group or not more or len(group) + len(more) > MAX_MEMBERS:
+            return False
+        if any(_is_contraction(m.op) for m in more):
+            return False
+        if self.weights.too_heavy(*(m.op for m in (*group, *more))):
+            return False
+        members = [*group, *more]
+        joined = classes_of(members)
+        if not joined:
+            return False
+        if heavy := [m for m in group if _is_contraction(m.op)]:
+            kept = {c[members.index(heavy[0])] for c in joined}
+            wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
+            return wanted <= kept
+        before = Group(list(group), classes_of(group) or [])
+        alone = Group(list(more), classes_of(more) or [])
+        whole = Group(members, joined)
+        return whole.is_worthwhile([before, alone], self.limits.enough, self.limits.small)
+
+    def _merge(self, draft: Draft, other: Draft) -> None:
+        """Puts what is in another group into a group. The other stays behind without ops."""
+        by_place = self.order.__getitem__
+        draft.ops = sorted([*draft.ops, *other.ops], key=by_place)
+        draft.members = sorted([*draft.members, *other.members], key=lambda m: by_place(m.op))
+        self.of.update((op, draft) for op in other.ops)
+        here, there = 1 << draft.number, 1 << other.number
+        draft.waits = (draft.waits | other.waits) & ~(here | there)
+        other.ops, other.members, other.waits = [], [], 0
+        for each in self.drafts:
+            if each.waits & (here | there):
+                each.waits = each.waits & ~there | here | draft.waits
+        for op, needed in self.reads.items():
+            if needed & there:
+                self.reads[op] = needed & ~there | here
+
+
+def _tensors_read(draft: Draft) -> set[SSAValue]:
+    """The tensors that a group reads and does not make."""
+    made = {access.buffer for m in draft.members for access in m.accesses if access.writes}
+    return {a.buffer for m in draft.members for a in m.accesses if not a.writes} - made
+
+
+def _is_contraction(op: Operation) -> bool:
+    return isinstance(op, linalg.GenericOp) and is_contraction(op)
+
+
+def clone_cheap(region: DispatchRegionOp) -> None:
+    """Lets a kernel compute what is cheap itself."""
+    clone_producers(region, lambda value: is_cheap(value.op))
+
+
+def form_tile_regions(function: Operation, limits: Limits) -> None:
+    """Groups the ops of every block of a function; each kernel computes what is cheap itself."""
+    for block in {o.parent_block(): None for o in function.walk() if is_dispatched(o)}:
+        assert block is not None
+        _form_in_block(block, limits)
+    for constant in [o for o in function.walk() if is_large_splat(o)]:
+        if not isinstance(constant.parent_op(), DispatchRegionOp):
+            make_region([constant])
+
+
+def _form_in_block(block: Block, limits: Limits) -> None:
+    order = Order(block)
+    groups = TileGroups(order, limits)
+    for op in block.ops:
+        if is_dispatched(op) and not is_cheap(op):
+            groups.add(op)
+        else:
+            groups.leave(op)
+    regions = [make_region(draft.ops) for draft in groups.drafts if draft.ops]
+    sort_block(block, order)
+    for region in regions:
+        clone_cheap(region)
+    for left in [o for o in block.ops if is_cheap(o)][::-1]:
+        if not any(r.uses for r in left.results):
+            Rewriter.erase_op(left)
+        elif is_fill(left):
+            clone_cheap(make_region([left]))

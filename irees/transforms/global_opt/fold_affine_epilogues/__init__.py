@@ -1,0 +1,227 @@
+"""
+Multiplies the scale that follows a convolution into its filter.
+
+A batch norm at inference is `(x - mean) * inverse * gamma + beta`, with one constant of each for
+a channel. That is `x * s + t`, and as every step of a contraction is linear, s belongs into its
+weights. What is left is one addition, of one vector instead of four.
+
+    %x = conv(%image, %w)
+    %r = linalg.generic ins(%x, %mean, %inverse, %gamma, %beta) {
+      maximumf((x - mean) * inverse * gamma + beta, 0) }
+  =>
+    %x = conv(%image, %w * s)
+    %r = linalg.generic ins(%x, %t) { maximumf(x + t, 0) }
+
+The longest chain of additions and multiplications by what depends on constants of a channel only
+is taken, if it multiplies; s and t are evaluated by the reference interpreter. Also apart from
+chains, what depends on such constants only is computed here.
+
+Left alone: contractions with other readers, without a constant operand that has the channel, or
+that start from anything but +0; elements that are not f32 or f64; and filters that would not be
+finite. Products are rounded elsewhere and a zero may get another sign, so for `fp=strict` the
+pipeline sets `scale=false`, which leaves the exact half. ONNX Runtime: `ConvBNFusion`,
+`ConvMulFusion`; PyTorch: `fuse_conv_bn_eval`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import OpResult
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.contractions import is_contraction, multiply_add
+from irees.errors import RuntimeTrap, UnsupportedError
+from irees.rewrites import may_rewrite
+from irees.transforms.global_opt.fold_affine_epilogues.channel_constants import Channel, chain_of
+from irees.transforms.utils.constants import array_of, constant_of, is_large_splat
+from irees.transforms.utils.structured import element_type, generic, is_zero_fill, iterators, maps
+from irees.transforms.utils.tensors import select_dims
+from irees.transforms.utils.unused_results import erase_dead_code, without_unused_inputs
+
+NAME = "irees-fold-affine-epilogues"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The constant operand of a contraction, and its dim that counts channels."""
+
+    position: int
+    dim: int
+
+
+def weights_of(op: linalg.GenericOp, result_dim: int) -> Weights | None:
+    """Where the factor of a channel of the result belongs, if there is such a place."""
+    parts, loop = multiply_add(op), maps(op)[-1].results[result_dim]
+    if parts is None or not isinstance(loop, AffineDimExpr):
+        return None
+    init = op.outputs[0].owner
+    if not isinstance(init, linalg.GenericOp) or not is_zero_fill(init):
+        return None
+    if parts.widen_lhs or parts.widen_rhs:
+        return None
+    for position in (parts.rhs, parts.lhs):
+        exprs = maps(op)[position].results
+        owner = op.operands[position].owner
+        if not isinstance(owner, arith.ConstantOp) or is_large_splat(owner):
+            continue
+        if exprs.count(loop) == 1 and all(isinstance(e, AffineDimExpr) for e in exprs):
+            return Weights(position, exprs.index(loop))
+    return None
+
+
+def scaled(constant: arith.ConstantOp, dim: int, scale: np.ndarray) -> arith.ConstantOp | None:
+    """w * s along a dim, or None where that is not finite"""
+    kind, array = constant.result.type, array_of(constant)
+    assert isinstance(kind, TensorType)
+    assert isinstance(array, np.ndarray)
+    shape = [-1 if d == dim else 1 for d in range(array.ndim)]
+    with np.errstate(all="ignore"):
+        product = array * scale.astype(array.dtype).reshape(shape)
+    return constant_of(product, kind) if np.isfinite(product).all() else None
+
+
+def fold_scale(op: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
+    """f(contraction(x, w) * s + t)  =>  f(contraction(x, w * s) + t)"""
+    x = op.inputs[position]
+    if not isinstance(x, OpResult) or not x.has_one_use():
+        return None
+    contraction = x.op
+    if not isinstance(contraction, linalg.GenericOp) or not is_contraction(contraction):
+        return None
+    if not isinstance(element_type(x), Float32Type | Float64Type):
+        return None
+    for dim, loop in enumerate(maps(op)[position].results):
+        weights = weights_of(contraction, dim)
+        if weights is None or not isinstance(loop, AffineDimExpr):
+            continue
+        channel = Channel.of(op, loop.position)
+        steps = chain_of(channel, op.body.block.args[position])
+        if not steps or not channel.constants:
+            continue
+        try:
+            scale, shift = channel.evaluate(steps, [])
+        except (UnsupportedError, RuntimeTrap):
+            continue
+        old = contraction.operands[weights.position].owner
+        assert isinstance(old, arith.ConstantOp)
+        new = scaled(old, weights.dim, scale)
+        if new is None or not np.isfinite(shift).all():
+            continue
+        if not may_rewrite(NAME, op, "fold_scale of linalg.generic"):
+            return None
+        new.location = old.location
+        Rewriter.insert_op(new, InsertPoint.before(contraction))
+        contraction.operands[weights.position] = new.result
+        added = with_constants(op, loop.position, [shift])
+        argument = added.body.block.args[len(added.inputs) - 1]
+        last = next(o for o in added.body.block.ops if o is steps[-1].op)
+        plus = arith.AddfOp(steps[0].value, argument)
+        Rewriter.insert_op(plus, InsertPoint.before(last))
+        last.results[0].replace_all_uses_with(plus.result)
+        return tidied(added)
+    return None
+
+
+def fold_known(op: linalg.GenericOp, loop: int) -> linalg.GenericOp | None:
+    """f(x, g(c))  =>  f(x, c')  for c of a channel"""
+    channel = Channel.of(op, loop)
+    if not channel.constants:
+        return None
+    known = [
+        o.results[0]
+        for o in op.body.block.ops
+        if o.results and o.results[0] in channel.known and not isinstance(o, arith.ConstantOp)
+    ]
+    ends = [
+        v
+        for v in known
+        if isinstance(v.type, Float32Type | Float64Type)
+        and any(not u.operation.results or u.operation.results[0] not in known for u in v.uses)
+    ]
+    if not ends:
+        return None
+    try:
+        arrays = channel.evaluate([], ends)
+    except (UnsupportedError, RuntimeTrap):
+        return None
+    if not may_rewrite(NAME, op, "fold_known of linalg.generic"):
+        return None
+    added = with_constants(op, loop, arrays)
+    first = len(added.inputs) - len(ends)
+    for number, value in enumerate(ends):
+        value.replace_all_uses_with(added.body.block.args[first + number])
+    return tidied(added)
+
+
+def with_constants(
+    op: linalg.GenericOp, loop: int, arrays: Sequence[np.ndarray]
+) -> linalg.GenericOp:
+    """The op with more inputs, constants along a loop, which its body does not read yet."""
+    count, indexing = len(op.inputs), maps(op)
+    along = select_dims(indexing[0].num_dims, [loop])
+    inputs = list(op.inputs)
+    body = op.detach_region(op.body)
+    for array in arrays:
+        kind = _type_of(array)
+        constant = constant_of(np.ascontiguousarray(array), kind)
+        constant.location = op.location
+        Rewriter.insert_op(constant, InsertPoint.before(op))
+        body.block.insert_arg(kind.get_element_type(), len(inputs))
+        inputs.append(constant.result)
+    new_maps = [*indexing[:count], *([along] * len(arrays)), *indexing[count:]]
+    new = generic(inputs, op.outputs, new_maps, iterators(op), body)
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    Rewriter.replace_op(op, new)
+    return new
+
+
+def _type_of(array: np.ndarray) -> TensorType:
+    element = Float32Type() if array.dtype == np.float32 else Float64Type()
+    return TensorType(element, array.shape)
+
+
+def tidied(op: linalg.GenericOp) -> linalg.GenericOp:
+    """The op without what its body does not need any more."""
+    erase_dead_code(op.body.block, Rewriter.erase_op)
+    smaller = without_unused_inputs(op)
+    if smaller is None:
+        return op
+    Rewriter.replace_op(op, smaller)
+    return smaller
+
+
+@dataclass(frozen=True)
+class FoldAffineEpiloguesPass(ModulePass):
+    """What is known is folded; if `scale`, scales after contractions go into their weights."""
+
+    name = "irees-fold-affine-epilogues"
+
+    scale: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # Resources are printed by the builtin dialect, which text without a module does not load.
+        ctx.get_optional_op(ModuleOp.name)
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp) and o.res]:
+            self.fold(inner)
+
+    def fold(self, op: linalg.GenericOp) -> None:
+        """Folds what there is to fold in one op."""
+        if is_contraction(op):
+            return
+        position = 0
+        while self.scale and position < len(op.inputs):
+            new = fold_scale(op, position)
+            # Inputs may have moved.
+            op, position = (new, 0) if new is not None else (op, position + 1)
+        for loop in range(len(iterators(op))):
+            op = fold_known(op, loop) or op

@@ -1,0 +1,160 @@
+"""
+Checks, on the host, that dims agree which must.
+
+`linalg` says nothing about a `?` that is 3 in one operand and 1 in another: it is undefined
+behaviour there, and a read outside the array here. What must hold is stated once for all ops, in
+`irees/dialects/shape_relations.py`; this pass asserts it before any kernel runs. It comes before
+named ops are decomposed, so that messages name the user's op and no decomposition has to state
+again what its op states. A check between two function arguments is also written into the manifest
+and then reported as an ArgumentError that names both.
+
+    %r = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
+  =>
+    %0 = arith.cmpi eq, dim %x, 4
+    cf.assert %0, "dim 0 of the result of tensor.cast must be 4"
+    %r = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
+
+An index of an affine map lies between two ends that are computed from the sizes of loops where
+each loop is in it once: of `(i, j) -> (i * 2 - j + 1)` those are `2 - nj` and `2 * ni - 1`. Where
+such bounds are not exact, as for `(i mod 3) * 4 - i`, the host checks each point in a loop.
+
+What `util.assume.int` says of a value is asserted as well: analyses count on it. So is that the
+step of a loop is positive; where the step is not a constant, the loop counts its iterations.
+
+Sizes that are the same SSA value or the same constant are not checked, so that a program whose
+shapes follow from one another pays nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from irees.dialects.shape_relations import Row, row_of
+from irees.dialects.sizes import Dim, Scalar, Window, evaluate
+from irees.dialects.util import AssumeIntOp
+from irees.transforms.global_opt.insert_shape_checks.assumption_checks import check_assumption
+from irees.transforms.global_opt.insert_shape_checks.requirements import count_iterations, require
+from irees.transforms.global_opt.insert_shape_checks.window_checks import WindowCheck
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    dim,
+    shape_element,
+)
+from irees.transforms.utils.structured import iterators, linear_form
+
+
+def guard(op: linalg.GenericOp, loops: set[int], sizes: dict[int, Size]) -> None:
+    """
+    op  =>  scf.if (no loop of these is empty) { op } else { the inits }
+
+    What an index is the same for along a reduction, code generation reads in front of it; but of
+    no points none reads anything.
+    """
+    b = IndexBuilder(InsertPoint.before(op))
+    positive: SSAValue | None = None
+    for loop in sorted(loops):
+        size = sizes[loop]
+        if isinstance(size, int):
+            size = b.value(size)
+        some = b.insert(arith.CmpiOp(b.value(0), size, "slt")).results[0]
+        positive = some if positive is None else b.insert(arith.AndIOp(positive, some)).results[0]
+    assert positive is not None
+    kinds = [result.type for result in op.results]
+    taken, left = Block(), Block([scf.YieldOp(*op.outputs)])
+    choice = scf.IfOp(positive, kinds, Region(taken), Region(left))
+    b.insert(choice)
+    for old, new in zip(op.results, choice.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    taken.add_ops([op, scf.YieldOp(*op.results)])
+
+
+def check(op: Operation, row: Row) -> None:
+    """Asserts in front of an op what its row of the table says of its sizes."""
+    b = IndexBuilder(InsertPoint.before(op))
+    outside: set[int] = set()
+    sizes: dict[int, Size] = {}
+
+    def leaf(what: Dim | Scalar) -> Size:
+        if isinstance(what, Dim):
+            return dim(what.value, what.axis, b)
+        return what.value if what.at is None else shape_element(what.value, what.at, b)
+
+    for relation in row(op):
+        if isinstance(relation, Window):
+            loops = {loop: evaluate(size, leaf, b) for loop, size in relation.loops.items()}
+            WindowCheck(relation, op, b, loops, evaluate(relation.extent, leaf, b)).run()
+            outside |= set(loops) - relation.own
+            sizes |= loops
+            continue
+        rhs, lhs = evaluate(relation.rhs, leaf, b), evaluate(relation.lhs, leaf, b)
+        unless = [evaluate(size, leaf, b) for size in relation.unless]
+        require(lhs, rhs, relation.predicate, relation.message, op, b, unless)
+    if isinstance(op, linalg.GenericOp) and outside:
+        kinds = iterators(op)
+        empty = {x for x in outside if kinds[x] != "parallel" and not is_positive(sizes[x])}
+        if empty:
+            guard(op, empty, sizes)
+
+
+def read_once(op: tensor.ReshapeOp) -> None:
+    """
+    tensor.reshape %x(%s)  =>  tensor.reshape %x(tensor.from_elements (%s[0], %s[1], ...))
+
+    The shape that is checked is the one that is used: it is memory of the caller, who may write to
+    it meanwhile.
+    """
+    kind = op.shape.type
+    if isinstance(op.shape.owner, tensor.FromElementsOp) or not isinstance(kind, TensorType):
+        return
+    b = IndexBuilder(InsertPoint.before(op))
+    elements = [shape_element(op.shape, at, b) for at in range(kind.get_shape()[0])]
+    if elements:
+        shape = TensorType(elements[0].type, [len(elements)])
+        op.operands[1] = b.insert(tensor.FromElementsOp(*elements, result_type=shape)).results[0]
+
+
+def is_positive(size: Size) -> bool:
+    """Whether a size is known not to be 0."""
+    return isinstance(size, int) and size > 0
+
+
+def may_disagree(op: Operation) -> bool:
+    """Whether sizes are left that the verifier of an op cannot compare."""
+    if not isinstance(op, LinalgStructuredOperation):
+        return True
+    kinds = [v.type for v in (*op.operands, *op.results)]
+    if any(isinstance(k, TensorType) and not k.has_static_shape() for k in kinds):
+        return True
+    # It looks at the first and the last point, between which quotients and remainders may be more.
+    return any(linear_form(e) is None for m in op.get_indexing_maps() for e in m.data.results)
+
+
+@dataclass(frozen=True)
+class InsertShapeChecksPass(ModulePass):
+    """Dims that must agree are asserted on the host."""
+
+    name = "irees-insert-shape-checks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if isinstance(inner, AssumeIntOp):
+                check_assumption(inner)
+                continue
+            if isinstance(inner, scf.ForOp):
+                count_iterations(inner)
+            if isinstance(inner, tensor.ReshapeOp):
+                read_once(inner)
+            row = row_of(inner) if inner.results else None
+            if row is not None and may_disagree(inner):
+                check(inner, row)

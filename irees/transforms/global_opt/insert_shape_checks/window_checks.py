@@ -1,0 +1,183 @@
+"""Indices of affine maps that are asserted to be inside. Part of `irees-insert-shape-checks`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+from xdsl.rewriter import InsertPoint
+
+from irees.dialects.shape_relations import MAX_SIZE
+from irees.dialects.sizes import Window
+from irees.errors import VerifyError
+from irees.transforms.global_opt.insert_shape_checks.requirements import number_of, require
+from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.structured import affine_value, linear_form
+
+LARGEST = 1 << 58
+"""The largest term of an index. A sum of 32 of them fits into 64 bits."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The least and the largest value of an index, both of which some point has."""
+
+    low: Size
+    high: Size
+    dense: bool
+    """Whether every number in between is the value of some point, too."""
+
+
+def dims_in(expr: AffineExpr) -> frozenset[int]:
+    """The loops that an index depends on."""
+    return frozenset(e.position for e in expr.dfs() if isinstance(e, AffineDimExpr))
+
+
+def interval(expr: AffineExpr, loops: Mapping[int, Size]) -> tuple[int | None, int | None]:
+    """Numbers that an index is not below and not above, over loops that are not empty."""
+    if isinstance(expr, AffineConstantExpr):
+        return expr.value, expr.value
+    if isinstance(expr, AffineDimExpr):
+        size = number_of(loops[expr.position])
+        return 0, size - 1 if isinstance(size, int) else None
+    assert isinstance(expr, AffineBinaryOpExpr)
+    (a, b), (c, d) = interval(expr.lhs, loops), interval(expr.rhs, loops)
+    if expr.kind is AffineBinaryOpKind.Add:
+        low = None if a is None or c is None else a + c
+        return low, None if b is None or d is None else b + d
+    if c is None or c != d or c < 0:
+        return None, None
+    if expr.kind is AffineBinaryOpKind.Mul:
+        return None if a is None else a * c, None if b is None else b * c
+    if c == 0:
+        return None, None
+    if expr.kind is AffineBinaryOpKind.Mod:
+        within = a is not None and b is not None and 0 <= a and b < c
+        return (a, b) if within else (0, c - 1)
+    more = c - 1 if expr.kind is AffineBinaryOpKind.CeilDiv else 0
+    return None if a is None else (a + more) // c, None if b is None else (b + more) // c
+
+
+@dataclass(frozen=True)
+class WindowCheck:
+    """Asserts that the values of one affine expression are inside of a dim."""
+
+    window: Window
+    op: Operation
+    b: IndexBuilder
+    loops: dict[int, Size]
+    extent: Size
+
+    def run(self) -> None:
+        """Raises VerifyError for a map that is known to leave its operand."""
+        constants = [e.value for e in self.window.expr.dfs() if isinstance(e, AffineConstantExpr)]
+        if any(abs(number) >= LARGEST for number in constants):
+            raise self._refused("but has a constant beyond 2^58")
+        if missing := sorted(dims_in(self.window.expr) - set(self.loops)):
+            raise self._refused(f"but no operand says how far loop {missing[0]} goes")
+        if self._is_inside():
+            return
+        found = self._ends(self.window.expr)
+        if found is None:
+            if any(abs(number) * MAX_SIZE > LARGEST << 4 for number in constants):
+                raise self._refused("but has a constant beyond 2^15")
+            self._each_point()
+            return
+        self._require(0, found.low, self.b)
+        self._require(self.b.add(found.high, 1), self.extent, self.b)
+
+    def _is_inside(self) -> bool:
+        """Whether the numbers that are known show that all values are inside of the dim."""
+        low, high = interval(self.window.expr, self.loops)
+        extent = number_of(self.extent)
+        return (
+            low is not None
+            and low >= 0
+            and isinstance(extent, int)
+            and (high is not None and high < extent)
+        )
+
+    def _refused(self, why: str) -> VerifyError:
+        message = f"{self.window.message}, {why}"
+        return VerifyError(message, op=self.op.name, location=self.op.location)
+
+    def _require(self, lhs: Size, rhs: Size, b: IndexBuilder) -> None:
+        empty = list(self.loops.values())
+        require(lhs, rhs, "sle", self.window.message, self.op, b, unless=empty)
+
+    def _times(self, size: Size, factor: int) -> Size:
+        """size * factor, which is asserted to be no more than a term may be."""
+        if not isinstance(size, int) and abs(factor) * MAX_SIZE > LARGEST:
+            self._require(size, LARGEST // abs(factor), self.b)
+        return self.b.mul(size, factor)
+
+    def _ends(self, expr: AffineExpr) -> Ends | None:
+        """The ends of an index over loops that are not empty; None where they are not known."""
+        form = linear_form(expr)
+        if form is not None:
+            return self._ends_of_sum(*form)
+        assert isinstance(expr, AffineBinaryOpExpr)
+        left, right = self._ends(expr.lhs), self._ends(expr.rhs)
+        if left is None or right is None:
+            return None
+        if expr.kind is AffineBinaryOpKind.Add:
+            if dims_in(expr.lhs) & dims_in(expr.rhs):
+                return None
+            low, high = self.b.add(left.low, right.low), self.b.add(left.high, right.high)
+            return Ends(low, high, left.dense and right.dense)
+        if isinstance(right.low, int) and right.low == right.high:
+            return self._ends_by(expr.kind, left, right.low)
+        return None
+
+    def _ends_of_sum(self, factors: dict[int, int], constant: int) -> Ends:
+        """Of a sum of loops times factors."""
+        low: Size = constant
+        high: Size = constant
+        for loop, factor in factors.items():
+            reach = self._times(self.b.sub(self.loops[loop], 1), factor)
+            if factor > 0:
+                high = self.b.add(high, reach)
+            else:
+                low = self.b.add(low, reach)
+        return Ends(low, high, all(abs(factor) <= 1 for factor in factors.values()))
+
+    def _ends_by(self, kind: AffineBinaryOpKind, of: Ends, number: int) -> Ends | None:
+        """Of something times, divided by or modulo a number."""
+        if kind is AffineBinaryOpKind.Mul:
+            found = self._times(of.low, number), self._times(of.high, number)
+            return Ends(*(found if number >= 0 else found[::-1]), dense=False)
+        if number <= 0 or not isinstance(of.low, int) or of.low < 0:
+            return None
+        if kind is AffineBinaryOpKind.Mod:
+            if of.low != 0 or not of.dense:
+                return None
+            return Ends(0, self.b.minimum(of.high, number - 1), dense=True)
+        divide = self.b.ceildiv if kind is AffineBinaryOpKind.CeilDiv else self.b.floordiv
+        return Ends(divide(of.low, number), divide(of.high, number), of.dense)
+
+    def _each_point(self) -> None:
+        """Asserts it at every point, in loops."""
+        point: dict[int, SSAValue] = {}
+        zero, one, inner = self.b.value(0), self.b.value(1), self.b
+        for loop in sorted(dims_in(self.window.expr)):
+            body = Block(arg_types=[IndexType()])
+            inner.insert(scf.ForOp(zero, inner.value(self.loops[loop]), one, [], Region(body)))
+            body.add_op(last := scf.YieldOp())
+            point[loop] = body.args[0]
+            inner = IndexBuilder(InsertPoint.before(last))
+        dims = [point.get(loop, 0) for loop in range(max(self.loops, default=-1) + 1)]
+        at = affine_value(self.window.expr, dims, inner)
+        # Where another loop is empty there is no point.
+        others = [size for loop, size in self.loops.items() if loop not in point]
+        for lhs, rhs in ((0, at), (inner.add(at, 1), self.extent)):
+            require(lhs, rhs, "sle", self.window.message, self.op, inner, unless=others)

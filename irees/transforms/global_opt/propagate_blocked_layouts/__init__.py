@@ -1,0 +1,152 @@
+"""
+Carries blocks of channels through the graph: C x H x W becomes C/16 x H x W x 16.
+
+A convolution on C x H x W finds the channels of a pixel far apart. Vectors go along W, where
+strides and windows break them, or the image is copied first. In blocks of as many channels as a
+vector has lanes every access is a whole vector, whatever the stride. So convolutions get blocked
+operands, and so does what stands between them: no tensor is ever put into blocks or taken out
+of them between two layers.
+
+    %r = linalg.generic {maps = [(c, h, w, k, y, x) -> (k, h * 2 + y, w * 2 + x),
+                                 (c, h, w, k, y, x) -> (c, k, y, x),
+                                 (c, h, w, k, y, x) -> (c, h, w)]}
+         ins(%image, %filter : tensor<32x9x9xf32>, tensor<64x32x3x3xf32>)
+  =>
+    %r = linalg.generic {maps = [(c, h, w, d, k, y, x, j) -> (k, h * 2 + y, w * 2 + x, j),
+                                 (c, h, w, d, k, y, x, j) -> (c, k, y, x, j, d),
+                                 (c, h, w, d, k, y, x, j) -> (c, h, w, d)]}
+         ins(%image, %filter : tensor<2x9x9x16xf32>, tensor<4x2x3x3x16x16xf32>)
+
+Loops are cut like dims are, so every map stays linear. A filter that is a constant is laid out
+here. An image whose channels are no whole blocks, such as one of three colours, is read as it is.
+Elementwise ops, poolings, reductions over pixels, pads and other slices, reshapes of other dims
+and casts follow (`followers.py`); fills and constants are made in blocks. A conversion
+that is left is an expand_shape and a transpose, so a vector of channels needs no copy; a remark
+says what it is for. Which ops run in blocks is a minimum cut between what convolutions gain and
+what conversions cost (`plan.py`).
+
+Left alone: matrix products, convolutions whose output has its channels innermost, those with
+groups of channels, those whose output channels are no whole blocks or not known, and elements that
+are not f32 or f64. Sums of convolutions change their order, so the pipeline leaves the pass out
+for `fp=strict`. MLIR: `linalg-block-pack-matmul`, DataLayoutPropagation; ONNX Runtime:
+NchwcTransformer; Liu et al., "Optimizing CNN Model Inference on CPUs" (2019).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.remarks import remark
+from irees.rewrites import may_rewrite
+from irees.transforms.global_opt.propagate_blocked_layouts.followers import Node
+from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
+    Form,
+    after,
+    costs_nothing,
+    in_form,
+)
+from irees.transforms.global_opt.propagate_blocked_layouts.plan import COPY_FLOPS, Plan, users
+from irees.transforms.utils.shapes import constant_value, dims
+
+NAME = "irees-propagate-blocked-layouts"
+
+
+@dataclass
+class Blocks:
+    """The module while ops are replaced: what was replaced, and values in their forms."""
+
+    plan: Plan
+    made: dict[tuple[SSAValue, Form], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Form], SSAValue]
+    )
+    replaced: list[tuple[Node, Operation]] = field(default_factory=list[tuple[Node, Operation]])
+
+    def get(self, value: SSAValue, form: Form, reader: Operation) -> SSAValue:
+        """A value in a form."""
+        if (value, form) not in self.made:
+            self.made[value, form] = in_form(value, form)
+            if not costs_nothing(value, form):
+                remark("missed", NAME, reader, f"{value.type} is put into blocks: {_why(value)}")
+        return self.made[value, form]
+
+    def replace(self, node: Node) -> None:
+        """op(x)  =>  op in blocks (x in blocks); the old op stays until nobody reads it"""
+        operands = [
+            v if f is None else self.get(v, f, node.op)
+            for v, f in zip(node.op.operands, node.operands, strict=True)
+        ]
+        new = node.rebuild(operands)
+        new.location = node.op.location
+        Rewriter.insert_op(new, InsertPoint.before(node.op))
+        for old, made, form in zip(node.op.results, new.results, node.results, strict=True):
+            if form is not None:
+                self.made[old, form] = made
+        self.replaced.append((node, new))
+        if node.flops:
+            remark("passed", NAME, new, f"writes {new.results[0].type}, channels in blocks")
+
+    def finish(self) -> None:
+        """Whoever still reads a replaced value gets it as it was; old ops go, the last first."""
+        for node, new in reversed(self.replaced):
+            for old, made, form in zip(node.op.results, new.results, node.results, strict=True):
+                if form is None:
+                    old.replace_all_uses_with(made)
+                    continue
+                self._replace_dims(old, made, form)
+                if old.uses:
+                    self._unpack(old, made, form)
+            Rewriter.erase_op(node.op)
+
+    def _replace_dims(self, old: OpResult, made: SSAValue, form: Form) -> None:
+        for use in list(old.uses):
+            if not isinstance(use.operation, tensor.DimOp):
+                continue
+            number = constant_value(use.operation.index)
+            if number is None:
+                continue
+            b = after(made)
+            sizes = dict(zip(form.order, dims(made, b), strict=True))
+            sizes[form.channel, False] = old.type.get_shape()[form.channel]  # pyright: ignore
+            Rewriter.replace_op(use.operation, [], [b.value(sizes[number, False])])
+
+    def _unpack(self, old: OpResult, made: SSAValue, form: Form) -> None:
+        if not costs_nothing(old, form):
+            reader = users(old)[0] if users(old) else old.op
+            why = self.plan.refused.get(reader, "that costs less than to follow")
+            text = f"{old.type} is taken out of its blocks for {reader.name}: {why}"
+            remark("missed", NAME, reader, text)
+        old.replace_all_uses_with(form.unpack(made, old.type, after(made)))
+
+
+def _why(value: SSAValue) -> str:
+    owner = value.owner
+    return f"{owner.name} made it" if isinstance(owner, Operation) else "it is an argument"
+
+
+@dataclass(frozen=True)
+class PropagateBlockedLayoutsPass(ModulePass):
+    """Convolutions and what is between them work on blocks of channels."""
+
+    name = "irees-propagate-blocked-layouts"
+
+    vector_bytes: int = 64
+    copy_flops: int = COPY_FLOPS
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # Resources are printed by the builtin dialect, which text without a module does not load.
+        ctx.get_optional_op(ModuleOp.name)
+        plan = Plan.of(op, self.vector_bytes, self.copy_flops)
+        chosen, blocks = plan.choose(), Blocks(plan)
+        for convolution, why in plan.convolutions_left(chosen).items():
+            remark("missed", NAME, convolution, f"a convolution stays as it was: {why}")
+        for inner in list(op.walk()):
+            if inner in chosen and may_rewrite(NAME, inner, f"blocks for {inner.name}"):
+                blocks.replace(plan.nodes[inner])
+        blocks.finish()

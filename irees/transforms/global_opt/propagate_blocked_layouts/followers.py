@@ -1,0 +1,383 @@
+"""
+What each op makes of blocks: which form its operands and results have, and the op on them.
+
+A `Node` is an op that can run on blocked tensors. Loops are cut like dims are: a loop that is the
+plain index of a dim becomes an outer and an inner one, `d = outer * block + inner`, so that an
+operand in its form is indexed by the two, and any other by their sum. Every map stays linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import I64, DenseArrayBase, TensorType, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.analysis.contractions import is_contraction, multiply_add
+from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
+    NOMINAL,
+    Form,
+    Part,
+    block_of,
+)
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    kept_dims,
+    mixed,
+    reassociation,
+    reassociation_attr,
+)
+from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
+
+Rebuild = Callable[[list[SSAValue]], Operation]
+"""Makes the op from its operands, those that have a form in that form."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """An op that can run on blocked tensors: the form of each operand and result, or None."""
+
+    op: Operation
+    operands: tuple[Form | None, ...]
+    results: tuple[Form | None, ...]
+    rebuild: Rebuild
+    flops: int = 0
+    """How many a convolution does."""
+
+    def sides(self) -> list[tuple[SSAValue, Form]]:
+        """The values that it reads or makes in a form."""
+        values = (*self.op.operands, *self.op.results)
+        forms = (*self.operands, *self.results)
+        return [(v, f) for v, f in zip(values, forms, strict=True) if f is not None]
+
+
+def window_loops(op: linalg.GenericOp) -> set[int]:
+    """Loops that some operand adds to others or strides over."""
+    exprs = [e for m in maps(op) for e in m.results if not isinstance(e, AffineDimExpr)]
+    return {d for e in exprs for d in e.used_dims()}
+
+
+def loops_of(indexing: AffineMap) -> list[int]:
+    """The loop of each dim that is indexed by a plain one, -1 for the others."""
+    return [e.position if isinstance(e, AffineDimExpr) else -1 for e in indexing.results]
+
+
+def cut_loops(op: linalg.GenericOp, blocks: dict[int, int]) -> list[Part]:
+    """
+    The loops of the blocked op: the parallel ones in the order of the result, inner ones last,
+    then the reduced ones in the order that they had, so that sums stay what they were.
+
+    Those of a convolution are sorted as well, channels before windows and inner ones last.
+    """
+    kinds, windows = iterators(op), window_loops(op)
+    result = loops_of(maps(op)[len(op.inputs)])
+    places = {loop: place for place, loop in enumerate(result)}
+    parallel = [d for d, kind in enumerate(kinds) if kind == "parallel"]
+    parallel.sort(key=lambda d: places.get(d, len(places)))
+    reduced = [d for d, kind in enumerate(kinds) if kind != "parallel"]
+    parts = [(d, False) for d in parallel] + [(d, True) for d in parallel if d in blocks]
+    if not is_contraction(op):
+        return parts + [(d, i) for d in reduced for i in (False, True) if not i or d in blocks]
+    reduced.sort(key=lambda d: d in windows)
+    return parts + [(d, False) for d in reduced] + [(d, True) for d in reduced if d in blocks]
+
+
+def rebuild_generic(op: linalg.GenericOp, blocks: dict[int, int], forms: Sequence[Form | None]):
+    """generic over loops d  =>  generic over loops outer and inner, d = outer * block + inner"""
+    loops = cut_loops(op, blocks)
+    at = {part: AffineExpr.dimension(i) for i, part in enumerate(loops)}
+    whole = [
+        at[d, False] * blocks[d] + at[d, True] if d in blocks else at[d, False]
+        for d in range(len(iterators(op)))
+    ]
+
+    def indexing(old: AffineMap, form: Form | None) -> AffineMap:
+        exprs = [e.replace_dims_and_symbols(whole, []) for e in old.results]
+        if form is not None:
+            cut, own = dict(form.blocks), loops_of(old)
+            exprs = [at[own[d], i] if d in cut else exprs[d] for d, i in form.order]
+        return AffineMap(len(loops), 0, tuple(exprs))
+
+    def body() -> Region:
+        new = op.body.clone()
+        for index in [o for o in new.walk() if isinstance(o, linalg.IndexOp)]:
+            b, loop = IndexBuilder(InsertPoint.before(index)), index.dim.value.data
+            value = b.insert(linalg.IndexOp(loops.index((loop, False)))).results[0]
+            if loop in blocks:
+                inner = b.insert(linalg.IndexOp(loops.index((loop, True)))).results[0]
+                value = b.value(b.add(b.mul(value, blocks[loop]), inner))
+            Rewriter.replace_op(index, [], [value])
+        return new
+
+    def rebuild(operands: list[SSAValue]) -> Operation:
+        new_maps = [indexing(m, f) for m, f in zip(maps(op), forms, strict=True)]
+        kinds = [iterators(op)[d] for d, _ in loops]
+        count = len(op.inputs)
+        new = generic(operands[:count], operands[count:], new_maps, kinds, body())
+        new.attributes.update(op.attributes)
+        return new
+
+    return rebuild
+
+
+def generic_node(
+    op: linalg.GenericOp, blocks: dict[int, int], forms: Sequence[Form | None], flops: int = 0
+) -> Node:
+    """The node of a generic whose loops are cut so."""
+    rebuild = rebuild_generic(op, blocks, forms)
+    return Node(op, tuple(forms), tuple(forms[len(op.inputs) :]), rebuild, flops)
+
+
+def channel_form(value: SSAValue, dim: int, vector_bytes: int) -> Form | str:
+    """The form of a value that is cut along a dim, or why it has none."""
+    assert isinstance(value.type, TensorType)
+    element, size = value.type.get_element_type(), value.type.get_shape()[dim]
+    block = block_of(size, element, vector_bytes)
+    if block is None:
+        count = "an unknown number of" if size < 0 else str(size)
+        return f"{count} channels of {element} are no whole blocks"
+    return Form.of_channel(len(value.type.get_shape()), dim, block)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The parts of a convolution: its operands and loops."""
+
+    filter: int
+    image: int
+    columns: int
+    """The loop over the channels of the output."""
+    depth: int | None
+    """The loop over the channels of the image that are summed; None where each has its own."""
+    slides: bool
+    """Whether a window slides, or there are two dims to go over at least."""
+
+
+def convolution(op: linalg.GenericOp) -> Convolution | str | None:
+    """The convolution that an op is, why it is left alone, or None for any other op."""
+    parts = multiply_add(op)
+    if parts is None or parts.lhs == parts.rhs or len(op.inputs) != 2:
+        return None
+    if not maps(op)[-1].is_projected_permutation():
+        return None
+    windows, reason = window_loops(op), None
+    for weights, image in ((parts.rhs, parts.lhs), (parts.lhs, parts.rhs)):
+        found = _convolution(op, weights, image, windows)
+        if isinstance(found, Convolution):
+            return found
+        reason = reason or found
+    return reason if windows else None
+
+
+def _convolution(
+    op: linalg.GenericOp, weights: int, image: int, windows: set[int]
+) -> Convolution | str | None:
+    own, out = loops_of(maps(op)[weights]), loops_of(maps(op)[-1])
+    if -1 in own or len(set(own)) != len(own):
+        return None
+    # Nothing but its being constant tells the filter of a 1x1 convolution from a matrix.
+    if not windows and not isinstance(op.operands[weights].owner, arith.ConstantOp):
+        return None
+    reached = maps(op)[image].used_dims()
+    reduced = [d for d, kind in enumerate(iterators(op)) if kind != "parallel"]
+    if any(d not in own or d not in reached for d in reduced):
+        return None
+    depth = [d for d in reduced if d not in windows]
+    columns = [d for d in out if d in own and d not in reached]
+    shared = [d for d in out if d in own and d in reached]
+    spatial = [d for d in out if d in reached and d not in own]
+    if not spatial:
+        return None
+    if len(columns) + len(shared) != 1 or len(depth) > 1 or (shared and depth):
+        return "its channels are in groups"
+    if shared and not windows:
+        return None
+    channel = (columns or shared)[0]
+    if channel in windows or loops_of(maps(op)[image]).count(channel) != len(shared):
+        return None
+    if depth and loops_of(maps(op)[image]).count(depth[0]) != 1:
+        return None
+    slides = bool(windows) or len(out) - out.index(channel) > 2
+    return Convolution(weights, image, channel, depth[0] if depth else None, slides)
+
+
+def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int) -> Node | str:
+    """conv(image, W)  =>  conv over blocks of channels, or why it is left alone"""
+    indexing = [loops_of(m) for m in maps(op)]
+    out = channel_form(op.outputs[0], indexing[-1].index(found.columns), vector_bytes)
+    if isinstance(out, str):
+        return out
+    blocks, forms = {found.columns: out.block}, [None, None, out]
+    along = found.columns if found.depth is None else found.depth
+    seen = indexing[found.image]
+    image: Form | str = "it has no channels"
+    if along in seen:
+        image = channel_form(op.operands[found.image], seen.index(along), vector_bytes)
+    # An image of three colours stays as it is, and so does one of grey.
+    if isinstance(image, Form):
+        if blocks.setdefault(along, image.block) != image.block:
+            return "its blocks are of two sizes"
+        forms[found.image] = image
+    elif found.depth is None and along in seen:
+        return image
+    own = indexing[found.filter]
+    order = [p for p in cut_loops(op, blocks) if p[0] in own and p != (found.columns, True)]
+    order.append((found.columns, True))
+    forms[found.filter] = Form(
+        tuple((d, blocks[loop]) for d, loop in enumerate(own) if loop in blocks),
+        tuple((own.index(loop), inner) for loop, inner in order),
+    )
+    flops = 2 * prod(r if r >= 0 else NOMINAL for r in static_ranges(op))
+    return generic_node(op, blocks, forms, flops)
+
+
+def follow(op: Operation, value: SSAValue, form: Form, vector_bytes: int) -> Node | str:
+    """The op on blocked tensors, one of which is `value` in a form, or why it cannot be."""
+    match op:
+        case linalg.GenericOp():
+            return follow_generic(op, value, form, vector_bytes)
+        case tensor.InsertSliceOp() | tensor.ExtractSliceOp():
+            return follow_slice(op, value, form, vector_bytes)
+        case tensor.ExpandShapeOp() | tensor.CollapseShapeOp():
+            return follow_reshape(op, value, form)
+        case tensor.CastOp():
+            return follow_cast(op, form)
+        case _:
+            return "it takes nothing else"
+
+
+def follow_generic(
+    op: linalg.GenericOp, value: SSAValue, form: Form, vector_bytes: int
+) -> Node | str:
+    """generic with a loop over channels  =>  the same with two"""
+    if is_contraction(op):
+        found = convolution(op)
+        if not isinstance(found, Convolution):
+            return found or "it is a matrix product"
+        return convolution_node(op, found, vector_bytes)
+    values = [*op.operands, *op.res]
+    position = values.index(value)
+    if position >= len(op.operands):
+        position -= len(op.res)
+    loop = loops_of(maps(op)[position])[form.channel]
+    if loop < 0 or loop in window_loops(op):
+        return "it goes over the channels in another way than one after the other"
+    forms: list[Form | None] = []
+    for operand, indexing in zip(op.operands, maps(op), strict=True):
+        places = [d for d, own in enumerate(loops_of(indexing)) if own == loop]
+        if len(places) > 1:
+            return "it reads a diagonal"
+        other = channel_form(operand, places[0], vector_bytes) if places else None
+        if isinstance(other, str):
+            return other
+        if other is not None and other.block != form.block:
+            return "its blocks are of two sizes"
+        forms.append(other)
+    return generic_node(op, {loop: form.block}, forms)
+
+
+def follow_slice(
+    op: tensor.InsertSliceOp | tensor.ExtractSliceOp,
+    value: SSAValue,
+    form: Form,
+    vector_bytes: int,
+) -> Node | str:
+    """slice of channels [8 * a, 8 * n]  =>  slice of blocks [a, n]"""
+    large, small = (
+        (op.dest, op.source) if isinstance(op, tensor.InsertSliceOp) else (op.source, op.result)
+    )
+    assert isinstance(small.type, TensorType)
+    sizes = mixed(op.static_sizes.get_values(), op.sizes)
+    kept, dim = kept_dims(sizes, small.type.get_shape()), form.channel
+    if value is small:
+        dim = kept[dim]
+    if dim not in kept:
+        return "it takes one channel"
+    outside = channel_form(large, dim, vector_bytes)
+    inside = channel_form(small, kept.index(dim), vector_bytes)
+    for one in (outside, inside):
+        if isinstance(one, str):
+            return one
+    assert isinstance(outside, Form)
+    assert isinstance(inside, Form)
+    offset, size, stride = (
+        list(a.get_values())[dim] for a in (op.static_offsets, op.static_sizes, op.static_strides)
+    )
+    block = outside.block
+    if inside.block != block or stride != 1 or offset < 0 or offset % block or size % block:
+        return "it cuts blocks"
+    named: dict[str, Attribute] = {
+        "static_offsets": _with(op.static_offsets, dim, offset // block, 0),
+        "static_sizes": _with(op.static_sizes, dim, size // block, block),
+        "static_strides": _with(op.static_strides, dim, 1, 1),
+    }
+    result = outside if isinstance(op, tensor.InsertSliceOp) else inside
+    operands: list[Form | None] = [None] * len(op.operands)
+    operands[0] = inside if isinstance(op, tensor.InsertSliceOp) else outside
+    if isinstance(op, tensor.InsertSliceOp):
+        operands[1] = outside
+    return Node(op, tuple(operands), (result,), _with_properties(op, result, named))
+
+
+def follow_reshape(
+    op: tensor.ExpandShapeOp | tensor.CollapseShapeOp, value: SSAValue, form: Form
+) -> Node | str:
+    """reshape of other dims  =>  the same, with a dim of its own for the inner part"""
+    large, small = (
+        (op.src, op.result) if isinstance(op, tensor.CollapseShapeOp) else (op.result, op.src)
+    )
+    assert isinstance(large.type, TensorType)
+    assert isinstance(small.type, TensorType)
+    groups, shape = reassociation(op), large.type.get_shape()
+    whole = form.channel if value is small else _group_of(groups, form.channel)
+    long = [d for d in groups[whole] if shape[d] != 1]
+    if len(long) != 1:
+        return "it takes channels and other dims together"
+    outside = Form.of_channel(len(shape), long[0], form.block)
+    inside = Form.of_channel(len(groups), whole, form.block)
+    named: dict[str, Attribute] = {"reassociation": reassociation_attr([*groups, [len(shape)]])}
+    if isinstance(op, tensor.CollapseShapeOp):
+        return Node(op, (outside,), (inside,), _with_properties(op, inside, named))
+    named["static_output_shape"] = _with(
+        op.static_output_shape, long[0], shape[long[0]] // form.block, form.block
+    )
+    operands = (inside, *[None] * (len(op.operands) - 1))
+    return Node(op, operands, (outside,), _with_properties(op, outside, named))
+
+
+def follow_cast(op: tensor.CastOp, form: Form) -> Node | str:
+    """cast(x)  =>  cast(x in blocks)"""
+    shapes = [v.type.get_shape() for v in (op.source, op.dest) if isinstance(v.type, TensorType)]
+    if len(shapes) != 2 or len({s[form.channel] for s in shapes}) != 1:
+        return "it forgets how many channels there are"
+    return Node(op, (form,), (form,), _with_properties(op, form, {}))
+
+
+def _group_of(groups: Sequence[Sequence[int]], dim: int) -> int:
+    return next(i for i, group in enumerate(groups) if dim in group)
+
+
+def _with(values: DenseArrayBase[I64], dim: int, value: int, last: int) -> DenseArrayBase[I64]:
+    """A list of numbers with another one at a place, and one more at the end."""
+    numbers = list(values.get_values())
+    return DenseArrayBase.from_list(i64, [*numbers[:dim], value, *numbers[dim + 1 :], last])
+
+
+def _with_properties(op: Operation, form: Form, named: dict[str, Attribute]) -> Rebuild:
+    """The same op on other operands, with its result in a form."""
+
+    def rebuild(operands: list[SSAValue]) -> Operation:
+        return type(op).create(
+            operands=operands,
+            result_types=[form.type_of(op.results[0].type)],
+            properties={**op.properties, **named},
+            attributes=dict(op.attributes),
+        )
+
+    return rebuild

@@ -1,0 +1,185 @@
+"""
+Recognises ops that frameworks write out: topk, arg_compare, softmax, attention.
+
+torch.topk arrives as a full sort of values and positions of which only the first k are
+kept. A top-k needs one pass and k places instead of n log n work and n.
+
+    %s:2 = iree_linalg_ext.sort dimension(1) outs(%x, %iota) {oge}
+    %v = tensor.extract_slice %s#0[0, 0] [64, 8] [1, 1]
+    %i = tensor.extract_slice %s#1[0, 0] [64, 8] [1, 1]
+  =>
+    %v, %i = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x) outs(64x8, 64x8) {oge}
+
+It applies when the comparator is one of the canonical compares of the first operand,
+when every use of the sort is such a slice of the same constant k, static and small
+beside the row (an insertion costs k), and when a second operand counts along the dim. A
+sort of which anything else is used stays a sort. StableHLO input: IREE's
+`IotaSortSliceIsTopK`.
+
+A reduction that carries the best element and where it was is an `iree_linalg_ext.arg_compare`:
+
+    %v, %i = linalg.generic {c = x > best; c ? x : best, c ? d1 : where} ins(%x) outs(%b, %w)
+  =>
+    %v, %i = iree_linalg_ext.arg_compare dimension(1) ins(%x) outs(%b, %w) {ogt}
+
+but not where the value is a `maximumf`: that takes a NaN, which wins no comparison, so value and
+index come from two orders. Powers over their sum, less the largest, are a `linalg.softmax`:
+
+    %m = max(%x); %e = exp(%x - %m); %r = %e / sum(%e)  =>  %r = linalg.softmax dimension(1) ins(%x)
+
+of f32 and f64: a softmax of smaller floats is computed in f32, and so is not the same. Between two
+contractions it is an `iree_linalg_ext.attention`:
+
+    %s = %q . %k; %p = softmax(%s * scale + %mask); %r = %p . %v
+  =>
+    %r = iree_linalg_ext.attention ins(%q, %k, %v, scale, %mask)
+
+which `irees-decompose-attention` takes apart into the same sums in the same order, so that nothing
+is gained or lost in the pipeline; it is for what works on attention as one op. Reshapes that add or
+drop dims of one element may lie anywhere. A mask before the scale, a division that is no product, a
+sum that starts from something, or scores that are used elsewhere are no attention, and a remark
+says so. IREE: `iree-global-opt-raise-special-ops`, which does not raise attention; there it comes
+from the frontend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects import iree_linalg_ext as ext
+from irees.rewrites import may_rewrite
+from irees.transforms.global_opt.raise_special_ops.attention import raise_attention
+from irees.transforms.global_opt.raise_special_ops.reductions import (
+    NAME,
+    raise_arg_compare,
+    raise_softmax,
+)
+from irees.transforms.utils.orders import Order
+from irees.transforms.utils.shapes import IndexBuilder, dims
+from irees.transforms.utils.unused_results import erase_dead_code
+
+MAX_K = 256
+
+
+def first_k(op: ext.SortOp) -> int | None:
+    """The k of which all uses of a sort are the first k elements along the dim, or None."""
+    dim = op.dimension.value.data
+    found: set[int] = set()
+    for result in op.results:
+        assert isinstance(result.type, TensorType)
+        shape = result.type.get_shape()
+        for use in result.uses:
+            slice_op = use.operation
+            if (
+                not isinstance(slice_op, tensor.ExtractSliceOp)
+                or slice_op.offsets
+                or slice_op.strides
+            ):
+                return None
+            if any(slice_op.static_offsets.get_values()) or set(
+                slice_op.static_strides.get_values()
+            ) - {1}:
+                return None
+            sizes = slice_op.static_sizes.get_values()
+            if slice_op.result.type.get_num_dims() != len(shape) or sizes[dim] < 0:
+                return None
+            if any(
+                s != n and d != dim and n >= 0
+                for d, (s, n) in enumerate(zip(sizes, shape, strict=True))
+            ):
+                return None
+            found.add(sizes[dim])
+    if len(found) != 1:
+        return None
+    k = found.pop()
+    size = op.results[0].type.get_shape()[dim]
+    return k if 0 < k <= MAX_K and (size < 0 or 4 * k <= size) else None
+
+
+def counts_along(value: SSAValue, dim: int) -> bool:
+    """Whether a tensor holds each element's own index along a dim."""
+    op = value.owner
+    if not isinstance(op, linalg.GenericOp) or any(
+        isinstance(i.type, TensorType) for i in op.inputs
+    ):
+        return False
+    output = op.indexing_maps.data[-1].data
+    terminator = op.body.block.last_op
+    assert terminator is not None
+    source = terminator.operands[0].owner
+    if isinstance(source, arith.IndexCastOp):
+        source = source.input.owner
+    if not isinstance(source, linalg.IndexOp) or len(op.outputs) != 1:
+        return False
+    return output.results[dim].used_dims() == {source.dim.value.data}
+
+
+def raise_topk(op: ext.SortOp) -> bool:
+    """slice(sort(x, iota))[:k]  =>  topk(x)"""
+    dim = op.dimension.value.data
+    order = Order.of(op.body.block)
+    sources = list(op.inputs) or list(op.outputs)
+    if order.operand != 0 or len(sources) > 2:
+        return False
+    if len(sources) == 2 and not counts_along(sources[1], dim):
+        return False
+    k = first_k(op)
+    if k is None or not may_rewrite(NAME, op, "topk of sort and slices"):
+        return False
+    builder = IndexBuilder(InsertPoint.before(op))
+    outs: list[SSAValue] = []
+    for source in sources:
+        assert isinstance(source.type, TensorType)
+        shape = list(source.type.get_shape())
+        sizes = dims(source, builder)
+        shape[dim] = sizes[dim] = k
+        dynamic = [builder.value(s) for s, n in zip(sizes, shape, strict=True) if n < 0]
+        kind = TensorType(source.type.get_element_type(), shape)
+        outs.append(builder.insert(tensor.EmptyOp(dynamic, kind)).results[0])
+    body = op.detach_region(op.body)
+    while len(body.block.args) > 2:
+        body.block.erase_arg(body.block.args[-1])
+    topk = ext.TopkV2Op.of(
+        [sources[0]], outs, {"dimension": op.dimension, "is_sorted": UnitAttr()}, body
+    )
+    topk.location = op.location
+    builder.insert(topk)
+    for result, best in zip(op.results, topk.results, strict=True):
+        for slice_op in [use.operation for use in result.uses]:
+            Rewriter.replace_op(slice_op, [], [cast_to(best, slice_op.results[0].type, builder)])
+    Rewriter.erase_op(op)
+    return True
+
+
+def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:
+    """The value as a tensor type that differs in what is static."""
+    if value.type == kind:
+        return value
+    return builder.insert(tensor.CastOp(value, kind)).results[0]
+
+
+@dataclass(frozen=True)
+class RaiseSpecialOpsPass(ModulePass):
+    """What is a topk, an arg_compare, a softmax or an attention becomes one op."""
+
+    name = "irees-raise-special-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, ext.SortOp)]:
+            raise_topk(inner)
+        for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
+            block = inner.parent
+            if block is not None and (raise_arg_compare(inner) or raise_softmax(inner)):
+                erase_dead_code(block, Rewriter.erase_op)
+        for inner in list(op.walk()):
+            block = inner.parent
+            if block is not None and raise_attention(inner):
+                erase_dead_code(block, Rewriter.erase_op)

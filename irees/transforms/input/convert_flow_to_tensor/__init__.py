@@ -1,0 +1,177 @@
+"""
+Writes what a program does with `flow.tensor` ops as values of tensor, arith and linalg.
+
+| op | becomes |
+|---|---|
+| `constant`, `dynamic_constant` | `arith.constant`; a barrier hides dims that are dynamic |
+| `tie_shape`, `clone` | the operand, which has its own dims |
+| `splat`, `empty` | `linalg.fill`, `tensor.empty` |
+| `reshape` | `tensor.reshape` to the dims that are given |
+| `bitcast` | integers that are cut into parts or put together |
+| `load`, `store` | `tensor.extract`, `tensor.insert` |
+| `slice`, `update` | `tensor.extract_slice`, `tensor.insert_slice` |
+
+    %r = flow.tensor.bitcast %x : tensor<4xi8> -> tensor<8xf4E2M1FN>
+  =>
+    %p = linalg.generic ins(%x : tensor<4xi8>) outs(tensor<4x2xf4E2M1FN>) {
+      bitcast(trunci(%a >> 4 * index 1)) }
+    %r = tensor.reshape of the eight elements
+
+IREE's test programs write them by hand, and its importers where torch and JAX view a tensor as
+another type. Encodings of packed storage are dropped after that: here every element takes whole
+bytes. Transfers, barriers and traces stay (`irees-drop-transfers`). IREE goes the other way
+(`ConvertTensorToFlow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import (
+    FunctionType,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.dialects import flow, util
+from irees.dialects.iree_encoding import PackedStorageAttr
+from irees.transforms.input.convert_flow_to_tensor.bits import lower_bitcast, reshaped, sizes_of
+from irees.transforms.utils.shapes import Size
+from irees.transforms.utils.tensors import TensorBuilder
+from irees.verification import verify_made
+
+
+def lower_constant(op: Operation, b: TensorBuilder) -> SSAValue:
+    """constant, dynamic_constant  =>  arith.constant, whose dims are hidden where they are `?`"""
+    value = b.insert(arith.ConstantOp(op.properties["value"])).results[0]
+    kind = op.results[0].type
+    if value.type == kind:
+        return value
+    hidden = util.OptimizationBarrierOp([b.cast_tensor(value, kind)])
+    return b.insert(hidden).results[0]
+
+
+def lower_operand(op: Operation, b: TensorBuilder) -> SSAValue:
+    """tie_shape, clone  =>  the operand"""
+    return op.operands[0]
+
+
+def lower_splat(op: flow.TensorSplatOp, b: TensorBuilder) -> SSAValue:
+    """splat  =>  linalg.fill"""
+    return b.fill(op.value, sizes_of(op.result.type, op.result_dims))
+
+
+def lower_empty(op: flow.TensorEmptyOp, b: TensorBuilder) -> SSAValue:
+    """empty  =>  tensor.empty"""
+    assert isinstance(op.result.type, TensorType)
+    return b.empty(op.result.type.element_type, sizes_of(op.result.type, op.result_dims))
+
+
+def lower_reshape(op: flow.TensorReshapeOp, b: TensorBuilder) -> SSAValue:
+    """reshape  =>  tensor.reshape"""
+    assert isinstance(op.result.type, TensorType)
+    return reshaped(op.source, sizes_of(op.result.type, op.result_dims), op.result.type, b)
+
+
+def lower_load(op: flow.TensorLoadOp, b: TensorBuilder) -> SSAValue:
+    """load  =>  tensor.extract"""
+    return b.insert(tensor.ExtractOp(op.source, op.indices, op.result.type)).results[0]
+
+
+def lower_store(op: flow.TensorStoreOp, b: TensorBuilder) -> SSAValue:
+    """store  =>  tensor.insert"""
+    return b.insert(tensor.InsertOp(op.value, op.target, op.indices)).results[0]
+
+
+def lower_slice(op: flow.TensorSliceOp, b: TensorBuilder) -> SSAValue:
+    """slice  =>  tensor.extract_slice"""
+    lengths = [_number(n) for n in op.lengths]
+    return b.cast_tensor(
+        b.extract_slice(op.source, [_number(i) for i in op.start_indices], lengths),
+        op.result.type,
+    )
+
+
+def lower_update(op: flow.TensorUpdateOp, b: TensorBuilder) -> SSAValue:
+    """update  =>  tensor.insert_slice"""
+    sizes = sizes_of(op.update.type, op.update_dims)
+    return b.insert_slice(op.update, op.target, [_number(i) for i in op.start_indices], sizes)
+
+
+def _number(value: SSAValue) -> Size:
+    """A constant as an int."""
+    op = value.owner
+    return op.value.value.data if isinstance(op, arith.ConstantOp) else value  # type: ignore
+
+
+def check(op: Operation, new: SSAValue) -> None:
+    """Raises VerifyError for a slice that constants put out of bounds: flow has them as values."""
+    if not isinstance(op, flow.TensorSliceOp | flow.TensorUpdateOp):
+        return
+    made = new.owner
+    if isinstance(made, tensor.CastOp):
+        verify_made(made, op)
+        made = made.source.owner
+    if isinstance(made, Operation):
+        verify_made(made, op)
+
+
+LOWERINGS: dict[type[Operation], Callable[[Any, TensorBuilder], SSAValue]] = {
+    flow.TensorConstantOp: lower_constant,
+    flow.TensorDynamicConstantOp: lower_constant,
+    flow.TensorTieShapeOp: lower_operand,
+    flow.TensorCloneOp: lower_operand,
+    flow.TensorSplatOp: lower_splat,
+    flow.TensorEmptyOp: lower_empty,
+    flow.TensorReshapeOp: lower_reshape,
+    flow.TensorBitCastOp: lower_bitcast,
+    flow.TensorLoadOp: lower_load,
+    flow.TensorStoreOp: lower_store,
+    flow.TensorSliceOp: lower_slice,
+    flow.TensorUpdateOp: lower_update,
+}
+
+
+def without_packing(kind: Attribute) -> Attribute | None:
+    """A tensor type without an encoding of packed storage, None for one that has none."""
+    if isinstance(kind, TensorType) and isinstance(kind.encoding, PackedStorageAttr):
+        return TensorType(kind.element_type, kind.get_shape(), NoneAttr())
+    return None
+
+
+def drop_packing(op: Operation) -> None:
+    """Types of values, and of functions, without encodings of packed storage."""
+    blocks = [block for region in op.regions for block in region.blocks]
+    for value in (*op.results, *(argument for block in blocks for argument in block.args)):
+        if (kind := without_packing(value.type)) is not None:
+            Rewriter.replace_value_with_new_type(value, kind)
+    if isinstance(op, func.FuncOp):
+        sides = (op.function_type.inputs, op.function_type.outputs)
+        op.function_type = FunctionType.from_lists(
+            *([without_packing(t) or t for t in side] for side in sides)
+        )
+
+
+@dataclass(frozen=True)
+class ConvertFlowToTensorPass(ModulePass):
+    """flow.tensor ops become ops on values."""
+
+    name = "irees-convert-flow-to-tensor"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            lower = LOWERINGS.get(type(inner))
+            if lower is not None:
+                new = lower(inner, TensorBuilder(inner))
+                check(inner, new)
+                Rewriter.replace_op(inner, [], [new])
+        for inner in op.walk():
+            drop_packing(inner)

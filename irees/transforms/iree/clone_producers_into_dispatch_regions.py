@@ -1,0 +1,121 @@
+"""
+Computes again inside of each kernel what is cheaper to compute than to read.
+
+    %f = linalg.fill ins(%0) outs(%e)             %r = flow.dispatch.region {
+    %r = flow.dispatch.region {                     %f = linalg.fill ins(%0) outs(%e')
+      %m = linalg.matmul ... outs(%f)       =>      %m = linalg.matmul ... outs(%f)
+      flow.return %m                                flow.return %m
+    }                                             }
+
+What is cloned is said in `analysis/dispatch_roles.py`: fills, empty tensors, widening, gathers,
+slices, small constants; with `aggressive` also masks of attentions and indices of scatters. Not
+the sizes of a kernel's results, which the host needs, and not what makes a tensor that the kernel
+updates in place at computed positions (the original of a scatter, the destination of an
+inserted slice): a kernel would write all of it to change a part. What no kernel takes after that,
+a generic or a gather that is used, becomes a kernel of its own.
+`irees-form-dispatch-regions{one-tile-loop}` has done its own cloning. IREE:
+`CloneProducersIntoDispatchRegions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.analysis.dispatch_roles import is_cloneable
+from irees.dialects.flow import DispatchRegionOp
+from irees.dialects.iree_linalg_ext import GatherOp, ScatterOp
+from irees.dialects.util import FuncOp
+from irees.transforms.utils.dispatch_regions import (
+    clone_producers,
+    has_effects,
+    make_region,
+)
+from irees.transforms.utils.structured import captured_values
+
+VIEWS = (tensor.ExtractSliceOp, tensor.EmptyOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp)
+
+
+def updated_in_place(region: DispatchRegionOp, *, aggressive: bool) -> set[SSAValue]:
+    """What a kernel's ops change at computed positions (collectUnfusableInitSources)."""
+    stack: list[SSAValue] = []
+    for op in region.walk():
+        if isinstance(op, tensor.InsertSliceOp):
+            stack.append(op.dest)
+        elif isinstance(op, ScatterOp):
+            stack.extend(op.outputs)
+    found: set[SSAValue] = set()
+    while stack:
+        value = stack.pop()
+        if not isinstance(value, OpResult) or value in found:
+            continue
+        if not is_cloneable(value.op, aggressive=aggressive):
+            continue
+        if isinstance(value.type, TensorType) and not isinstance(value.op, VIEWS):
+            found.add(value)
+        stack.extend((*value.op.operands, *captured_values(value.op)))
+    return found
+
+
+def clone_into(region: DispatchRegionOp, *, aggressive: bool) -> None:
+    """Clones into a kernel what it reads and can compute (cloneProducersToRegion)."""
+    kept = updated_in_place(region, aggressive=aggressive)
+    sizes = {value for value in region.operands if isinstance(value.type, IndexType)}
+
+    def is_wanted(value: OpResult) -> bool:
+        return (
+            value not in kept
+            and value not in sizes
+            and is_cloneable(value.op, aggressive=aggressive)
+        )
+
+    clone_producers(region, is_wanted)
+
+
+def regions_of(function: Operation) -> list[DispatchRegionOp]:
+    """The kernels of a function."""
+    return [op for op in function.walk() if isinstance(op, DispatchRegionOp)]
+
+
+def erase_dead(function: Operation) -> None:
+    """Erases what only computes and is not used, from the end."""
+    for op in reversed(list(function.walk())):
+        if op.results and not has_effects(op) and not any(r.uses for r in op.results):
+            Rewriter.erase_op(op)
+
+
+def is_left_over(op: Operation) -> bool:
+    """Whether an op has to become a kernel of its own, because none has taken it."""
+    if not isinstance(op, linalg.GenericOp | GatherOp):
+        return False
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, DispatchRegionOp):
+        parent = parent.parent_op()
+    return parent is None and any(result.uses for result in op.results)
+
+
+@dataclass(frozen=True)
+class CloneProducersIntoDispatchRegionsPass(ModulePass):
+    """Clones cheap producers into the dispatch regions that read them."""
+
+    name = "irees-clone-producers-into-dispatch-regions"
+
+    aggressive: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp | FuncOp)]:
+            for region in regions_of(function):
+                clone_into(region, aggressive=self.aggressive)
+            erase_dead(function)
+            for left in [o for o in function.walk() if is_left_over(o)]:
+                make_region([left])
+            for region in regions_of(function):
+                clone_into(region, aggressive=self.aggressive)
+            erase_dead(function)

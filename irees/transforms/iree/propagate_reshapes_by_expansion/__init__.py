@@ -1,0 +1,217 @@
+"""
+Moves reshapes through the ops of a dispatch until they reach a load or a store and fold there.
+
+    %c = tensor.collapse_shape %x [[0, 1]] : tensor<3x4xf16> into tensor<12xf16>
+    %y = linalg.copy ins(%c) outs(%d)
+    iree_codegen.store_to_buffer %y, %m : tensor<12xf16> into memref<12xf16>
+  =>
+    %e = tensor.expand_shape %d [[0, 1]] output_shape [3, 4]
+    %y = linalg.copy ins(%x) outs(%e)
+    %n = memref.expand_shape %m [[0, 1]] output_shape [3, 4]
+    iree_codegen.store_to_buffer %y, %n : tensor<3x4xf16> into memref<3x4xf16>
+
+Dims are only ever split, never joined: a collapse goes down through an op whose loops become more,
+an expand goes up, and both meet and cancel, become an empty tensor, or fold into a binding
+(`irees-fold-reshape-into-interface-tensor`) or a buffer. Destinations of loops over workgroups,
+and what `scf.for` carries, take the shape that their bodies work on. A bitcast of the last dim goes
+up through a slice of others.
+
+An op with a `lowering_config` keeps the loops that the config is for. An offset of a slice that is
+not known to be a multiple of the inner dims keeps the destination of a loop as it is; IREE rounds
+it down, see `@no_odd_step` in the lit file. IREE: `iree-codegen-propagate-reshapes-by-expansion`;
+its `iree_codegen.inner_tiled` is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref, scf, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
+
+from irees.dialects.iree_codegen import LoadFromBufferOp, StoreToBufferOp
+from irees.dialects.iree_tensor_ext import BitCastOp, DispatchTensorLoadOp
+from irees.dialects.upstream.tensor import ParallelInsertSliceOp
+from irees.remarks import remark
+from irees.rewrites import Fuel, count_rewrite, limit_reached
+from irees.transforms.iree.fold_reshape_into_interface_tensor import PATTERNS
+from irees.transforms.iree.propagate_reshapes_by_expansion.loop_destinations import (
+    expand_for,
+    expand_forall,
+)
+from irees.transforms.utils.greedy import rewrite_greedily
+from irees.transforms.utils.reshapes import (
+    Groups,
+    Refused,
+    available,
+    bitcast_of_slice,
+    fold_collapse,
+    fold_expand,
+    into_producer,
+    through_op,
+)
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    dim,
+    mixed,
+    reassociation,
+    reassociation_attr,
+)
+
+
+def _expanded_buffer(
+    buffer: SSAValue, groups: Groups, sizes: Sequence[Size], type: TensorType, at: IndexBuilder
+) -> SSAValue:
+    assert isinstance(buffer.type, MemRefType)
+    shape = type.get_shape()
+    dynamic = [at.value(s) for s, n in zip(sizes, shape, strict=True) if n == DYNAMIC_INDEX]
+    op = memref.ExpandShapeOp.build(
+        operands=[buffer, dynamic],
+        properties={
+            "reassociation": reassociation_attr(groups),
+            "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
+        },
+        result_types=[_like(buffer.type, shape)],
+    )
+    return at.insert(op).results[0]
+
+
+def _collapsed_buffer(
+    buffer: SSAValue, groups: Groups, type: TensorType, at: IndexBuilder
+) -> SSAValue:
+    assert isinstance(buffer.type, MemRefType)
+    op = memref.CollapseShapeOp.build(
+        operands=[buffer],
+        properties={"reassociation": reassociation_attr(groups)},
+        result_types=[_like(buffer.type, type.get_shape())],
+    )
+    return at.insert(op).results[0]
+
+
+def _like(kind: MemRefType, shape: Sequence[int]) -> MemRefType:
+    return MemRefType(kind.element_type, shape, kind.layout, kind.memory_space)
+
+
+def _row_major(buffer: SSAValue) -> bool:
+    return isinstance(buffer.type, MemRefType) and isinstance(buffer.type.layout, NoneAttr)
+
+
+def store_to_buffer(op: StoreToBufferOp) -> bool:
+    """store(reshape(x), m) => store(x, reshape back(m))"""
+    source = op.tensor.owner
+    if not isinstance(source, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        return False
+    groups = reassociation(source)
+    if not groups or not _row_major(op.buffer):
+        return False
+    at = IndexBuilder(InsertPoint.before(op))
+    kind = source.src.type
+    assert isinstance(kind, TensorType)
+    if isinstance(source, tensor.ExpandShapeOp):
+        buffer = _collapsed_buffer(op.buffer, groups, kind, at)
+    else:
+        sizes = [dim(source.src, i, at) for i in range(len(kind.get_shape()))]
+        buffer = _expanded_buffer(op.buffer, groups, sizes, kind, at)
+    Rewriter.replace_op(op, StoreToBufferOp(source.src, buffer), [])
+    return True
+
+
+def load_from_buffer(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> bool:
+    """reshape(load(m)) => load(reshape(m))"""
+    load = op.src.owner
+    if not isinstance(load, LoadFromBufferOp) or not load.tensor.has_one_use():
+        return False
+    groups = reassociation(op)
+    if not groups or not _row_major(load.buffer):
+        return False
+    at = IndexBuilder(InsertPoint.before(load))
+    kind = op.result.type
+    assert isinstance(kind, TensorType)
+    if isinstance(op, tensor.CollapseShapeOp):
+        buffer = _collapsed_buffer(load.buffer, groups, kind, at)
+    else:
+        sizes = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
+        if not available(sizes, load):
+            return False
+        buffer = _expanded_buffer(load.buffer, groups, sizes, kind, at)
+    new = at.insert(LoadFromBufferOp(buffer, kind))
+    Rewriter.replace_op(op, [], new.results)
+    return True
+
+
+def step(op: Operation) -> bool:
+    """One rewrite at this op. Raises Refused."""
+    match op:
+        case tensor.CollapseShapeOp():
+            return fold_collapse(op) or load_from_buffer(op)
+        case tensor.ExpandShapeOp():
+            return fold_expand(op) or load_from_buffer(op) or into_producer(op)
+        case StoreToBufferOp():
+            return store_to_buffer(op)
+        case BitCastOp():
+            return bitcast_of_slice(op)
+        case ParallelInsertSliceOp():
+            return expand_forall(op)
+        case scf.ForOp():
+            return expand_for(op)
+        case _:
+            return through_op(op)
+
+
+def _erase_dead_code(module: ModuleOp) -> None:
+    for op in list(module.walk())[::-1]:
+        unused = op.results and not any(result.uses for result in op.results)
+        if unused and (is_side_effect_free(op) or isinstance(op, _LOADS)):
+            Rewriter.erase_op(op)
+
+
+_LOADS = (LoadFromBufferOp, DispatchTensorLoadOp)
+
+
+@dataclass(frozen=True)
+class PropagateReshapesByExpansionPass(ModulePass):
+    """Reshapes go to the loads and stores of a dispatch and become the types of its buffers."""
+
+    name = "irees-propagate-reshapes-by-expansion"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        refused: list[tuple[Operation, str]] = []
+
+        def once(inner: Operation) -> bool:
+            # What an earlier step of this round took out of the program is no longer in it.
+            if inner.parent is None or limit_reached():
+                return False
+            try:
+                done = step(inner)
+            except Refused as error:
+                refused.append((inner, str(error)))
+                return False
+            if done:
+                count_rewrite(self.name, inner, f"propagation through {inner.name}")
+            return done
+
+        fuel = Fuel.of(self.name, op)
+        rewrite_greedily(self.name, op, PATTERNS)
+        while not fuel.is_spent and any([once(inner) for inner in list(op.walk())]):
+            fuel.burn("round of propagation")
+            refused.clear()
+            _erase_dead_code(op)
+            rewrite_greedily(self.name, op, PATTERNS)
+        for inner, text in refused:
+            remark("missed", self.name, inner, text)
+        _erase_dead_code(op)

@@ -1,0 +1,305 @@
+"""
+Puts the host program on buffers.
+
+Every tensor value becomes a row-major memref: a dispatch result is a new buffer, a
+reshape is another view of the same bytes, a constant is a global. A result that a
+caller receives is always a buffer of its own: what is an argument, a constant or
+another result underneath is copied first.
+
+    %r = flow.dispatch @k::@k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %r
+  =>
+    %r = memref.alloc() : memref<4xf32>
+    stream.cmd.dispatch @k::@k(%x, %r) : memref<4xf32>, memref<4xf32>
+    return %r
+
+Where the buffers lie is decided by `irees-plan-arena`. IREE's `ConvertToStream`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref, scf, tensor
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FunctionType,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects import util
+from irees.dialects._shaped import UNTIED, tied_indices
+from irees.dialects.flow import DispatchOp, TensorTraceOp
+from irees.dialects.signature import drop_results, updates_of
+from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
+from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
+from irees.errors import UnsupportedError
+from irees.transforms.stream.convert_to_stream.control_flow import (
+    ControlFlow,
+    buffer_type,
+    refuse_call,
+    root,
+)
+from irees.transforms.stream.convert_to_stream.globals import convert_global
+from irees.transforms.stream.convert_to_stream.results import copied, write_back
+from irees.transforms.utils.accesses import load_inside, store_inside
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims
+
+RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
+
+
+@dataclass
+class HostConversion(ControlFlow):
+    """The state of one function: which buffer holds each tensor value."""
+
+    module: ModuleOp
+    function: func.FuncOp
+    globals: dict[Attribute, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Converts the function in place."""
+        block = self.function.body.block
+        results = [buffer_type(t) for t in self.function.function_type.outputs]
+        self._shapes_first()
+        self._arguments(block)
+        self._block(block)
+        drop_results(self.function, updates := updates_of(self.function))
+        results = [r for i, r in enumerate(results) if i not in updates]
+        self.function.function_type = FunctionType.from_lists([a.type for a in block.args], results)
+
+    def _shapes_first(self) -> None:
+        """Makes every dynamic dim an SSA value while tensors still say where it comes from."""
+        self.sizes: dict[SSAValue, list[Size]] = {}
+        for op in list(self.function.walk()):
+            for value in op.results:
+                if isinstance(value.type, TensorType) and isinstance(
+                    op,
+                    (*RESHAPES, DispatchOp, tensor.FromElementsOp, tensor.EmptyOp, tensor.SplatOp),
+                ):
+                    self.sizes[value] = dims(value, IndexBuilder(InsertPoint.before(op)))
+
+    def _arguments(self, block: Block) -> None:
+        for argument in list(block.args):
+            if isinstance(argument.type, TensorType):
+                index = argument.index
+                Rewriter.replace_value_with_new_type(argument, buffer_type(argument.type))
+                self.buffers[block.args[index]] = block.args[index]
+
+    def _block(self, block: Block, leave: Callable[[], None] | None = None) -> None:
+        """Converts the ops of a block; `leave` rewrites its terminator while tensors are there."""
+        for op in (old := list(block.ops)):
+            self._convert(op)
+        if leave is not None:
+            leave()
+        for op in reversed(old):
+            if isinstance(op, func.ReturnOp | scf.YieldOp | scf.ConditionOp):
+                continue
+            if op.parent is None:
+                continue
+            if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(
+                op,
+                tensor.ExtractOp
+                | tensor.DimOp
+                | TensorTraceOp
+                | util.GlobalLoadOp
+                | util.GlobalStoreOp,
+            ):
+                Rewriter.erase_op(op, safe_erase=False)
+
+    def _sizes(self, value: SSAValue) -> list[Size]:
+        return [s if isinstance(s, int) else self.renamed.get(s, s) for s in self.sizes[value]]
+
+    def _convert(self, op: Operation) -> None:
+        builder = IndexBuilder(InsertPoint.before(op))
+        match op:
+            case arith.ConstantOp() if isinstance(op.result.type, TensorType):
+                self.buffers[op.result] = self._global(op, builder)
+            case _ if isinstance(op, RESHAPES):
+                source = op.operands[0]
+                self.buffers[op.results[0]] = self._reshape(
+                    self.buffers[source], op.results[0].type, self._sizes(op.results[0]), builder
+                )
+            case DispatchOp():
+                self._dispatch(op, builder)
+            case TensorTraceOp():
+                trace = CmdTraceOp(op.key.data, [self.buffers[v] for v in op.values])
+                trace.location = op.location
+                builder.insert(trace)
+            case tensor.DimOp():
+                dim = memref.DimOp(self.buffers[op.source], op.index)
+                builder.insert(dim)
+                op.result.replace_all_uses_with(dim.result)
+                self.renamed[op.result] = dim.result
+            case tensor.ExtractOp():
+                load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
+                op.result.replace_all_uses_with(load)
+                self.renamed[op.result] = load
+            case tensor.InsertOp():
+                self._insert(op, builder)
+            case tensor.EmptyOp():
+                self.buffers[op.tensor] = self._alloc(
+                    op.tensor.type, self._sizes(op.tensor), builder
+                )
+            case tensor.FromElementsOp():
+                self._from_elements(op, builder)
+            case func.ReturnOp():
+                self._return(op, builder)
+            case func.CallOp():
+                refuse_call(op)
+            case util.GlobalLoadOp():
+                self._load_global(op, builder)
+            case util.GlobalStoreOp():
+                self._store_global(op, builder)
+            case scf.ForOp():
+                self._for(op, builder)
+            case scf.IfOp():
+                self._if(op, builder)
+            case scf.WhileOp():
+                self._while(op, builder)
+            case scf.YieldOp() | scf.ConditionOp():
+                pass
+            case _ if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+                raise UnsupportedError("the host program cannot hold this op on tensors", op=op)
+            case _:
+                pass
+
+    def _global(self, op: arith.ConstantOp, builder: IndexBuilder) -> SSAValue:
+        name = self.globals.get(op.value)
+        kind = buffer_type(op.result.type)
+        assert isinstance(kind, MemRefType)
+        if name is None:
+            name = f"__constant_{len(self.globals)}"
+            self.globals[op.value] = name
+            glob = memref.GlobalOp.get(
+                StringAttr(name),
+                kind,
+                op.value,
+                sym_visibility=StringAttr("private"),
+                constant=UnitAttr(),
+            )
+            glob.location = op.location
+            Rewriter.insert_op(glob, InsertPoint.at_start(self.module.body.block))
+        return builder.insert(memref.GetGlobalOp(name, kind)).results[0]
+
+    def _reshape(
+        self, source: SSAValue, kind: Attribute, sizes: Sequence[Size], builder: IndexBuilder
+    ) -> SSAValue:
+        result = buffer_type(kind)
+        assert isinstance(result, MemRefType)
+        if source.type == result and result.has_static_shape():
+            return source
+        strides: list[Size] = []
+        step: Size = 1
+        for size in reversed(sizes):
+            strides.append(step)
+            step = builder.mul(step, size)
+        shape = result.get_shape()
+        static_sizes = [
+            s if s != DYNAMIC_INDEX else builder.value(d) for s, d in zip(shape, sizes, strict=True)
+        ]
+        return builder.insert(
+            memref.ReinterpretCastOp.from_dynamic(source, [0], static_sizes, strides[::-1], result)
+        ).results[0]
+
+    def _dispatch(self, op: DispatchOp, builder: IndexBuilder) -> None:
+        arguments = [self.buffers.get(a, a) for a in op.arguments]
+        tied = tied_indices(op.tied_operands, len(op.res))
+        pairs = list(zip(op.res, tied, strict=True))
+        new = [self._alloc(r.type, self._sizes(r), builder) for r, at in pairs if at == UNTIED]
+        fresh = iter(new)
+        outputs = [next(fresh) if at == UNTIED else arguments[at] for _, at in pairs]
+        dispatch = CmdDispatchOp(op.entry_point, [*arguments, *new])
+        dispatch.location = op.location
+        builder.insert(dispatch)
+        for result, buffer in zip(op.res, outputs, strict=True):
+            self.buffers[result] = buffer
+
+    def _insert(self, op: tensor.InsertOp, builder: IndexBuilder) -> None:
+        """One element is stored from the host, in place where nobody else reads the tensor."""
+        buffer = self.buffers[op.dest]
+        mine = isinstance(buffer.owner, memref.AllocOp) and not isinstance(op.dest.owner, RESHAPES)
+        if not mine or len(list(op.dest.uses)) > 1:
+            buffer = self._own_copy(op.dest, builder)
+        store_inside(op.scalar, buffer, op.indices, builder)
+        self.buffers[op.result] = buffer
+
+    def _from_elements(self, op: tensor.FromElementsOp, builder: IndexBuilder) -> None:
+        assert isinstance(op.result.type, TensorType)
+        shape = op.result.type.get_shape()
+        buffer = self._alloc(op.result.type, list(shape), builder)
+        for number, element in enumerate(op.elements):
+            indices: list[SSAValue] = []
+            rest = number
+            for size in reversed(shape):
+                indices.append(builder.value(rest % size))
+                rest //= size
+            builder.insert(memref.StoreOp.get(element, buffer, indices[::-1]))
+        self.buffers[op.result] = buffer
+
+    def _global_buffer(self, name: str, kind: Attribute, builder: IndexBuilder) -> SSAValue:
+        """The memory of a mutable global; a scalar lies in a buffer of rank 0."""
+        if not isinstance(kind, TensorType | MemRefType):
+            return builder.insert(memref.GetGlobalOp(name, MemRefType(kind, []))).results[0]
+        return builder.insert(memref.GetGlobalOp(name, buffer_type(kind))).results[0]
+
+    def _load_global(self, op: util.GlobalLoadOp, builder: IndexBuilder) -> None:
+        source = self._global_buffer(op.global_.string_value(), op.result.type, builder)
+        if not isinstance(op.result.type, TensorType):
+            load = builder.insert(memref.LoadOp.get(source, [])).results[0]
+            op.result.replace_all_uses_with(load)
+            return
+        # A later store must not change what was read.
+        copy = self._like(source, builder)
+        builder.insert(memref.CopyOp(source, copy))
+        self.buffers[op.result] = copy
+
+    def _store_global(self, op: util.GlobalStoreOp, builder: IndexBuilder) -> None:
+        target = self._global_buffer(op.global_.string_value(), op.value.type, builder)
+        if op.value in self.buffers:
+            builder.insert(memref.CopyOp(self.buffers[op.value], target))
+        else:
+            builder.insert(memref.StoreOp.get(op.value, target, []))
+
+    def _return(self, op: func.ReturnOp, builder: IndexBuilder) -> None:
+        returned: list[SSAValue] = []
+        roots: set[SSAValue] = set()
+        updates = updates_of(self.function)
+        for number, value in enumerate(op.operands):
+            if number in updates:
+                continue
+            if not isinstance(value.type, TensorType) and value not in self.buffers:
+                returned.append(value)
+                continue
+            buffer = self.buffers[value]
+            source = root(buffer)
+            if source in roots or not isinstance(source.owner, memref.AllocOp):
+                buffer = source = copied(buffer, builder)
+            roots.add(source)
+            returned.append(buffer)
+        targets = {n: self.function.body.block.args[a] for n, a in updates.items()}
+        write_back({n: self.buffers[op.operands[n]] for n in updates}, targets, builder)
+        op.operands = returned
+
+
+@dataclass(frozen=True)
+class ConvertToStreamPass(ModulePass):
+    """The host program works on memrefs and runs dispatches on them."""
+
+    name = "irees-convert-to-stream"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for glob in [g for g in op.body.block.ops if isinstance(g, util.GlobalOp)]:
+            convert_global(glob)
+        constants: dict[Attribute, str] = {}
+        for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
+            if not function.is_declaration:
+                HostConversion(op, function, constants).run()
