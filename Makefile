@@ -18,17 +18,21 @@ help: ## this list
 demo: $(VENV)/.ready ## compile a ResNet exported from PyTorch, run it, compare
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.ready ## all tests but the models
-	$(PYTEST) -n auto --ignore tests/models --durations 15
+# Of a test with many cases CI runs every SAMPLE-th, always the same ones.
+SAMPLE ?= 3
+EVERY  ?= 1
+
+test: $(VENV)/.ready ## all tests but the models; SAMPLE=1 runs every case
+	$(PYTEST) -n auto --ignore tests/models --durations 15 --sample $(SAMPLE)
 
 mutants: $(VENV)/.models ## put known faults back one by one; the tests must notice each
-	$(BIN)/python tests/mutants/run.py $(MUTANTS)
+	$(BIN)/python tests/mutants/run.py --every $(EVERY) $(MUTANTS)
 
 prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs
 
 test-models: $(VENV)/.models ## real models of PyTorch, JAX and ONNX, compared with what they came from
-	$(PYTEST) $(FRONTENDS) tests/models -m "not slow" -n auto --durations 15
+	$(PYTEST) $(FRONTENDS) tests/models -m "not slow" -n auto --durations 15 --sample $(SAMPLE)
 
 test-models-all: $(VENV)/.models ## those too that emulate the largest, or compile them for more GPUs
 	$(PYTEST) tests/models

@@ -6,11 +6,16 @@ fail unasked.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from sampling import sampled
 
 # Before anything of irees asks for the cache, and for child processes too.
 if "IREES_TEST_CACHE_DIR" not in os.environ:
@@ -36,8 +41,19 @@ def _hear(kind: Any, name: str, place: Any, text: str) -> None:
 pipeline.remark = _hear
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs a GPU on a machine that has none."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--sample`."""
+    parser.addoption(
+        "--sample", type=int, default=1, metavar="N",
+        help="of a test function with more than three cases run every Nth, always the same",
+    )  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is not in the sample; skips what needs a GPU on a machine without one."""
+    if (every := config.getoption("--sample")) > 1:
+        items[:], left_out = sampled(items, every)
+        config.hook.pytest_deselected(items=left_out)
     if os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidia0"):
         return
     for item in items:

@@ -1,10 +1,11 @@
 """
 Puts every fault of the table back, one at a time, and runs the tests that must notice it.
 
-    python tests/mutants/run.py [--tests-pass] [NAME ...]
+    python tests/mutants/run.py [--tests-pass] [--every N] [NAME ...]
 
 A mutant lives when all of its tests pass. Exit status: 0 when all were killed. The tests are run
-without a mutant first, unless `--tests-pass` says that they just were. Each run is a process of its
+without a mutant first, unless `--tests-pass` says that they just were. `--every N` takes every Nth
+fault of the table, always the same ones. Each run is a process of its
 own, forked from one that has loaded the libraries, but nothing of irees.
 """
 
@@ -107,9 +108,9 @@ def kill(mutant: Mutant, cache: str) -> tuple[str | None, float]:
     return found, time.monotonic() - start
 
 
-def main(names: list[str], *, tests_pass: bool) -> int:
-    """Kills the mutants of these names, or all."""
-    chosen = [m for m in MUTANTS if not names or m.name in names]
+def main(names: list[str], *, tests_pass: bool, every: int) -> int:
+    """Kills the mutants of these names, or every Nth of all."""
+    chosen = [m for m in MUTANTS if m.name in names] if names else list(MUTANTS[::every])
     alive: list[str] = []
     with (
         tempfile.TemporaryDirectory() as own,
@@ -134,6 +135,7 @@ def main(names: list[str], *, tests_pass: bool) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tests-pass", action="store_true", help="they were just run")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth fault")
     parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args()
-    sys.exit(main(arguments.names, tests_pass=arguments.tests_pass))
+    sys.exit(main(arguments.names, tests_pass=arguments.tests_pass, every=arguments.every))

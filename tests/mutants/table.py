@@ -461,9 +461,9 @@ MUTANTS = (
     Mutant(
         "S7d",
         "strict sums run along memory",
-        "irees/transforms/codegen/cpu/lower_contractions/plan.py",
-        "if reassociate or isinstance(element, IntegerType):",
-        "if True:",
+        "irees/transforms/codegen/cpu/lower_contractions/decide.py",
+        "if p.reorder else p.k",
+        "if True else p.k",
         SURROUNDINGS_TESTS,
     ),
     Mutant(
@@ -510,8 +510,8 @@ MUTANTS = (
         "S7j",
         "a slice of several groups of K begins at a point of the innermost",
         "irees/transforms/codegen/cpu/lower_contractions/plan.py",
-        "at.mul(k0, self.b.steps[self.k[0][-1]])",
-        "at.mul(k0, self.b.steps[self.k[-1][-1]])",
+        "at.mul(k0, self.b.steps[self.loops.k[0][-1]])",
+        "at.mul(k0, self.b.steps[self.loops.k[-1][-1]])",
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
     ),
     Mutant(
@@ -582,8 +582,8 @@ MUTANTS = (
         "S7m",
         "no panel but the first strip's own is asked for",
         "irees/transforms/codegen/cpu/lower_contractions/prefetch.py",
-        "start = at.mul(at.add(columns.start, plan.columns), plan.depth)",
-        "start = at.mul(columns.start, plan.depth)",
+        "start = at.mul(at.add(columns.start, plan.nr), plan.tiling.kc)",
+        "start = at.mul(columns.start, plan.tiling.kc)",
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
     ),
     Mutant(

@@ -11,9 +11,8 @@ from xdsl.context import Context
 import irees
 from irees.analysis.register_blocking import Blocking, choose_blocking
 from irees.frontends.mlir import import_mlir
-from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
-from irees.transforms.codegen.cpu.lower_contractions import plan as _contraction_plan
-from irees.transforms.codegen.cpu.lower_contractions.plan import slices_of_panel, strip_of_turns
+from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass, decide
+from irees.transforms.codegen.cpu.lower_contractions.decide import slices_of_panel, strip_of_turns
 
 MULTIPLY_ADD = """^bb0(%a: f32, %b: f32, %c: f32):
         %p = arith.mulf %a, %b : f32
@@ -108,10 +107,10 @@ def product(image: tuple[int, int], apart: int, lanes: int) -> str:
 )
 def test_rows_of_an_image_in_a_frame(monkeypatch, image, joined, apart, slices):
     """All rows count as one loop where blocks of them are fewer; whole rows of blocks stay."""
-    monkeypatch.setattr(_contraction_plan, "STRIP", 16)
+    monkeypatch.setattr(decide, "STRIP", 16)
     if slices:
-        monkeypatch.setattr(_contraction_plan, "NEAR_PANEL", 64 * 16)
-        monkeypatch.setattr(_contraction_plan, "LEAST_SLICE", 16)
+        monkeypatch.setattr(decide, "NEAR_PANEL", 64 * 16)
+        monkeypatch.setattr(decide, "LEAST_SLICE", 16)
     module = import_mlir(product(image, apart, 8))
     LowerContractionsPass(vector_bytes=32, registers=16).apply(Context(), module)
     text = str(module)
@@ -176,9 +175,9 @@ def biased_product(blocks: int) -> str:
 @pytest.mark.parametrize(("blocks", "slices"), [(2, 1), (4, 2), (6, 3), (5, 3), (7, 4)])
 def test_the_epilogue_comes_with_the_last_slice(monkeypatch, blocks, slices, reassociate):
     """Slices that are all alike are one loop, whose last turn has the epilogue."""
-    monkeypatch.setattr(_contraction_plan, "NEAR_PANEL", 64 * 16)
-    monkeypatch.setattr(_contraction_plan, "LEAST_SLICE", 16)
-    monkeypatch.setattr(_contraction_plan, "STRIP", 16)
+    monkeypatch.setattr(decide, "NEAR_PANEL", 64 * 16)
+    monkeypatch.setattr(decide, "LEAST_SLICE", 16)
+    monkeypatch.setattr(decide, "STRIP", 16)
     module = import_mlir(biased_product(blocks))
     options = {"vector_bytes": 32, "registers": 16, "reassociate": reassociate}
     LowerContractionsPass(**options).apply(Context(), module)

@@ -9,7 +9,7 @@ import pytest
 
 import irees
 from irees.target import Target
-from irees.transforms.codegen.cpu.lower_contractions import plan as _contraction_plan
+from irees.transforms.codegen.cpu.lower_contractions import decide
 from irees.transforms.codegen.cpu.vectorize_structured_ops import nest as _vector_nest
 
 WIDE = Target(threads=2, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)
@@ -58,7 +58,7 @@ def arguments(rows: int, columns: int, depth: int, along_k: bool) -> list[np.nda
 def test_every_row_is_summed_once(monkeypatch, rows, columns, depth, along_k, more):
     """Numbers of rows that four divides and that it does not, short tiles, rests of vectors."""
     monkeypatch.setattr(_vector_nest, "STREAMED", 1)
-    monkeypatch.setattr(_contraction_plan, "STREAMED", 1)
+    monkeypatch.setattr(decide, "STREAMED", 1)
     x, w, o = arguments(rows, columns, depth, along_k)
     sums = x @ (w.T if along_k else w) + o
     got = irees.compile(product(rows, columns, depth, along_k, more))(x, w, o)
@@ -97,7 +97,7 @@ def test_few_rows_go_along_the_rows_of_a_matrix(rows):
 @pytest.mark.parametrize("along_k", [True, False], ids=["rows", "columns"])
 def test_strict_sums_keep_their_order(monkeypatch, along_k):
     monkeypatch.setattr(_vector_nest, "STREAMED", 1)
-    monkeypatch.setattr(_contraction_plan, "STREAMED", 1)
+    monkeypatch.setattr(decide, "STREAMED", 1)
     text = product(2, 520, 70, along_k)
     random = np.random.default_rng(3)
     inputs = [random.standard_normal(a.shape, np.float32) for a in arguments(2, 520, 70, along_k)]

@@ -62,8 +62,9 @@ from irees.analysis.dot_products import DotProduct, dot_product
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.common.utils.surroundings import erase_unused_between
+from irees.transforms.codegen.cpu.lower_contractions.decide import Unsuitable
 from irees.transforms.codegen.cpu.lower_contractions.nest import lower_contraction
-from irees.transforms.codegen.cpu.lower_contractions.plan import Unsuitable
+from irees.transforms.codegen.cpu.lower_contractions.plan import Machine
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,11 @@ class LowerContractionsPass(ModulePass):
         assert parts is not None
         if not may_rewrite(self.name, op, "lower_contraction of linalg.generic"):
             return
+        machine = Machine(self.vector_bytes, self.registers, self.reassociate)
         for dot in self.ways(op, parts):
             before = op.prev_op
             try:
-                lower_contraction(
-                    op, parts, self.vector_bytes, self.registers, self.reassociate, dot
-                )
+                lower_contraction(op, parts, machine, dot)
                 return
             except Unsuitable as reason:
                 way = "" if dot is None else "no dot products: "

@@ -30,6 +30,7 @@ from xdsl.ir import SSAValue
 from irees.analysis.dot_products import DotProduct
 from irees.dialects.irees import DotOp
 from irees.dialects.x86vector import Avx512DotOp
+from irees.transforms.codegen.cpu.lower_contractions.epilogue import Slice
 from irees.transforms.codegen.cpu.lower_contractions.pack import (
     Columns,
     Panels,
@@ -37,7 +38,7 @@ from irees.transforms.codegen.cpu.lower_contractions.pack import (
     spread,
     write_offsets,
 )
-from irees.transforms.codegen.cpu.lower_contractions.plan import Plan, suffix
+from irees.transforms.codegen.cpu.lower_contractions.plan import Plan
 from irees.transforms.codegen.cpu.utils.register_transpose import transposed
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
@@ -88,8 +89,7 @@ def column_sums(
     panels: Panels,
     columns: Columns,
     base: Size,
-    k0: Size,
-    depth: Size | None,
+    part: Slice,
     zero: SSAValue,
     at: IndexBuilder,
 ) -> list[SSAValue]:
@@ -97,12 +97,14 @@ def column_sums(
     plan = panels.plan
     assert plan.dot is not None
     kind = vector_of(plan.packed_element, plan.lanes * plan.group)
-    last = plan.k[-1][-1]
-    size: Size = at.product([plan.sizes[x] for x in plan.k[-1]]) if depth is None else depth
+    last = plan.loops.k[-1][-1]
+    size: Size = (
+        at.product([plan.sizes[x] for x in plan.loops.k[-1]]) if part.depth is None else part.depth
+    )
     if panels.b is not None:
         source, start, step = panels.b, 0, columns.vectors * plan.lanes * plan.group
     else:
-        source, start = plan.b.flat, at.add(base, at.mul(k0, plan.b.steps[last]))
+        source, start = plan.b.flat, at.add(base, at.mul(part.start, plan.b.steps[last]))
         step = at.mul(plan.b.steps[last], plan.group)
     ones = splat_of(SIGN, plan.packed_element, plan.lanes * plan.group, at)
     begin = [zero] * columns.vectors
@@ -122,7 +124,7 @@ def pack_row_groups(panels: Panels, base: Size, rows: Size, depth: Size, at: Ind
     """panel[i, k] = A[i, k] for some rows, biased or not, zeros to the end of a last group of K"""
     plan, dot = panels.plan, panels.plan.dot
     assert dot is not None
-    step, across = plan.a.steps[plan.k[-1][-1]], plan.row_step(plan.a)
+    step, across = plan.a.steps[plan.loops.k[-1][-1]], plan.row_step(plan.a)
     main: Size = 0
     if isinstance(step, int) and step == 1:
         main = _copy_runs(panels, base, rows, depth, at)
@@ -174,15 +176,18 @@ def _copy_runs(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBui
 
 
 def pack_column_groups(
-    panels: Panels, columns: Columns, linear: bool, base: Size, k0: Size, depth: Size,
-    at: IndexBuilder,
-) -> None:  # fmt: skip
+    panels: Panels, columns: Columns, linear: bool, base: Size, part: Slice, at: IndexBuilder
+) -> None:
     """
-    panel[k, j, g] = B[k0 + 4k + g, start + j]; columns past the last valid one repeat it.
+    panel[k, j, g] = B[part.start + 4k + g, columns.start + j]
+
+    Columns past the last valid one repeat it.
 
     `linear` says that neighbouring columns are neighbours in B everywhere.
     """
     plan, lanes, group = panels.plan, panels.plan.lanes, panels.plan.group
+    k0, depth = part.start, part.depth
+    assert depth is not None
     whole = [_whole(columns, v, lanes) for v in range(columns.vectors)]
     full = at.mul(at.floordiv(depth, group), group)
     ends = isinstance(full, int) and full == depth
@@ -196,7 +201,7 @@ def pack_column_groups(
     width = columns.vectors * lanes
     close, k, b = for_loop(at, start, full, group)
     places = [
-        b.add(base, spread(plan.k[-1], b.add(b.add(k0, k), g), plan.b, plan.sizes, b))
+        b.add(base, spread(plan.loops.k[-1], b.add(b.add(k0, k), g), plan.b, plan.sizes, b))
         for g in range(group)
     ]
     for v, condition in enumerate(together):
@@ -215,13 +220,13 @@ def pack_column_groups(
             end()
     close()
     if not ends:
-        _last_group(panels, columns, base, k0, full, depth, at)
+        _last_group(panels, columns, base, part, full, at)
 
 
 def along_k(plan: Plan) -> bool:
     """Whether the elements of a group are neighbours in B, and columns a fixed step apart."""
-    b, k, n = plan.b, plan.k[-1], plan.n
-    if any(suffix(loops, [b], plan.sizes) != loops for loops in (k, n)):
+    b, k, n = plan.b, plan.loops.k[-1], plan.loops.n
+    if not (plan.is_one_loop(k, b) and plan.is_one_loop(n, b)):
         return False
     return isinstance(b.steps[k[-1]], int) and b.steps[k[-1]] == 1
 
@@ -283,7 +288,7 @@ def _turn_columns(
     chunk = lanes * group
     main = at.mul(at.floordiv(full, chunk), chunk)
     kind = vector_of(plan.packed_element, chunk)
-    step = plan.b.steps[plan.n[-1]]
+    step = plan.b.steps[plan.loops.n[-1]]
     close, k, b = for_loop(at, 0, main, chunk)
     for v in range(columns.vectors):
         first = b.add(b.add(base, b.add(k0, k)), b.mul(b.add(columns.start, v * lanes), step))
@@ -320,21 +325,21 @@ def _copy_groups(panels: Panels, places: list[Size], v: int, place: Size, b: Ind
 
 
 def _last_group(
-    panels: Panels, columns: Columns, base: Size, k0: Size, full: Size, depth: Size,
-    at: IndexBuilder,
-) -> None:  # fmt: skip
-    """The group from `full` on, if there is one, that ends at `depth`."""
+    panels: Panels, columns: Columns, base: Size, part: Slice, full: Size, at: IndexBuilder
+) -> None:
+    """The group from `full` on, if there is one, that ends with the slice."""
     plan = panels.plan
     assert plan.dot is not None
+    assert part.depth is not None
     group, width = plan.group, columns.vectors * plan.lanes
-    close_group, k, b = for_loop(at, full, depth, group)
+    close_group, k, b = for_loop(at, full, part.depth, group)
     pad = b.insert(arith.ConstantOp(padding(plan.dot, -0.0))).results[0]
-    rest = b.sub(depth, k)
+    rest = b.sub(part.depth, k)
 
     def inside(offset: Size, target: Size, c: IndexBuilder) -> None:
         close, g, d = for_loop(c, 0, rest, 1)
-        inner = d.add(d.add(k0, k), g)
-        source = d.add(d.add(base, spread(plan.k[-1], inner, plan.b, plan.sizes, d)), offset)
+        inner = d.add(d.add(part.start, k), g)
+        source = d.add(d.add(base, spread(plan.loops.k[-1], inner, plan.b, plan.sizes, d)), offset)
         move(plan.b.flat, source, panels.b, d.add(target, g), d)
         close()
         close, g, d = for_loop(c, rest, group, 1)

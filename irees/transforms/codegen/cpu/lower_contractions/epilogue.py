@@ -99,11 +99,20 @@ class Epilogue:
     @staticmethod
     def _read(plan: Plan, operand: Operand, place: Size, at: IndexBuilder) -> Lane:
         where = [at.value(place)]
-        if operand.steps[plan.n[-1]] == 0:
+        if operand.steps[plan.loops.n[-1]] == 0:
             return Lane(at.insert(memref.LoadOp.get(operand.flat, where)).results[0], Kind.UNIFORM)
         assert isinstance(operand.flat.type, MemRefType)
         kind = vector_of(operand.flat.type.element_type, plan.lanes)
         return Lane(at.insert(vector.LoadOp(operand.flat, where, kind)).results[0], Kind.VECTOR)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice of K: its first step, its depth (None for all of K), and what is done with C then."""
+
+    start: Size
+    depth: Size | None
+    epilogue: Epilogue | None
 
 
 def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue | None:
@@ -128,15 +137,15 @@ def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue |
 
 def fits(epilogue: Epilogue, plan: Plan) -> bool:
     """Whether vectors of C are vectors, or one value, for every operand of the epilogue."""
-    if plan.scattered or not (isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0):
+    if plan.loops.scattered or not (isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0):
         return False
     # Where K is no plain run of slices, none of them is known to be the last.
-    if plan.outer_k or (plan.depth is not None and plan.size_k is None):
+    if plan.loops.outer_k or (plan.tiling.kc is not None and plan.size_k is None):
         return False
     outputs = epilogue.operands[len(epilogue.op.inputs) :]
     for operand in epilogue.operands:
         if isinstance(operand, Operand):
-            step = operand.steps[plan.n[-1]]
+            step = operand.steps[plan.loops.n[-1]]
             if not isinstance(step, int) or step not in ((1,) if operand in outputs else (0, 1)):
                 return False
     return has_vector_form(epilogue.op, plan.lanes)

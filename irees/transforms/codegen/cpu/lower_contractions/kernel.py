@@ -15,7 +15,7 @@ from irees.transforms.codegen.cpu.lower_contractions.dots import (
     multiply_group,
     wide_broadcast,
 )
-from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue
+from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue, Slice
 from irees.transforms.codegen.cpu.lower_contractions.pack import Columns, Panels
 from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, widened
 from irees.transforms.codegen.cpu.lower_contractions.prefetch import (
@@ -47,9 +47,7 @@ class Kernel:
     """Where some rows start in C, or in what is read and written beside it."""
     staging: SSAValue | None
     """MR x NR elements, for columns of C that are no vectors in memory."""
-    depth: Size | None
-    """How deep the slice of K is; None for all of K."""
-    epilogue: Epilogue | None
+    part: Slice
     ahead: NextPanel | None
     """What each block of rows asks for meanwhile."""
     corrections: list[SSAValue] | None
@@ -71,15 +69,15 @@ class Kernel:
         starts = self.starts_a(i, rows, at)
         asked: Size = 0
         if self.ahead is not None:
-            asked = self.ahead.share_of(at.floordiv(i, plan.block.rows), at)
+            asked = self.ahead.share_of(at.floordiv(i, plan.tiling.mr), at)
         results = self._reduce(0, starts, self.first_b, 0, asked, accs, at)
-        if self.epilogue is None:
+        if self.part.epilogue is None:
             self._write(starts_c, results, at)
-        elif self.epilogue.condition is None:
-            self._conclude(self.epilogue, i, starts_c, results, at)
+        elif self.part.epilogue.condition is None:
+            self._conclude(self.part.epilogue, i, starts_c, results, at)
         else:
-            close, last, before = if_both(at, self.epilogue.condition)
-            self._conclude(self.epilogue, i, starts_c, results, last)
+            close, last, before = if_both(at, self.part.epilogue.condition)
+            self._conclude(self.part.epilogue, i, starts_c, results, last)
             self._write(starts_c, results, before)
             close()
 
@@ -121,15 +119,15 @@ class Kernel:
     ) -> list[SSAValue]:  # fmt: skip
         """The loops of K from `level` on, C carried through them in registers."""
         plan = self.plan
-        if level == len(plan.k):
+        if level == len(plan.loops.k):
             if self.ahead is not None:
                 self.ahead.ask(asked, step, at)
             return self._step(rows, column, accs, at)
-        last = plan.k[level][-1]
+        last = plan.loops.k[level][-1]
         step_a, step_b = plan.a.steps[last], plan.b.steps[last]
-        size = at.product([plan.sizes[x] for x in plan.k[level]])
-        if level == 0 and self.depth is not None:
-            size = self.depth
+        size = at.product([plan.sizes[x] for x in plan.loops.k[level]])
+        if level == 0 and self.part.depth is not None:
+            size = self.part.depth
         if self.panels.b is not None:
             step_b = self.columns.vectors * plan.lanes
         if self.panels.a is not None:
@@ -144,8 +142,8 @@ class Kernel:
         if self.ahead is not None:
             step = b.add(b.mul(step, size), k)
         column = b.add(column, b.mul(k, step_b))
-        steps = steps_ahead(plan, self.panels, self.depth)
-        if level + 1 == len(plan.k) and steps is not None:
+        steps = steps_ahead(plan, self.panels, self.part.depth)
+        if level + 1 == len(plan.loops.k) and steps is not None:
             source = plan.b.flat if self.panels.b is None else self.panels.b
             vectors = [self._offset(v, b) for v in range(self.columns.vectors)]
             ask_ahead(plan, source, column, b.mul(step_b, steps), vectors, b)
@@ -183,8 +181,8 @@ class Kernel:
     def _offset(self, v: int, b: IndexBuilder) -> Size:
         """From the first vector of B to vector `v` of the same step of K."""
         plan = self.plan
-        if plan.vector_loop is not None and self.panels.b is None:
-            return b.mul(plan.b.steps[plan.vector_loop], v)
+        if plan.loops.vector_loop is not None and self.panels.b is None:
+            return b.mul(plan.b.steps[plan.loops.vector_loop], v)
         return v * plan.lanes * plan.group
 
     def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
@@ -193,7 +191,7 @@ class Kernel:
             kind = vector_of(plan.packed_element, plan.lanes * plan.group)
             return b.insert(vector.LoadOp(self.panels.b, [b.value(start)], kind)).results[0]
         source = plan.b.flat
-        if self._whole(v) or plan.packed is not None:
+        if self._whole(v) or plan.packing.panel is not None:
             value = b.insert(vector.LoadOp(source, [b.value(start)], self._kind_of_b())).results[0]
             return value if plan.dot else widened(value, plan.widen_b, plan.lanes, b)
         # Unpacked columns past the end are not ours to read.
@@ -214,7 +212,7 @@ class Kernel:
 
     def _staged(self, v: int) -> bool:
         """Whether vector `v` of C goes through the staging block: it is no vector in memory."""
-        return self.plan.scattered or not self._whole(v)
+        return self.plan.loops.scattered or not self._whole(v)
 
     def _count(self, v: int, b: IndexBuilder) -> Size:
         """How many lanes of vector `v` are columns of the output."""

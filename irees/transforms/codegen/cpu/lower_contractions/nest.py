@@ -14,17 +14,24 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd
 from irees.analysis.dot_products import DotProduct
+from irees.remarks import remark
 from irees.transforms.codegen.common.utils.surroundings import (
     erase_with_buffer,
     fill_of,
     find_consumer,
 )
+from irees.transforms.codegen.cpu.lower_contractions.decide import Unsuitable
 from irees.transforms.codegen.cpu.lower_contractions.dots import (
     column_sums,
     pack_column_groups,
     pack_row_groups,
 )
-from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue, epilogue_of, fits
+from irees.transforms.codegen.cpu.lower_contractions.epilogue import (
+    Epilogue,
+    Slice,
+    epilogue_of,
+    fits,
+)
 from irees.transforms.codegen.cpu.lower_contractions.kernel import Kernel
 from irees.transforms.codegen.cpu.lower_contractions.pack import (
     Columns,
@@ -35,12 +42,11 @@ from irees.transforms.codegen.cpu.lower_contractions.pack import (
     panel_of,
 )
 from irees.transforms.codegen.cpu.lower_contractions.plan import (
+    Machine,
     Operand,
     Plan,
     Rows,
-    Unsuitable,
     make_plan,
-    suffix,
     zero_vector,
 )
 from irees.transforms.codegen.cpu.lower_contractions.prefetch import next_packed_panel, next_panel
@@ -48,37 +54,29 @@ from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, remainder
 from irees.transforms.utils.structured import is_zero
 
+NAME = "irees-lower-contractions"
+
 Inside = Callable[[dict[int, Size], IndexBuilder], None]
 
 
 def lower_contraction(
     op: linalg.GenericOp,
     parts: MultiplyAdd,
-    vector_bytes: int,
-    registers: int,
-    reassociate: bool,
-    dot: DotProduct | None = None,
+    machine: Machine,
+    dot: DotProduct | None,
 ) -> None:
     """
-    Replaces a contraction by its loops, out of the instruction `dot` where there is one.
+    Replaces a contraction by its loops, with the instruction `dot` where there is one.
 
     Raises Unsuitable before the op is changed.
     """
     fill = fill_of(op)
     at = IndexBuilder(InsertPoint.before(op), {})
-    consumer = find_consumer(op)
-    epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
-    beside = [] if epilogue is None else epilogue.buffers
-    try:
-        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, beside, dot)
-        together = epilogue is None or fits(epilogue, plan)
-    except Unsuitable:
-        # By itself it may be: what stands beside it does not run through its loops as it does.
-        together = False
-    if not together:
-        epilogue = None
-        plan = make_plan(op, parts, vector_bytes, registers, reassociate, at, dot=dot)
-    slices = plan.one_slice or (plan.adds_later and not plan.outer_k and bool(plan.size_k))
+    plan, epilogue = _plan_and_epilogue(op, parts, machine, dot, at)
+    for candidate in plan.candidates:
+        if candidate.rejected is not None:
+            remark("missed", NAME, op, str(candidate))
+    slices = plan.one_slice or (plan.adds_later and not plan.loops.outer_k and bool(plan.size_k))
     from_zero = fill is not None and is_zero(fill[1]) and slices
     if fill is not None and from_zero:
         Rewriter.erase_op(fill[0])
@@ -87,6 +85,27 @@ def lower_contraction(
     Rewriter.erase_op(op)
     if epilogue is not None:
         erase_with_buffer(epilogue.consumer, output)
+
+
+def _plan_and_epilogue(
+    op: linalg.GenericOp,
+    parts: MultiplyAdd,
+    machine: Machine,
+    dot: DotProduct | None,
+    at: IndexBuilder,
+) -> tuple[Plan, Epilogue | None]:
+    """Returns the plan with the elementwise consumer of C where the micro-kernel can apply it."""
+    consumer = find_consumer(op)
+    epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
+    beside = [] if epilogue is None else epilogue.buffers
+    try:
+        plan = make_plan(op, parts, machine, dot, beside, at)
+        if epilogue is None or fits(epilogue, plan):
+            return plan, epilogue
+    except Unsuitable:
+        # The operands of the epilogue may keep loops from joining: try without it.
+        pass
+    return make_plan(op, parts, machine, dot, [], at), None
 
 
 class Nest:
@@ -99,8 +118,8 @@ class Nest:
         self.zero = zero_vector(plan, at)
         self.staging: SSAValue | None = None
         divides = isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0
-        if plan.scattered or not divides:
-            size = plan.block.rows * plan.columns
+        if plan.loops.scattered or not divides:
+            size = plan.tiling.mr * plan.nr
             self.staging = at.insert(memref.AllocaOp.get(plan.element, shape=[size])).results[0]
         self.from_zero = from_zero
         """C has not been filled with the zeros that it starts from."""
@@ -108,8 +127,8 @@ class Nest:
     def build(self, at: IndexBuilder) -> None:
         """All loops."""
         plan = self.plan
-        inside = self._whole_k if plan.depth is None else self._slices_of_k
-        self._loops([*plan.batch, *plan.outer_n, *plan.outer_k], {}, at, inside)
+        inside = self._whole_k if plan.tiling.kc is None else self._slices_of_k
+        self._loops([*plan.loops.batch, *plan.loops.outer_n, *plan.loops.outer_k], {}, at, inside)
 
     def _loops(
         self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder, inside: Inside
@@ -127,11 +146,11 @@ class Nest:
 
     def _whole_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Panels of columns, blocks of rows, all of K in each."""
-        self._slice(ivs, 0, None, self.epilogue, at)
+        self._slice(ivs, Slice(0, None, self.epilogue), at)
 
     def _slices_of_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Slices of K one after the other; what is done with C is done with the last."""
-        plan, deep = self.plan, self.plan.depth
+        plan, deep = self.plan, self.plan.tiling.kc
         assert deep is not None
         known = plan.size_k
         if self.epilogue is not None or plan.one_slice:
@@ -140,19 +159,20 @@ class Nest:
             last = max(known - 1, 0) // deep * deep
             if last > 0 and known - last == deep:
                 close, k0, b = for_loop(at, 0, known, deep)
-                self._slice(ivs, k0, deep, self._epilogue_at(k0, last, b), b)
+                self._slice(ivs, Slice(k0, deep, self._epilogue_at(k0, last, b)), b)
                 close()
                 return
             if last > 0:
                 close, k0, b = for_loop(at, 0, last, deep)
-                self._slice(ivs, k0, deep, None, b)
+                self._slice(ivs, Slice(k0, deep, None), b)
                 close()
-            self._slice(ivs, last, known - last, self.epilogue, at)
+            self._slice(ivs, Slice(last, known - last, self.epilogue), at)
             return
-        size = at.product([plan.sizes[x] for x in plan.k[0]])
+        size = at.product([plan.sizes[x] for x in plan.loops.k[0]])
         close, k0, b = for_loop(at, 0, size, deep)
         whole = known is not None and known % deep == 0
-        self._slice(ivs, k0, deep if whole else b.minimum(deep, b.sub(size, k0)), None, b)
+        depth = deep if whole else b.minimum(deep, b.sub(size, k0))
+        self._slice(ivs, Slice(k0, depth, None), b)
         close()
 
     def _epilogue_at(self, k0: Size, last: int, at: IndexBuilder) -> Epilogue | None:
@@ -165,20 +185,18 @@ class Nest:
     def _slice(
         self,
         ivs: dict[int, Size],
-        k0: Size,
-        depth: Size | None,
-        epilogue: Epilogue | None,
+        part: Slice,
         at: IndexBuilder,
     ) -> None:
         """One slice: A packed once, if at all, B panel by panel; or A strip by strip."""
         plan = self.plan
-        if plan.strip is None:
-            turns = plan.sizes[plan.outer_m[0]] if plan.outer_m else 1
-            self._pack_rows(ivs, 0, plan.size_m, k0, depth, at)
+        if plan.tiling.mc is None:
+            turns = plan.sizes[plan.loops.outer_m[0]] if plan.loops.outer_m else 1
+            self._pack_rows(ivs, 0, plan.size_m, part, at)
             self._columns(
                 lambda columns, b: self._panel(
-                    self._pack_panel(self.panels, columns, ivs, k0, depth, b),
-                    columns, ivs, Rows(0, plan.size_m, 0, turns), k0, depth, epilogue, b,
+                    self._pack_panel(self.panels, columns, ivs, part, b),
+                    columns, ivs, Rows(0, plan.size_m, 0, turns), part, b,
                 ),
                 at,
             )  # fmt: skip
@@ -186,60 +204,56 @@ class Nest:
 
         def strip(start: Size, count: int, b: IndexBuilder) -> None:
             rows = Rows(start, count, 0, 1)
-            if plan.outer_m:
+            if plan.loops.outer_m:
                 rows = Rows(0, plan.size_m, start, count)
-            self._pack_rows(ivs, rows.first, rows.count, k0, depth, b)
+            self._pack_rows(ivs, rows.first, rows.count, part, b)
             self._columns(
                 lambda columns, c: self._panel(
-                    self._panel_of_strips(columns, start, ivs, k0, depth, c),
-                    columns, ivs, rows, k0, depth, epilogue, c,
+                    self._panel_of_strips(columns, start, ivs, part, c),
+                    columns, ivs, rows, part, c,
                 ),
                 b,
             )  # fmt: skip
 
-        size = plan.sizes[plan.outer_m[0]] if plan.outer_m else plan.size_m
+        size = plan.sizes[plan.loops.outer_m[0]] if plan.loops.outer_m else plan.size_m
         assert isinstance(size, int)
-        main = size // plan.strip * plan.strip
-        close, start, b = for_loop(at, 0, main, plan.strip)
-        strip(start, plan.strip, b)
+        main = size // plan.tiling.mc * plan.tiling.mc
+        close, start, b = for_loop(at, 0, main, plan.tiling.mc)
+        strip(start, plan.tiling.mc, b)
         close()
         if main < size:
             strip(main, size - main, at)
 
     def _pack_rows(
-        self, ivs: dict[int, Size], first: Size, rows: Size, k0: Size, depth: Size | None,
-        at: IndexBuilder,
-    ) -> None:  # fmt: skip
+        self, ivs: dict[int, Size], first: Size, rows: Size, part: Slice, at: IndexBuilder
+    ) -> None:
         """Some rows of A, if they are packed at all."""
         plan = self.plan
         if self.panels.a is None:
             return
-        assert depth is not None
+        assert part.depth is not None
         start = at.add(
-            plan.a.at(self._row(ivs, first), at), at.mul(k0, plan.a.steps[plan.k[0][-1]])
+            plan.a.at(self._row(ivs, first), at),
+            at.mul(part.start, plan.a.steps[plan.loops.k[0][-1]]),
         )
         pack = pack_rows if plan.dot is None else pack_row_groups
-        pack(self.panels, start, rows, depth, at)
+        pack(self.panels, start, rows, part.depth, at)
 
     def _pack_panel(
-        self, panels: Panels, columns: Columns, ivs: dict[int, Size], k0: Size,
-        depth: Size | None, at: IndexBuilder,
-    ) -> Panels:  # fmt: skip
+        self, panels: Panels, columns: Columns, ivs: dict[int, Size], part: Slice, at: IndexBuilder
+    ) -> Panels:
         """One panel of B, unless it lies in panels."""
         plan = self.plan
         if panels.b is None:
             return panels
-        assert depth is not None
-        linear = len(suffix(plan.n, [plan.b], plan.sizes)) == len(plan.n)
-        linear = linear and plan.b.steps[plan.n[-1]] == 1
+        linear = plan.is_one_loop(plan.loops.n, plan.b) and plan.b.steps[plan.loops.n[-1]] == 1
         pack = pack_columns if plan.dot is None else pack_column_groups
-        pack(panels, columns, linear, plan.b.at(ivs, at), k0, depth, at)
+        pack(panels, columns, linear, plan.b.at(ivs, at), part, at)
         return panels
 
     def _panel_of_strips(
-        self, columns: Columns, first: Size, ivs: dict[int, Size], k0: Size,
-        depth: Size | None, at: IndexBuilder,
-    ) -> Panels:  # fmt: skip
+        self, columns: Columns, first: Size, ivs: dict[int, Size], part: Slice, at: IndexBuilder
+    ) -> Panels:
         """A panel that the strip which starts at row 0 packs, and the others find packed."""
         if self.panels.b is None:
             return self.panels
@@ -248,27 +262,32 @@ class Nest:
             return panels
         is_first = at.insert(arith.CmpiOp(first, at.value(0), "eq")).results[0]
         close, b = if_else(at, is_first)
-        self._pack_panel(panels, columns, ivs, k0, depth, b)
+        self._pack_panel(panels, columns, ivs, part, b)
         close()
         return panels
 
     def _panel(
         self, panels: Panels, columns: Columns, ivs: dict[int, Size], rows: Rows,
-        k0: Size, depth: Size | None, epilogue: Epilogue | None, at: IndexBuilder,
+        part: Slice, at: IndexBuilder,
     ) -> None:  # fmt: skip
         """Some rows by the columns of one panel."""
         plan = self.plan
         base = plan.b.at(ivs, at)
-        if panels.b is None and plan.packed is not None:
-            number = at.floordiv(columns.start, plan.packed)
+        if panels.b is None and plan.packing.panel is not None:
+            number = at.floordiv(columns.start, plan.packing.panel)
             base = at.add(base, at.mul(number, plan.panel_step))
-        inside = self._rows(panels, columns, rows, base, k0, depth, epilogue, at)
-        if not plan.outer_m or rows.turns == 1:
-            first = {plan.outer_m[0]: rows.turn} if plan.outer_m else {}
-            self._loops(plan.outer_m[1:], {**ivs, **first}, at, inside)
+        inside = self._rows(panels, columns, rows, base, part, at)
+        if not plan.loops.outer_m or rows.turns == 1:
+            first = {plan.loops.outer_m[0]: rows.turn} if plan.loops.outer_m else {}
+            self._loops(plan.loops.outer_m[1:], {**ivs, **first}, at, inside)
             return
         close, turn, b = for_loop(at, 0, rows.turns, 1)
-        self._loops(plan.outer_m[1:], {**ivs, plan.outer_m[0]: b.add(rows.turn, turn)}, b, inside)
+        self._loops(
+            plan.loops.outer_m[1:],
+            {**ivs, plan.loops.outer_m[0]: b.add(rows.turn, turn)},
+            b,
+            inside,
+        )
         close()
 
     def _zeros(self, k0: Size, at: IndexBuilder) -> SSAValue | bool:
@@ -279,21 +298,21 @@ class Nest:
 
     def _row(self, ivs: dict[int, Size], i: Size) -> dict[int, Size]:
         """The loops at row `i`."""
-        return {**ivs, self.plan.m[-1]: i} if self.plan.m else ivs
+        return {**ivs, self.plan.loops.m[-1]: i} if self.plan.loops.m else ivs
 
     def _columns(self, panel: Callable[[Columns, IndexBuilder], None], at: IndexBuilder) -> None:
         """Panels of NR columns, and a narrower last one."""
-        plan, width = self.plan, self.plan.columns
+        plan, width = self.plan, self.plan.nr
         main = at.mul(at.floordiv(plan.size_n, width), width)
         if main != 0 or not isinstance(main, int):
             close, j, b = for_loop(at, 0, main, width)
-            panel(Columns(j, plan.block.vectors, None), b)
+            panel(Columns(j, plan.tiling.vectors, None), b)
             close()
         left = remainder(plan.size_n, width)
         if left == 0:
             return
         rest = at.sub(plan.size_n, main)
-        last = Columns(main, plan.block.vectors, rest)
+        last = Columns(main, plan.tiling.vectors, rest)
         if left is not None:
             last = Columns(main, -(-left // plan.lanes), left if left % plan.lanes else None)
         if isinstance(rest, int):
@@ -305,41 +324,41 @@ class Nest:
         close()
 
     def _rows(
-        self, panels: Panels, columns: Columns, rows: Rows, base_b: Size, k0: Size,
-        depth: Size | None, epilogue: Epilogue | None, before: IndexBuilder,
+        self, panels: Panels, columns: Columns, rows: Rows, base_b: Size, part: Slice,
+        before: IndexBuilder,
     ) -> Inside:  # fmt: skip
         """Blocks of MR rows, and what is left; what they share is computed at `before`."""
         plan, first, count = self.plan, rows.first, rows.count
         corrections = None
         if plan.dot is not None and plan.dot.biased:
-            corrections = column_sums(panels, columns, base_b, k0, depth, self.zero, before)
+            corrections = column_sums(panels, columns, base_b, part, self.zero, before)
 
-        zeros = self._zeros(k0, before)
+        zeros = self._zeros(part.start, before)
 
         def inside(ivs: dict[int, Size], at: IndexBuilder) -> None:
             def starts_a(i: Size, height: int, b: IndexBuilder) -> list[Size]:
                 if panels.a is not None:
                     start = b.mul(i, panels.row)
                     return [b.add(start, r * panels.row) for r in range(height)]
-                offset = b.mul(k0, plan.a.steps[plan.k[0][-1]])
+                offset = b.mul(part.start, plan.a.steps[plan.loops.k[0][-1]])
                 return plan.row_starts(plan.a, ivs, b.add(first, i), height, offset, b)
 
             def starts(operand: Operand, i: Size, height: int, b: IndexBuilder) -> list[Size]:
                 offset = plan.column_offset(operand, columns.start, b)
                 return plan.row_starts(operand, ivs, b.add(first, i), height, offset, b)
 
-            first_b = plan.first_column(base_b, columns.start, k0, at)
+            first_b = plan.first_column(base_b, columns.start, part.start, at)
             ahead = None
             if panels.b is None and columns.valid is None:
-                ahead = next_panel(plan, first_b, rows, depth, ivs, at)
-            elif panels.b is not None and plan.strip is not None and columns.valid is None:
-                ahead = next_packed_panel(self.panels, columns, count, depth, at)
+                ahead = next_panel(plan, first_b, rows, part.depth, ivs, at)
+            elif panels.b is not None and plan.tiling.mc is not None and columns.valid is None:
+                ahead = next_packed_panel(self.panels, columns, count, part.depth, at)
             kernel = Kernel(
                 plan, panels, columns, self.zero, zeros,
                 first_b if panels.b is None else 0, starts_a, starts,
-                self.staging, depth, epilogue, ahead, corrections,
+                self.staging, part, ahead, corrections,
             )  # fmt: skip
-            size, block = count, plan.block.rows
+            size, block = count, plan.tiling.mr
             main = at.mul(at.floordiv(size, block), block)
             if not (isinstance(main, int) and main == 0):
                 close, i, b = for_loop(at, 0, main, block)

@@ -14,6 +14,7 @@ from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import IndexType, MemRefType, StridedLayoutAttr
 from xdsl.ir import SSAValue
 
+from irees.transforms.codegen.cpu.lower_contractions.epilogue import Slice
 from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, widened
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
@@ -46,8 +47,8 @@ class Panels:
     @property
     def row(self) -> int:
         """From one packed row of A to the next, in elements."""
-        assert self.plan.depth is not None
-        return self.plan.depth + APART * self.plan.group
+        assert self.plan.tiling.kc is not None
+        return self.plan.tiling.kc + APART * self.plan.group
 
 
 def allocate(plan: Plan, at: IndexBuilder) -> Panels:
@@ -56,16 +57,16 @@ def allocate(plan: Plan, at: IndexBuilder) -> Panels:
     collide.
     """
     b = offsets = None
-    if not plan.direct:
-        assert plan.depth is not None
-        count = 1 if plan.strip is None else -(-(upper_bound(plan.size_n) or 0) // plan.columns)
-        kind = MemRefType(plan.packed_element, [plan.depth * plan.columns * count])
+    if not plan.packing.in_place:
+        assert plan.tiling.kc is not None
+        count = 1 if plan.tiling.mc is None else -(-(upper_bound(plan.size_n) or 0) // plan.nr)
+        kind = MemRefType(plan.packed_element, [plan.tiling.kc * plan.nr * count])
         b = at.insert(memref.AllocOp([], [], kind)).results[0]
-        offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.columns])).results[0]
+        offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.nr])).results[0]
     panels = Panels(plan, b, offsets, None)
-    if plan.crowded:
+    if plan.packing.a:
         # Scratch is laid out before the kernel runs, so its size is a bound known now.
-        most = plan.strip or upper_bound(plan.size_m)
+        most = plan.tiling.mc or upper_bound(plan.size_m)
         assert most is not None
         kind = MemRefType(plan.packed_element, [most * panels.row])
         panels.a = at.insert(memref.AllocOp([], [], kind)).results[0]
@@ -77,10 +78,10 @@ def panel_of(panels: Panels, columns: Columns, at: IndexBuilder) -> Panels:
     plan = panels.plan
     assert panels.b is not None
     assert isinstance(panels.b.type, MemRefType)
-    assert plan.depth is not None
-    size = plan.depth * plan.columns
+    assert plan.tiling.kc is not None
+    size = plan.tiling.kc * plan.nr
     kind = MemRefType(panels.b.type.element_type, [size], StridedLayoutAttr([1], None))
-    offset = at.value(at.mul(columns.start, plan.depth))
+    offset = at.value(at.mul(columns.start, plan.tiling.kc))
     view = memref.SubviewOp.get(panels.b, [offset], [size], [1], kind)
     return replace(panels, b=at.insert(view).results[0])
 
@@ -124,21 +125,21 @@ def spread(
 
 
 def pack_columns(
-    panels: Panels, columns: Columns, linear: bool, base: Size, k0: Size, depth: Size,
-    at: IndexBuilder,
-) -> None:  # fmt: skip
+    panels: Panels, columns: Columns, linear: bool, base: Size, part: Slice, at: IndexBuilder
+) -> None:
     """
-    panel[k, j] = B[k0 + k, start + j]; columns past the last valid one repeat it.
+    panel[k, j] = B[part.start + k, columns.start + j]; columns past the last valid one repeat it.
 
     `linear` says that neighbouring columns are neighbours in B everywhere.
     """
     plan, lanes = panels.plan, panels.plan.lanes
+    assert part.depth is not None
     simple = linear and columns.valid is None
     if not simple:
         write_offsets(panels, columns, at)
     together = [None if simple else neighbours(panels, v, at) for v in range(columns.vectors)]
-    close, kk, b = for_loop(at, 0, depth, 1)
-    from_k = b.add(base, spread(plan.k[-1], b.add(k0, kk), plan.b, plan.sizes, b))
+    close, kk, b = for_loop(at, 0, part.depth, 1)
+    from_k = b.add(base, spread(plan.loops.k[-1], b.add(part.start, kk), plan.b, plan.sizes, b))
     row = b.mul(kk, columns.vectors * lanes)
     for v, condition in enumerate(together):
         place = b.value(b.add(row, v * lanes))
@@ -163,7 +164,7 @@ def write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
     column = b.add(columns.start, lane)
     if columns.valid is not None:
         column = b.minimum(column, b.sub(plan.size_n, 1))
-    offset = spread(plan.n, column, plan.b, plan.sizes, b)
+    offset = spread(plan.loops.n, column, plan.b, plan.sizes, b)
     b.insert(memref.StoreOp.get(b.value(offset), panels.offsets, [lane]))
     close()
 
@@ -171,7 +172,7 @@ def write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
 def neighbours(panels: Panels, v: int, at: IndexBuilder) -> SSAValue | None:
     """Whether the columns of vector `v` are neighbours in B; None when they never are."""
     plan, lanes = panels.plan, panels.plan.lanes
-    if plan.b.steps[plan.n[-1]] != 1:
+    if plan.b.steps[plan.loops.n[-1]] != 1:
         return None
     first = at.insert(memref.LoadOp.get(panels.offsets, [at.value(v * lanes)])).results[0]
     always = at.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]

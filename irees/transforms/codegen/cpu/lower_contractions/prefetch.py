@@ -107,24 +107,24 @@ def next_panel(
     points = _points(plan, depth)
     if points is None or _is_small(plan):
         return None
-    turns = [rows.turns, *(plan.sizes[loop] for loop in plan.outer_m[1:])]
+    turns = [rows.turns, *(plan.sizes[loop] for loop in plan.loops.outer_m[1:])]
     counts = [size for size in (rows.count, *turns) if isinstance(size, int)]
     blocks, last = SOME_BLOCKS, SOME_BLOCKS - 1
     if len(counts) == 1 + len(turns):
-        blocks, last = -(-counts[0] // plan.block.rows) * prod(counts[1:]), None
+        blocks, last = -(-counts[0] // plan.tiling.mr) * prod(counts[1:]), None
     if blocks < 2:
         return None
     turn: Size = 0
-    for number, (loop, size) in enumerate(zip(plan.outer_m, turns, strict=False)):
+    for number, (loop, size) in enumerate(zip(plan.loops.outer_m, turns, strict=False)):
         before = rows.turn if number == 0 else 0
         turn = at.add(at.mul(turn, size), at.sub(ivs[loop], before))
-    each = at.ceildiv(rows.count, plan.block.rows) if plan.outer_m else 1
-    turn, steps, vectors = at.mul(turn, each), -(-points // plan.group), plan.block.vectors
-    if plan.packed is not None:
+    each = at.ceildiv(rows.count, plan.tiling.mr) if plan.loops.outer_m else 1
+    turn, steps, vectors = at.mul(turn, each), -(-points // plan.group), plan.tiling.vectors
+    if plan.packing.panel is not None:
         after, block = plan.panel_step, None
-        after = after * (plan.columns // plan.packed) if isinstance(after, int) else None
+        after = after * (plan.nr // plan.packing.panel) if isinstance(after, int) else None
     else:
-        block = None if plan.vector_loop is None else plan.b.steps[plan.vector_loop]
+        block = None if plan.loops.vector_loop is None else plan.b.steps[plan.loops.vector_loop]
         after = block * vectors if isinstance(block, int) else None
     if after is None:
         return None
@@ -147,14 +147,14 @@ def next_packed_panel(
     """
     plan = panels.plan
     points = _points(plan, depth)
-    if points is None or not isinstance(rows, int) or rows <= plan.block.rows:
+    if points is None or not isinstance(rows, int) or rows <= plan.tiling.mr:
         return None
-    if points * plan.columns * lane_bytes(plan.packed_element) <= L1_BYTES:
+    if points * plan.nr * lane_bytes(plan.packed_element) <= L1_BYTES:
         return None
     assert panels.b is not None
-    assert plan.depth is not None
-    start = at.mul(at.add(columns.start, plan.columns), plan.depth)
-    blocks, steps = -(-rows // plan.block.rows), -(-points // plan.group)
+    assert plan.tiling.kc is not None
+    start = at.mul(at.add(columns.start, plan.nr), plan.tiling.kc)
+    blocks, steps = -(-rows // plan.tiling.mr), -(-points // plan.group)
     return _even_shares(plan, panels.b, start, 0, None, blocks, steps)
 
 
@@ -165,16 +165,18 @@ def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
     products: as many instructions read four times as much of K, and hints cost more than they
     bring.
     """
-    if plan.streamed:
-        return plan.depth
-    in_panels = panels.b is not None or plan.packed is not None or plan.vector_loop is not None
+    if plan.packing.streamed:
+        return plan.tiling.kc
+    in_panels = (
+        panels.b is not None or plan.packing.panel is not None or plan.loops.vector_loop is not None
+    )
     points = _points(plan, depth)
     if plan.dot is not None or not in_panels or points is None:
         return None
     # What the kernel has packed itself is near already.
-    rows = plan.block.rows if panels.b is None else 0
+    rows = plan.tiling.mr if panels.b is None else 0
     narrow = lane_bytes(plan.packed_element)
-    return STEPS if points * (plan.columns + rows) * narrow > L1_BYTES else None
+    return STEPS if points * (plan.nr + rows) * narrow > L1_BYTES else None
 
 
 def ask_ahead(
@@ -189,7 +191,7 @@ def ask_ahead(
     assert isinstance(panel.type, MemRefType)
     line = LINE // lane_bytes(panel.type.element_type)
     later, asked = at.add(column, step), -line
-    locality = L2 if plan.streamed else L1
+    locality = L2 if plan.packing.streamed else L1
     for place in vectors:
         if isinstance(place, int) and place < asked + line:
             continue
@@ -201,23 +203,23 @@ def _even_shares(
     plan: Plan, buffer: SSAValue, start: Size, turn: Size, last: int | None, blocks: int, steps: int
 ) -> NextPanel:
     """Some columns of each step of K for each block of rows."""
-    share = -(-plan.columns * plan.group // blocks)
+    share = -(-plan.nr * plan.group // blocks)
     hints = range(0, share, LINE // lane_bytes(plan.packed_element))
     return NextPanel(buffer, start, turn, steps * share, last, share, hints)
 
 
 def _points(plan: Plan, depth: Size | None) -> int | None:
     """The points of K, or of a slice of it, where they are known."""
-    sizes = [plan.sizes[x] for group in plan.k for x in group]
+    sizes = [plan.sizes[x] for group in plan.loops.k for x in group]
     if depth is not None:
-        sizes = [depth, *(plan.sizes[x] for group in plan.k[1:] for x in group)]
+        sizes = [depth, *(plan.sizes[x] for group in plan.loops.k[1:] for x in group)]
     known = [size for size in sizes if isinstance(size, int)]
     return prod(known) if len(known) == len(sizes) else None
 
 
 def _is_small(plan: Plan) -> bool:
     """Whether B is known to have few bytes; a tile of columns may end where the output does."""
-    loops = [*plan.outer_n, *plan.n, *(x for group in plan.k for x in group)]
+    loops = [*plan.loops.outer_n, *plan.loops.n, *(x for group in plan.loops.k for x in group)]
     sizes = [size for loop in loops if isinstance(size := plan.sizes[loop], int)]
     bytes_ = prod(sizes) * lane_bytes(plan.packed_element)
     return len(sizes) == len(loops) and bytes_ < LEAST_BYTES

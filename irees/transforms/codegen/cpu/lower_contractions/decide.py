@@ -1,0 +1,526 @@
+"""
+Decides how a contraction runs, from its sizes and strides. Part of `irees-lower-contractions`.
+
+    C[m, n] += A[m, k] * B[k, n]
+
+No IR is read or written here: a `Problem` goes in, a `Decision` comes out, and `plan.py` connects
+both with the IR. The names are those of BLIS (Van Zee and van de Geijn, 2015): MR x NR of C are
+held in registers, KC steps of K are computed before C is stored, and MC rows of A share the packed
+panels of one slice of B.
+
+1. `traverse` sorts the loops by stride. Neighbouring loops that step through their operands like
+   one loop become one; the others run outside.
+2. `choose_rows` compares two ways to run rows of several loops: block by block in each iteration of
+   the outer loops, or all rows as one loop whose index is divided to find their addresses.
+3. `choose_tiling` cuts K into slices that the L1 cache holds, rows into strips that the L2 cache
+   holds, and chooses which operands are copied into panels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import gcd, prod
+
+from irees.analysis.dot_products import DotProduct
+from irees.analysis.register_blocking import (
+    SLICE,
+    STREAMED,
+    STREAMS,
+    STRIP,
+    UNPACKED_ROWS,
+    Blocking,
+    block_cycles,
+    choose_blocking,
+    embeds_broadcasts,
+)
+
+Known = int | None
+"""A trip count, or a stride in elements; None where it is not known before the program runs."""
+
+Strides = Sequence[Known]
+"""The stride of an operand along each loop, in elements."""
+
+WAY = 4096
+"""Bytes of one way of the L1 cache: addresses that far apart share a set."""
+
+SHARE = 4
+"""Rows of A that may map to one 8-way cache set before A is packed; B and C need the other ways."""
+
+DEEP_ROW = 3 << 10
+"""Maximum bytes of a row of A for a block of rows to stay in the L1 cache with all of K."""
+
+NEAR_PANEL = 16 << 10
+"""Bytes of a panel of B that leave room for rows of A in the L1 cache."""
+
+LEAST_SLICE = 256
+"""Minimum steps of K for which it pays off to load and store C once more."""
+
+JOINED = 0.99
+"""Speed-up at which merging the row loops pays for the extra index division (0.99 = 1 % faster)."""
+
+POINTERS = 8
+"""Rows of A whose addresses fit into registers beside those of B and C."""
+
+LARGE_SLICE = 512 << 10
+"""Bytes of A that evict the panels of B from the L2 cache."""
+
+
+class Unsuitable(Exception):
+    """A contraction that is left to the vectorizer; the text is the reason in the remark."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A contraction as numbers: loops by role, sizes and strides, and what the target has."""
+
+    batch: tuple[int, ...]
+    m: tuple[int, ...]
+    n: tuple[int, ...]
+    k: tuple[int, ...]
+    sizes: tuple[Known, ...]
+    """The trip count of each loop."""
+    limits: tuple[Known, ...]
+    """An upper bound of the trip count of each loop."""
+    a: tuple[Known, ...]
+    b: tuple[Known, ...]
+    c: tuple[Known, ...]
+    beside: tuple[tuple[Known, ...], ...]
+    """Strides of the operands of the epilogue."""
+    element_bytes: int
+    """Bytes of an element of C."""
+    panel: int | None
+    """Columns of the panels in which B is stored already; None where it is not."""
+    columns: int | None
+    """Columns of a register block, chosen by the panels of B or by tuning; None where free."""
+    dot: DotProduct | None
+    """The instruction that multiplies narrow elements; None where elements are widened first."""
+    reorder: bool
+    """Products may be added in another order than that of the loops."""
+    vector_bytes: int
+    registers: int
+    """Vector registers of the target."""
+
+    @property
+    def group(self) -> int:
+        """Steps of K that one instruction multiplies and adds."""
+        return 1 if self.dot is None else self.dot.group
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of an element in a panel."""
+        return self.element_bytes if self.dot is None else self.dot.bytes
+
+    @property
+    def embeds(self) -> bool:
+        """A multiply-add broadcasts an element from memory. A dot product does not."""
+        return self.dot is None and embeds_broadcasts(self.vector_bytes)
+
+    def size(self, loops: Sequence[int]) -> Known:
+        """Returns the iterations of some loops together."""
+        known = [n for loop in loops if (n := self.sizes[loop]) is not None]
+        return prod(known) if len(known) == len(loops) else None
+
+    def limit(self, loops: Sequence[int]) -> Known:
+        """Returns a bound of `size`, where at most one of the loops is not known or 1."""
+        if (size := self.size(loops)) is not None:
+            return size
+        several = [loop for loop in loops if self.sizes[loop] != 1]
+        return self.limits[several[0]] if len(several) == 1 else None
+
+
+@dataclass(frozen=True)
+class Traversal:
+    """
+    Which loops run inside the micro-kernel's blocks and which run around them.
+
+    `batch`, `outer_n`, `outer_k` and `outer_m` run outside. `n`, `m` and each group of `k` step
+    through their operands like one loop. So does `m`, unless `choose_rows` merged all loops of M: a
+    row is then found by division.
+    """
+
+    batch: tuple[int, ...]
+    outer_n: tuple[int, ...]
+    n: tuple[int, ...]
+    outer_m: tuple[int, ...]
+    m: tuple[int, ...]
+    outer_k: tuple[int, ...]
+    k: tuple[tuple[int, ...], ...]
+    lanes: int
+    """Elements of C in a vector."""
+    vector_loop: int | None
+    """The loop from one vector of a panel to the next in a blocked layout; None where vectors are
+    neighbours."""
+    scattered: bool
+    """Neighbouring columns are not neighbours in C."""
+    in_place: bool
+    """B is read where it is stored; else each slice of it is packed."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to run the rows: its register block and its predicted cycles per step of K."""
+
+    name: str
+    block: Blocking
+    cycles: float
+    rejected: str | None = None
+    """Why it was not chosen; None for the one that was."""
+
+    def __str__(self) -> str:
+        block = f"{self.block.rows} rows x {self.block.vectors} vectors"
+        said = f"{self.name} in blocks of {block}, {self.cycles:.0f} cycles per step of K"
+        return said if self.rejected is None else f"{said}: {self.rejected}"
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The sizes of blocks, in elements of C and steps of K."""
+
+    mr: int
+    vectors: int
+    """NR is as many vectors."""
+    kc: int | None
+    """Steps of the outermost group of K in a slice; None for all of K at once."""
+    mc: int | None
+    """Rows of A that use all panels of a slice before the next rows do; iterations of the outermost
+    loop of M where that runs outside. None where all rows use one panel after the other."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How operands are read."""
+
+    panel: int | None
+    """Columns of the panels in which B is stored already."""
+    in_place: bool
+    """B is read where it is stored, else it is packed slice by slice."""
+    a: bool
+    """A is packed: its rows collide in the cache, or are not what a dot product reads."""
+    streamed: bool
+    """B is read once from memory, several whole rows side by side."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a contraction runs, and which candidates were considered."""
+
+    loops: Traversal
+    tiling: Tiling
+    packing: Packing
+    candidates: tuple[Candidate, ...]
+
+
+def decide(problem: Problem) -> Decision:
+    """Returns how a contraction runs. Raises Unsuitable where it has no micro-kernel."""
+    loops = traverse(problem)
+    block, loops, candidates = choose_rows(problem, loops)
+    tiling, packing = choose_tiling(problem, loops, block)
+    return Decision(loops, tiling, packing, candidates)
+
+
+# --- loops --------------------------------------------------------------------------------
+
+
+def traverse(problem: Problem) -> Traversal:
+    """Returns which loops run inside blocks. Raises Unsuitable."""
+    p = problem
+    outer_n, n, scattered = _columns(p)
+    lanes, vector_loop = p.vector_bytes // p.element_bytes, None
+    if outer_n and in_blocks(p, outer_n[-1], n, lanes):
+        if p.dot is not None:
+            raise Unsuitable("blocks of columns are not in groups of K")
+        lanes, vector_loop = p.sizes[n[0]] or lanes, outer_n[-1]
+        outer_n, n = outer_n[:-1], (vector_loop, *n)
+    rows = sorted_by_stride(p.m, p.c)
+    m = suffix(rows, (p.a, p.c, *p.beside), p.sizes)
+    outer_m = rows[: len(rows) - len(m)]
+    if _is_at_most(p.size(n), lanes // 2 - 1):
+        raise Unsuitable("too few columns for a vector")
+    in_panels = p.panel is not None or vector_loop is not None
+    few_rows = not outer_m and _is_at_most(p.size(m), UNPACKED_ROWS)
+    contiguous = len(n) == 1 and p.b[n[0]] == 1 and p.dot is None
+    if few_rows and not in_panels and not contiguous:
+        raise Unsuitable("too few rows to pack for")
+    in_place = few_rows or in_panels
+    outer_k, k = _steps(p, in_panels, in_place)
+    return Traversal(
+        p.batch, outer_n, n, outer_m, m, outer_k, k, lanes, vector_loop, scattered, in_place
+    )
+
+
+def _is_at_most(size: Known, most: int) -> bool:
+    return size is not None and size <= most
+
+
+def _steps(
+    p: Problem, in_panels: bool, in_place: bool
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Returns the loops of K outside of blocks, and the groups inside."""
+    steps = sorted_by_stride(p.k, p.b if in_panels else p.a) if p.reorder else p.k
+    if in_place:
+        return (), grouped(steps, (p.a, p.b), p.sizes)
+    inner = suffix(steps, (p.a,), p.sizes)
+    return steps[: len(steps) - len(inner)], (inner,)
+
+
+def _columns(p: Problem) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """Returns loops of N outside of blocks and inside, and whether columns are scattered in C."""
+    lanes = p.vector_bytes // p.element_bytes
+    outer: tuple[int, ...] = ()
+    n, scattered = p.n, True
+    if p.panel is None or p.c[n[-1]] == 1:
+        every = sorted_by_stride(n, p.c)
+        if p.c[every[-1]] != 1:
+            raise Unsuitable("the output is not contiguous")
+        n, scattered = suffix(every, (p.c, *p.beside), p.sizes), False
+        outer = every[: len(every) - len(n)]
+    if p.panel is not None and (len(n) != 1 or outer or p.panel % lanes):
+        raise Unsuitable("packed for another vector width")
+    return outer, n, scattered
+
+
+def suffix(loops: Sequence[int], operands: Sequence[Strides], sizes: Strides) -> tuple[int, ...]:
+    """Returns the longest suffix of loops that steps through each operand like one loop."""
+    found = list(loops[-1:])
+    for outer in reversed(loops[:-1]):
+        inner = found[0]
+        size = sizes[inner]
+        for strides in operands:
+            stride, jump = strides[inner], strides[outer]
+            if size is None or stride is None or jump != stride * size:
+                return tuple(found)
+        found.insert(0, outer)
+    return tuple(found)
+
+
+def grouped(
+    loops: Sequence[int], operands: Sequence[Strides], sizes: Strides
+) -> tuple[tuple[int, ...], ...]:
+    """Joins loops, outermost first, to as few as step through every operand like one."""
+    groups: list[tuple[int, ...]] = []
+    rest = list(loops)
+    while rest:
+        found = suffix(rest, operands, sizes)
+        groups.insert(0, found)
+        rest = rest[: -len(found)]
+    return tuple(groups)
+
+
+def sorted_by_stride(loops: Sequence[int], strides: Strides) -> tuple[int, ...]:
+    """Sorts loops by falling stride, so that neighbours may join; not where one is unknown."""
+    known = {loop: s for loop in loops if (s := strides[loop]) is not None}
+    if len(known) < len(loops):
+        return tuple(loops)
+    return tuple(sorted(loops, key=lambda loop: -known[loop]))
+
+
+def in_blocks(p: Problem, outer: int, n: Sequence[int], lanes: int) -> bool:
+    """
+    Whether B is stored in blocks of columns that a kernel can read: [K, one vector].
+
+    Blocks of half a vector are read by narrower vectors. They come from a number of channels that
+    is no multiple of a whole one. The number of blocks, the size of loop `outer`, has to be known:
+    a remainder need not be whole panels.
+    """
+    if p.panel is not None or p.sizes[outer] is None:
+        return False
+    if len(n) != 1 or p.sizes[n[0]] not in (lanes, lanes // 2):
+        return False
+    return p.b[n[0]] == 1 and any(p.b[loop] == p.sizes[n[0]] for loop in p.k)
+
+
+# --- rows ---------------------------------------------------------------------------------
+
+
+def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tuple[Candidate, ...]]:
+    """
+    Returns the register block, the loops with or without those of M joined, and the candidates.
+
+    Joined rows are found by division, and each row of a block needs a register for its address.
+    """
+    rows, width = p.size(loops.m), p.size(loops.n)
+    choose = partial(
+        choose_blocking, columns=_guess(width), lanes=loops.lanes, registers=p.registers,
+        vectors=_vectors(p.columns, loops.lanes), embeds=p.embeds,
+    )  # fmt: skip
+
+    def cycles(height: int, block: Blocking) -> float:
+        return block_cycles(height, width or 0, loops.lanes, p.registers, block, embeds=p.embeds)
+
+    block, every_loop = choose(_guess(rows)), (*loops.outer_m, *loops.m)
+    turns, every = p.size(loops.outer_m), p.size(every_loop)
+    in_panels = p.panel is not None or loops.vector_loop is not None
+    if not (loops.outer_m and in_panels and p.dot is None and width and rows and turns and every):
+        return block, loops, (Candidate("rows of one loop", block, cycles(rows or 0, block)),)
+    joint, apart = choose(every), turns * cycles(rows, block)
+    together, reason = cycles(every, joint), None
+    if not 0 < together < JOINED * apart:
+        reason = "blocks of single loops take as few cycles"
+    elif joint.rows > POINTERS and suffix(every_loop, (p.a,), p.sizes) != every_loop:
+        reason = f"{joint.rows} rows need as many address registers, {POINTERS} at most"
+    separate = Candidate("rows of one loop", block, apart, None if reason else "more cycles")
+    joined = Candidate("rows of all loops", joint, together, reason)
+    if reason is not None:
+        return block, loops, (separate, joined)
+    return joint, replace(loops, m=every_loop, outer_m=()), (joined, separate)
+
+
+def _vectors(columns: Known, lanes: int) -> int | None:
+    """Vectors of a register block that was chosen before; None where they are not whole."""
+    return None if columns is None or columns % lanes else columns // lanes
+
+
+def _guess(size: Known) -> int:
+    """A size as `choose_blocking` takes it: -1 where it is not known."""
+    return -1 if size is None else size
+
+
+# --- slices -------------------------------------------------------------------------------
+
+
+def choose_tiling(p: Problem, loops: Traversal, block: Blocking) -> tuple[Tiling, Packing]:
+    """Returns KC and MC, and which operands are packed. Raises Unsuitable."""
+    if p.dot is not None and len(loops.k) > 1:
+        raise Unsuitable("K is no plain run of groups")
+    deep, most = p.size(loops.k[-1]) or 0, _deepest(p)
+    mc = _strip(p, loops, block)
+    whole_rows = mc is not None and not loops.outer_m and 0 < deep * p.packed_bytes <= DEEP_ROW
+    copied = _copies_groups(p, loops, deep)
+    collides = _collides(p, loops, block)
+    if whole_rows:
+        kc: int | None = deep
+    else:
+        kc = min(most, -(-deep // p.group) * p.group) if deep else most
+    if loops.in_place and not copied:
+        kc = _slice_in_place(p, loops, block, mc, collides, whole_rows)
+    streamed = _streams(p, loops, deep)
+    if streamed:
+        kc, collides = STREAMS, False
+    packs_a = (collides or copied) and kc is not None
+    return (
+        Tiling(block.rows, block.vectors, kc, mc),
+        Packing(p.panel, loops.in_place, packs_a, streamed),
+    )
+
+
+def _deepest(p: Problem) -> int:
+    """KC at most. Half as many steps for f64: a block of rows has to stay in the L1 cache."""
+    return SLICE * 4 // p.packed_bytes if p.dot is None else SLICE * p.group
+
+
+def _strip(p: Problem, loops: Traversal, block: Blocking) -> int | None:
+    """MC, in rows or in iterations of the outermost loop of M."""
+    in_panels = p.panel is not None or loops.vector_loop is not None
+    if p.dot is not None:
+        return None
+    rows = _guess(p.size(loops.m))
+    if loops.outer_m:
+        outer = [p.sizes[loop] for loop in loops.outer_m]
+        return strip_of_turns(rows, outer) if in_panels else None
+    room = in_panels or (not loops.in_place and p.limit(loops.n) is not None)
+    return strip_of(rows, block.rows) if room else None
+
+
+def _copies_groups(p: Problem, loops: Traversal, deep: int) -> bool:
+    """Whether A is packed for a dot product: K is not contiguous in it, or its signs change."""
+    if p.dot is None:
+        return False
+    movable = not loops.outer_m and p.limit(loops.m) is not None
+    ungrouped = p.a[_innermost(loops)] != 1 or not deep or deep % p.group != 0
+    if ungrouped and not movable:
+        raise Unsuitable("rows are not in groups of K")
+    # Packing flips the signs once; the kernel would flip them for each panel of columns.
+    return ungrouped or (p.dot.biased and movable)
+
+
+def _collides(p: Problem, loops: Traversal, block: Blocking) -> bool:
+    """Whether the rows of a block map to few cache sets, and can be packed."""
+    if len(loops.k) != 1 or loops.outer_m or p.limit(loops.m) is None:
+        return False
+    if suffix(loops.m, (p.a,), p.sizes) != loops.m:
+        return False
+    stride = p.a[loops.m[-1]] if loops.m else 0
+    apart = 0 if stride is None else stride * p.packed_bytes
+    return p.a[_innermost(loops)] == 1 and crowds(apart, block.rows)
+
+
+def _innermost(loops: Traversal) -> int:
+    return loops.k[-1][-1]
+
+
+def _slice_in_place(
+    p: Problem,
+    loops: Traversal,
+    block: Blocking,
+    mc: int | None,
+    collides: bool,
+    whole_rows: bool,
+) -> int | None:
+    """
+    Returns KC for a B that is read where it is stored; None for all of K.
+
+    Few rows stay in the L2 cache however deep they are: C is then written once.
+    """
+    rows, deep, most = _guess(p.size(loops.m)), p.size(loops.k[-1]) or 0, _deepest(p)
+    several = rows > block.rows or bool(loops.outer_m)
+    if len(loops.k) > 1:
+        width = block.vectors * loops.lanes * p.packed_bytes
+        return slices_of_panel(loops.k, p.sizes, width) if several else None
+    if mc is None or loops.outer_m:
+        large = deep * max(rows, 0) * p.packed_bytes > LARGE_SLICE or (several and deep > 2 * most)
+    else:
+        large = deep > most and not whole_rows
+    if deep < most or not (collides or large):
+        return None
+    return most if large or rows < 0 else deep
+
+
+def _streams(p: Problem, loops: Traversal, deep: int) -> bool:
+    """Whether few rows of A read a large B once, as it is stored."""
+    in_panels = p.panel is not None or loops.vector_loop is not None
+    if not loops.in_place or in_panels or p.dot is not None or len(loops.k) != 1:
+        return False
+    return deep * (p.limit(loops.n) or 0) * p.packed_bytes >= STREAMED
+
+
+def slices_of_panel(
+    groups: Sequence[Sequence[int]], sizes: Sequence[Known], width: int
+) -> int | None:
+    """
+    Returns KC for a panel of `width` bytes per step of K, in steps of the outermost group.
+
+    A panel that may stay in the L1 cache for all blocks of rows is cut to that size. A wider panel
+    is cut only where it is more than two slices, which each block of rows would fetch again. None
+    for all of K, or where sizes are not known.
+    """
+    known = [[n for loop in group if (n := sizes[loop]) is not None] for group in groups]
+    if list(map(len, known)) != list(map(len, groups)):
+        return None
+    points, near = prod(map(prod, known)), NEAR_PANEL // width
+    most, slices = (near, 1) if near >= LEAST_SLICE else (SLICE, 2)
+    return None if points <= slices * most else -(-prod(known[0]) // -(-points // most))
+
+
+def strip_of(rows: int, block: int) -> int | None:
+    """Returns MC in whole blocks, about STRIP rows; None for few rows, or an unknown number."""
+    if rows <= 2 * STRIP:
+        return None
+    strips = -(-rows // STRIP)
+    return -(-rows // (strips * block)) * block
+
+
+def strip_of_turns(rows: int, outer: Sequence[Known]) -> int | None:
+    """Returns MC in iterations of the first loop around `rows` of A, about STRIP rows."""
+    known = [size for size in (rows, *outer) if size is not None and size > 0]
+    if len(known) < 1 + len(outer) or prod(known) <= 2 * STRIP:
+        return None
+    turns = max(1, round(STRIP * known[1] / prod(known)))
+    return turns if turns < known[1] else None
+
+
+def crowds(apart: int, rows: int) -> bool:
+    """Whether rows this many bytes apart (0 where unknown) map to few sets of the L1 cache."""
+    places = WAY // gcd(WAY, apart)
+    return rows / places > SHARE
