@@ -1,7 +1,7 @@
 """
 irees: an ML compiler that you can read.
 
-The public names, each imported when it is first used: `import irees` itself imports nothing.
+The public names are imported lazily: `import irees` itself imports no submodules.
 """
 
 from __future__ import annotations

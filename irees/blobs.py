@@ -1,12 +1,12 @@
 """
 Weights: the bytes behind `dense_resource<key>`.
 
-The IR holds a handle, never bytes. The string of the handle is a `ResourceKey`, a `str` that also
-points at its `Blob`; so bytes live exactly as long as the IR that uses them, two modules that use
-the same key keep their own bytes, and no table is global. A blob is decoded from the text of the
-file when it is first needed, once.
+The IR holds a handle, never bytes. The string of the handle is a `ResourceKey`, a `str` with a
+reference to its `Blob`. So bytes live as long as the IR that uses them, two modules with the same
+key keep separate bytes, and there is no global table. A blob is decoded lazily from the text of
+the file, once.
 
-Nothing here needs xDSL: a program that is in the cache is found by its text and its blobs alone.
+This module must not import xDSL: a cached program is found by its text and blobs alone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Blob:
     """
     The bytes of one resource.
 
-    Made of the hex text of a file (decoded when first asked for), of bytes, or of a numpy array
-    that somebody else owns (a parameter of a torch module, say), which is used in place.
+    Created from the hex text of a file (decoded lazily), from bytes, or from a numpy array with
+    another owner (such as a parameter of a torch module), which is used without a copy.
     """
 
     __slots__ = ("_array", "_data", "_digest", "_hex", "alignment", "key")
@@ -76,12 +76,12 @@ class Blob:
         return self._data
 
     def raw(self) -> Any:
-        """What identifies the payload at no cost: the hex text where it was not decoded yet."""
+        """Data that identifies the payload without decoding: the hex text if not decoded yet."""
         return self._hex if self._hex is not None else self.bytes()
 
     @property
     def size(self) -> int:
-        """How many bytes, without decoding any."""
+        """Size in bytes, without decoding."""
         if self._array is not None:
             return self._array.nbytes
         return len(self._data) if self._data is not None else (len(self._hex) - 8) // 2
@@ -98,8 +98,8 @@ class Blob:
 
 class ResourceKey(str):
     """
-    The name of a resource that also knows its bytes (None if the text had none, as when
-    elided).
+    The name of a resource, with a reference to its bytes (None if the text has none, such as
+    elided resources).
     """
 
     __slots__ = ("blob",)

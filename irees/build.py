@@ -1,8 +1,8 @@
 """
-From a module to what can be called: through all phases, then the C compilers.
+Builds a program from a module: runs all phases, then the C compilers.
 
-`irees.compiler` comes here for a program that is not in the cache. What is imported here, all
-passes above all, takes longer to import than a program in the cache takes to read.
+`irees.compiler` imports this module only on a cache miss: importing all passes takes longer than
+reading a program from the cache.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ Source = Any
 
 def import_source(source: Source, inputs: Sequence[Any] | None = None, **examples: Any) -> Imported:
     """
-    The module behind a source, and how it is called. A ModuleOp is cloned, so that the caller's
-    stays as it is. `examples` are `kwargs` and `dynamic_shapes` of a PyTorch program.
+    Imports a source as a module with its signature. A ModuleOp is cloned, so the caller's module
+    stays unchanged. `examples` are `kwargs` and `dynamic_shapes` of a PyTorch program.
 
     Raises ParseError, VerifyError, LimitExceededError, ArgumentError or UnsupportedError.
     """
@@ -97,9 +97,9 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None, **example
 
 class Texts:
     """
-    The texts of a program, printed as its executables are done.
+    Prints the texts of a program, each as soon as its executable is lowered.
 
-    What has to be compiled for a CPU goes to its compilers at once, so that they work beside the
+    Texts for the CPU are passed to the C compilers immediately, which run in parallel with the
     passes.
     """
 
@@ -110,9 +110,9 @@ class Texts:
         self.program: ProgramText | None = None
 
     def ready(self, module: ModuleOp, executable: ExecutableOp) -> None:
-        """Prints an executable."""
+        """Prints an executable, and starts to compile its texts."""
         if self.program is None or executable.sym_name.data in self.program.unit.kernels:
-            # The first one, or the first one again: an optional pass failed and is left out.
+            # Start, or restart: after a failed optional pass all executables are lowered again.
             self.program = ProgramText(module, self.backend)
         for name, text in self.program.print_kernel(executable).items():
             if self.target.kind == "cpu":
@@ -121,10 +121,10 @@ class Texts:
                 self.compiler.begin(name, text, CXX)
 
     def sources(self, module: ModuleOp) -> Sources:
-        """All texts, and what goes with them."""
+        """All texts, with manifest and constants."""
         executables = [o for o in module.body.block.ops if isinstance(o, ExecutableOp)]
         names = [o.sym_name.data for o in executables]
-        # What was guarded since is printed again.
+        # Executables that were guarded after they were printed must be printed again.
         if (
             self.program is None
             or list(self.program.unit.kernels) != names
@@ -143,9 +143,8 @@ def is_guarded(executable: ExecutableOp) -> bool:
 
 def build_imported(imported: Imported, options: Options, **listeners: Any) -> Built:
     """
-    Builds a program that is called as what it was imported from. What a frontend made and was built
-    before, in this process or another, is read from the cache, unless somebody listens. A module of
-    the caller's is always built.
+    Builds an imported program, with its signature. A module from a frontend is read from the cache
+    if it was built before, unless there are listeners. A module of the caller is always built.
     """
     if imported.signature is None or any(given is not None for given in listeners.values()):
         built = build(imported.module, options, **listeners)
@@ -156,7 +155,7 @@ def build_imported(imported: Imported, options: Options, **listeners: Any) -> Bu
 
 
 def build_cached(module: ModuleOp, options: Options) -> Built:
-    """Builds a module, or reads what was built of one with the same text and weights."""
+    """Builds a module, or reads a build with the same text and weights from the cache."""
     blobs = blobs_of(module)
     text = StringIO()
     Printer(text, print_debuginfo=True).print_op(module)
@@ -183,10 +182,11 @@ def blobs_of(module: ModuleOp) -> dict[str, Blob]:
 
 
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
-    """Takes a module through all phases, in place, and compiles its texts."""
+    """Lowers a module through all phases, in place, and compiles its texts."""
     target, altered = Target.parse(options.target), is_altered(module)
     if target.kind != "cpu" or options.trace_dispatch_tensors:
-        # The arguments of a device are copies, and what is traced is looked at afterwards.
+        # Device arguments are copies, and traced tensors must keep their values: no in-place
+        # updates.
         for function in [f for f in module.body.block.ops if isinstance(f, func.FuncOp)]:
             drop_updates(function)
     defines = ("IREES_EMULATED",) if target.kind == "cuda-emulated" else ()
@@ -207,15 +207,15 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
 
 def is_altered(module: ModuleOp) -> bool:
     """
-    Whether something takes part in a compilation that no cache key names: ops of a plug-in, code of
-    irees that was replaced, or rewrites that the caller limits or watches.
+    Whether a compilation depends on something that the cache key does not contain: ops of a
+    plug-in, patched irees code, or rewrites that the caller limits or watches.
     """
     homes = {type(op).__module__.partition(".")[0] for op in module.walk()}
     return not homes <= {"irees", "xdsl"} or is_observed() or is_patched()
 
 
 def build_opened(opened: Opened, options: Options, **listeners: Any) -> Built:
-    """Builds a text whose weights were cut off already; it knows which it took unchanged."""
+    """Builds an opened text; records which of its weights the program uses unchanged."""
     module = import_opened(opened)
     built = build(module, options, **listeners)
     built.from_source = unchanged_constants(module, opened.blobs)
@@ -223,7 +223,7 @@ def build_opened(opened: Opened, options: Options, **listeners: Any) -> Built:
 
 
 def unchanged_constants(module: ModuleOp, blobs: Mapping[str, Blob]) -> dict[str, str]:
-    """Globals that hold a resource of the source as it came."""
+    """Globals that hold an unchanged resource of the source: global name => resource key."""
     keys = {id(blob): key for key, blob in blobs.items()}
     found: dict[str, str] = {}
     for op in module.body.block.ops:
@@ -236,10 +236,10 @@ def unchanged_constants(module: ModuleOp, blobs: Mapping[str, Blob]) -> dict[str
 
 
 def describe(sources: Sources, remarks: Sequence[Remark], target: Target, options: Options) -> None:
-    """Writes into the manifest what the compiler was told, and what it said."""
+    """Adds target, options and remarks to the manifest."""
     sources.manifest["remarks"] = [str(remark) for remark in remarks]
     for kernel in sources.manifest["kernels"]:
-        # Equal dispatches were merged, so one kernel may say the same of several ops.
+        # Equal dispatches were merged, so a kernel may have duplicate remarks.
         said = (f"{r.pass_name}: {r.text}" for r in remarks if r.dispatch == kernel["name"])
         kernel["remarks"] = list(dict.fromkeys(said))
     sources.manifest["target"] = target_record(target)
@@ -252,7 +252,7 @@ def describe(sources: Sources, remarks: Sequence[Remark], target: Target, option
 
 
 def certify(sources: Sources, module: ModuleOp) -> None:
-    """Writes into the manifest what shows that the accesses of each kernel are inside."""
+    """Adds each kernel's certificate of in-bounds accesses to the manifest."""
     executables = {o.sym_name.data: o for o in module.ops if isinstance(o, ExecutableOp)}
     for kernel in sources.manifest["kernels"]:
         attributes = executables[kernel["name"]].attributes
@@ -267,9 +267,9 @@ def compile_texts(
     sources: Sources, target: Target, options: Options, compiler: LibraryCompiler
 ) -> tuple[bytes, dict[str, bytes]]:
     """
-    The library of a program, and for a GPU the machine code of its kernels by text.
+    Compiles the library of a program, and for a GPU the cubins by text name.
 
-    What the assembler says of each kernel goes into the manifest. Raises ToolchainError.
+    Adds the registers and spills of each GPU kernel to the manifest. Raises ToolchainError.
     """
     if target.kind == "cpu":
         return compiler.library(sources.texts), {}
@@ -287,8 +287,8 @@ def reference_program(
     module: ModuleOp, options: Options, imported: Imported | None = None
 ) -> ReferenceProgram:
     """
-    The program that interprets a module as it came. To trace dispatches, those of a copy are
-    interpreted besides: what they compute is shown, and never a result.
+    The program that interprets a module as imported. To trace dispatches, it also interprets a
+    copy lowered to dispatches, whose values are traced but never returned.
     """
     wanted = options.trace_dispatch_tensors
     call = (None, None) if imported is None else (imported.signature, imported.state)
@@ -308,8 +308,8 @@ def compile_devices(
     **listeners: Any,
 ) -> DeviceProgram:
     """
-    A program for several devices: cut into parts, in place, each compiled for its own. It is
-    kept in the cache if it is known under which key, and from what opened source it came.
+    Compiles a multi-device program: cuts the module into parts, in place, and compiles each part
+    for its device. With `kept` (key and opened source), stores the program in the cache.
     """
     run_phases(get_context(), module, options, start=start, **listeners)
     schedule = schedule_of(module, options)
@@ -341,13 +341,13 @@ def _devices_key(opened: Opened, options: Options) -> str:
 
 def compile_devices_text(source: str | Path, options: Options, **listeners: Any) -> DeviceProgram:
     """
-    Compiles MLIR text for several devices, or takes the program from the cache. One that listeners
-    could change is compiled, and not stored.
+    Compiles MLIR text for several devices, or reads the program from the cache. With listeners,
+    which may change the module, it is always compiled and not stored.
     """
     opened = open_source(source)
     if any(listener is not None for listener in listeners.values()):
         return compile_devices(import_opened(opened), options, **listeners)
-    # The blobs hash differently once they are decoded.
+    # Compute the key first: decoding the blobs changes their hashes.
     key = _devices_key(opened, options)
     found = find_parts(key, opened.blobs)
     if found is None:
@@ -359,8 +359,8 @@ def compile_devices_text(source: str | Path, options: Options, **listeners: Any)
 
 def lower(module: ModuleOp, options: Options, start: str | None, to: str, **listeners: Any) -> None:
     """
-    Takes a module up to a phase, in place; one for several devices and beyond the cut, every
-    part. Raises ArgumentError for a phase that is not known.
+    Lowers a module up to a phase, in place; after the cut for several devices, lowers each part.
+    Raises ArgumentError for an unknown phase.
     """
     if not options.devices:
         run_phases(get_context(), module, options, start=start, to=to, **listeners)

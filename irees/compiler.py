@@ -1,8 +1,7 @@
 """
-`compile`: from a program in any accepted form to something that can be called.
+`compile`: compiles a program in any accepted form to a callable program.
 
-A program that is in the cache is found here and read, with nothing imported that knows about IR;
-all others go on to `irees.build`.
+This module reads a cached program without importing xDSL; on a miss it uses `irees.build`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from irees.runtime.device_program import DeviceProgram
 
 YOUNG_OBJECTS = 50_000
-"""How many objects are made between two collections of cycles while a program is compiled."""
+"""Threshold of the youngest GC generation during compilation, in allocated objects."""
 
 _compiling = threading.Lock()
 _thresholds: list[tuple[int, int, int]] = []
@@ -42,20 +41,20 @@ _thresholds: list[tuple[int, int, int]] = []
 @contextmanager
 def rare_collections() -> Generator[None]:
     """
-    Collects cycles rarely inside of the block: IR is made of them and is alive to the end.
+    Makes garbage collection rare inside the block: IR is cyclic, but stays alive to the end.
 
-    With Python's own thresholds a fifth of a compilation is looking for garbage where none is.
+    With Python's default thresholds, a fifth of the compile time is spent in the collector.
     """
     with _compiling:
         _thresholds.append(gc.get_threshold())
         first, *rest = _thresholds[-1]
-        if first:  # 0 is the caller's way to have none
+        if first:  # 0: the caller has disabled collection
             gc.set_threshold(max(YOUNG_OBJECTS, first), *rest)
     try:
         yield
     finally:
         with _compiling:
-            # The first compilation to begin found what the caller had chosen.
+            # The first of concurrent compilations saved the caller's thresholds.
             chosen = _thresholds[0]
             _thresholds.pop()
             if not _thresholds:
@@ -64,8 +63,8 @@ def rare_collections() -> Generator[None]:
 
 def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
     """
-    Compiles MLIR text, or takes the program from the cache if it was compiled before. Listeners see
-    the module and may change it, so a program that has any is compiled, and not stored.
+    Compiles MLIR text, or reads the program from the cache. With listeners, which may change the
+    module, it is always compiled and not stored.
     """
     opened = open_source(source)
     if any(listener is not None for listener in listeners.values()):
@@ -80,7 +79,7 @@ def compile_text(source: str | Path, options: Options, **listeners: Any) -> Prog
     built = build_opened(opened, options)
     if not may_store(built):
         return program_of(built)
-    # Weights are written to the cache and copied to where kernels read them, which are two waits.
+    # Writing weights to the cache overlaps with copying them to aligned memory.
     with ThreadPoolExecutor(1) as pool:
         stored = pool.submit(store, key, built)
         program = program_of(built)
@@ -104,16 +103,16 @@ def compile(
     **options: Any,
 ) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     """
-    Compiles a program; with `to`, returns the module as it is after that phase, of a program for
-    several devices with the modules of all of them.
+    Compiles a program. With `to`, returns the module after that phase instead; for a multi-device
+    program it contains the modules of all devices.
 
-    `inputs` and `kwargs` are example arguments, needed for a PyTorch module or function, and
-    `dynamic_shapes` says which of their dims may vary, as for `torch.export.export`. The program
-    is then called as the module is. `start` names the phase after
-    which the source was saved. `before` hears of every pass that begins, `listener` of every one
-    that has ended and `after` of every phase; a program with one of them is not cached. Other
-    keywords are fields of `irees.options.Options`; `target="reference"` interprets the source.
-    Raises an `irees.errors.IreesError`, and what the functions given here raise.
+    `inputs` and `kwargs` are example arguments, required for a PyTorch module or function.
+    `dynamic_shapes` marks their dynamic dims, as for `torch.export.export`. The program is then
+    called like the PyTorch module. `start` is the phase after which the source was saved. `before`
+    is called before every pass, `listener` after every pass and `after` after every phase; a
+    program with one of them is not cached. Other keywords are fields of `irees.options.Options`;
+    `target="reference"` interprets the source. Raises an `irees.errors.IreesError`, and the errors
+    of the callbacks.
     """
     chosen = Options.make(**options)
     given: dict[str, Any] = {"before": before, "listener": listener, "after": after}

@@ -1,8 +1,9 @@
 """
-From a module that was cut for several devices to a program that runs on them.
+Creates a multi-device program from a module that was cut into parts for devices.
 
-The schedule is data (`runtime/schedule.py`), taken from the IR that `irees-outline-device-segments`
-leaves; each device's module is compiled as any other, for the target of that device.
+The schedule is data (`runtime/schedule.py`), extracted from the output of
+`irees-outline-device-segments`. Each device's module is compiled normally, for that device's
+target.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from irees.runtime.devices import DeviceSpec, parse_specs
 
 
 def options_for(spec: str, options: Options) -> Options:
-    """The options with which the part of a device is compiled. Raises ArgumentError."""
+    """The compiler options for the part of a device. Raises ArgumentError."""
     kind = DeviceSpec.parse(spec).kind
     target: Any = "cpu" if kind == "ray" else kind
     given = options.target
@@ -51,7 +52,7 @@ def options_for(spec: str, options: Options) -> Options:
 
 
 def schedule_of(module: ModuleOp, options: Options) -> dict[str, Any]:
-    """The schedule of a module that went through `pipeline.device_phases`, as data."""
+    """The schedule of a module lowered through `pipeline.device_phases`, as data."""
     stateful = sorted(name for name, part in parts_of(module).items() if _keeps_state(part))
     return {
         "devices": options.device_specs(),
@@ -61,7 +62,7 @@ def schedule_of(module: ModuleOp, options: Options) -> dict[str, Any]:
 
 
 def device_program(schedule: Mapping[str, Any], makers: Mapping[str, Maker]) -> DeviceProgram:
-    """A program of what makes the parts. Raises DeviceError when a device is missing."""
+    """Creates a program from the makers of its parts. Raises DeviceError for a missing device."""
     kinds = {spec.kind for spec in parse_specs(schedule["devices"]).values()}
     compiled = kinds != {"reference"}
     return DeviceProgram(schedule, makers, runtime=runtime_library() if compiled else None)
@@ -81,7 +82,7 @@ def _keeps_state(part: ModuleOp) -> bool:
 
 
 def alone(part: ModuleOp) -> ModuleOp:
-    """The module of a device by itself."""
+    """Detaches the module of a device from the program."""
     part.detach()
     part.sym_name = None
     return part
@@ -97,7 +98,7 @@ def functions_of(module: ModuleOp) -> list[dict[str, Any]]:
 
 
 class _Writer:
-    """The state of one function: the number of each value, and where it is."""
+    """Converts one function to a schedule: numbers its values, and finds their devices."""
 
     def __init__(self, function: func.FuncOp):
         self.function = function
@@ -123,7 +124,7 @@ class _Writer:
         }
 
     def _returned(self) -> list[Attribute]:
-        """The types of the results, tensors for views."""
+        """The result types, with tensor types for exported views."""
         for block in self.blocks:
             if isinstance(end := block.last_op, func.ReturnOp):
                 owners = [value.owner for value in end.operands]
@@ -134,7 +135,7 @@ class _Writer:
         return []
 
     def _find_places(self) -> None:
-        """Where tensors are; an argument of a block is where what it gets is."""
+        """Finds the device of each tensor; block arguments get it from their incoming values."""
         for op in self.function.walk():
             for result in op.results:
                 if isinstance(op, InvokeOp):
@@ -155,7 +156,7 @@ class _Writer:
                         changed = True
 
     def number(self, value: SSAValue) -> int:
-        """The number of a value; an exported one is what is exported."""
+        """The number of a value; an exported value has the number of its source."""
         if isinstance(value.owner, TensorExportOp):
             value = value.owner.source
         return self.numbers.setdefault(value, len(self.numbers))
@@ -200,7 +201,7 @@ class _Writer:
             case arith.ConstantOp():
                 return [{"const": _number(op.value), "as": self.number(op.result)}]
             case _:
-                # Sizes of what is transferred: the host sees them in the arrays.
+                # Size computations of transferred tensors: arrays carry their sizes.
                 return []
 
     def _end(self, op: Operation) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """
-Every error that irees raises, and the exit code that the command line gives it.
+Every error that irees raises, and its exit code on the command line.
 
-A message has one shape, `location: error: op: what is required; way out`, whatever part of
-irees found the fault. Nothing else escapes: a raw Python exception that reaches a user is
-a bug, and so is an `InternalError`.
+All messages have the form `location: error: op: what is required; hint`. No other exceptions
+escape: a raw Python exception that reaches a user is a bug, and so is an `InternalError`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ EXIT_INTERNAL = 70
 
 
 def describe_location(location: Any) -> str | None:
-    """`file:line:col` of an MLIR location (or of a string), None when it is not known."""
+    """`file:line:col` of an MLIR location (or a string), None if unknown."""
     if location is None or isinstance(location, str):
         return location or None
     if (filename := getattr(location, "filename", None)) is not None:
@@ -33,10 +32,10 @@ def describe_location(location: Any) -> str | None:
 
 class IreesError(Exception):
     """
-    The base of all errors of irees.
+    The base class of all irees errors.
 
-    `op` is an operation or the name of one; an operation also gives the location when none is
-    passed. `hint` says the way out.
+    `op` is an operation or the name of one; an operation also provides the default location.
+    `hint` tells the user how to proceed.
     """
 
     exit_code = 1
@@ -60,26 +59,26 @@ class IreesError(Exception):
         return self._text(self.location, "error") if self.location else self._text()
 
     def diagnostic(self) -> str:
-        """The line for a terminal: like `str`, and always with a place and `error`."""
+        """The line for a terminal: like `str`, but always with a location and `error`."""
         return self._text(self.location or "irees", "error")
 
 
 class ParseError(IreesError):
-    """The text is not MLIR, or not of a dialect that irees knows."""
+    """The text is not valid MLIR, or uses an unknown dialect."""
 
 
 class VerifyError(IreesError):
-    """The IR breaks a rule of one of its ops."""
+    """The IR violates a constraint of one of its ops."""
 
 
 class UnsupportedError(IreesError):
-    """Valid input that irees cannot compile yet, or a target that it does not have."""
+    """The input is valid, but irees does not support it or the target yet."""
 
     exit_code = 3
 
 
 class LimitExceededError(IreesError):
-    """Something is larger than a stated limit; the message has the number and the limit."""
+    """A limit was exceeded; the message has the amount and the limit."""
 
     exit_code = 5
 
@@ -89,17 +88,17 @@ class OutOfMemoryError(LimitExceededError, MemoryError):
 
 
 class ArgumentError(IreesError, TypeError, ValueError):
-    """An argument or an option that does not fit: count, type, rank, size or value."""
+    """An argument or option has the wrong count, type, rank, size or value."""
 
 
 class RuntimeTrap(IreesError, RuntimeError):
-    """The program stopped itself: a failed `cf.assert`, a bad size, an index out of bounds."""
+    """The program trapped: a failed `cf.assert`, a bad size, an index out of bounds."""
 
     exit_code = 6
 
 
 class ToolchainError(IreesError):
-    """No C compiler, or it failed: the message has the command and what it printed."""
+    """There is no C compiler, or it failed; the message has the command and its output."""
 
     exit_code = 4
 
@@ -111,12 +110,12 @@ class DeviceError(IreesError):
 
 
 def report_hint(reproducer: Path | str | None) -> str | None:
-    """What to do about a bug."""
+    """The hint for a bug: report it with the reproducer."""
     return None if reproducer is None else f"please report it with the file {reproducer}"
 
 
 class InternalError(IreesError):
-    """Always a bug of irees. `reproducer` is the path of a file that shows it again."""
+    """A bug of irees. `reproducer` is the path of a file to reproduce it."""
 
     exit_code = EXIT_INTERNAL
 

@@ -1,9 +1,9 @@
 """
-The fence around every public entry: what leaves it is an `IreesError`, or an error of the caller's.
+The fence around every public entry: only an `IreesError` or an error of the caller's code leaves.
 
-An exception that is neither is a bug of irees. The fence turns it into an `InternalError` and
-writes a reproducer: the entry, its arguments (text and options in full, arrays by dtype and
-shape), the versions of what takes part, and the traceback.
+Any other exception is a bug of irees. The fence converts it to an `InternalError` and writes a
+reproducer: the entry, its arguments (text and options in full, arrays as dtype and shape), package
+versions, and the traceback.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_TEXT_BYTES = 64 << 20
-"""Largest text that a reproducer holds."""
+"""Maximum bytes of a text in a reproducer."""
 MAX_REPR = 300
 MAX_ITEMS, MAX_DEPTH = 100, 6
-"""Items of one argument, and levels of nesting, that a reproducer describes."""
+"""Maximum items of an argument, and levels of nesting, in a reproducer."""
 
 _PARTS = ("irees", "xdsl", "numpy", "ml_dtypes", "torch", "jax", "onnx")
 _OURS = ("xdsl", "pyo3_runtime")
@@ -41,12 +41,11 @@ _OURS = ("xdsl", "pyo3_runtime")
 _CALLERS = "_irees_caller"
 _TOO_LARGE = ("array is too big", "Maximum allowed dimension", "iterator is too large",
               "broadcast dimensions too large")  # fmt: skip
-"""What numpy's ValueErrors begin with where an array, even one without elements, has a shape that
-no memory has room for."""
+"""Prefixes of numpy's ValueErrors for arrays, even empty ones, whose shape exceeds any memory."""
 
 
 def fenced(entry: Callable[P, R]) -> Callable[P, R]:
-    """An entry from which nothing but an IreesError, or an error of the caller's code, escapes."""
+    """Decorates an entry so that only an IreesError, or an error of the caller's code, escapes."""
 
     @wraps(entry)
     def guarded(*args: P.args, **named: P.kwargs) -> R:
@@ -66,7 +65,7 @@ def fenced(entry: Callable[P, R]) -> Callable[P, R]:
 
 
 def let_through(callback: Callable[P, R]) -> Callable[P, R]:
-    """A function of the caller's, whose exceptions pass the fence unchanged."""
+    """Wraps a callback of the caller, so that its exceptions pass the fence unchanged."""
 
     @wraps(callback)
     def marked(*args: P.args, **named: P.kwargs) -> R:
@@ -82,7 +81,7 @@ def let_through(callback: Callable[P, R]) -> Callable[P, R]:
 def rethrow(
     entry: str, error: Exception, args: Any = (), named: Mapping[str, Any] | None = None
 ) -> NoReturn:
-    """Raises what an entry raises in place of an error: the fence where a decorator is too slow."""
+    """Raises the fenced form of an error, for entries where the decorator is too slow."""
     if (found := as_irees_error(entry, error, args, named)) is None:
         raise error
     raise found from error
@@ -92,8 +91,8 @@ def reproducible(
     entry: str, error: InternalError, args: Any = (), named: Mapping[str, Any] | None = None
 ) -> IreesError:
     """
-    The error that an entry raises for a bug that a part of irees found: with a reproducer, or of
-    another type when memory or stack was what is missing.
+    Converts an InternalError for an entry: adds a reproducer, or changes the type if the cause was
+    a lack of memory or stack.
     """
     if isinstance(error.__cause__, MemoryError | RecursionError):
         return as_irees_error(entry, error.__cause__) or error
@@ -106,7 +105,7 @@ def reproducible(
 def as_irees_error(
     entry: str, error: BaseException, args: Any = (), named: Mapping[str, Any] | None = None
 ) -> IreesError | None:
-    """The error that an entry raises in place of another; None for one that passes the fence."""
+    """The error that an entry raises instead of `error`; None if `error` passes the fence."""
     if isinstance(error, IreesError) or getattr(error, _CALLERS, False):
         return None
     if isinstance(error, RecursionError):
@@ -126,7 +125,7 @@ def as_irees_error(
 def write_reproducer(
     entry: str, error: BaseException, args: Any, named: Mapping[str, Any]
 ) -> str | None:
-    """Writes what is needed to see an error again to a temporary file, and returns its path."""
+    """Writes a reproducer to a temporary file; returns its path, None if that fails."""
     trace = "".join(traceback.format_exception(error))
     given = {**{str(i): value for i, value in enumerate(args)}, **named}
     parts = [f"{entry}\n\n{versions()}\n"]
@@ -141,7 +140,7 @@ def write_reproducer(
 
 
 def versions() -> str:
-    """The versions of Python, the machine, and those packages that are imported."""
+    """The versions of Python and of the imported packages, and the platform."""
     from importlib.metadata import PackageNotFoundError, version
 
     lines = [f"python {platform.python_version()} on {platform.platform()}"]
@@ -155,7 +154,7 @@ def versions() -> str:
 
 
 def describe(value: Any, depth: int = 0) -> str:
-    """An argument as a reproducer holds it: text and modules in full, arrays by their shape."""
+    """Formats an argument for a reproducer: text and modules in full, arrays as their shape."""
     try:
         return _describe(value, depth)
     except Exception as error:

@@ -1,10 +1,9 @@
 """
-Whether the code of irees that runs is the code that was imported.
+Detects whether irees code was patched at run time.
 
-A cache key names the sources of irees as they are on disk. A test, a plug-in or a notebook may put
-other functions or constants in their place while the process runs; what such a compiler makes must
-not be stored. Every module is recorded when it is loaded, and compared, name by name, before a
-program is stored.
+Cache keys hash the sources of irees on disk. A test, a plug-in or a notebook may patch functions
+or constants in the running process; programs from such a compiler must not be stored. Every
+module is recorded when it is loaded, and compared by member before a program is stored.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from typing import Any
 
 _PACKAGE = "irees"
 _APART = frozenset(("integrity", "runtime", "testing", "tools"))
-"""Parts of irees that change no program: what runs programs, and what calls the compiler."""
+"""Parts of irees that do not affect compiled programs: they run programs or call the compiler."""
 
 _NEVER_STORED = object()
 
 _recorded: dict[int, tuple[Any, dict[str, Any]]] = {}
-"""Modules and classes by identity, each with its members as they were."""
+"""id => a module or class, and its members when it was recorded."""
 _loading: list[tuple[str, Any]] = []
-"""Modules that were still being imported when they were met."""
+"""Modules whose import had not finished when they were seen."""
 _seen = 0
 
 
 def record() -> None:
-    """Records the modules of irees that were loaded since the last call."""
+    """Records the irees modules loaded since the last call."""
     global _seen
     modules = [*_loading, *islice(sys.modules.items(), _seen, None)]
     _seen = len(sys.modules)
@@ -52,7 +51,7 @@ def _record(name: str, module: Any) -> None:
 
 
 def is_patched() -> bool:
-    """Whether a module, or a class of one, has other members than when it was recorded."""
+    """Whether a member of a module or class was replaced since it was recorded."""
     record()
     return any(
         vars(home).get(name, _NEVER_STORED) is not value

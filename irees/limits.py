@@ -1,10 +1,10 @@
 """
-The limits of a compilation: one table, and the budget that the passes of a compilation share.
+The limits of a compilation: a table, and a work budget for all passes of a compilation.
 
-Untrusted text must not take more time or memory than stated here. `Options.limits` overrides
-single entries. A compilation begins a budget (`budgeted`); whatever repeats work by what the
-program says (inlining, initializers, folding, printing) calls `spend` before it does
-the work. All of them draw on `work`, so two expensive constructs do not add up to twice the limit.
+The limits bound the time and memory that untrusted text can take. `Options.limits` overrides
+single entries. A compilation starts a budget (`budgeted`). Constructs that a program can repeat
+(inlining, initializers, folding, printing) call `spend` before they do the work. All of them draw
+on `work`, so two expensive constructs do not add up to twice the limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from irees.errors import ArgumentError, LimitExceededError
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit: its default in a unit, and what it bounds."""
+    """One limit: its default, its unit, and the quantity that it bounds."""
 
     name: str
     default: int
@@ -42,14 +42,14 @@ TABLE = (
     Limit("map_terms", 1 << 8, "terms", "the operators in the results of one affine map"),
     Limit("work", 30_000_000, "steps", "the work that a program asks for by repetition, see below"),
 )
-"""Every limit. The defaults admit the largest models that are known to compile, ten times over."""
+"""All limits. The defaults are at least ten times the needs of the largest models tested."""
 
 LIMITS = {limit.name: limit for limit in TABLE}
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one repetition of a construct takes of `work`."""
+    """The cost of one repetition of a construct, in steps of `work`."""
 
     steps: int
     per: str
@@ -63,19 +63,19 @@ COSTS = {
     "printing": Cost(1, "op of the IR that a listener or a flag prints"),
 }
 """
-What takes `work`. A step is about one microsecond of the compiler: all of it is half a minute.
+Costs in `work`. A step is about one microsecond of compile time: the default budget is 30 s.
 """
 
 ELEMENTS_PER_STEP = 64
-"""Elements of a tensor that the interpreter computes in about one step of `work`."""
+"""Tensor elements that the interpreter computes per step of `work`."""
 
 
 OPTIONAL_SHARE = 10
-"""One optional piece of work may take this fraction (1/10) of the budget that is left."""
+"""Inverse of the fraction of the remaining budget that one optional piece of work may take."""
 
 
 class Budget:
-    """The limits of a compilation, and how much of `work` is left."""
+    """The limits of a compilation, and the remaining steps of `work`."""
 
     def __init__(self, overrides: Mapping[str, int] | None = None):
         self.limits = {each.name: each.default for each in TABLE} | dict(overrides or {})
@@ -88,7 +88,7 @@ _DEFAULTS = Budget()
 
 @contextmanager
 def budgeted(overrides: Mapping[str, int] | None = None) -> Generator[Budget]:
-    """Begins the budget of a compilation; one inside another draws on the outer one."""
+    """Starts the budget of a compilation; a nested one without overrides uses the outer budget."""
     if _BUDGET.get() is not None and not overrides:
         yield _BUDGET.get() or _DEFAULTS
         return
@@ -100,12 +100,12 @@ def budgeted(overrides: Mapping[str, int] | None = None) -> Generator[Budget]:
 
 
 def limit(name: str) -> int:
-    """The limit of that name in the current compilation, its default outside of one."""
+    """The limit of that name in the current compilation; the default outside of one."""
     return (_BUDGET.get() or _DEFAULTS).limits[name]
 
 
 def exceeded(name: str, what: str, **where: Any) -> LimitExceededError:
-    """The error for a limit; `what` says what is too large, with the number."""
+    """The error for an exceeded limit; `what` describes the excess, with the number."""
     where.setdefault("hint", f"raise it with limits={{{name!r}: ...}} if you trust the program")
     return LimitExceededError(
         f"{what} (limit {name!r}: {limit(name)} {LIMITS[name].unit})", **where
@@ -113,16 +113,16 @@ def exceeded(name: str, what: str, **where: Any) -> LimitExceededError:
 
 
 def check(name: str, amount: int, what: str, **where: Any) -> None:
-    """Raises LimitExceededError when an amount is above the limit of that name."""
+    """Raises LimitExceededError if an amount is above the limit of that name."""
     if amount > limit(name):
         raise exceeded(name, what, **where)
 
 
 def spend(construct: str, count: int, **where: Any) -> None:
     """
-    Takes `count` repetitions of a construct of `COSTS` off the budget of the compilation.
+    Charges `count` repetitions of a construct of `COSTS` to the budget of the compilation.
 
-    Raises LimitExceededError, with the construct and where it stands, when nothing is left. Does
+    Raises LimitExceededError, with the construct and its location, when the budget is spent. Does
     nothing outside of a compilation.
     """
     budget = _BUDGET.get()
@@ -135,8 +135,8 @@ def spend(construct: str, count: int, **where: Any) -> None:
 
 def afford(construct: str, count: int) -> bool:
     """
-    `spend` for work that may be left undone: False, and nothing taken, for more than a tenth of
-    what is left.
+    `spend` for optional work: returns False, without a charge, if it costs more than a tenth of
+    the remaining budget.
     """
     budget = _BUDGET.get()
     if budget is None:
@@ -149,7 +149,7 @@ def afford(construct: str, count: int) -> bool:
 
 
 def canonical_limits(limits: Any) -> str | None:
-    """Overridden limits, a mapping or JSON, as sorted JSON; None without any."""
+    """Overrides (a mapping or JSON) as sorted JSON; None if empty. Raises ArgumentError."""
     data: Any = None
     try:
         data = json.loads(limits) if isinstance(limits, str) else dict(limits or {})

@@ -118,11 +118,13 @@ class Phase:
 @contextmanager
 def alone(executable: ExecutableOp) -> Iterator[ModuleOp]:
     """A module with nothing but an executable, which then returns to where it was."""
-    block, after = executable.parent, executable.next_op
+    block, after, around = executable.parent, executable.next_op, executable.parent_op()
     assert block is not None
+    assert around is not None
     executable.detach()
     try:
-        yield ModuleOp([executable])
+        # The target is an attribute of the module.
+        yield ModuleOp([executable], attributes=dict(around.attributes))
     finally:
         executable.detach()
         if after is None:

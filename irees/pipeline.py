@@ -8,19 +8,21 @@ irees-pipeline` runs all of it, `irees-pipeline{to=stream}` up to and with a pha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from irees.dialects.irees_target import assign_target, drop_target
 from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, InternalError, UnsupportedError
 from irees.options import Options
 from irees.phase import Announcement, Listener, Phase, Ready
 from irees.remarks import remark
 from irees.rewrites import limited
-from irees.target import GpuFacts, Target
+from irees.target import Target
 from irees.transforms import load_pass
 from irees.transforms.utils.upstream_passes import (
     CountedCanonicalizePass,
@@ -85,23 +87,70 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
     )
 
 
+GLOBAL_OPT = """
+    inline-custom-ops convert-elementwise-to-linalg expand-arith keep-inits insert-shape-checks
+    erase-unused-results initialize-empties raise-special-ops decompose-selections decompose-moves
+    decompose-packs decompose-im2col decompose-winograd decompose-fft
+"""
+"""Named ops become generics."""
+
+SHAPES = """
+    decompose-tensor-ops generalize-linalg-named-ops store-narrow-types
+    resolve-shaped-type-result-dims canonicalize cse optimize-int-arithmetic clamp-extracts
+    widen-accumulators
+"""
+"""
+`store-narrow-types` runs behind the passes that write bodies, before those that read them;
+`clamp-extracts` behind what makes `i mod 2` the bare `i` of a loop of two iterations.
+"""
+
+FUSION = """
+    fold-unit-extent-dims compute-extracted-elements fold-constants fold-constant-gathers
+    sink-reshapes fuse-elementwise-ops fold-constants fold-reciprocals fold-affine-epilogues
+    propagate-blocked-layouts convert-conv2d-to-winograd pack-constant-operands split-reductions
+    split-sorts widen-half-arith canonicalize cse merge-variance-passes fuse-sibling-reductions
+"""
+"""Elementwise chains become one op; constants are folded, and packed for the target."""
+
+CPU_CODEGEN = """
+    select-strategy tile-and-distribute lower-linalg-ext-to-loops lower-contractions
+    vectorize-structured-ops lower-gather erase-unread-buffers expand-math pipeline-workgroups
+    interleave-chains use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
+    cpu-check-resource-usage
+"""
+"""Kernels on buffers become loops over the vectors of a CPU."""
+
+GPU_CODEGEN = """
+    tile-and-distribute gpu-form-workgroups gpu-lower-attention gpu-lower-linalg-ext
+    lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k gpu-lower-contractions
+    gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads erase-unread-buffers
+    gpu-infer-memory-space lower-gather expand-math gpu-check-resource-usage
+"""
+"""Kernels on buffers become loops over workgroups, and those loops over threads."""
+
+_UPSTREAM: dict[str, Callable[[], ModulePass]] = {
+    "canonicalize": CountedCanonicalizePass,
+    "cse": CountedCommonSubexpressionElimination,
+    "lower-affine": KeepingLowerAffinePass,
+}
+
+
+def passes(names: str) -> tuple[ModulePass, ...]:
+    """Returns the passes of these names, with their default options."""
+    return tuple(_UPSTREAM[n]() if n in _UPSTREAM else a(n) for n in names.split())
+
+
 def phases(options: Options) -> tuple[Phase, ...]:
-    """The phases of a compilation, in order."""
+    """
+    Returns the phases of a compilation, in order.
+
+    A pass that does not apply to the target, or to `fp="strict"`, does nothing: it reads both from
+    the module (`irees/dialects/irees_target.py`).
+    """
     if options.devices:
         return device_phases(options)
-    target = options.target if isinstance(options.target, Target) else Target.parse(options.target)
-    strict = options.fp == "strict"
-    # Larger ones are never written by a GPU, which sums up in another order for that.
-    largest_scores = 0 if target.gpu is None or strict else target.gpu.l2_bytes
-    for_cpu, vectors = target.gpu is None, {"vector_bytes": target.vector_bytes}
-    blocked_layouts = a("propagate-blocked-layouts", **vectors)
-    winograd = a("convert-conv2d-to-winograd", **vectors)
-    # Those of floats have an order of their own, and take subnormals for zeros.
-    dots = target.integer_dot_products if strict else target.dot_products
-    registers = target.vector_registers
-    busy = target.gpu.multiprocessors if target.gpu else 0
-    tiles = {"enough_tiles": busy, "small_tile": target.gpu.launch_bytes} if target.gpu else {}
-    panels = a("pack-constant-operands", registers=registers, dot_products=dots, **vectors)
+    gpu = Target.parse(options.target).gpu is not None
+    exact = options.fp == "strict"
     return (
         Phase(
             "input",
@@ -109,8 +158,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             (
                 *from_importers(),
                 a("drop-transfers"),
-                *([a("annotate-affinities")] if options.annotate_input_affinities else []),
-                KeepingLowerAffinePass(),
+                *when(options.annotate_input_affinities, a("annotate-affinities")),
+                *passes("lower-affine"),
             ),
             TENSORS,
             fault=UnsupportedError,
@@ -119,44 +168,12 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "global-opt",
             "named ops become generics, shapes become values, elementwise chains become one op",
             (
-                *map(a, ("inline-custom-ops", "convert-elementwise-to-linalg", "expand-arith")),
-                *map(a, ("keep-inits", "insert-shape-checks", "erase-unused-results")),
-                a("initialize-empties"),
-                a("raise-special-ops"),
-                a("decompose-selections"),
-                a("decompose-moves"),
-                a("decompose-packs"),
-                a("decompose-im2col"),
-                a("decompose-winograd"),
-                a("decompose-fft"),
-                a("decompose-attention", largest=largest_scores, reciprocal=not strict),
+                *passes(GLOBAL_OPT),
+                a("decompose-attention", reciprocal=not exact),
                 a("decompose-exp-reduction"),
-                a("decompose-softmax", use_fusion=False, from_infinity=True, reciprocal=not strict),
-                a("decompose-tensor-ops"),
-                a("generalize-linalg-named-ops"),
-                # Behind all that writes bodies, before what looks into them.
-                a("store-narrow-types"),
-                a("resolve-shaped-type-result-dims"),
-                CountedCanonicalizePass(),
-                CountedCommonSubexpressionElimination(),
-                a("optimize-int-arithmetic"),
-                # Behind what makes `i mod 2` the bare `i` of a loop of two iterations.
-                a("clamp-extracts"),
-                *([] if strict else [a("widen-accumulators")]),
-                *map(a, ("fold-unit-extent-dims", "compute-extracted-elements", "fold-constants")),
-                *map(a, ("fold-constant-gathers", "sink-reshapes", "fuse-elementwise-ops")),
-                a("fold-constants"),
-                *([] if strict or not for_cpu else [a("fold-reciprocals")]),
-                a("fold-affine-epilogues", scale=not strict),
-                *([blocked_layouts, winograd] if for_cpu and not strict else []),
-                *([panels] if for_cpu else []),
-                *([] if for_cpu or strict else [a("split-reductions", workgroups=busy)]),
-                *([] if for_cpu else [a("split-sorts", workgroups=busy)]),
-                *([a("widen-half-arith", elide=not strict)] if for_cpu else []),
-                CountedCanonicalizePass(),
-                CountedCommonSubexpressionElimination(),
-                *([] if strict or not for_cpu else [a("merge-variance-passes")]),
-                *([a("fuse-sibling-reductions")] if for_cpu else []),
+                a("decompose-softmax", use_fusion=False, from_infinity=True, reciprocal=not exact),
+                *passes(SHAPES),
+                *passes(FUSION),
             ),
             TENSORS | {"irees"},
         ),
@@ -165,25 +182,18 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
                 a("annotate-dispatches"),
-                a("form-dispatch-regions", one_tile_loop=True, **tiles),
-                a("outline-dispatch-regions"),
-                *([a("tie-dispatch-operands")] if for_cpu else []),
-                a("deduplicate-executables"),
+                a("form-dispatch-regions", one_tile_loop=True),
+                *passes("outline-dispatch-regions tie-dispatch-operands deduplicate-executables"),
                 a("annotate-dispatches"),
-                *([a("trace-dispatch-tensors")] if options.trace_dispatch_tensors else []),
-                *([a("trace-dispatch-tensors", tensors=False)] if options.time_dispatches else []),
+                *when(options.trace_dispatch_tensors, a("trace-dispatch-tensors")),
+                *when(options.time_dispatches, a("trace-dispatch-tensors", tensors=False)),
             ),
             TENSORS | {"irees", "flow", "iree_tensor_ext"},
         ),
         Phase(
             "stream",
             "the host program works on buffers",
-            (
-                a("lower-util-ops"),
-                a("convert-to-stream"),
-                CountedCommonSubexpressionElimination(),
-                a("plan-arena"),
-            ),
+            passes("lower-util-ops convert-to-stream cse plan-arena"),
             TENSORS | {"irees", "flow", "iree_tensor_ext", "stream", "memref"},
         ),
         Phase(
@@ -191,12 +201,8 @@ def phases(options: Options) -> tuple[Phase, ...]:
             "each executable becomes loops over vectors and scalars",
             (
                 a("bufferize-dispatch"),
-                *([a("apply-tuning", tuning=options.tuning)] if options.tuning else []),
-                *(
-                    cpu_codegen(target, strict)
-                    if target.gpu is None
-                    else gpu_codegen(target.gpu, strict, options)
-                ),
+                *when(options.tuning, a("apply-tuning", tuning=options.tuning)),
+                *(gpu_codegen(options) if gpu else passes(CPU_CODEGEN)),
             ),
             KERNELS,
             each_executable=True,
@@ -204,74 +210,21 @@ def phases(options: Options) -> tuple[Phase, ...]:
         Phase(
             "verification",
             "every access is shown to be inside of its buffer, or guarded",
-            (a("verify-accesses"),),
+            passes("verify-accesses"),
             KERNELS,
         ),
     )
 
 
-def cpu_codegen(target: Target, strict: bool) -> tuple[ModulePass, ...]:
-    """Kernels on buffers become loops over the vectors of a CPU."""
-    registers = {"vector_bytes": target.vector_bytes, "registers": target.vector_registers}
-    dots = target.integer_dot_products if strict else target.dot_products
-    order, large = {"reassociate": not strict}, target.l3_bytes // 2
-    shares = {"shares": 2 * target.threads, "registers": target.vector_registers}
-    return (
-        a("select-strategy", threads=target.threads, l2_bytes=target.l2_bytes, **registers),
-        a("tile-and-distribute"),
-        a("lower-linalg-ext-to-loops", together=(64, 16)),
-        a("lower-contractions", dot_products=dots, **order, **registers),
-        a("vectorize-structured-ops", **order, vector_bytes=target.vector_bytes, large=large),
-        a("lower-gather"),
-        a("erase-unread-buffers"),
-        a("expand-math", lookups=not strict and target.vector_bytes >= 64),
-        a("pipeline-workgroups", tile_bytes=target.l1_bytes, **shares),
-        a("interleave-chains"),
-        a("use-nontemporal-stores", limit=large),
-        a("prefetch-next-tiles", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
-        a("prefetch-outputs", limit=target.l2_bytes, tile_bytes=target.l1_bytes),
-        a("prefetch-streams", limit=target.l2_bytes),
-        a("cpu-check-resource-usage"),
-    )
+def when(wanted: object, *chosen: ModulePass) -> tuple[ModulePass, ...]:
+    """Returns passes that an option asks for, or none."""
+    return chosen if wanted else ()
 
 
-def gpu_codegen(gpu: GpuFacts, strict: bool, options: Options) -> tuple[ModulePass, ...]:
-    """Kernels on buffers become loops over workgroups, and those loops over threads."""
-    matrices = max(gpu.shared_bytes, gpu.shared_opt_in_bytes // 2)
-    machine = {"workgroups": gpu.multiprocessors, "small_tile": gpu.launch_bytes}
-    room = {"shared_bytes": gpu.shared_bytes, "matrix_shared_bytes": matrices}
-    room["warpgroup_shared_bytes"] = gpu.shared_opt_in_bytes
-    # An f32 product is one of f32, unless its operands may be rounded.
-    kinds = tuple(kind for kind in gpu.matrix_kinds if kind != "tf32" or options.allow_tf32)
-    matrix = {"matrix_kinds": kinds, "asynchronous": gpu.asynchronous_copies}
-    return (
-        a(
-            "gpu-select-strategy",
-            reassociate=not strict,
-            warpgroup_kinds=gpu.warpgroup_kinds,
-            # Some blocks are only for those.
-            boxes="irees-gpu-use-bulk-copies" not in options.disable_pass,
-            **machine,
-            **matrix,
-            **room,
-        ),
-        a("tile-and-distribute"),
-        a("gpu-form-workgroups"),
-        a("gpu-lower-attention", shared_bytes=matrices, **matrix),
-        a("gpu-lower-linalg-ext", shared_bytes=matrices, workgroups=gpu.multiprocessors),
-        a("lower-linalg-ext-to-loops"),
-        a("gpu-use-bulk-copies"),
-        a("gpu-stream-k", reassociate=not strict, **machine),
-        a("gpu-lower-contractions", **room),
-        a("gpu-lower-reductions", reassociate=not strict),
-        a("gpu-lower-transposes"),
-        a("gpu-distribute-to-threads"),
-        a("erase-unread-buffers"),
-        a("gpu-infer-memory-space", limit=gpu.shared_bytes),
-        a("lower-gather"),
-        a("expand-math", native=() if strict else gpu.native_math),
-        a("gpu-check-resource-usage", limit=gpu.shared_opt_in_bytes),
-    )
+def gpu_codegen(options: Options) -> tuple[ModulePass, ...]:
+    """Returns the passes of a GPU kernel; some blocks are only for bulk copies."""
+    boxes = "irees-gpu-use-bulk-copies" not in options.disable_pass
+    return (a("gpu-select-strategy", boxes=boxes), *passes(GPU_CODEGEN))
 
 
 OPTIONAL = frozenset(
@@ -333,6 +286,8 @@ def run_phases(
                 f"pass {name!r} cannot be left out",
                 hint=f"use one of {', '.join(sorted(OPTIONAL))}",
             )
+    target = Target.parse(options.target)
+    assign_target(module, target, strict=options.fp == "strict", tf32=options.allow_tf32)
     without, verify_each, pristine = set(options.disable_pass), False, module.clone()
     while True:
         try:
@@ -342,6 +297,7 @@ def run_phases(
                     phase.run(ctx, module, listener, before, ready, **chosen)
                     if after is not None:
                         after(phase.name, module, 0.0)
+            drop_target(module)
             return frozenset(without.difference(options.disable_pass))
         except InternalError as error:
             # An optional pass that fails is left out, and the module starts again as it came.

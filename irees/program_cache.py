@@ -1,13 +1,12 @@
 """
-Whole programs in the cache: compiling the same text again costs reading it.
+The cache of whole programs: recompiling the same text only reads the cache.
 
-An entry is found by the text, its weights, the options, the target and the version of
-the compiler, so it is right whenever it is found. It holds the library, the manifest, the
-C and those constants that the compiler made; weights that a program uses as they came are
-taken from the source again. Constants lie in it where kernels may read them, so that a program that
-was read is not copied. Programs whose own constants are larger than MAX_BYTES are
-not kept, nor are those that a failed pass was left out of: what failed once, for want of memory
-or of time, need not fail again. Entries are data: JSON, then bytes, verified by the cache.
+The key contains the text, its weights, the options, the target and the version of the compiler, so
+a hit is always correct. An entry holds the library, the manifest, the C texts and the constants
+that the compiler computed; unchanged weights are taken from the source. Constants are stored
+aligned, so kernels read them without a copy. Two kinds of programs are not stored: those whose own
+constants exceed MAX_BYTES, and those compiled without a failed pass, which may succeed the next
+time. Entries are data: JSON, then bytes, verified by the cache.
 """
 
 from __future__ import annotations
@@ -38,29 +37,29 @@ from irees.target import Target
 
 MAX_BYTES = 1 << 30
 PACKAGES = ("xdsl", "numpy", "ml_dtypes")
-"""Packages that take part in a compilation: IR is xDSL's, constants are computed by numpy."""
+"""Packages that affect compiled programs: IR from xDSL, constants computed with numpy."""
 
 
 @dataclass
 class Built:
-    """What a compilation made: enough to build the program again."""
+    """The output of a compilation: everything needed to create the program."""
 
     library: bytes
     manifest: dict[str, Any]
     texts: dict[str, str]
     constants: dict[str, np.ndarray[Any, Any]]
     from_source: dict[str, str]
-    """Constant name => key of the resource that it is, unchanged."""
+    """Name of a constant that is an unchanged resource => resource key."""
     cubins: dict[str, bytes] = field(default_factory=dict)
-    """Text of kernels => its machine code, for a GPU."""
+    """Name of a kernel text => its cubin, for a GPU."""
     failed_passes: frozenset[str] = frozenset()
     altered: bool = False
-    """Whether something that no key names took part: see `irees.build.is_altered`."""
+    """Whether it depends on something outside of the key: see `irees.build.is_altered`."""
 
 
 @cache
 def compiler_version() -> str:
-    """A hash of irees' own sources and of the versions of what it computes with."""
+    """A hash of the irees sources, and of the versions of Python and PACKAGES."""
     digest = hashlib.sha256(platform.python_version().encode())
     for package in PACKAGES:
         digest.update(f"{package} {version(package)}\n".encode())
@@ -73,7 +72,7 @@ def compiler_version() -> str:
 
 
 def program_key(source: Source, options: Options, *targets: Target) -> str:
-    """The key of a program: text, weights, options, targets of its parts, compiler."""
+    """The cache key of a program: text, weights, options, targets of its parts, compilers."""
     names = sorted(source.blobs)
     weights = [memoryview(source.blobs[name].raw()) for name in names]
     described = (f"{name} {len(raw)}" for name, raw in zip(names, weights, strict=True))
@@ -86,7 +85,7 @@ def program_key(source: Source, options: Options, *targets: Target) -> str:
 
 
 def compiler_identities(target: Target) -> tuple[str, ...]:
-    """What a cache key must know of the compilers that make a program. Raises ToolchainError."""
+    """Cache-key identities of the compilers for a target. Raises ToolchainError."""
     host = find_compiler().identity
     if target.kind == "cuda-emulated":
         return (host, find_compiler(CXX).identity)
@@ -95,8 +94,8 @@ def compiler_identities(target: Target) -> tuple[str, ...]:
 
 def may_store(built: Built) -> bool:
     """
-    Whether a program is what its key says (all passes did their work, and nothing else took part)
-    and its own constants are not too large.
+    Whether a program is determined by its key (no pass failed, and it is not altered) and its own
+    constants are small enough.
     """
     return not built.failed_passes and not built.altered and _own_bytes(built) <= MAX_BYTES
 
@@ -110,7 +109,7 @@ def _own_bytes(built: Built) -> int:
 
 
 def store(key: str, built: Built) -> None:
-    """Keeps a program, if it may be stored."""
+    """Stores a program, if `may_store` allows it."""
     if not may_store(built):
         return
     own = _own(built)
@@ -135,12 +134,12 @@ def store(key: str, built: Built) -> None:
 
 
 def _gap(size: int) -> bytes:
-    """What is between so many bytes and the next cache line."""
+    """Padding from `size` bytes to the next cache line."""
     return bytes(-size % CACHE_LINE)
 
 
 def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
-    """The program of that key, with its weights from the source."""
+    """Reads the program of a key, with unchanged weights from the source; None on a miss."""
     entry = default_cache().get(key)
     if entry is None:
         return None
@@ -173,7 +172,7 @@ def _named(dtype: str) -> Any:
 
 
 def store_parts(key: str, schedule: Mapping[str, Any], parts: Mapping[str, Built]) -> None:
-    """Keeps a program for several devices: each part, and last what they are parts of."""
+    """Stores a multi-device program: each part, and last the schedule."""
     for name, built in parts.items():
         store(key_of("part", key, name), built)
     record = {"schedule": schedule, "parts": list(parts)}
@@ -183,7 +182,7 @@ def store_parts(key: str, schedule: Mapping[str, Any], parts: Mapping[str, Built
 def find_parts(
     key: str, blobs: Mapping[str, Blob]
 ) -> tuple[dict[str, Any], dict[str, Built]] | None:
-    """The schedule and the parts of that key; None unless all of them are there."""
+    """Reads the schedule and parts of a key; None unless all of them are found."""
     entry = default_cache().get(key)
     if entry is None:
         return None
@@ -194,7 +193,7 @@ def find_parts(
 
 
 def program_of(built: Built, services: Services | None = None) -> Program:
-    """The program that can be called, on the services of a device or of the process."""
+    """Creates the callable program, on the services of a device or of the process."""
     return Program(
         built.library,
         built.manifest,

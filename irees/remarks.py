@@ -1,8 +1,8 @@
 """
-Remarks: what a pass did, what it did not do and why, as data.
+Remarks: decisions of passes as data, including missed optimizations with their reasons.
 
-`remark` costs nothing unless somebody listens; `collect` listens for the length of a `with`
-block, in the current thread or task only.
+`remark` is free without a collector. `collect` collects inside a `with` block, in the current
+thread or task only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COLLECTOR: ContextVar[list[Remark] | None] = ContextVar("irees_remarks", defaul
 
 @dataclass(frozen=True)
 class Remark:
-    """One sentence of a pass about one place of the program."""
+    """One message of a pass about one location of the program."""
 
     kind: Kind
     pass_name: str
@@ -34,7 +34,7 @@ class Remark:
     text: str
     op: str | None = None
     dispatch: str | None = None
-    """The executable that the op is in, once there are executables."""
+    """Name of the executable that contains the op, None before executables exist."""
 
     def __str__(self) -> str:
         place = f"{self.location}: " if self.location else ""
@@ -42,10 +42,10 @@ class Remark:
 
     def as_json(self) -> str:
         """
-        One line of JSON: kind, pass, location, op and text; what is not known is null.
+        One line of JSON: kind, pass, location, op and text; unknown fields are null.
 
-        A location is file, line and column, or the name that stands for one. In a kernel, the
-        name of the dispatch follows.
+        A location is file, line and column, or a name. Remarks in kernels also have the name of
+        the dispatch.
         """
         found = _PLACE.fullmatch(self.location or "")
         place: dict[str, str | int] | None = {"name": self.location} if self.location else None
@@ -63,7 +63,7 @@ class Remark:
 
 
 def remark(kind: Kind, pass_name: str, op_location: Any, text: str) -> None:
-    """Tells the listener, if there is one. `op_location` is an op, a location or a string."""
+    """Adds a remark to the collector, if any. `op_location` is an op, a location or a string."""
     if _COLLECTOR.get() is None:
         return
     is_op = hasattr(op_location, "regions") and hasattr(op_location, "location")
@@ -79,14 +79,14 @@ def _executable(op: Any) -> str | None:
 
 
 def tell(made: Remark) -> None:
-    """Tells the listener, if there is one, of a remark that was made before."""
+    """Adds an existing remark to the collector, if any."""
     if (collector := _COLLECTOR.get()) is not None:
         collector.append(made)
 
 
 @contextmanager
 def collect() -> Iterator[list[Remark]]:
-    """Yields the list that all remarks made inside the block are appended to."""
+    """Yields a list that collects all remarks of the block."""
     remarks: list[Remark] = []
     token = _COLLECTOR.set(remarks)
     try:

@@ -1,16 +1,16 @@
 """
-Counting rewrites: every application of an optional one can be switched off, or made to fail.
+Counts rewrites, so that each application of an optional rewrite can be disabled or made to fail.
 
-The optional passes ask `may_rewrite` before each application, when all guards have passed. The
-n-th answer of a compilation is always about the same rewrite, so a program that is wrong at limit
-n and right at n - 1 was broken by the rewrite that the remark of limit n - 1 names: log2(count)
-compilations find it. LLVM: `-opt-bisect-limit` and `DebugCounter`; MLIR: `-mlir-debug-counter`.
+Optional passes call `may_rewrite` before each application, after all other checks. The n-th query
+of a compilation is always about the same rewrite. If a program is wrong at limit n and right at
+n - 1, the rewrite named in the remark of limit n - 1 broke it: bisection takes log2(count)
+compilations. LLVM: `-opt-bisect-limit` and `DebugCounter`; MLIR: `-mlir-debug-counter`.
 
-Nothing is counted unless somebody began to, for the length of a `with limited(...)` and in the
-current thread or task only; a compilation always does.
+Rewrites are counted only inside of `with limited(...)`, in the current thread or task; every
+compilation uses it.
 
-`Fuel` is how many rewrites a driver that repeats itself may make: as many as the module has ops,
-times a factor that no terminating set of patterns comes near.
+`Fuel` bounds the rewrites of a fixpoint driver: the number of ops in the module times a factor
+that no terminating set of patterns comes near.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from irees.remarks import remark
 FUEL_PER_OP, LEAST_FUEL = 32, 1024
 
 Watcher = Callable[[int, str, str], None]
-"""Called with the number of a rewrite (from 1), its pass and its name; it may raise."""
+"""Called with the number of a rewrite (from 1), its pass and its name; may raise."""
 
 
 @dataclass
 class Counter:
-    """How many rewrites were applied, and how many may be."""
+    """The number of applied rewrites, and their limit."""
 
     limit: int | None = None
     count: int = 0
     told: bool = False
-    """The first rewrite beyond the limit has had its remark."""
+    """Whether the first rewrite beyond the limit was reported in a remark."""
 
 
 _COUNTER: ContextVar[Counter | None] = ContextVar("irees_rewrites", default=None)
@@ -46,10 +46,10 @@ _WATCHER: ContextVar[Watcher | None] = ContextVar("irees_rewrite_watcher", defau
 @contextmanager
 def limited(limit: int | None) -> Generator[Counter]:
     """
-    Counts the rewrites inside the block from 0, and refuses those beyond the limit.
+    Counts the rewrites inside the block from 0, and denies those beyond the limit.
 
-    Without a limit, a block inside of another goes on with the other's count and limit; what
-    it counted is forgotten if it raises.
+    A nested block without a limit continues with the outer count and limit; if it raises, its
+    count is discarded.
     """
     outer = _COUNTER.get() if limit is None else None
     counter = Counter(limit) if outer is None else replace(outer)
@@ -63,14 +63,14 @@ def limited(limit: int | None) -> Generator[Counter]:
 
 
 def is_observed() -> bool:
-    """Whether somebody limits or watches the rewrites of a compilation that begins now."""
+    """Whether a limit or a watcher applies to a compilation that starts now."""
     counter = _COUNTER.get()
     return _WATCHER.get() is not None or (counter is not None and counter.limit is not None)
 
 
 @contextmanager
 def watched(watcher: Watcher) -> Generator[None]:
-    """Tells the watcher of every rewrite that is counted inside the block."""
+    """Calls the watcher for every rewrite counted inside the block."""
     token = _WATCHER.set(watcher)
     try:
         yield
@@ -79,7 +79,7 @@ def watched(watcher: Watcher) -> Generator[None]:
 
 
 def may_rewrite(pass_name: str, op: Any, what: str) -> bool:
-    """Whether the rewrite `what` of `op` may be applied; it counts as applied if so."""
+    """Whether the rewrite `what` of `op` may be applied; if so, counts it."""
     if limit_reached():
         tell_refused(pass_name, op, what)
         return False
@@ -88,13 +88,13 @@ def may_rewrite(pass_name: str, op: Any, what: str) -> bool:
 
 
 def limit_reached() -> bool:
-    """Whether no rewrite may be applied any more."""
+    """Whether the limit is reached, so that no further rewrite may be applied."""
     counter = _COUNTER.get()
     return counter is not None and counter.limit is not None and counter.count >= counter.limit
 
 
 def count_rewrite(pass_name: str, op: Any, what: str) -> None:
-    """Counts a rewrite. Raises what the watcher raises."""
+    """Counts a rewrite. Raises the errors of the watcher."""
     counter = _COUNTER.get()
     if counter is None:
         return
@@ -104,13 +104,13 @@ def count_rewrite(pass_name: str, op: Any, what: str) -> None:
 
 
 def refused_is_told() -> bool:
-    """Whether the first rewrite beyond the limit has had its remark."""
+    """Whether the remark about the first rewrite beyond the limit was emitted or is not needed."""
     counter = _COUNTER.get()
     return counter is None or counter.told
 
 
 def tell_refused(pass_name: str, op: Any, what: str) -> None:
-    """Makes a remark of the first rewrite beyond the limit."""
+    """Emits a remark about the first rewrite beyond the limit, once."""
     counter = _COUNTER.get()
     if counter is None or counter.told:
         return
@@ -121,7 +121,7 @@ def tell_refused(pass_name: str, op: Any, what: str) -> None:
 
 @dataclass
 class Fuel:
-    """The rewrites that a driver may still make."""
+    """The number of rewrites that a driver may still apply."""
 
     pass_name: str
     module: Any
@@ -130,7 +130,7 @@ class Fuel:
 
     @staticmethod
     def of(pass_name: str, module: Any) -> Fuel:
-        """Enough for any set of patterns that ends, on a module of that size."""
+        """Enough fuel for any terminating set of patterns on a module of that size."""
         given = LEAST_FUEL + FUEL_PER_OP * sum(1 for _ in module.walk())
         return Fuel(pass_name, module, given, given)
 
@@ -140,7 +140,7 @@ class Fuel:
         return self.left <= 0
 
     def burn(self, what: str) -> None:
-        """Takes account of one rewrite; a remark names the one that was the last."""
+        """Uses fuel for one rewrite; emits a remark with its name when the fuel is spent."""
         self.left -= 1
         if self.left == 0:
             text = f"stopped after {self.given} rewrites, the last {what}: do they ever end?"

@@ -78,6 +78,11 @@ class GpuFacts:
     launch_bytes: int = 32 << 10
     warp: int = 32
 
+    @property
+    def matrix_shared_bytes(self) -> int:
+        """Shared memory of a workgroup with matrix instructions: two fit on a multiprocessor."""
+        return max(self.shared_bytes, self.shared_opt_in_bytes // 2)
+
 
 _KINDS_80 = ("f16", "bf16", "tf32", "i8")
 GPUS: dict[str, GpuFacts] = {
@@ -157,6 +162,16 @@ class Target:
         # On ARM `-march=native` leaves the tuning generic; `-mcpu` sets both.
         option = "-mcpu" if self.machine == "aarch64" else "-march"
         return (f"{option}={self.arch}",)
+
+    @property
+    def uncached_bytes(self) -> int:
+        """Size from which a buffer counts as too large for the last-level cache: half of it."""
+        return self.l3_bytes // 2
+
+    @property
+    def looks_up_lanes(self) -> bool:
+        """Whether one instruction looks up lanes in a vector of 16 floats (AVX-512: vpermps)."""
+        return self.vector_bytes >= 64
 
     @property
     def dot_products(self) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """
-`tune`: measures other tiles for the dispatches of a program and keeps what is faster.
+`tune`: measures alternative tile sizes for the dispatches of a program and keeps the faster ones.
 
-What can be chosen is data, a lowering config per structured op: the tile of each loop (0 for a
-loop that is not tiled, all 0 for one workgroup and so one thread), and the columns of a register
-block. In each round every dispatch that is worth it takes its next candidate, and the program
-with them and the best one so far are called in turn, each dispatch timed in both. A candidate wins
-when its median is smaller and it was faster in most pairs. What won is measured once more against
-the untuned program, dispatch by dispatch and then as a whole: what does not win again is dropped.
+The search space is a lowering config per structured op: the tile size of each loop (0 if it is not
+tiled, all 0 for one workgroup and so one thread), and the columns of the register block. In each
+round, every expensive dispatch takes its next candidate. The program with the candidates and the
+best program so far are called alternately, with each dispatch timed in both. A candidate wins if
+its median is smaller and it is faster in most pairs. The winners are measured again against the
+untuned program, per dispatch and then as a whole; those that do not win again are dropped.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ Tuning = dict[str, list[Config]]
 
 BUDGET = 60.0
 MIN_SHARE = 0.01
-"""Of the time of a call that a dispatch must take to be tuned."""
+"""Minimum fraction of a call's time for a dispatch to be tuned."""
 
 GAIN, MOST_PAIRS = 0.97, 0.7
-"""A candidate takes at most so much of the time, and is faster in at least so many pairs."""
+"""A candidate's maximum fraction of the time, and minimum fraction of pairs where it is faster."""
 
 WHOLE = (0.995, 0.6)
-"""The same of a whole call, where all that was not tuned dilutes the gain."""
+"""The same for a whole call, where untuned dispatches dilute the gain."""
 
 PAIRS, MAX_PAIRS, ROUND_SECONDS, FINAL_SECONDS = 7, 60, 1.0, 2.0
 BLOCKS = (1, 2, 3, 4)
-"""Vectors in a row of a register block."""
+"""Candidate widths of a register block, in vectors."""
 
 
 def candidates(kernel: Mapping[str, Any]) -> Iterator[list[Config]]:
     """
-    Other lowering configs for a kernel, from its record in the manifest, likeliest first.
+    Yields alternative lowering configs for a kernel's manifest record, most promising first.
 
-    Only the first op of each group says how its loops are tiled.
+    The first op of each group determines the tiling of its loops.
     """
     configs: list[Config] = [
         {k: list(c[k]) for k in ("workgroup", "block") if k in c} for c in kernel["configs"]
@@ -79,14 +79,14 @@ def candidates(kernel: Mapping[str, Any]) -> Iterator[list[Config]]:
 
 
 def _lanes(vector: str) -> int:
-    """Lanes of 32 bits in a vector type such as 8xf64."""
+    """Number of 32-bit lanes in a vector type such as 8xf64."""
     *sizes, element = vector.split("x")
     bits = int("".join(filter(str.isdigit, element)) or 32)
     return max(1, prod(map(int, sizes)) * bits // 32)
 
 
 def _tilings(tiles: list[int], sizes: list[int]) -> Iterator[list[int]]:
-    """Smaller and larger tiles, another loop cut, two loops cut, none."""
+    """Yields smaller and larger tiles, another tiled loop, two tiled loops, no tiling."""
     cut = [loop for loop, tile in enumerate(tiles) if tile]
     for factor in (0.5, 2.0, 0.25, 4.0):
         for loop in cut:
@@ -107,20 +107,20 @@ def _tilings(tiles: list[int], sizes: list[int]) -> Iterator[list[int]]:
 
 @dataclass
 class Samples:
-    """Seconds of one thing in both programs, called in turn."""
+    """Paired timings in seconds of one dispatch (or call) in both programs."""
 
     before: list[float] = field(default_factory=list[float])
     after: list[float] = field(default_factory=list[float])
 
     @property
     def gain(self) -> float:
-        """Of the time before, what is left after; 1 where nothing was measured."""
+        """Ratio of median times, after / before; 1 without measurements."""
         if not self.before or not (base := statistics.median(self.before)):
             return 1.0
         return statistics.median(self.after) / base
 
     def is_faster(self, gain: float = GAIN, pairs: float = MOST_PAIRS) -> bool:
-        """Whether what is after is faster, in the median and in most pairs."""
+        """Whether `after` is faster, in the median and in enough pairs."""
         wins = sum(b < a for a, b in zip(self.before, self.after, strict=True))
         return self.gain <= gain and wins >= pairs * len(self.before)
 
@@ -130,14 +130,14 @@ def interleave(
     after: Callable[[], Mapping[str, float]],
     seconds: float,
 ) -> dict[str, Samples]:
-    """Calls both in turn for a while; each returns seconds by name."""
+    """Calls both alternately for some seconds; returns their paired times by name."""
     for call in (before, after):
         call()
     found: dict[str, Samples] = {}
     end = time.perf_counter() + seconds
     pairs = 0
     while pairs < PAIRS or (time.perf_counter() < end and pairs < MAX_PAIRS):
-        # Whoever is second finds the caches as the first left them, so they take turns.
+        # The first call warms the caches for the second one, so the order alternates.
         order = (before, after) if pairs % 2 else (after, before)
         times = {call: call() for call in order}
         for name, value in times[before].items():
@@ -150,7 +150,7 @@ def interleave(
 
 
 def _by_key(program: Program, name: str | None, inputs: Sequence[Any]) -> Callable[[], Any]:
-    """A call that returns the seconds of each dispatch, by the key of its content."""
+    """Returns a function that calls the program, and returns seconds by dispatch key."""
     function, timer = _function(program, name), program.tracer
     assert isinstance(timer, DispatchTimer)
     keys = {kernel["name"]: kernel["key"] for kernel in program.manifest["kernels"]}
@@ -184,7 +184,7 @@ def _function(program: Program, name: str | None) -> Function:
 
 
 def _effective(program: Program) -> dict[str, Any]:
-    """By key, the configs that were used in the end; what was refused is as it was."""
+    """Configs that the compiler used, by dispatch key; it ignores candidates that it rejects."""
     return {kernel["key"]: kernel["configs"] for kernel in program.manifest["kernels"]}
 
 
@@ -199,12 +199,12 @@ def tune(
     **options: Any,
 ) -> Program:
     """
-    The program, compiled with what was found to be faster for these inputs on this machine with
-    the threads that are set, within about `budget` seconds (compilation of the program itself
-    not counted). `Program.tuning` is what was found, empty when nothing was; `save` keeps it.
+    Tunes a program for these inputs, this machine and the current number of threads, within about
+    `budget` seconds (without the first compilation). Returns the program compiled with the fastest
+    configs found. They are in `Program.tuning`, empty if none was faster; `save` stores them.
 
-    A `tuning` given is where it begins. Remarks say what was kept. Raises an IreesError as
-    `compile` does, and ArgumentError for a budget that is no time or inputs that do not fit.
+    `tuning` is the starting point. Remarks report the configs that are kept. Raises the errors of
+    `compile`, and ArgumentError for an invalid budget or inputs that do not fit.
     """
     if type(budget) not in (int, float) or not budget > 0:
         raise ArgumentError(f"budget is {budget!r}, but must be a number of seconds")
@@ -218,7 +218,7 @@ def tune(
     lowered = Imported(stage, imported.signature, imported.state)
 
     def build(chosen: Tuning) -> Program:
-        with collect():  # what the compiler says of each candidate is of no interest
+        with collect():  # drops the compiler's remarks about candidates
             made = compile(lowered, start="stream", time_dispatches=True, tuning=chosen, **options)
         assert isinstance(made, Program)
         return made
@@ -231,7 +231,7 @@ def tune(
     begin = time.perf_counter()
     open_ = _worthwhile(untuned, function, inputs)
     rounds = 0
-    # One more round takes about as long as those before, and so does what is left to confirm.
+    # Stop when another round and the confirmation, each as long as a past round, exceed the budget.
     while open_ and (time.perf_counter() - begin) * (rounds + 2) <= budget * max(1, rounds):
         rounds += 1
         trial = dict(best)
@@ -259,7 +259,7 @@ def tune(
 def _worthwhile(
     program: Program, name: str | None, inputs: Sequence[Any]
 ) -> dict[str, Iterator[list[Config]]]:
-    """The candidates of each dispatch that takes a share of the time."""
+    """The candidates of each dispatch above MIN_SHARE of the time."""
     call = _by_key(program, name, inputs)
     call()
     times = call()
@@ -277,7 +277,7 @@ def _confirmed(
     given: Tuning,
     compared: Callable[[Program, Program], dict[str, Samples]],
 ) -> Tuning:
-    """What is faster once more, measured anew: of many candidates some look fast by chance."""
+    """Keeps the configs that are faster in a second measurement: some candidates win by chance."""
     new = {key for key in best if best[key] != given.get(key)}
     if not new:
         return given
@@ -301,7 +301,7 @@ def _final(
     given: Tuning,
     options: dict[str, Any],
 ) -> Program:
-    """The program with the tuning, or without when it is not faster as a whole."""
+    """The tuned program, or the untuned one if a whole call is not faster."""
     with collect():
         plain, tuned = (compile(source, tuning=t, **options) for t in (given, kept))
     assert isinstance(plain, Program)

@@ -1,10 +1,10 @@
 """
-The `xdsl.universe` entry point: how `xdsl-opt`, and whatever reads the multiverse, finds irees.
+The `xdsl.universe` entry point, through which `xdsl-opt` and other tools find irees.
 
-Importing this module must be cheap and must never raise, because a plugin that does either breaks
-every tool that is built on xDSL. So it holds tables of names; a dialect, a pass or a target is
-imported when it is asked for. Ops that xDSL's own dialects lack are added by wrapping the factories
-in `XDSL_UNIVERSE`, since a second dialect of the same name would be an error.
+Importing this module must be cheap and must not raise, because either would break every tool based
+on xDSL. So it only holds tables of names; dialects, passes and targets are imported on demand. Ops
+that are missing in xDSL's dialects are added by wrapping the factories in `XDSL_UNIVERSE`, since a
+second dialect of the same name would be an error.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def fenced_pass(load: Callable[[], Any]) -> Callable[[], Any]:
     """
-    A function that loads a pass for `xdsl-opt` and other tools. What `apply` raises is an
-    IreesError: a VerifyError for what xDSL refuses, an InternalError for a bug of irees. A pass
-    that is run alone has the budget of a compilation.
+    Wraps the loader of a pass for `xdsl-opt` and other tools. `apply` only raises IreesError: a
+    VerifyError for xDSL's diagnostics, an InternalError for a bug of irees. A pass that runs alone
+    has the budget of a compilation.
     """
 
     def factory() -> Any:
@@ -53,7 +53,7 @@ def fenced_pass(load: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def fenced_target(load: Callable[[], Any]) -> Callable[[], Any]:
-    """The same for a target: what `emit` raises is an IreesError."""
+    """Wraps the loader of a target, so that `emit` only raises IreesError."""
 
     def factory() -> Any:
         from irees.fence import fenced
@@ -75,9 +75,9 @@ def _lazy(module: str, name: str) -> Callable[[], Any]:
 
 class PoliteDict(dict):
     """
-    A table that leaves out what another plugin offers too: `get_multiverse` refuses duplicates, and
-    IREE's dialect names are not ours to keep. It asks at the moment of merging, when every plugin
-    has been imported, so the order of the plugins does not matter.
+    A table without the dialects that another plugin provides, too: `get_multiverse` rejects
+    duplicates, and other plugins may define IREE's dialects. The check runs when the universes are
+    merged, after all plugins are imported, so their order does not matter.
     """
 
     def items(self):

@@ -1,9 +1,8 @@
 """
-Verifies IR that the compiler made.
+A fast verifier for compiler-generated IR, equivalent to `module.verify()`.
 
-It checks what `module.verify()` checks. Generated kernels are thousands of ops of which few differ
-in more than their operands, and verifying one takes xDSL as long as making it; so of ops that are
-alike, only the first is verified.
+Generated kernels have thousands of ops, most of which differ only in their operands, and xDSL
+takes as long to verify an op as to create it. So only one of equivalent ops is verified.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from xdsl.utils.exceptions import VerifyException
 from irees.errors import VerifyError
 
 _PLAIN = ("arith.", "math.", "vector.", "memref.load", "memref.store", "memref.prefetch")
-"""Ops that are valid or not by their attributes and by the types of their operands and results."""
+"""Ops whose validity depends only on attributes and on types of operands and results."""
 
 
 def verify(module: Operation) -> None:
-    """Raises VerifyException or ValueError for the first op that breaks a rule."""
+    """Raises VerifyException or ValueError for the first invalid op."""
     verified: set[Hashable] = set()
     for op in module.walk():
-        # The last op of a block has to be a terminator.
+        # The last op of a block is always verified, because it must be a terminator.
         if op.name.startswith(_PLAIN) and op.next_op is not None and not op.regions:
             likeness = _likeness(op)
             if likeness in verified:
@@ -41,8 +40,8 @@ def verify(module: Operation) -> None:
 
 def verify_made(new: Operation, source: Operation) -> None:
     """
-    Raises VerifyError, at the op that it was made from, for a new op that breaks a rule: the op of
-    one dialect may say less of its operands than that of another.
+    Raises VerifyError, located at the source op, for an invalid new op: a conversion's source
+    dialect may have weaker constraints than its target dialect.
     """
     try:
         new.verify()
@@ -53,7 +52,7 @@ def verify_made(new: Operation, source: Operation) -> None:
 
 
 def _likeness(op: Operation) -> Hashable:
-    """What is equal for ops that are valid only together; unique where a value is no more."""
+    """A key that is equal for ops of equal validity; unique for ops with erased operands."""
     operands = op.operands
     if any(isinstance(value, ErasedSSAValue) for value in operands):
         return op

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -237,6 +239,32 @@ def test_no_path_of_one_machine():
         if machine_path.search(text):
             wrong.append(name)
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "docs", "examples", "tests"])
+def test_what_others_import_is_there(folder):
+    """A test that is skipped here must not be the one that a renamed module breaks."""
+    missing = set()
+    for path in sorted((REPOSITORY / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "irees":
+                missing |= {
+                    f"{path.relative_to(REPOSITORY)}:{node.lineno}: {node.module}.{name.name}"
+                    for name in node.names
+                    if not is_there(node.module, name.name)
+                }
+    assert not missing, "\n".join(sorted(missing))
+
+
+def is_there(module: str, name: str) -> bool:
+    """Whether a module has a name or a submodule of that name."""
+    try:
+        if hasattr(import_module(module), name):
+            return True
+        return find_spec(f"{module}.{name}") is not None
+    except ModuleNotFoundError as error:
+        # An extra that is not installed says nothing about irees.
+        return not (error.name or "").startswith("irees")
 
 
 def test_import_is_quick_and_pulls_in_nothing():

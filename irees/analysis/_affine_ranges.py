@@ -1,4 +1,4 @@
-"""Intervals through affine expressions and linear indices; None where 64 bits may not do."""
+"""Interval arithmetic for affine expressions and linear indices; None if 64 bits may overflow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _checked(low: int, high: int) -> Interval | None:
 
 
 def modulo(a: Interval, b: Interval) -> Interval | None:
-    """The remainder of a floor division by a positive number."""
+    """Returns the remainder of floor division by a positive number; None if it may not be."""
     if b[0] <= 0:
         return None
     if a[0] >= 0 and a[1] < b[0]:
@@ -43,7 +43,7 @@ def modulo(a: Interval, b: Interval) -> Interval | None:
 def expression_interval(
     expr: AffineExpr, dims: Sequence[Interval], symbols: Sequence[Interval]
 ) -> Interval | None:
-    """The interval of an affine expression, None if it is unknown or may overflow."""
+    """Returns the interval of an affine expression; None if unknown or if it may overflow."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value, expr.value
     if isinstance(expr, AffineDimExpr):
@@ -64,7 +64,7 @@ def expression_interval(
 def map_intervals(
     results: Sequence[AffineExpr], dims: Sequence[Interval], symbols: Sequence[Interval]
 ) -> list[Interval] | None:
-    """The intervals of all results of a map, None if one is unknown."""
+    """Returns the intervals of all results of a map; None if one is unknown."""
     found = [expression_interval(expr, dims, symbols) for expr in results]
     known = [each for each in found if each is not None]
     return known if len(known) == len(found) else None
@@ -73,7 +73,7 @@ def map_intervals(
 def delinearized(
     index: Interval, inner: Sequence[Interval], outer: Interval | None
 ) -> list[Interval | None]:
-    """The coordinates of an index in the basis (outer, *inner), outermost first."""
+    """Returns the coordinates of an index in the basis (outer, *inner), outermost first."""
     found: list[Interval | None] = []
     rest: Interval | None = index
     for size in reversed(inner):
@@ -85,7 +85,7 @@ def delinearized(
         low, high, _ = floored(_SEM, rest, size, 64)
         rest = (low, high)
     if rest is not None and outer is not None and outer[0] > 0:
-        # The index is within the basis by the op's definition.
+        # The op guarantees that the index is within the basis.
         low, high = max(rest[0], 0), min(rest[1], outer[1] - 1)
         rest = (low, high) if low <= high else (0, outer[1] - 1)
     found.append(rest)
@@ -95,7 +95,7 @@ def delinearized(
 def linearized(
     coordinates: Sequence[Interval], basis: Sequence[Interval], disjoint: bool
 ) -> Interval | None:
-    """The index of coordinates in a basis, of which the outermost size may be missing."""
+    """Returns the linear index of coordinates; the basis may omit the outermost size."""
     sizes = list(basis) if len(basis) < len(coordinates) else list(basis[1:])
     total: Interval | None = (0, 0)
     stride: Interval | None = (1, 1)

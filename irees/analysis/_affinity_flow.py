@@ -1,9 +1,9 @@
 """
-Where values go: one table of control flow, from which a module's edges are collected once.
+Data flow between values of a module, through control flow, calls and globals.
 
-An edge leads from an operand of an op to a value that is the same at run time: an argument of a
-block, of a loop, of a callee; a result of a region or of a call; a load of what was stored. Some
-ends are open: a public function is called from anywhere, and what an external one does is unknown.
+An edge leads from an operand to a value that equals the operand at run time: an argument of a
+block, loop or callee, a result of a region op or call, or a load of a stored value. Arguments and
+results of public functions and of calls to external functions are open: their other end is unknown.
 
     util.return %x   in @f, private    %x -> the results of every call of @f
     scf.yield %x     in scf.for        %x -> the iteration argument and the result of the loop
@@ -91,15 +91,15 @@ EDGES: dict[str, Callable[[Operation], Edges]] = {
     "stream.async.execute": _entry,
     "stream.yield": _yield,
 }
-"""Op name => operand index and the value that the operand becomes, within one function."""
+"""Op name => pairs of operand index and target value, within one function."""
 
 ENTERED = ("scf.for", "scf.while", "stream.async.execute")
-"""Ops whose regions get their arguments by `EDGES`; what enters any other region is unknown."""
+"""Ops with `EDGES` to their region arguments; region arguments of all other ops are open."""
 
 
 @dataclass
 class Flow:
-    """The edges of a module, both ways; a use is an op and the index of an operand."""
+    """The edges of a module in both directions. A use is a pair of op and operand index."""
 
     functions: list[Operation] = field(default_factory=list[Operation])
     globals: list[Operation] = field(default_factory=list[Operation])
@@ -113,30 +113,30 @@ class Flow:
     open_uses: set[tuple[Operation, int]] = field(default_factory=set[tuple[Operation, int]])
 
     def edge(self, op: Operation, index: int, target: SSAValue) -> None:
-        """An operand becomes a value."""
+        """Adds an edge from an operand to a value."""
         self.targets[op, index].append(target)
         self.sources[target].append(op.operands[index])
 
     def walk(self) -> Iterator[Operation]:
-        """The ops of all functions, without the functions."""
+        """Yields the ops of all functions, without the functions."""
         for function in self.functions:
             yield from (op for op in function.walk() if op is not function)
 
     def goes_to(self, op: Operation, index: int) -> Sequence[SSAValue]:
-        """What an operand becomes, through memory too."""
+        """Returns the targets of an operand, including the loads of a stored global."""
         if op.name == STORE:
             return self.loads.get(symbol(op, "global"), ())
         return self.targets.get((op, index), ())
 
     def comes_from(self, value: SSAValue) -> Sequence[SSAValue]:
-        """What a value was before, through memory too."""
+        """Returns the sources of a value, including the stores of a loaded global."""
         if isinstance(value, OpResult) and value.op.name == LOAD:
             return self.stores.get(symbol(value.op, "global"), ())
         return self.sources.get(value, ())
 
 
 def symbol(op: Operation, name: str) -> str:
-    """The symbol that a property of an op names or refers to."""
+    """Returns the symbol that a property of an op defines or refers to."""
     found = op.properties[name]
     if isinstance(found, SymbolRefAttr):
         return found.string_value()
@@ -156,7 +156,7 @@ def _entry_block(function: Operation) -> Block | None:
 
 
 def collect_flow(module: ModuleOp) -> Flow:
-    """All edges of the functions of a module; executables are not looked into."""
+    """Collects the edges of all functions of a module; ignores executables."""
     flow = Flow()
     for op in module.body.block.ops:
         if op.name in FUNCTIONS:

@@ -1,14 +1,14 @@
 """
-What ops say of devices by themselves: tables by op name.
+Affinity and tied-operand traits of ops, by op name.
 
-`PLACED` has every op that runs somewhere: in which attribute it says where, whether it must have
-an answer, and whether it *pins* its operands and results there. A pin overrides every inference;
-an op without its attribute never pins. `TIES` has every op with a result that is the storage of
-an operand. Before there are dispatches, any op that computes on tensors is placed (`placed`).
+`PLACED` lists the ops with an affinity: its attribute, whether an affinity is required, and whether
+the op *pins* its operands and results there. A pin overrides every inferred affinity; an op without
+its attribute never pins. `TIES` lists the ops with results that alias operands. Before dispatches
+are formed, every op that computes on tensors is placed too (`placed`).
 
 IREE: `AffinityOpInterface` and its models in `ExternalInterfaces/StreamExternalModels.cpp` and
 `Dialect/Stream/IR/StreamOps.cpp`, `TiedOpInterface`. Views of MLIR's tensor dialect are ties here;
-IREE has turned them into `flow.tensor.reshape` before it asks.
+IREE converts them to `flow.tensor.reshape` before its affinity analysis.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from irees.dialects.hal import Affinity
 from irees.dialects.stream import AsyncDispatchOp, AsyncTransferOp, ResourceType
 
 AFFINITY = "stream.affinity"
-"""The discardable attribute that places an op and what is in it."""
+"""Discardable attribute: affinity of an op and the ops nested in it."""
 
 DEFAULT = "stream.affinity.default"
-"""Where whatever nothing else places is, on an ancestor."""
+"""Attribute of an ancestor: affinity of ops and values without any other."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """How ops of one name say where they run."""
+    """How ops of one name carry their affinity."""
 
     attribute: str = AFFINITY
     required: bool = True
     pins: bool = False
     only_tensors: bool = False
-    """The answer is required only of an op that is or makes a tensor."""
+    """Whether an affinity is required only if the op or global has a tensor type."""
 
 
 _BORDER = Placed("affinity", required=False, pins=True)
@@ -94,10 +94,10 @@ _COMPUTED = Placed(required=False)
 
 def placed(op: Operation) -> Placed | None:
     """
-    How an op says where it runs; None for one that runs nowhere in particular.
+    Returns how an op carries its affinity; None if it runs on no particular device.
 
-    Ops of the dialects of tensors run somewhere, but need not say where: in IREE they are in
-    dispatches before it asks. Views of a tensor are where it is, its size is anywhere.
+    Ops of tensor dialects have an optional affinity: in IREE they are inside dispatches before the
+    analysis. Views have the affinity of their source. `tensor.dim` has none.
     """
     if (found := PLACED.get(op.name)) is not None:
         return found
@@ -107,12 +107,12 @@ def placed(op: Operation) -> Placed | None:
 
 
 def is_tracked(type: Attribute) -> bool:
-    """Whether a value of this type lies on a device."""
+    """Whether values of this type are stored on a device."""
     return isinstance(type, TensorType | ResourceType)
 
 
 def requires_affinity(op: Operation) -> bool:
-    """Whether an op must run somewhere, or a global be somewhere."""
+    """Whether an op or global must have an affinity."""
     found = placed(op)
     if found is None or not found.required:
         return False
@@ -128,7 +128,7 @@ def _attribute(op: Operation, name: str) -> Affinity | None:
 
 
 def own_affinity(op: Operation) -> Affinity | None:
-    """Where an op itself says that it runs."""
+    """Returns the affinity in the attributes of the op itself."""
     how = placed(op)
     if how is None:
         return None
@@ -136,7 +136,7 @@ def own_affinity(op: Operation) -> Affinity | None:
         return _attribute(op, how.attribute)
     if op.execution_affinity is not None:
         return op.execution_affinity
-    # What comes from outside is fetched by its consumer; everything else is sent.
+    # External and staged data is fetched by the target device; the source device sends the rest.
     assert isinstance(op.source.type, ResourceType)
     assert isinstance(op.result.type, ResourceType)
     source, result = op.source.type.lifetime.data, op.result.type.lifetime.data
@@ -151,7 +151,7 @@ def _ancestors(op: Operation | None) -> Iterator[Operation]:
 
 
 def explicit_affinity(op: Operation) -> Affinity | None:
-    """Where an op or the nearest ancestor that says something is placed (IREE: `lookup`)."""
+    """Returns the affinity of an op or of the nearest ancestor with one (IREE: `lookup`)."""
     for each in _ancestors(op):
         if (found := own_affinity(each) or _attribute(each, AFFINITY)) is not None:
             return found
@@ -159,7 +159,7 @@ def explicit_affinity(op: Operation) -> Affinity | None:
 
 
 def default_affinity(op: Operation | None) -> Affinity | None:
-    """Where an op is placed that nothing else places."""
+    """Returns the default affinity of the nearest ancestor with one."""
     for each in _ancestors(op):
         if (found := _attribute(each, DEFAULT)) is not None:
             return found
@@ -167,13 +167,13 @@ def default_affinity(op: Operation | None) -> Affinity | None:
 
 
 def pins(op: Operation) -> bool:
-    """Whether an op fixes where its operands and results are."""
+    """Whether an op pins its operands and results to its affinity."""
     how = placed(op)
     return how is not None and how.pins and own_affinity(op) is not None
 
 
 def anchors_tied_results(op: Operation) -> bool:
-    """Whether a tied result is also where the op runs: only where it says so itself."""
+    """Whether a tied result also has the affinity of its op: only if the op states one."""
     return isinstance(op, AsyncDispatchOp) and op.affinity is not None
 
 
@@ -215,11 +215,11 @@ TIES: dict[str, Callable[[Operation], list[tuple[int, int]]]] = {
     "tensor.reshape": _first,
     "util.call": _listed,
 }
-"""Op name => its pairs of an operand and the result that has its storage."""
+"""Op name => pairs of the indices of an operand and the result tied to it."""
 
 
 def tied_operand(result: SSAValue) -> SSAValue | None:
-    """The operand whose storage a result has."""
+    """Returns the operand that a result is tied to, or None."""
     op = result.owner
     if not isinstance(op, Operation) or op.name not in TIES:
         return None
@@ -230,7 +230,7 @@ def tied_operand(result: SSAValue) -> SSAValue | None:
 
 
 def tied_results(op: Operation, operand: int) -> list[SSAValue]:
-    """The results that have the storage of an operand."""
+    """Returns the results tied to an operand."""
     if op.name not in TIES:
         return []
     return [op.results[index] for each, index in TIES[op.name](op) if each == operand]

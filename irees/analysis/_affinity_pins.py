@@ -1,10 +1,10 @@
 """
-What border ops with an affinity pin: values that are where the op says, whatever made them.
+Finds the values pinned by border ops with an affinity.
 
-    %y = flow.dispatch @k(%x) : ... -> %x            %x and %y are on @b, and so is what is tied
-    %e = hal.tensor.export on(@b) %y            =>   to them, through loops, calls and globals
+    %y = flow.dispatch @k(%x) : ... -> %x            %x and %y are on @b, and so are the values
+    %e = hal.tensor.export on(@b) %y            =>   tied to them, through loops, calls and globals
 
-Up to the next op that pins, or to where the value is no tensor. IREE: `PrecomputedQueries`.
+Propagation ends at the next pin, or at a value of untracked type. IREE: `PrecomputedQueries`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from irees.dialects.hal import Affinity
 
 
 def find_pins(flow: Flow) -> dict[SSAValue, frozenset[Affinity]]:
-    """For each pinned value, where."""
+    """Returns the affinities of each pinned value."""
     found: dict[SSAValue, set[Affinity]] = defaultdict(set)
     for op in flow.walk():
         affinity = own_affinity(op) if pins(op) else None
@@ -31,7 +31,7 @@ def find_pins(flow: Flow) -> dict[SSAValue, frozenset[Affinity]]:
 
 
 def _pinned_uses(op: Operation, flow: Flow) -> set[SSAValue]:
-    """Results of a pin and all that they become, up to the next pin or another type."""
+    """Returns the tied and forwarded values of a pin's results, up to the next pin."""
     found: set[SSAValue] = set()
     wanted: list[SSAValue] = list(op.results)
     while wanted:
@@ -48,7 +48,7 @@ def _pinned_uses(op: Operation, flow: Flow) -> set[SSAValue]:
 
 
 def _pinned_definitions(op: Operation, flow: Flow) -> set[SSAValue]:
-    """Operands of a pin and all that they were, up to the previous pin or another type."""
+    """Returns the tied and forwarded sources of a pin's operands, up to the previous pin."""
     found: set[SSAValue] = set()
     seen: set[SSAValue] = set()
     wanted = list(op.operands)

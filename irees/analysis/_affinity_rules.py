@@ -1,9 +1,9 @@
 """
-The rules by which sets of affinities follow from each other, and their least solution.
+Set equations of affinities, and their least fixed point.
 
-An *element* is a set that is asked for. Its rule is a union; an element is unknown when something
-that it is made of strictly is. Which elements are unknown depends on no set, so they are found
-first, and the rest grows until nothing changes: the order of work makes no difference.
+An *element* is one unknown set. Its rule is a union of other elements. An element is unknown if one
+of its strict inputs is. Whether an element is unknown depends on no set, so unknown elements are
+found first. The others then grow monotonically; the result does not depend on visiting order.
 
 IREE: `ValueProducerAffinityPVS`, `ValueConsumerAffinityPVS`, `GlobalAffinityPVS`, `OpAffinityPVS`
 in `Dialect/Stream/Analysis/Affinity.cpp`.
@@ -36,7 +36,7 @@ from irees.dialects.util import OptimizationBarrierOp
 
 
 class Side(Enum):
-    """Which set of a thing is meant."""
+    """The kinds of affinity sets."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -45,22 +45,22 @@ class Side(Enum):
 
 
 Element = tuple[Side, SSAValue | Operation]
-"""A set that is to be found."""
+"""An affinity set: its kind, and its value or op."""
 
 
 def producer(value: SSAValue) -> Element:
-    """Where a value is made."""
+    """Returns the producer set of a value."""
     return (Side.PRODUCER, value)
 
 
 def consumer(value: SSAValue) -> Element:
-    """Where a value is used."""
+    """Returns the consumer set of a value."""
     return (Side.CONSUMER, value)
 
 
 @dataclass
 class Rule:
-    """`set = affinities + the union of inputs`; unknown if it is, or a strict input is."""
+    """`set = affinities | union of inputs`; unknown if `unknown` is set or a strict input is."""
 
     affinities: set[Affinity] = field(default_factory=set[Affinity])
     strict: list[Element] = field(default_factory=list[Element])
@@ -69,14 +69,14 @@ class Rule:
 
 
 class Rules:
-    """The rule of every element that is asked for, directly or by another."""
+    """Builds the rules of all elements of a module."""
 
     def __init__(self, flow: Flow, globals_: dict[str, Operation]):
         self.flow = flow
         self.globals = globals_
 
     def collect(self) -> dict[Element, Rule]:
-        """Starts from what there is in functions; consumers only of results, as in IREE."""
+        """Collects the rules needed; block arguments are no consumer roots, as in IREE."""
         rules: dict[Element, Rule] = {}
         wanted = list(self._roots())
         while wanted:
@@ -120,7 +120,7 @@ class Rules:
         if (explicit := explicit_affinity(op)) is not None:
             return Rule({explicit})
         name = symbol(op, "sym_name")
-        # Weights are read more often than they are written: where they are used comes first.
+        # Weights are read more often than written, so the consumers of loads take precedence.
         loads = [consumer(value) for value in self.flow.loads.get(name, ())]
         return Rule(lenient=loads or [producer(value) for value in self.flow.stores.get(name, ())])
 
@@ -176,7 +176,7 @@ class Rules:
 
 
 def solve(rules: dict[Element, Rule]) -> dict[Element, frozenset[Affinity] | None]:
-    """The least set of every element, None where it is unknown."""
+    """Returns the least fixed point; None for unknown elements."""
     readers: dict[Element, list[Element]] = defaultdict(list)
     strict: dict[Element, list[Element]] = defaultdict(list)
     for element, rule in rules.items():

@@ -1,9 +1,9 @@
 """
-What each op says of its results for `value_bounds`: an exact form, or limits.
+Rules of `value_bounds` for ops: the exact form of a result, or its lower and upper bounds.
 
-Every rule is about integers without bounds. A form that may leave the type of the result is
-dropped by the caller of the rule, so a rule need not know of overflow. Rules about division ask
-for the signs that make them true; their proofs are in `tests/proofs`.
+Rules are over unbounded integers and ignore overflow: `exact` drops a form that may overflow the
+type of the result. Division rules check the signs that they need; their proofs are in
+`tests/proofs`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING = Limits()
 
 
 def exact(bounds: ValueBounds, variable: Variable) -> Linear | None:
-    """What a variable is, as a form of others; None when only limits are known."""
+    """Returns the exact form of a variable; None if only bounds are known."""
     value = variable.value
     if variable.dim is not None:
         found = dims.exact(bounds, value, variable.dim)
@@ -48,7 +48,7 @@ def exact(bounds: ValueBounds, variable: Variable) -> Linear | None:
 
 
 def _fits(bounds: ValueBounds, value: OpResult) -> bool:
-    """Whether the ranges of the operands, which may say more than their forms, rule overflow out"""
+    """Whether the integer ranges of the operands exclude overflow; can be tighter than forms."""
     reading = RULES.get(value.op.name)
     width = width_of(value.type)
     if reading is None or reading.signed is None or width is None:
@@ -59,7 +59,7 @@ def _fits(bounds: ValueBounds, value: OpResult) -> bool:
 
 
 def limits(bounds: ValueBounds, variable: Variable) -> Limits:
-    """What a variable is not below and not above."""
+    """Returns the lower and upper bounds of a variable."""
     value = variable.value
     if variable.dim is not None:
         said = _branches(bounds, variable)
@@ -75,7 +75,7 @@ def limits(bounds: ValueBounds, variable: Variable) -> Limits:
 
 
 def congruent(bounds: ValueBounds, value: SSAValue | int) -> Linear:
-    """A form that equals a value modulo two to its width."""
+    """Returns a form congruent to a value modulo 2^width."""
     if isinstance(value, OpResult) and value.op.name in _RING:
         a, b = (congruent(bounds, each) for each in value.op.operands)
         if value.op.name == "arith.addi":
@@ -139,7 +139,7 @@ def _ceildivsi(bounds: ValueBounds, value: OpResult) -> Linear | None:
 
 
 def _divsi(bounds: ValueBounds, value: OpResult) -> Linear | None:
-    """Rounded towards zero: down where the quotient is not negative, up where not positive"""
+    """Rounds toward zero: down if the quotient is nonnegative, up if nonpositive."""
     a, b = _pair(bounds, value.op)
     if not b.is_number or not b.constant:
         return None
@@ -151,7 +151,7 @@ def _divsi(bounds: ValueBounds, value: OpResult) -> Linear | None:
 
 
 def _unsigned(rule: Exact) -> Exact:
-    """A rule of unsigned numbers, which holds of signed ones that are not negative."""
+    """Applies a signed rule to an unsigned op if both operands are nonnegative."""
 
     def checked(bounds: ValueBounds, value: OpResult) -> Linear | None:
         a, b = _pair(bounds, value.op)
@@ -278,7 +278,7 @@ EXACT: dict[str, Exact] = {
 
 
 def _merged(bounds: ValueBounds, variable: Variable) -> Linear | None:
-    """What both branches of a choice give, or what a loop carries unchanged."""
+    """Returns the form of equal branch results, or of a value that a loop carries unchanged."""
     pair = dims.alternatives(variable)
     if pair is not None:
         promises = list(bounds.promises)
@@ -299,11 +299,11 @@ Limit = Callable[[ValueBounds, OpResult], Limits]
 
 
 def _branches(bounds: ValueBounds, variable: Variable) -> Limits:
-    """Of two values in a known order: not below the smaller, not above the greater"""
+    """Bounds a select by the smaller and the larger of its values, if their order is known."""
     pair = dims.alternatives(variable)
     if pair is None:
         return NOTHING
-    # Only one branch runs, so neither keeps its promises to the other.
+    # Only one branch runs, so facts from one must not be used in the other.
     promises, bounds.promises = bounds.promises, []
     a, b = (bounds.deep(each) for each in pair)
     here = [bounds.expression(each.value, each.dim) for each in pair]
@@ -343,7 +343,7 @@ def _maxui(bounds: ValueBounds, value: OpResult) -> Limits:
 
 
 def _divsi_limits(bounds: ValueBounds, value: OpResult) -> Limits:
-    """Between the quotients rounded down and up"""
+    """Bounds the quotient by its floor and ceiling."""
     a, b = _pair(bounds, value.op)
     if not b.is_number or b.constant <= 0:
         return NOTHING
@@ -351,7 +351,7 @@ def _divsi_limits(bounds: ValueBounds, value: OpResult) -> Limits:
 
 
 def _remsi_limits(bounds: ValueBounds, value: OpResult) -> Limits:
-    """The sign of the dividend, and smaller than the divisor"""
+    """Bounds the remainder by the sign of the dividend and the magnitude of the divisor."""
     a, b = _pair(bounds, value.op)
     positive, negative = bounds.at_least(b, ZERO + 1), bounds.at_least(ZERO - 1, b)
     lower: list[Linear] = []
@@ -375,20 +375,20 @@ def _remui_limits(bounds: ValueBounds, value: OpResult) -> Limits:
 
 
 def _andi(bounds: ValueBounds, value: OpResult) -> Limits:
-    """Not negative and not above an operand that is not negative"""
+    """Bounds the result by 0 and by each nonnegative operand."""
     plain = [each for each in _pair(bounds, value.op) if bounds.at_least(each, ZERO)]
     return Limits((ZERO,), tuple(plain)) if plain else NOTHING
 
 
 def _ori(bounds: ValueBounds, value: OpResult) -> Limits:
-    """Not below operands that are not negative, nor above their sum"""
+    """Bounds the result by both operands and their sum, if both are nonnegative."""
     a, b = _pair(bounds, value.op)
     plain = bounds.at_least(a, ZERO) and bounds.at_least(b, ZERO)
     return Limits((a, b), (a + b,)) if plain else NOTHING
 
 
 def _castui(bounds: ValueBounds, value: OpResult) -> Limits:
-    """Not negative, when there is a bit more for the sign"""
+    """Bounds the result by 0 if the cast widens, or if integers do not wrap."""
     source, target = width_of(value.op.operands[0].type), width_of(value.type)
     longer = source is not None and target is not None and source < target
     return Limits((ZERO,), ()) if longer or not bounds.wraps else NOTHING
@@ -411,14 +411,14 @@ def _affine_max(bounds: ValueBounds, value: OpResult) -> Limits:
 
 
 def _assume_limits(bounds: ValueBounds, value: OpResult) -> Limits:
-    """Its operand; a variable of its own because more is known of it"""
+    """Bounds the result by the operand. No exact form, since the result has tighter ranges."""
     op = cast(AssumeIntOp, value.op)
     source = bounds.expression(op.operands[value.index])
     return Limits((source,), (source,))
 
 
 def _linalg_index(bounds: ValueBounds, value: OpResult) -> Limits:
-    """Below every dim that the loop runs along"""
+    """Bounds the index by 0 and by every operand dim that it indexes."""
     op = cast(linalg.IndexOp, value.op)
     generic = op.parent_op()
     if not isinstance(generic, linalg.GenericOp):
@@ -454,7 +454,7 @@ LIMITS: dict[str, Limit] = {
 
 
 def _counter(bounds: ValueBounds, value: SSAValue, block: Block) -> Limits:
-    """A loop's counter: from its first value to below its bound"""
+    """Bounds an induction variable by its loop bounds."""
     parent = block.parent_op()
     position = block.args.index(value)  # type: ignore[arg-type]
     lower: list[SSAValue | int] = []

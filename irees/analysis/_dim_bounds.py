@@ -1,4 +1,4 @@
-"""Dims of shaped values for `value_bounds`, and what choices and loops pass on."""
+"""Rules of `value_bounds` for dims of shaped values, selects and loop-carried values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def tied_init(value: OpResult) -> SSAValue | None:
-    """The operand whose shape a destination-style op's result has."""
+    """Returns the init operand that a destination-style op's result has the shape of."""
     outputs = getattr(value.op, "outputs", None)
     tied = value.op.name.startswith(("linalg.", "iree_linalg_ext.", "scf.forall"))
     if outputs is None or not tied:
@@ -39,7 +39,7 @@ def tied_init(value: OpResult) -> SSAValue | None:
 
 
 def exact(bounds: ValueBounds, value: SSAValue, dim: int) -> Linear | None:
-    """A dim as a form; None when the op that makes the value does not say."""
+    """Returns the exact form of a dim; None if its op has no rule."""
     if not isinstance(value, OpResult):
         return _argument(bounds, value, dim)
     op = value.op
@@ -137,7 +137,7 @@ def _concatenated(bounds: ValueBounds, op: tensor.ConcatOp, dim: int) -> Linear 
 
 
 def alternatives(variable: Variable) -> tuple[Variable, Variable] | None:
-    """The two variables that a variable is one of: what a select or scf.if gives."""
+    """Returns the two possible values of the result of a select or scf.if."""
     from irees.analysis.value_bounds import Variable
 
     value = variable.value
@@ -158,7 +158,7 @@ def alternatives(variable: Variable) -> tuple[Variable, Variable] | None:
 
 
 def carried(variable: Variable) -> tuple[Variable, Variable, Variable] | None:
-    """For what a loop carries: its argument, its start, and what the body yields for it."""
+    """Returns the argument, initial value and yielded value of a loop-carried variable."""
     from irees.analysis.value_bounds import Variable
 
     value = variable.value

@@ -1,9 +1,9 @@
 """
-Linear forms of unknowns, and what follows from inequalities between them.
+Linear forms over integer unknowns, and implication between linear inequalities.
 
-An unknown is anything hashable, or the quotient or remainder of a linear form by a positive number,
-which the form itself then determines. `follows` decides over the integers by elimination
-(Fourier-Motzkin, with cuts rounded to integers): True is a proof, False means that it found none.
+An unknown is any hashable object, or the quotient or remainder of a linear form by a positive
+constant. `follows` searches for a proof by Fourier-Motzkin elimination with integer rounding: True
+means proved, False means that no proof was found.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ MAX_INEQUALITIES = 600
 
 @dataclass(frozen=True)
 class Linear:
-    """A sum of unknowns with integer factors, and a number."""
+    """A sum of unknowns with integer coefficients, plus a constant."""
 
     terms: tuple[tuple[Hashable, int], ...] = ()
     constant: int = 0
 
     @staticmethod
     def of(unknown: Hashable) -> Linear:
-        """One unknown."""
+        """Returns the form of one unknown."""
         return Linear(((unknown, 1),))
 
     @staticmethod
     def number(value: int) -> Linear:
-        """A number."""
+        """Returns a constant form."""
         return Linear((), value)
 
     @property
     def is_number(self) -> bool:
-        """Whether there is no unknown."""
+        """Whether the form is constant."""
         return not self.terms
 
     def __add__(self, other: Linear | int) -> Linear:
@@ -58,29 +58,29 @@ class Linear:
         return self + (-other)
 
     def same(self, other: Linear) -> bool:
-        """Whether the two are one form, in whatever order."""
+        """Whether two forms are equal up to the order of terms."""
         return self.constant == other.constant and dict(self.terms) == dict(other.terms)
 
     def floordiv(self, divisor: int) -> Linear:
-        """The quotient by a positive number, rounded down."""
+        """Returns the quotient by a positive constant, rounded down."""
         whole, rest = self._split(divisor)
         if rest.is_number:
             return whole + rest.constant // divisor
         return whole + Linear.of(Quotient(rest, divisor))
 
     def ceildiv(self, divisor: int) -> Linear:
-        """The quotient by a positive number, rounded up."""
+        """Returns the quotient by a positive constant, rounded up."""
         return (self + (divisor - 1)).floordiv(divisor)
 
     def mod(self, divisor: int) -> Linear:
-        """The remainder of `floordiv`."""
+        """Returns the remainder of `floordiv`."""
         _, rest = self._split(divisor)
         if rest.is_number:
             return Linear.number(rest.constant % divisor)
         return Linear.of(Remainder(rest, divisor))
 
     def _split(self, divisor: int) -> tuple[Linear, Linear]:
-        """The part that the divisor divides, divided, and the rest."""
+        """Returns q and r with form = q * divisor + r; q takes the terms that divide evenly."""
         whole = tuple((u, f // divisor) for u, f in self.terms if f % divisor == 0)
         rest = tuple((u, f) for u, f in self.terms if f % divisor)
         return (
@@ -89,7 +89,7 @@ class Linear:
         )
 
     def unknowns(self) -> Iterator[Hashable]:
-        """The unknowns, those inside quotients and remainders too."""
+        """Yields the unknowns, including those inside quotients and remainders."""
         for unknown, _ in self.terms:
             if isinstance(unknown, Quotient | Remainder):
                 yield from unknown.dividend.unknowns()
@@ -114,7 +114,7 @@ class Remainder:
 
 
 def definitions(forms: Iterable[Linear]) -> list[Linear]:
-    """What is true of all quotients and remainders in forms: each result is >= 0."""
+    """Returns the defining inequalities of all quotients and remainders in forms, each >= 0."""
     found: list[Linear] = []
     seen: set[Hashable] = set()
 
@@ -138,7 +138,7 @@ def definitions(forms: Iterable[Linear]) -> list[Linear]:
 
 
 def _tight(form: Linear) -> Linear | None:
-    """A form that is >= 0 in smallest integers; None when that says nothing."""
+    """Divides `form >= 0` by the gcd of its coefficients; None if it is trivially true."""
     if form.is_number:
         return None if form.constant >= 0 else Linear.number(-1)
     common = gcd(*(f for _, f in form.terms))
@@ -150,7 +150,7 @@ def _key(form: Linear) -> frozenset[tuple[Hashable, int]]:
 
 
 def contradictory(facts: Sequence[Linear]) -> bool:
-    """Whether no integers make all facts >= 0."""
+    """Whether the facts are proved to have no integer solution with all of them >= 0."""
     best: dict[frozenset[tuple[Hashable, int]], Linear] = {}
 
     def keep(form: Linear) -> bool:
@@ -198,5 +198,5 @@ def contradictory(facts: Sequence[Linear]) -> bool:
 
 
 def follows(facts: Sequence[Linear], form: Linear) -> bool:
-    """Whether form >= 0 wherever all facts are."""
+    """Whether form >= 0 is proved to follow from all facts being >= 0."""
     return contradictory([*facts, -form - 1])

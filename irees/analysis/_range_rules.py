@@ -1,11 +1,11 @@
 """
-Interval rules of integer ops, each written once for numbers and for formulas.
+Interval rules of integer ops, shared by the compiler and the proofs.
 
-A rule maps the intervals of the operands to an interval of the mathematical result, before any
-wrap-around: `integer_ranges` keeps the answer only when it fits the type. A rule computes through
-`Sem`, whose numbers are Python integers when the compiler asks and z3 terms when
-`tests/proofs` shows that no operand in its interval gives a result outside the rule's.
-`RULES` says which reading of the bits a rule is about; a rule without a proof fails a test.
+A rule maps the intervals of the operands to an interval of the exact result, before wrapping;
+`integer_ranges` uses the interval only if it fits the type. Rules compute with the operations of
+`Sem`, on Python integers in the compiler and on z3 terms in `tests/proofs`. The proofs show that
+operands inside their intervals never give a result outside the rule's interval. `RULES` lists the
+signed and the unsigned rule of each op; a rule without a proof fails a test.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Sem:
     """The operations that rules use, on Python integers."""
 
     def lowest(self, *values: Number) -> Number:
-        """The smallest value."""
+        """Returns the smallest value."""
         return min(values)
 
     def greatest(self, *values: Number) -> Number:
-        """The greatest value."""
+        """Returns the largest value."""
         return max(values)
 
     def choose(self, condition: Any, yes: Number, no: Number) -> Number:
-        """yes where the condition holds, else no."""
+        """Returns `yes` if the condition holds, else `no`."""
         return yes if condition else no
 
     def both(self, *conditions: Any) -> Any:
@@ -38,27 +38,27 @@ class Sem:
         return all(conditions)
 
     def either(self, *conditions: Any) -> Any:
-        """Whether some condition holds."""
+        """Whether any condition holds."""
         return any(conditions)
 
     def floor(self, a: Number, b: Number) -> Number:
-        """a / b, rounded down, for b other than 0."""
+        """a / b rounded down, for nonzero b."""
         return a // b
 
     def ceil(self, a: Number, b: Number) -> Number:
-        """a / b, rounded up, for b other than 0."""
+        """a / b rounded up, for nonzero b."""
         return -(-a // b)
 
     def truncate(self, a: Number, b: Number) -> Number:
-        """a / b, rounded towards zero, for b other than 0."""
+        """a / b rounded toward zero, for nonzero b."""
         return -(-a // b) if (a < 0) != (b < 0) else a // b
 
     def magnitude(self, a: Number) -> Number:
-        """The absolute value."""
+        """Returns the absolute value."""
         return abs(a)
 
     def power(self, a: Number) -> Number:
-        """Two to the power of a small number that is not negative."""
+        """Returns 2^a, for a small nonnegative a."""
         return 1 << a
 
     def is_power(self, a: Number) -> Any:
@@ -66,12 +66,12 @@ class Sem:
         return a > 0 and a & (a - 1) == 0
 
     def mask(self, a: Number) -> Number:
-        """The smallest 2^n - 1 that is not below a number that is not negative."""
+        """Returns the smallest 2^n - 1 >= a, for nonnegative a."""
         return (1 << a.bit_length()) - 1
 
 
 Outcome = tuple[Number, Number, Any]
-"""Lower end, upper end, and whether the rule applies at all."""
+"""Lower end, upper end, and whether the rule applies."""
 
 Rule = Callable[[Any, Interval, Interval, int], Outcome]
 
@@ -92,7 +92,7 @@ def _corners(s: Any, f: Callable[[Number, Number], Number], a: Interval, b: Inte
 
 
 def mul(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a * b: the extremes lie at the corners"""
+    """a * b; the extremes are at the corners"""
     low, high = _corners(s, lambda x, y: x * y, a, b)
     return low, high, True
 
@@ -102,7 +102,7 @@ def _not_zero(s: Any, b: Interval) -> Any:
 
 
 def _quotient(s: Any, f: Any, a: Interval, b: Interval) -> Outcome:
-    # Monotone in the dividend for a divisor of one sign, and in the divisor for a fixed dividend.
+    # If the divisor has one sign, the quotient is monotone in both operands.
     defined = _not_zero(s, b)
     safe = (s.choose(defined, b[0], 1), s.choose(defined, b[1], 1))
     low, high = _corners(s, f, a, safe)
@@ -110,22 +110,22 @@ def _quotient(s: Any, f: Any, a: Interval, b: Interval) -> Outcome:
 
 
 def truncated(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a / b towards zero, when b is not 0"""
+    """a / b rounded toward zero, for nonzero b"""
     return _quotient(s, s.truncate, a, b)
 
 
 def floored(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a / b downwards, when b is not 0"""
+    """a / b rounded down, for nonzero b"""
     return _quotient(s, s.floor, a, b)
 
 
 def ceiled(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a / b upwards, when b is not 0"""
+    """a / b rounded up, for nonzero b"""
     return _quotient(s, s.ceil, a, b)
 
 
 def remainder(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a - (a / b) * b: between 0 and a, below |b|, and a itself when that is below |b|"""
+    """a - (a / b) * b: between 0 and a, below |b| in magnitude; a itself if |a| < |b|"""
     low, high = s.lowest(a[0], 0), s.greatest(a[1], 0)
     defined = _not_zero(s, b)
     most = s.greatest(s.magnitude(b[0]), s.magnitude(b[1])) - 1
@@ -152,36 +152,36 @@ def _powers(s: Any, b: Interval, width: int) -> tuple[Interval, Any]:
 
 
 def shift_left(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a * 2^b, for b below the width"""
+    """a * 2^b, for b less than the width"""
     powers, fits = _powers(s, b, width)
     low, high, _ = mul(s, a, powers, width)
     return low, high, fits
 
 
 def shift_right(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a / 2^b downwards, for b below the width"""
+    """a / 2^b rounded down, for b less than the width"""
     powers, fits = _powers(s, b, width)
     low, high = _corners(s, s.floor, a, powers)
     return low, high, fits
 
 
 def conjunction(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a & b of numbers that are not negative: no more than either"""
+    """a & b of nonnegative numbers: at most the smaller operand"""
     return 0, s.lowest(a[1], b[1]), True
 
 
 def disjunction(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a | b of numbers that are not negative: no less than either, no longer than the longer"""
+    """a | b of nonnegative numbers: at least the larger operand, and no more bits than it"""
     return s.greatest(a[0], b[0]), s.mask(s.greatest(a[1], b[1])), True
 
 
 def difference(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a ^ b of numbers that are not negative: no longer than the longer"""
+    """a ^ b of nonnegative numbers: no more bits than the larger operand"""
     return 0, s.mask(s.greatest(a[1], b[1])), True
 
 
 def aligned(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
-    """a rounded up to a multiple of b, for one b that is a power of two"""
+    """a rounded up to a multiple of b, for a constant power of two b"""
     known = s.both(b[0] == b[1], s.is_power(b[0]))
     step = s.choose(known, b[0], 1)
     return s.ceil(a[0], step) * step, s.ceil(a[1], step) * step, known
@@ -189,7 +189,7 @@ def aligned(s: Any, a: Interval, b: Interval, width: int) -> Outcome:
 
 @dataclass(frozen=True)
 class Reading:
-    """The rules of an op: of its bits as signed and as unsigned numbers, None where it has none."""
+    """The signed and the unsigned rule of an op; None if it has none."""
 
     signed: Rule | None
     unsigned: Rule | None

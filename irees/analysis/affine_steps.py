@@ -1,9 +1,9 @@
 """
-In which steps of a loop an index expression advances evenly.
+Finds the loop steps at which an index expression advances by a constant.
 
-`d0` advances by 1 in steps of 1, `d0 floordiv 32` by 1 in steps of 32, `d0 mod 32` by 0 in steps of
-32. A view of a tile starts where the expression is at the tile's offset, and is indexed from there.
-That is right only if the offset is a multiple of the step.
+`d0` advances by 1 per step of 1, `d0 floordiv 32` by 1 per step of 32, `d0 mod 32` by 0 per step of
+32. The view of a tile starts at the expression's value at the tile offset, and is indexed relative
+to it. This is correct only if the tile offset is a multiple of the step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Step:
 
 
 def step_of(expr: AffineExpr, loop: int) -> Step | None:
-    """How an expression advances along a loop, None where it is not even in any step."""
+    """Returns the step of an expression along a loop; None if there is none."""
     if loop not in expr.used_dims():
         return Step(1, 0)
     if isinstance(expr, AffineDimExpr):
@@ -58,7 +58,7 @@ def step_of(expr: AffineExpr, loop: int) -> Step | None:
 
 
 def _product(step: Step, expr: AffineBinaryOpExpr) -> Step | None:
-    """A product with a number that is not positive; no other op has a step then."""
+    """Returns the step of a product with a constant <= 0; None for other expressions."""
     if expr.kind == AffineBinaryOpKind.Mul and isinstance(expr.rhs, AffineConstantExpr):
         return Step(step.every, step.by * expr.rhs.value)
     return None
@@ -66,8 +66,8 @@ def _product(step: Step, expr: AffineBinaryOpExpr) -> Step | None:
 
 def even_tile(tile: int, indices: Iterable[tuple[AffineExpr, int]]) -> int | None:
     """
-    The smallest tile, no smaller than `tile`, from one of which to the next each index expression
-    advances evenly along its loop. None where no tile will do.
+    Returns the smallest tile size >= `tile` that is a multiple of the steps of all index
+    expressions along their loops. None if an expression has no step.
     """
     every = 1
     for expr, loop in indices:

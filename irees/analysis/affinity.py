@@ -1,34 +1,32 @@
 """
-On which devices values are, and where ops run.
+Infers the device affinities of values, ops and globals.
 
-A program says it in places: an op runs on a device, a value is transferred to one, a caller's
-buffer lies on one. Everything else follows: *an op runs where its operands are*, and one without
-operands where its results are used. So every value has a set of affinities from its producers and
-one from its consumers, and so has every op and every global:
+Some ops state an affinity: a placed op, a transfer, an import of a caller's buffer. The analysis
+infers all other affinities: an op runs where its operands are, or if it has none, where its results
+are used. It computes these sets, through branches, loops, calls and globals:
 
-    producer(%r = op %x)     where op runs; of a tied result, where %x is
-    consumer(%x)             where the ops that use %x run
+    producer(%r = op %x)     where op runs; for a tied result, producer(%x)
+    consumer(%x)             where the users of %x run
     op                       its own attribute; else producers of its operands, else
                              consumers of its results
     global                   its own attribute; else consumers of its loads, else producers of
-                             what is stored
+                             the stored values
 
-each through branches, loops, calls and globals. A set is a fact or it is unknown: what a public
-function is given or an external one returns may be anywhere. That only depends on the shape of
-the program, never on a set, so it is found first; then sets only grow, and the least solution
-does not depend on the order of anything.
+A set is known or unknown: arguments of public functions and results of external calls are unknown.
+Unknown sets depend only on the control flow, so the analysis finds them first. The known sets then
+grow monotonically to a least fixed point, independent of visiting order.
 
-A border op with an affinity (`hal.tensor.export on(...)`) *pins*: what it touches is there, back
-through ties and on through uses, whatever produced it. One without says nothing: it must not
-pin what it exports to a default device. The default of an ancestor (`stream.affinity.default`)
-answers a question whose set is empty, and is never part of a set; it also says where an op runs
-whose operands may be anywhere, but never where an unknown value is.
+A border op with an affinity (`hal.tensor.export on(...)`) *pins* its operands and results there,
+back through ties and forward through uses, whatever their producer. A border op without an affinity
+does not pin: an export must not pin its operand to a default device. The default of an ancestor
+(`stream.affinity.default`) replaces an empty set in queries, and is never an element of a set. An
+op with unknown operands runs on the default, but an unknown value stays unknown.
 
-IREE: `Dialect/Stream/Analysis/Affinity.cpp`, with three differences, all where IREE's answer
-depends on the order in which it looks. It follows a pin through one of several uses, here it is
-all. A value that is unknown but was not yet when a pin or a global looked leaves its first guess
-there, here never. A loaded value that comes through a block argument or a call is where the
-global is; in IREE it is also where its stores were made.
+IREE: `Dialect/Stream/Analysis/Affinity.cpp`. irees differs in three cases, in all of which IREE's
+result depends on its visiting order. IREE follows a pin through one of several uses, irees through
+all. If a value becomes unknown only after a pin or a global has queried it, IREE keeps the first
+guess; irees never does. A loaded value passed through a block argument or a call is where the
+global is; in IREE also where the stored values were produced.
 """
 
 from __future__ import annotations
@@ -58,26 +56,24 @@ from irees.dialects.hal import Affinity, DeviceAffinityAttr, DeviceOptimalAttr
 
 @dataclass(frozen=True)
 class Affinities:
-    """
-    What was found, as sorted tuples; None is unknown, and an empty tuple is nowhere in particular.
-    """
+    """The result of the analysis. Queries return sorted tuples: None if unknown, () if none."""
 
     sets: dict[Element, frozenset[Affinity] | None]
     pinned: dict[SSAValue, frozenset[Affinity]]
 
     def resource(self, value: SSAValue) -> tuple[Affinity, ...] | None:
-        """Where a value is (IREE: `tryLookupResourceAffinity`)."""
+        """Returns the affinities of a value (IREE: `tryLookupResourceAffinity`)."""
         if value in self.pinned:
             return in_order(self.pinned[value])
         return _or_default(self.sets.get(producer(value)), _owner(value))
 
     def made(self, value: SSAValue) -> tuple[Affinity, ...] | None:
-        """Where a value comes from, wherever it is pinned to; no default."""
+        """Returns the affinities of the producers of a value, without pins or a default."""
         found = self.sets.get(producer(value))
         return None if found is None else in_order(found)
 
     def usage(self, value: SSAValue) -> tuple[Affinity, ...]:
-        """Where a value is made or used (IREE: `tryLookupResourceUsageAffinity`)."""
+        """Returns producer and consumer affinities (IREE: `tryLookupResourceUsageAffinity`)."""
         found = self.pinned.get(value, frozenset())
         found |= self.sets.get(producer(value)) or frozenset()
         if _is_given(value):
@@ -86,27 +82,27 @@ class Affinities:
         return _or_default(found, _owner(value)) or ()
 
     def execution(self, op: Operation) -> tuple[Affinity, ...]:
-        """Where an op runs; it must run somewhere (IREE: `tryLookupExecutionAffinity`)."""
+        """Returns the affinities that an op runs on (IREE: `tryLookupExecutionAffinity`)."""
         return _or_default(self.sets.get((Side.OP, op)) or frozenset(), op) or ()
 
     def of_global(self, op: Operation) -> tuple[Affinity, ...]:
-        """Where a global is (IREE: `tryLookupGlobalAffinity`)."""
+        """Returns the affinities of a global (IREE: `tryLookupGlobalAffinity`)."""
         return _or_default(self.sets.get((Side.GLOBAL, op)) or frozenset(), op) or ()
 
 
 def in_order(affinities: Iterable[Affinity]) -> tuple[Affinity, ...]:
-    """Affinities in the order of how they are printed."""
+    """Sorts affinities by their printed form."""
     return tuple(sorted(affinities, key=str))
 
 
 def lead(affinities: Iterable[Affinity] | None) -> Affinity | None:
-    """The one affinity, None where there are several or none: nobody may choose by order."""
+    """Returns the affinity if there is exactly one, else None: the order of a set means nothing."""
     found = set(affinities or ())
     return found.pop() if len(found) == 1 else None
 
 
 def devices_of(affinity: Affinity) -> frozenset[str]:
-    """The names of the devices of an affinity; queues are no places."""
+    """Returns the device names of an affinity; queues are ignored."""
     if isinstance(affinity, DeviceOptimalAttr):
         several = [each for each in affinity.affinities if isa(each, Affinity)]
         return frozenset[str]().union(*(devices_of(each) for each in several))
@@ -131,8 +127,8 @@ def _owner(value: SSAValue) -> Operation | None:
 
 def _is_given(value: SSAValue) -> bool:
     """
-    Whether callers, or what is around a region, give this value. What becomes of it is theirs to
-    ask: IREE keeps no consumers of it, unless an `scf.if` yields it.
+    Whether a value is an argument of an entry block, except of loops. IREE tracks no consumers of
+    such values, unless an `scf.if` yields them.
     """
     if not isinstance(value, BlockArgument):
         return False
@@ -148,7 +144,7 @@ def _is_given(value: SSAValue) -> bool:
 
 
 def analyze_affinities(module: ModuleOp) -> Affinities:
-    """Where everything in a module's functions is."""
+    """Infers the affinities in all functions of a module."""
     flow = collect_flow(module)
     globals_ = {symbol(op, "sym_name"): op for op in flow.globals}
     return Affinities(solve(Rules(flow, globals_).collect()), find_pins(flow))

@@ -1,5 +1,5 @@
 """
-Whether ops are where their operands are.
+Checks that ops run on the devices of their operands.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _names(devices: Collection[str]) -> str:
 
 def is_everywhere(value: SSAValue) -> bool:
     """
-    Whether each device can make a value for itself: a constant, a global that never changes, or
-    what ops without a place make of those.
+    Whether every device can rematerialize a value: a constant, a load of an immutable global, or
+    the result of side-effect-free ops on such values that require no affinity.
     """
     todo = [value]
     while todo:
@@ -51,7 +51,7 @@ def is_everywhere(value: SSAValue) -> bool:
 
 
 def refuse(op: Operation, here: Collection[str], index: int, there: Collection[str]) -> VerifyError:
-    """The error of an op that runs on some devices and reads an operand that is on others."""
+    """Returns the error for an op that reads an operand from another device."""
     return VerifyError(
         f"runs on {_names(here)}, but operand {index} is on {_names(there)}",
         op=op,
@@ -61,8 +61,8 @@ def refuse(op: Operation, here: Collection[str], index: int, there: Collection[s
 
 def check_operands(op: Operation, affinities: Affinities) -> None:
     """
-    Raises VerifyError, which names both devices, for an op that says where it runs and reads what
-    is known to be elsewhere. What an op that pins asks for is not where its operand comes from.
+    Raises VerifyError, naming both devices, if an op with an affinity reads an operand known to be
+    elsewhere. For a pinning op, checks the producers of its operands instead of the pinned place.
     """
     runs = explicit_affinity(op)
     if placed(op) is None or op.name in TRANSFERS or runs is None:

@@ -1,10 +1,10 @@
 """
-How much memory the temporaries of a planned host function take, and how much they must.
+Measures the arena of a planned host function, and the lower bound of its size.
 
-Read off the IR after `irees-plan-arena`, without asking the planner: the arena is the allocation
-of bytes that views are made of, each view a temporary. It is alive from the first op of the
-function that touches it, or a view of it, to the last. No plan takes less than the most bytes that
-are alive at once, since a buffer does not move.
+Reads the IR after `irees-plan-arena`, independently of the planner. The arena is a byte allocation;
+each view of it is a temporary. A temporary is live from the first op of the function that accesses
+it, directly or by a view, to the last. The peak of live bytes is a lower bound for every plan,
+since buffers do not move.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from irees.analysis.element_sizes import item_bytes
 
 @dataclass(frozen=True)
 class ArenaUse:
-    """Bytes of the arena, and the most that are alive at once; None where sizes are dynamic."""
+    """Size of the arena and peak of live bytes; None if sizes are dynamic."""
 
     bytes: int | None
     live: int | None
 
 
 def arena_use(function: func.FuncOp) -> ArenaUse:
-    """What one call of a function takes for temporaries: nothing without an arena."""
+    """Returns the memory for temporaries of one call; 0 without an arena."""
     if function.is_declaration:
         return ArenaUse(0, 0)
     block = function.body.block
@@ -51,7 +51,7 @@ def arena_use(function: func.FuncOp) -> ArenaUse:
 
 
 def most_alive(lives: list[tuple[int, int, int]]) -> int:
-    """The most bytes alive at once of lives from a first to a last place, both included."""
+    """Returns the peak of live bytes, given live ranges as (first, last, size), ends included."""
     changes: dict[int, int] = {}
     for first, last, size in lives:
         changes[first] = changes.get(first, 0) + size
@@ -78,7 +78,7 @@ def _bytes(kind: Attribute) -> int | None:
 
 
 def _touched(value: SSAValue, block: Block, position: dict[Operation, int]) -> list[int]:
-    """Where in the function a buffer or a view of it is touched; making a view touches nothing."""
+    """Returns the positions of ops that access a buffer or its views; view ops access nothing."""
     places: list[int] = []
     for use in value.uses:
         op = use.operation

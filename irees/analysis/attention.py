@@ -1,4 +1,4 @@
-"""What role each loop of an attention plays: batch, M, K1, K2 or N, which its maps tell."""
+"""Classifies the loops of attention by their maps: batch, M, K1, K2 and N."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irees.dialects import iree_linalg_ext as ext
 
 @dataclass(frozen=True)
 class AttentionRoles:
-    """The loops of `batch x m x k1` times `batch x k2 x k1`, and of that times `batch x k2 x n`."""
+    """Loops by role: Q is `batch x m x k1`, K is `batch x k2 x k1`, V is `batch x k2 x n`."""
 
     batch: tuple[int, ...]
     m: tuple[int, ...]
@@ -20,16 +20,16 @@ class AttentionRoles:
     k2: tuple[int, ...]
     n: tuple[int, ...]
     sizes: tuple[int, ...]
-    """How far each loop runs, -1 where that is not known."""
+    """Trip count of each loop, -1 if unknown."""
 
 
 def loops_in(indexing: AffineMap) -> tuple[int, ...]:
-    """The loops that a map names, in order."""
+    """Returns the loops that are results of a map, in order."""
     return tuple(e.position for e in indexing.results if isinstance(e, AffineDimExpr))
 
 
 def roles_of(op: ext.AttentionOp) -> AttentionRoles | None:
-    """The loops by role, or None where one has none or two."""
+    """Returns the loops by role; None if a loop has no role, or if M, K1, K2 or N is empty."""
     maps = [m.data for m in op.indexing_maps]
     query, key, value, output = (set(loops_in(m)) for m in (*maps[:3], maps[-1]))
     sizes = [-1] * maps[0].num_dims

@@ -1,9 +1,9 @@
 """
-How much code an op's body becomes.
+Estimates the code size of an op's body.
 
-The time of a C compiler grows with the square of a function's length, and a `math` op becomes
-some dozen instructions. Passes that fuse bodies stop at `MAX_WEIGHT`, so that a chain of ten
-thousand ops becomes several kernels.
+C compile time grows quadratically with the length of a function, and a `math` op expands to about a
+dozen instructions. Passes that fuse bodies stop at `MAX_WEIGHT`, so that a chain of ten thousand
+ops is split into several kernels.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ MATH_WEIGHT = 16
 
 MAX_WEIGHT = 2048
 """
-Weight of bodies that share a kernel. An attention layer has 50, random numbers have 600, a sum of
-five special functions of PyTorch (digamma, zeta, Bessel) has 1,200.
+Maximum total weight of the bodies in a kernel. An attention layer has 50, random number generation
+600, a sum of five special functions of PyTorch (digamma, zeta, Bessel) 1,200.
 """
 
 
 def weight(op: Operation) -> int:
-    """The weight of the bodies of an op."""
+    """Returns the weight of the bodies of an op."""
     found = 0
     stack = [block.first_op for region in op.regions for block in region.blocks]
     while stack:
@@ -35,21 +35,21 @@ def weight(op: Operation) -> int:
 
 
 class Weights:
-    """The weights of ops that are put together one by one, each body weighed once."""
+    """Cached weights of ops that are fused step by step."""
 
     def __init__(self):
         self._known: dict[Operation, int] = {}
 
     def of(self, op: Operation) -> int:
-        """The weight of an op, or what `put_together` said."""
+        """Returns the weight of an op."""
         if (found := self._known.get(op)) is None:
             found = self._known[op] = weight(op)
         return found
 
     def too_heavy(self, *ops: Operation) -> bool:
-        """Whether the bodies of these ops are too much code for one kernel."""
+        """Whether the total weight of ops exceeds `MAX_WEIGHT`."""
         return sum(map(self.of, ops)) > MAX_WEIGHT
 
     def put_together(self, made: Operation, *ops: Operation) -> None:
-        """Notes an op that has the bodies of others, which are gone."""
+        """Records the weight of an op fused from `ops`, which are erased."""
         self._known[made] = sum(self._known.pop(op, 0) for op in ops)

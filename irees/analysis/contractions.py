@@ -1,11 +1,11 @@
 """
-Contractions: which ops multiply and add, and what role each of their loops plays.
+Matches contractions and classifies their loops.
 
     C[batch, m, n] += A[batch, m, k] * B[batch, n, k]
 
-A structured op is a contraction when its body is one multiply-add into its only output
-(operands may be widened first). Convolutions are contractions whose operands are indexed
-by sums of loops. MLIR: `linalg::inferContractionDims`, `inferConvolutionDims`.
+A structured op is a contraction if its body is one multiply-add into its only output, possibly of
+widened operands. Convolutions are contractions whose operands are indexed by sums of loops. MLIR:
+`linalg::inferContractionDims`, `inferConvolutionDims`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Roles:
 
 
 def multiply_add(op: linalg.GenericOp) -> MultiplyAdd | None:
-    """The parts of a multiply-add body, or None when the body is something else."""
+    """Matches a multiply-add body; None for any other body."""
     block = op.body.block
     terminator = block.last_op
     if len(op.outputs) != 1 or terminator is None or len(terminator.operands) != 1:
@@ -89,7 +89,7 @@ def _source(value: SSAValue) -> tuple[BlockArgument | None, tuple[Operation, ...
 
 
 def roles(op: linalg.GenericOp, parts: MultiplyAdd) -> Roles:
-    """Which loops both operands share with the output, which only one, which none."""
+    """Classifies loops: batch in both operands and the output, m or n in one operand, k reduced."""
     indexing: list[AffineMap] = [m.data for m in op.indexing_maps]
     lhs, rhs = indexing[parts.lhs].used_dims(), indexing[parts.rhs].used_dims()
     found: dict[str, list[int]] = {"batch": [], "m": [], "n": [], "k": []}
@@ -106,19 +106,19 @@ def roles(op: linalg.GenericOp, parts: MultiplyAdd) -> Roles:
 
 
 def packed_columns(indexing: AffineMap) -> int | None:
-    """NR of an operand that `irees-pack-constant-operands` laid out in panels, or None."""
+    """Returns NR of an operand packed into panels by `irees-pack-constant-operands`, or None."""
     return next(iter(_divisors(indexing)), None)
 
 
 def packed_depth(indexing: AffineMap) -> int | None:
-    """How many neighbours along K lie together in a panel, [N/NR, K/4, NR, 4]; None without."""
+    """Returns the elements along K that a panel interleaves, 4 in [N/NR, K/4, NR, 4], or None."""
     if packed_columns(indexing) is None:
         return None
     return next(iter(_divisors(indexing)[1:]), 1)
 
 
 def _divisors(indexing: AffineMap) -> list[int]:
-    """The divisors of `x mod y` in a map, in order."""
+    """Returns the divisors of the `x mod y` results of a map, in order."""
     return [
         expr.rhs.value
         for expr in indexing.results
@@ -130,8 +130,8 @@ def _divisors(indexing: AffineMap) -> list[int]:
 
 def in_blocks(op: linalg.GenericOp, parts: MultiplyAdd, side: int) -> bool:
     """
-    Whether an operand lies in blocks of the output's last dim, [N/NR, K.., NR] with a loop of its
-    own for each part of N, as `irees-propagate-blocked-layouts` lays filters out.
+    Whether an operand is blocked along the output's last dim, [N/NR, K.., NR], with separate loops
+    for the outer and inner part of N, as `irees-propagate-blocked-layouts` does to filters.
     """
     found, output = roles(op, parts), op.indexing_maps.data[-1].data.results
     own = found.n if side == parts.rhs else found.m
@@ -143,10 +143,10 @@ def in_blocks(op: linalg.GenericOp, parts: MultiplyAdd, side: int) -> bool:
 
 def vector_side(op: linalg.GenericOp, parts: MultiplyAdd) -> int | None:
     """
-    The operand that is read by vectors, the other being broadcast.
+    Returns the operand to read by vectors; the other one is broadcast.
 
-    It is the one that lies in panels, else the one that moves along the output's last dim;
-    None when neither does.
+    Prefers an operand packed into panels, else the operand indexed by the output's last dim; None
+    if neither is.
     """
     indexing = [m.data for m in op.indexing_maps]
     for position in (parts.lhs, parts.rhs):
@@ -161,7 +161,7 @@ def vector_side(op: linalg.GenericOp, parts: MultiplyAdd) -> int | None:
 
 
 def is_contraction(op: linalg.GenericOp) -> bool:
-    """Whether an op reads its operands many times each: a multiply-add with M or N and K loops."""
+    """Whether an op is a multiply-add of two operands with K and with M or N loops."""
     parts = multiply_add(op)
     if parts is None or parts.lhs == parts.rhs:
         return False
@@ -172,6 +172,6 @@ def is_contraction(op: linalg.GenericOp) -> bool:
 def element_kinds(
     op: linalg.GenericOp, parts: MultiplyAdd
 ) -> tuple[Attribute, Attribute, Attribute]:
-    """Element types of lhs, rhs and output."""
+    """Returns the element types of lhs, rhs and output."""
     args = op.body.block.args
     return args[parts.lhs].type, args[parts.rhs].type, args[len(op.inputs)].type

@@ -1,4 +1,4 @@
-"""Which values branches pass to which arguments of blocks."""
+"""Values that branches pass to block arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 
 def passed(op: Operation) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
-    """Each successor of a terminator, with the values that its arguments become."""
+    """Yields each successor of a terminator with the operands passed to its arguments."""
     at = len(op.operands) - sum(len(block.args) for block in op.successors)
     for block in op.successors:
         yield block, op.operands[at : at + len(block.args)]
@@ -16,6 +16,6 @@ def passed(op: Operation) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
 
 
 def branch_edges(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """What a branch passes, and the arguments that it becomes."""
+    """Yields pairs of an operand of a branch and the block argument that it is passed to."""
     for block, values in passed(op):
         yield from zip(values, block.args, strict=True)

@@ -1,9 +1,9 @@
 """
-What an op can be when kernels are formed: a root, or something that each kernel computes again.
+Classifies ops for dispatch formation: roots of kernels, and ops cloned into their consumers.
 
-Roots have loops of their own worth a kernel. What is cheap, or makes a large tensor from a small
-one, is cloned into the kernels that read it, so it never becomes one itself. IREE:
-`isRootLikeOp`, `isCloneableIntoDispatchOp`, `isBitExtendOrTruncateOp`.
+Roots have loops that justify a kernel. Ops that are cheap or expand a small tensor are cloned into
+the kernels that use them instead of forming a kernel. IREE: `isRootLikeOp`,
+`isCloneableIntoDispatchOp`, `isBitExtendOrTruncateOp`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from irees.dialects.resources import is_splat
 from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp, UnPackOp
 
 INLINE_CONSTANT_BYTES = 256
-"""The largest constant of several numbers that kernels hold themselves (IREE's default)."""
+"""Maximum size in bytes of a non-splat constant cloned into kernels (IREE's default)."""
 CLONEABLE_DIALECTS = frozenset(
     "affine arith complex iree_encoding iree_linalg_ext linalg tensor".split()
 )
@@ -49,22 +49,22 @@ CLONED = (
 
 
 def is_linalg(op: Operation) -> bool:
-    """Whether an op is structured: loops, maps and a scalar body (IREE: linalg::LinalgOp)."""
+    """Whether an op is structured, with loops, maps and a scalar body (IREE: linalg::LinalgOp)."""
     return isinstance(op, LinalgStructuredOperation)
 
 
 def is_pack_like(op: Operation) -> bool:
-    """Whether an op puts a tensor into tiles."""
+    """Whether an op packs a tensor into tiles."""
     return isinstance(op, encoding.SetEncodingOp | PackOp)
 
 
 def is_unpack_like(op: Operation) -> bool:
-    """Whether an op takes a tensor out of tiles."""
+    """Whether an op unpacks a tensor from tiles."""
     return isinstance(op, encoding.UnsetEncodingOp | UnPackOp)
 
 
 def is_root(op: Operation) -> bool:
-    """Whether a kernel can be formed around an op (IREE: isRootLikeOp)."""
+    """Whether an op can be the root of a kernel (IREE: isRootLikeOp)."""
     parent = op.parent_op()
     while parent is not None:
         if parent.name == "flow.dispatch.workgroups":
@@ -83,7 +83,7 @@ def is_root(op: Operation) -> bool:
 
 
 def has_fusable_unpack(op: Operation) -> bool:
-    """Whether an op reduces only dims that the unpack which makes its operand left alone."""
+    """Whether an operand is unpacked, and the op reduces none of its packed dims."""
     return any(
         isinstance(operand.owner, UnPackOp) and reduces_no_packed_dim(op, operand.owner)
         for operand in op.operands
@@ -91,7 +91,7 @@ def has_fusable_unpack(op: Operation) -> bool:
 
 
 def reduces_no_packed_dim(op: Operation, producer: Operation) -> bool:
-    """Whether no loop that reads a tiled dim of an unpack's result is a reduction."""
+    """Whether no reduction loop indexes a packed dim of an unpack's result."""
     nest = loop_nest(op)
     if not isinstance(producer, UnPackOp) or nest is None:
         return False
@@ -108,7 +108,7 @@ def reduces_no_packed_dim(op: Operation, producer: Operation) -> bool:
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Whether each element of the results is computed from one element of each operand."""
+    """Whether an op computes each result element from one element of each operand."""
     nest = loop_nest(op)
     if not is_linalg(op) or nest is None or not nest.is_parallel:
         return False
@@ -144,7 +144,7 @@ def is_named_convolution(op: Operation) -> bool:
 
 
 def is_convolution(op: Operation) -> bool:
-    """Whether an op multiplies and adds over windows (MLIR: isaConvolutionOpInterface)."""
+    """Whether an op is a convolution (MLIR: isaConvolutionOpInterface)."""
     if is_named_convolution(op):
         return True
     if not isinstance(op, linalg.GenericOp) or multiply_add(op) is None:
@@ -154,14 +154,14 @@ def is_convolution(op: Operation) -> bool:
 
 
 def bit_width(kind: Attribute) -> int | None:
-    """Bits of an integer or float, None for anything else."""
+    """Returns the width of an integer or float type, None for other types."""
     if isinstance(kind, IndexType) or not isinstance(kind, IntegerType | AnyFloat):
         return None
     return kind.bitwidth if isinstance(kind, AnyFloat) else kind.width.data
 
 
 def _width_change(op: Operation) -> int:
-    """Bits of an element of the result, minus those of the widest input of the highest rank."""
+    """Returns the element width of the result, minus that of the widest input of highest rank."""
     if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1 or len(op.results) != 1:
         return 0
     nest = loop_nest(op)
@@ -182,19 +182,19 @@ def _rank(value: SSAValue) -> int:
 
 
 def is_bit_extend(op: Operation) -> bool:
-    """Whether an op only widens elements, dequantization included, without costly math."""
+    """Whether an op widens elements (dequantization included) without `math` ops."""
     if _width_change(op) <= 0:
         return False
     return not any(inner.name.startswith("math.") for inner in op.regions[0].block.ops)
 
 
 def is_bit_truncate(op: Operation) -> bool:
-    """Whether an op makes elements narrower."""
+    """Whether an op narrows elements."""
     return _width_change(op) < 0
 
 
 def is_gather_like(op: Operation) -> bool:
-    """Whether an op yields what it extracts from a tensor at computed places."""
+    """Whether an op yields values extracted from a tensor at computed indices."""
     nest = loop_nest(op)
     if not isinstance(op, linalg.GenericOp) or nest is None or not nest.is_parallel:
         return False
@@ -218,12 +218,12 @@ def is_gather_like(op: Operation) -> bool:
 
 
 def is_attention(op: Operation) -> bool:
-    """Whether an op is attention, carried or not."""
+    """Whether an op is attention or online attention."""
     return isinstance(op, ext.AttentionOp | ext.OnlineAttentionOp)
 
 
 def makes_attention_mask(op: Operation) -> bool:
-    """Whether a result is the mask of an attention."""
+    """Whether a result of an op is used as an attention mask."""
     return any(
         isinstance(use.operation, ext.AttentionOp | ext.OnlineAttentionOp)
         and use.operation.mask is result
@@ -233,7 +233,7 @@ def makes_attention_mask(op: Operation) -> bool:
 
 
 def makes_scatter_indices(op: Operation) -> bool:
-    """Whether a result is the indices of a scatter."""
+    """Whether a result of an op is used as scatter indices."""
     return any(
         isinstance(use.operation, ext.ScatterOp) and use.operation.indices is result
         for result in op.results
@@ -243,7 +243,7 @@ def makes_scatter_indices(op: Operation) -> bool:
 
 def is_cloneable(op: Operation, *, aggressive: bool = False) -> bool:
     """
-    Whether each kernel that reads an op's results computes them itself
+    Whether an op is cloned into each kernel that uses its results
     (IREE: isCloneableIntoDispatchOp).
     """
     if op.name.split(".")[0] not in CLONEABLE_DIALECTS or isinstance(op, tensor.InsertSliceOp):

@@ -1,16 +1,15 @@
 """
-Which loops of a group of ops can be cut into tiles that run independently.
+Determines which loops of a group of ops can be tiled into independent tiles.
 
-Ops are on buffers, or on tensors, whose results then stand for what they write. Two ops may
-share one tile loop when, for that loop,
-what the second reads of the first's results lies in the tile that the first wrote. Loops
-are nodes; a buffer dim that both ops index by a plain loop joins the two loops into one
-class. A loop that is a reduction somewhere, or that meets a shared buffer in any other
-way, spoils its class. A class can be tiled when every op of the group has exactly one
-loop in it and writes along it.
+Ops are on buffers or on tensors; a tensor op writes its results. Two ops may be fused into one tile
+loop if each tile of the consumer reads only what the same tile of the producer wrote. The analysis
+partitions the loops of all ops into classes: if two ops each index a dim of a shared buffer by a
+single loop, these two loops are in one class. A reduction loop, or a loop that indexes a shared
+buffer in any other way, disqualifies its class. A class is tileable if every op of the group has
+exactly one loop in it and indexes all its outputs by that loop.
 
-This one relation decides distribution and fusion alike (IREE decides them with
-`TilingInterface` and an iteration-dim tracker).
+Distribution and fusion both use this relation (in IREE: `TilingInterface` and an iteration-dim
+tracker).
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ VIEWS = (
 
 
 def root(buffer: SSAValue) -> SSAValue:
-    """The allocation or argument that a chain of views looks at."""
+    """Returns the allocation or argument at the base of a chain of views."""
     while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
         buffer = buffer.op.operands[0]
     return buffer
 
 
 MANY = 4096
-"""What a dynamic extent counts as."""
+"""Assumed trip count of dynamic loops."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """How an op touches one buffer."""
+    """An access of an op to one buffer."""
 
     buffer: SSAValue
     map: AffineMap
@@ -61,7 +60,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Loops:
-    """An op as loops: kinds, the buffers it indexes, and buffers it may touch anywhere."""
+    """The loop nest of an op: iterator types, indexed buffers, and buffers accessed anywhere."""
 
     op: Operation
     kinds: tuple[str, ...]
@@ -71,7 +70,7 @@ class Loops:
 
 
 def loops_of(op: Operation) -> Loops | None:
-    """The loops of an op on buffers, or None when it has none that are known."""
+    """Returns the loop nest of an op, or None if unknown."""
     if isinstance(op, linalg.GenericOp):
         return _generic_loops(op)
     if isinstance(op, ext.SortOp | ext.TopkV2Op | ext.ScanOp):
@@ -82,7 +81,7 @@ def loops_of(op: Operation) -> Loops | None:
 
 
 def _attention_loops(op: ext.AttentionOp) -> Loops | None:
-    """Batch and rows are parallel; a workgroup needs all the rest for a row."""
+    """Returns loops with parallel batch and row dims; all other dims are reductions."""
     roles = roles_of(op)
     if roles is None:
         return None
@@ -100,11 +99,11 @@ def _attention_loops(op: ext.AttentionOp) -> Loops | None:
 
 def _row_loops(op: Operation, dim: int) -> Loops:
     """
-    An op on rows along one dim: the other dims are parallel loops.
+    Returns the loops of an op on rows along one dim: all other dims are parallel.
 
-    The loops are the dims of the first operand. Each operand is indexed by them; one whose
-    size along the dim differs (the best K, an accumulator without the dim) is still read
-    and written whole along it, which is all that tiling of the other dims needs to know.
+    The loops are the dims of the first operand, which index all operands. An operand with another
+    size along the dim (the top K, an accumulator without the dim) is still accessed whole along it,
+    so the map is exact enough to tile the other dims.
     """
     first = op.operands[0].type
     assert isinstance(first, MemRefType | TensorType)
@@ -153,14 +152,14 @@ def _generic_loops(op: linalg.GenericOp) -> Loops:
 
 @dataclass
 class Group:
-    """Consecutive ops that run in one tile loop."""
+    """Consecutive ops fused into one tile loop."""
 
     members: list[Loops] = field(default_factory=list)
     classes: list[dict[int, int]] = field(default_factory=list)
     """Per tileable class: member number => loop."""
 
     def extents(self) -> list[int]:
-        """Trip count of each class, -1 where dynamic."""
+        """Returns the trip count of each class, -1 if dynamic."""
         found: list[int] = []
         for group_class in self.classes:
             sizes = [self.members[m].sizes[loop] for m, loop in group_class.items()]
@@ -168,11 +167,11 @@ class Group:
         return found
 
     def parallelism(self) -> int:
-        """How many tiles of one point there are; dynamic extents count as many."""
+        """Returns the number of tiles of size 1; dynamic extents count as `MANY`."""
         return prod(MANY if extent < 0 else extent for extent in self.extents())
 
     def tile_bytes(self) -> int:
-        """About what a tile of one point reads and writes, in bytes."""
+        """Estimates the bytes that a tile of size 1 accesses: all buffers over all tiles."""
         kinds = {a.buffer: a.buffer.type for m in self.members for a in m.accesses}
         total = sum(
             item_bytes(kind.element_type) * prod(MANY if n < 0 else n for n in kind.get_shape())
@@ -183,9 +182,9 @@ class Group:
 
     def is_worthwhile(self, parts: Sequence[Group], enough: int, small: int) -> bool:
         """
-        Whether parts should become this group: it has `enough` tiles, or no fewer than each part
-        alone, or has tiles that are so `small`, in bytes, that nobody waits for them. What a sort
-        does is not counted in bytes.
+        Whether fusing `parts` into this group pays off: the group has `enough` tiles, or as many as
+        each part alone, or its tiles access at most `small` bytes. The last rule is for generic ops
+        only: bytes do not measure the cost of a sort.
         """
         needed = min(enough, max(part.parallelism() for part in parts))
         if self.parallelism() >= needed:
@@ -195,7 +194,7 @@ class Group:
 
 
 def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
-    """The tileable classes of a group in loop order, or None when the group is not legal."""
+    """Returns the tileable classes of a group in loop order, or None if fusion is illegal."""
     parent: dict[tuple[int, int], tuple[int, int]] = {
         (m, loop): (m, loop)
         for m, member in enumerate(members)
@@ -233,7 +232,7 @@ def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
 
 
 def _connect(members, earlier, later, parent, find, spoiled) -> bool:
-    """Joins loops through shared buffers. False when the two ops may not share a tile loop."""
+    """Unites loops that index a shared buffer. Returns False if fusion is illegal."""
     first, second = members[earlier], members[later]
     written = {root(a.buffer) for a in (*first.accesses, *second.accesses) if a.writes}
     if any(
@@ -264,13 +263,11 @@ def _connect(members, earlier, later, parent, find, spoiled) -> bool:
 
 def groups_of(ops: Sequence[Operation], enough: int, small: int = -1) -> list[Group]:
     """
-    Cuts a sequence of ops into groups, each as long as it stays legal and parallel.
+    Partitions a sequence of ops greedily into fusion groups.
 
-    An op joins when a tileable class remains, and when what remains still has `enough`
-    independent tiles, or no fewer than each side had alone, or tiles of `small` bytes at most. An
-    op that reads no buffer (a fill) goes where the next op that reads one goes. Ops that have
-    nothing to do with each other may still share tiles because of a later op that reads what both
-    make, so all together are tried as well.
+    An op joins the last group if a tileable class remains and `Group.is_worthwhile` holds. An op
+    that reads no buffer (a fill) joins the group of the next op that does. Finally, all ops are
+    tried as one group: independent ops may share tiles through a later consumer of both.
     """
     groups: list[Group] = []
     pending: list[Loops] = []
@@ -293,7 +290,7 @@ def groups_of(ops: Sequence[Operation], enough: int, small: int = -1) -> list[Gr
 
 
 def _place(groups: list[Group], batch: list[Loops], enough: int, small: int) -> None:
-    """Adds ops to the last group, or as a group of their own, or one by one."""
+    """Adds ops to the last group, else as a new group, else as one group per op."""
     alone = Group(batch, classes_of(batch) or [])
     if groups:
         current = groups[-1]

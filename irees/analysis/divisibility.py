@@ -1,12 +1,12 @@
 """
-Which numbers divide an integer value for sure, read as unsigned (`udiv`) and signed (`sdiv`).
+Computes known divisors of integer values, read as unsigned (`udiv`) and as signed (`sdiv`).
 
-`IntegerDivisibility().of(value)` walks back from a value and keeps what it found. 0 means that
-the value is 0, which everything divides. Arithmetic wraps: modulo 2^n only a power of two survives
-an overflow, so a result that may overflow keeps the power of two in its divisor, and nothing more.
-IREE's analysis takes overflow to be impossible (a multiple of 3 less a multiple of 3 need not be
-one, as unsigned numbers go); `wraps=False` is that reading. A carried value of a loop keeps what
-divides its start and whatever its body makes of it.
+`IntegerDivisibility().of(value)` walks the use-def chain of a value and caches its results. Divisor
+0 means that the value is 0. Arithmetic wraps: only the power of two in a divisor survives overflow
+modulo 2^n, so a result that may overflow keeps that power only. (The unsigned difference of two
+multiples of 3 need not be a multiple of 3.) IREE's analysis assumes that nothing overflows, as does
+`wraps=False`. The divisor of a loop-carried value is the fixed point over its initial and yielded
+values.
 
 IREE: `IntegerDivisibilityAnalysis`. The rules are `RULES`; their proofs are in `tests/proofs`.
 """
@@ -48,12 +48,12 @@ def product_rule(a: int, b: int) -> int:
 
 
 def quotient_rule(a: int, c: int) -> int:
-    """a | x and c | a  =>  a / c | x / c, which is exact; 1 when c does not divide a"""
+    """a | x and c | a  =>  a / c | x / c, which is exact; 1 if c does not divide a"""
     return a // c if a % c == 0 else 1
 
 
 def modulo_rule(a: int, c: int) -> int:
-    """a | x  =>  gcd(a, c) | x mod c, which is 0 when c | a"""
+    """a | x  =>  gcd(a, c) | x mod c, which is 0 if c | a"""
     return 0 if a % c == 0 else gcd(a, c)
 
 
@@ -69,18 +69,18 @@ RULES: tuple[Callable[[int, int], int], ...] = (
     modulo_rule,
     wrapped_rule,
 )
-"""Every rule of this module; a test refuses one without a proof."""
+"""All rules of this module; a test checks that each has a proof."""
 
 
 @dataclass(frozen=True)
 class Divisibility:
-    """The greatest known divisors of a value as unsigned and as signed number; 0: it is 0."""
+    """Largest known divisors of a value, unsigned and signed; 0 if the value is 0."""
 
     udiv: int = 1
     sdiv: int = 1
 
     def union(self, other: Divisibility) -> Divisibility:
-        """What divides a value that is one of the two."""
+        """Returns the divisors common to both."""
         return Divisibility(sum_rule(self.udiv, other.udiv), sum_rule(self.sdiv, other.sdiv))
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ UNKNOWN = Divisibility()
 
 
 class IntegerDivisibility:
-    """Divisors of values, found on demand and kept."""
+    """Divisors of values, computed on demand and cached."""
 
     def __init__(self, ranges: IntegerRanges | None = None, *, wraps: bool = True) -> None:
         self.ranges = ranges or IntegerRanges()
@@ -101,12 +101,12 @@ class IntegerDivisibility:
         self._depth = 0
 
     def forget(self) -> None:
-        """Drops what was found: the program has changed."""
+        """Clears the cache after a change of the program."""
         self._known.clear()
         self.ranges.forget()
 
     def of(self, value: SSAValue | int) -> Divisibility:
-        """What divides a value of integer or index type, or a number."""
+        """Returns the divisors of an integer or index value, or of a constant."""
         if isinstance(value, int):
             return Divisibility(abs(value), abs(value))
         found = self._known.get(value)
@@ -147,7 +147,7 @@ class IntegerDivisibility:
         return UNKNOWN
 
     def _stepped(self, lower: SSAValue | int, step: SSAValue | int) -> Divisibility:
-        # A counter never passes its bound, so it does not wrap; but it may be negative.
+        # An induction variable stays below its bound, so it does not wrap; it may be negative.
         found = self.of(lower).union(self.of(step))
         if not self.wraps:
             return found
@@ -181,7 +181,7 @@ class IntegerDivisibility:
         return UNKNOWN
 
     def limited(self, found: Divisibility, *, overflows: bool, width: int) -> Divisibility:
-        """A divisor of the exact result, as a divisor of the wrapped one."""
+        """Returns divisors of the wrapped result, given those of the exact result."""
         if not self.wraps or not overflows:
             return found
         common = wrapped_rule(gcd(found.udiv, found.sdiv), width)
@@ -190,7 +190,7 @@ class IntegerDivisibility:
     def expression(
         self, expr: AffineExpr, dims: list[Divisibility], symbols: list[Divisibility]
     ) -> Divisibility:
-        """What divides an affine expression, computed without overflow."""
+        """Returns the divisors of an affine expression that does not overflow."""
         if isinstance(expr, AffineConstantExpr):
             return self.of(expr.value)
         if isinstance(expr, AffineDimExpr):
@@ -234,7 +234,7 @@ def _ring(rule: Callable[[int, int], int]):
             return exact
         width = width_of(value.type)
         assert width is not None
-        # Read either way, the low bits are the same; so either reading's power of two is common.
+        # Signed and unsigned values share their low bits, so each power of two divides both.
         unsigned, signed = _fits(analysis, op)
         u, s = wrapped_rule(exact.udiv, width), wrapped_rule(exact.sdiv, width)
         common = u if s % max(u, 1) else s
@@ -275,7 +275,7 @@ def _divui(analysis: IntegerDivisibility, value: OpResult) -> Divisibility:
     exact = quotient_rule(found.udiv, by)
     width = width_of(value.type)
     assert width is not None
-    # Only a division by 1 leaves the sign bit set.
+    # The sign bit of the result can be set only if the divisor is 1.
     return Divisibility(exact, exact if by > 1 else found.sdiv)
 
 
@@ -309,7 +309,7 @@ def _signed_divisor(analysis: IntegerDivisibility, value: OpResult) -> int:
 
 
 def _as_signed(analysis: IntegerDivisibility, value: OpResult, divisor: int) -> Divisibility:
-    """A divisor of the signed number, and what it says of the unsigned one."""
+    """Returns a divisor of the signed value, and the implied divisor of the unsigned value."""
     width = width_of(value.type)
     assert width is not None
     if analysis.ranges.of(value).smin >= 0 or not analysis.wraps:
@@ -342,7 +342,7 @@ def _cast(signed: bool):
 
 
 def assumed_divisor(op: AssumeIntOp, position: int) -> int | None:
-    """What a `util.assume.int` says divides an operand; rows that are 0 do not spoil the others."""
+    """Returns the divisor that `util.assume.int` states for an operand; ignores rows that are 0."""
     found: int | None = None
     for row in op.assumptions.data[position]:
         divisor = row.get("udiv")
@@ -362,13 +362,13 @@ def _assume(analysis: IntegerDivisibility, value: OpResult) -> Divisibility:
         return known
     width = width_of(value.type)
     assert width is not None
-    # An assumption is of the unsigned number.
+    # Assumptions are about the unsigned value.
     positive = not analysis.wraps or analysis.ranges.of(value).smin >= 0
     return Divisibility(_both(known.udiv, said), said if positive else wrapped_rule(said, width))
 
 
 def _both(a: int, b: int) -> int:
-    """The least common multiple: both divide the value."""
+    """Returns the least common multiple."""
     return a * b // gcd(a, b) if a and b else 0
 
 
@@ -377,7 +377,7 @@ def _affine(analysis: IntegerDivisibility, value: OpResult) -> Divisibility:
     dims = op.map.data.num_dims
     operands = [analysis.of(each) for each in op.operands]
     if analysis.wraps:
-        # Index expressions are of signed numbers.
+        # Affine expressions are signed.
         operands = [Divisibility(each.sdiv, each.sdiv) for each in operands]
     each = [
         analysis.expression(expr, operands[:dims], operands[dims:]) for expr in op.map.data.results
@@ -389,7 +389,7 @@ def _affine(analysis: IntegerDivisibility, value: OpResult) -> Divisibility:
         return found
     if analysis.ranges.results(op.map, op.operands) is not None:
         return _as_signed(analysis, value, found.sdiv)
-    # A quotient of a wrapped number says nothing of the exact one.
+    # A quotient of a wrapped value is unrelated to the exact quotient.
     divides = any(
         isinstance(part, AffineBinaryOpExpr)
         and part.kind not in (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)
@@ -424,7 +424,7 @@ def _align(analysis: IntegerDivisibility, value: OpResult) -> Divisibility:
         return by
     width = width_of(value.type)
     assert width is not None
-    # An alignment is a power of two, which divides the result even when it wraps to 0.
+    # An alignment is a power of two, which divides the result even if it wraps to 0.
     common = wrapped_rule(by.udiv, width) if analysis.ranges.of(alignment).umin else 1
     return Divisibility(common, common)
 
@@ -476,4 +476,4 @@ TRANSFERS: dict[str, Transfer] = {
     "scf.if": _if,
     "scf.for": _for,
 }
-"""What an op makes of the divisors of its operands, by name."""
+"""Transfer functions by op name."""

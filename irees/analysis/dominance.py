@@ -1,8 +1,8 @@
 """
-Which blocks of a region control comes to, and through which others.
+Reachability and dominance of blocks in a region.
 
-What no way from the first block comes to is dominated by everything, as in MLIR: it never runs, and
-what it goes on to is no less dominated for that. (xDSL's `DominanceInfo` counts such ways.)
+As in MLIR, unreachable blocks are dominated by every block, and edges from unreachable blocks do
+not affect the dominance of their successors. (xDSL's `DominanceInfo` counts such edges.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from xdsl.ir import Block
 
 
 def reachable(start: Block, avoiding: Block | None = None) -> dict[Block, None]:
-    """The blocks that control can come to from one, itself too, in the order found."""
+    """Returns the blocks reachable from `start`, itself included, in depth-first order."""
     found: dict[Block, None] = {}
     todo = [start] if start is not avoiding else []
     while todo:
@@ -25,20 +25,20 @@ def reachable(start: Block, avoiding: Block | None = None) -> dict[Block, None]:
 
 
 def dominated(entry: Block, by: Block) -> dict[Block, None]:
-    """The blocks that control comes to, and from `entry` only through one, which is one of them."""
+    """Returns the blocks reachable from `by` that it dominates, itself included."""
     others = reachable(entry, avoiding=by)
     return {block: None for block in reachable(by) if block not in others}
 
 
 class Dominance:
-    """Answers for the blocks of one region, each found once."""
+    """Dominance of the blocks of one region, with cached results."""
 
     def __init__(self, entry: Block):
         self.entry = entry
         self._avoiding: dict[Block, dict[Block, None]] = {}
 
     def dominates(self, a: Block, b: Block) -> bool:
-        """Whether control comes to `b` only through `a`, or not at all."""
+        """Whether every path from the entry to `b` passes through `a`."""
         if a not in self._avoiding:
             self._avoiding[a] = reachable(self.entry, avoiding=a)
         return b not in self._avoiding[a]

@@ -1,15 +1,15 @@
 """
-Which contractions of narrow elements can be done by dot-product instructions.
+Matches contractions of narrow elements to dot-product instructions.
 
     C[m, n] += A[m, 4k : 4k + 4] . B[4k : 4k + 4, n]
 
-Such an instruction multiplies the narrow lanes as they are and adds up neighbours among them
-into each wide lane, so that K goes in groups: four i8 into an i32 (`irees.dot`), two bf16 into
-an f32 (`x86vector.avx512.dot`). What the target has is named in the words of /proc/cpuinfo.
+A dot-product instruction multiplies narrow lanes without widening and accumulates groups of
+adjacent products into wide lanes, so K is processed in groups: four i8 per i32 (`irees.dot`), two
+bf16 per f32 (`x86vector.avx512.dot`). The target's instructions are named as in /proc/cpuinfo.
 
-The instruction for i8 takes unsigned times signed. Where both operands are signed the broadcast
-one is made unsigned by 128 more than it is, and 128 times the sum of a column of B is taken off:
-exact, since i32 wraps. Two unsigned operands have no such form here.
+The i8 instruction multiplies unsigned by signed. If both operands are signed, the broadcast one is
+biased by 128 to be unsigned, and 128 times the column sum of B is subtracted; this is exact, since
+i32 wraps. Two unsigned operands are not supported.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ INSTRUCTIONS = {
     "avx_vnni": ("i8", 32),
     "avx512_bf16": ("bf16", 64),
 }
-"""Word of /proc/cpuinfo => the element that it multiplies, the bytes of its vectors."""
+"""Flag of /proc/cpuinfo => element type and vector bytes of the instruction."""
 
 
 @dataclass(frozen=True)
 class DotProduct:
-    """How a contraction uses such an instruction; A is broadcast, B is read by vectors."""
+    """How a contraction uses a dot-product instruction; A is broadcast, B is read by vectors."""
 
     element: Attribute
     group: int
-    """Neighbours along K that one wide lane adds up."""
+    """Elements along K that one wide lane accumulates."""
     biased: bool
-    """A is signed, and made unsigned by adding 128 to it."""
+    """Whether A is signed and biased by 128."""
     swapped: bool
-    """B is the unsigned operand, and A the signed one."""
+    """Whether B is unsigned and A signed."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of a narrow element."""
+        """Size of a narrow element in bytes."""
         return 4 // self.group
 
 
 def sign(casts: tuple[Operation, ...]) -> str | None:
-    """`extsi`, `extui` or `extf`: what widens an operand, None where it is nothing or a mixture."""
+    """Returns the op that widens an operand: `extsi`, `extui` or `extf`; None if none or mixed."""
     names = {cast.name.removeprefix("arith.") for cast in casts}
     return names.pop() if len(names) == 1 else None
 
@@ -61,7 +61,7 @@ def dot_product(
     instructions: tuple[str, ...],
     vector_bytes: int,
 ) -> DotProduct | None:
-    """The dot product of a contraction that reads operand `side` by vectors, None without."""
+    """Matches a contraction that reads operand `side` by vectors; returns None on failure."""
     lhs, rhs, wide = element_kinds(op, parts)
     if lhs != rhs:
         return None

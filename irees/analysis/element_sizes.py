@@ -1,4 +1,4 @@
-"""Bytes of one element in memory."""
+"""Sizes of element types in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xdsl.ir import Attribute
 
 
 def item_bytes(element: Attribute) -> int:
-    """Bytes of an element: i1 takes one, a complex number two parts, an index eight."""
+    """Returns the bytes of an element: 1 for i1, two parts for complex, 8 for index."""
     if isinstance(element, ComplexType):
         return 2 * item_bytes(element.get_element_type())
     return max(1, -(-int(getattr(element, "bitwidth", 64)) // 8))

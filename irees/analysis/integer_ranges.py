@@ -1,12 +1,12 @@
 """
-Between which constants an integer value lies, as signed and as unsigned number.
+Computes the signed and the unsigned range of integer values.
 
-`IntegerRanges().of(value)` walks back from a value; it changes nothing and keeps what it found
-(`forget` after a rewrite). Arithmetic wraps: a result that may leave its type is unknown in that
-reading, so every answer holds for programs that overflow. Index has 64 bits. A loop's carried
-value has the range of its start when the body keeps it there, else it is unknown. MLIR:
-`IntegerRangeAnalysis`, which the rules follow; they are in `_range_rules`, with their proofs in
-`tests/proofs`.
+`IntegerRanges().of(value)` walks the use-def chain of a value and caches its results; call `forget`
+after a rewrite. Arithmetic wraps: a signed (unsigned) range is unknown if the result may overflow
+as a signed (unsigned) number, so the results also hold for programs that overflow. Index has 64
+bits. A loop-carried value starts from the range of its initial value; each end that the body does
+not preserve is widened to unknown. The rules follow MLIR's `IntegerRangeAnalysis`; they are in
+`_range_rules`, their proofs in `tests/proofs`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SEM = Sem()
 
 
 def width_of(type_: Attribute) -> int | None:
-    """The bits of an integer type, 64 for index, None for anything else."""
+    """Returns the width of an integer type, 64 for index, None for other types."""
     if isinstance(type_, IndexType):
         return INDEX_BITS
     return type_.width.data if isinstance(type_, IntegerType) else None
@@ -49,7 +49,7 @@ def width_of(type_: Attribute) -> int | None:
 
 @dataclass(frozen=True)
 class IntRange:
-    """The least and the greatest value, read as a signed and as an unsigned number."""
+    """Smallest and largest value, as signed and as unsigned numbers."""
 
     width: int
     smin: int
@@ -59,13 +59,13 @@ class IntRange:
 
     @staticmethod
     def full(width: int) -> IntRange:
-        """Every value of that width."""
+        """Returns the range of all values of a width."""
         half = 1 << (width - 1)
         return IntRange(width, -half, half - 1, 0, 2 * half - 1)
 
     @staticmethod
     def signed(width: int, low: int, high: int) -> IntRange:
-        """The signed numbers from low to high; every value when they do not fit."""
+        """Returns the signed range [low, high], or the full range if that does not fit."""
         full = IntRange.full(width)
         if low < full.smin or high > full.smax or low > high:
             return full
@@ -77,7 +77,7 @@ class IntRange:
 
     @staticmethod
     def unsigned(width: int, low: int, high: int) -> IntRange:
-        """The unsigned numbers from low to high; every value when they do not fit."""
+        """Returns the unsigned range [low, high], or the full range if that does not fit."""
         full = IntRange.full(width)
         if low < 0 or high > full.umax or low > high:
             return full
@@ -89,13 +89,13 @@ class IntRange:
 
     @staticmethod
     def constant(width: int, value: int) -> IntRange:
-        """Exactly one value, of which the low bits count."""
+        """Returns the range of one value, truncated to the width."""
         bits = value & ((1 << width) - 1)
         return IntRange.unsigned(width, bits, bits)
 
     @property
     def value(self) -> int | None:
-        """The value as a signed number, if there is only one."""
+        """The signed value if the range has only one, else None."""
         if self.smin == self.smax:
             return self.smin
         if self.umin == self.umax:
@@ -104,11 +104,11 @@ class IntRange:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing is known."""
+        """Whether the range contains all values."""
         return self == IntRange.full(self.width)
 
     def union(self, other: IntRange) -> IntRange:
-        """What holds of a value that is in one of the two."""
+        """Returns the smallest range that contains both."""
         return IntRange(
             self.width,
             min(self.smin, other.smin),
@@ -118,7 +118,7 @@ class IntRange:
         )
 
     def meet(self, other: IntRange) -> IntRange:
-        """What holds of a value that is in both; self when no value is."""
+        """Returns the intersection; self if that is empty."""
         low, high = max(self.smin, other.smin), min(self.smax, other.smax)
         ulow, uhigh = max(self.umin, other.umin), min(self.umax, other.umax)
         if low > high or ulow > uhigh:
@@ -131,7 +131,7 @@ class IntRange:
         return IntRange(self.width, low, high, ulow, uhigh)
 
     def contains(self, value: int) -> bool:
-        """Whether a number with these low bits is possible."""
+        """Whether the range contains a value, truncated to the width."""
         bits = value & ((1 << self.width) - 1)
         number = IntRange.constant(self.width, bits).smin
         return self.smin <= number <= self.smax and self.umin <= bits <= self.umax
@@ -144,7 +144,7 @@ _PREDICATES: dict[int, tuple[bool, str]] = {
 
 
 def compare_ranges(predicate: int, a: IntRange, b: IntRange) -> bool | None:
-    """What `arith.cmpi` with that predicate gives for any two values; None if it varies."""
+    """Returns the result of `arith.cmpi` if it is the same for all values, else None."""
     if predicate in (0, 1):
         apart = a.smax < b.smin or b.smax < a.smin or a.umax < b.umin or b.umax < a.umin
         if apart:
@@ -165,7 +165,7 @@ def compare_ranges(predicate: int, a: IntRange, b: IntRange) -> bool | None:
 
 
 def binary_range(name: str, a: IntRange, b: IntRange) -> IntRange:
-    """The range of a binary op of `RULES`, wrap-around included."""
+    """Returns the range of a binary op in `RULES`, taking overflow into account."""
     if a.value is not None and b.value is not None and name in _EXACT:
         return IntRange.constant(a.width, _EXACT[name](a.umin, b.umin))
     result = IntRange.full(a.width)
@@ -189,7 +189,7 @@ _EXACT: dict[str, Callable[[int, int], int]] = {
 
 
 def resized(value: IntRange, width: int, *, signed: bool) -> IntRange:
-    """A value extended (by its sign or by zeros) or cut to another width."""
+    """Returns the range of a value sign-extended, zero-extended or truncated to a width."""
     if width >= value.width:
         if signed:
             return IntRange.signed(width, value.smin, value.smax)
@@ -200,7 +200,7 @@ def resized(value: IntRange, width: int, *, signed: bool) -> IntRange:
 
 
 class IntegerRanges:
-    """Ranges of values, found on demand and kept."""
+    """Ranges of values, computed on demand and cached."""
 
     def __init__(self) -> None:
         self._known: dict[SSAValue, IntRange] = {}
@@ -208,11 +208,11 @@ class IntegerRanges:
         self._depth = 0
 
     def forget(self) -> None:
-        """Drops what was found: the program has changed."""
+        """Clears the cache after a change of the program."""
         self._known.clear()
 
     def of(self, value: SSAValue) -> IntRange:
-        """The range of a value of integer or index type."""
+        """Returns the range of an integer or index value."""
         width = width_of(value.type)
         if width is None:
             raise TypeError(f"{value.type} has no range")
@@ -233,11 +233,11 @@ class IntegerRanges:
         return found
 
     def note(self, value: SSAValue, found: IntRange) -> None:
-        """Says what a rewrite knows of a value that it has made."""
+        """Records the range of a value that a rewrite created."""
         self._known[value] = found
 
     def interval(self, value: SSAValue | int) -> Interval:
-        """The signed interval of a value or number."""
+        """Returns the signed interval of a value or constant."""
         if isinstance(value, int):
             return value, value
         found = self.of(value)
@@ -279,7 +279,7 @@ class IntegerRanges:
         last = high[1] - 1
         if low[0] == low[1] and stride[0] == stride[1] and stride[0] > 0 and last >= low[0]:
             last = low[0] + (last - low[0]) // stride[0] * stride[0]
-        # A body that never runs has no value to speak of.
+        # If the loop never runs, any range is correct.
         return IntRange.signed(width, low[0], max(last, low[0]))
 
     def _affine_induction(self, op: affine.ForOp) -> IntRange:
@@ -294,7 +294,7 @@ class IntegerRanges:
         return IntRange.signed(INDEX_BITS, low, max(low, last))
 
     def _carried(self, op: scf.ForOp, position: int) -> IntRange:
-        """The range of a carried value: assumed to be that of its start, checked, else unknown."""
+        """Returns the range of a carried value: a fixed point with widening."""
         block = op.body.block
         last = block.last_op
         assert last is not None
@@ -320,14 +320,14 @@ class IntegerRanges:
         return assumed[position]
 
     def results(self, map_: AffineMapAttr, operands: Sequence[SSAValue]) -> list[Interval] | None:
-        """The intervals of the results of an affine map; None when one may overflow."""
+        """Returns the intervals of the results of an affine map; None if one may overflow."""
         dims = map_.data.num_dims
         intervals = [self.interval(value) for value in operands]
         return map_intervals(map_.data.results, intervals[:dims], intervals[dims:])
 
 
 def _widened(old: IntRange, new: IntRange) -> IntRange:
-    """What a carried value may become: an end that moved is unknown."""
+    """Widens each end that `new` exceeds to the full range."""
     full = IntRange.full(old.width)
     return IntRange(
         old.width,
@@ -373,7 +373,7 @@ def _cast(signed: bool):
 
 
 def assumed_range(op: AssumeIntOp, position: int, width: int) -> IntRange:
-    """What a `util.assume.int` says of an operand: the union of its rows."""
+    """Returns the range that `util.assume.int` states for an operand: the union of its rows."""
     rows = list(op.assumptions.data[position])
     lows, highs = [row.get("umin") for row in rows], [row.get("umax") for row in rows]
     most = (1 << width) - 1
@@ -510,4 +510,4 @@ TRANSFERS: dict[str, Transfer] = {
     "hal.buffer_view.dim": _between(0, (1 << 53) - 1),
     "hal.buffer_view.rank": _between(0, 4096),
 }
-"""What the ops that are not a plain binary rule give, by name."""
+"""Transfer functions of ops without a binary rule, by op name."""

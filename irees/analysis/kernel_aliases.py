@@ -1,20 +1,20 @@
 """
-The buffers of a kernel whose pointers may be `__restrict__`: no other reaches their bytes.
+Finds the buffers of a kernel whose pointers may be `__restrict__`.
 
-A kernel is an `scf.forall` of an executable's function. It sees buffers of the function: arguments,
-which each dispatch of the host program binds, and what the function allocates. A compiler that is
-told that a pointer is `__restrict__` moves its loads above stores to other buffers, and keeps what
-nobody writes in a cache that is not coherent. So a buffer is exclusive if
+A kernel is an `scf.forall` in an executable's function. Its buffers are the function's arguments,
+bound by each dispatch of the host program, and the function's allocations. Compilers move loads by
+a `__restrict__` pointer above stores to other buffers, and read unwritten buffers through a
+non-coherent cache. So a buffer is exclusive if
 
-* all threads only read it, or only write it: what they tell each other through memory must stay in
-  order, and a barrier orders no accesses by pointers that are exclusive;
-* it shares no byte with any other buffer of the kernel, if one of the two is written.
+* the kernel only reads it or only writes it: threads that communicate through memory need their
+  accesses in order, and a barrier does not order accesses by `__restrict__` pointers;
+* it aliases no other buffer of the kernel, if either of the two is written.
 
-Two arguments share no byte if at every dispatch their operands do not. A buffer that the host
-program allocates is not part of any other; views of the arena at one dispatch are alive at the same
-time, so `irees-plan-arena` gave them different bytes, which is checked where offsets are constants.
-Arguments of the program and mutable globals may share bytes with each other: callers may pass an
-array twice. What is updated in place (`tied_operands`) is one argument that is read and written.
+Two arguments do not alias if their operands do not at any dispatch. A buffer allocated by the host
+program aliases no other allocation. Arena views in one dispatch are live together, so
+`irees-plan-arena` assigned disjoint byte ranges; this is checked for constant offsets. Program
+arguments and mutable globals may alias each other: callers may pass an array twice. An operand
+updated in place (`tied_operands`) is one argument, which the kernel reads and writes.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _OPERANDS: Mapping[str, tuple[frozenset[str], ...]] = {
     "memref.copy": (READ, WRITE),
     "nvgpu.device_async_copy": (WRITE, READ),
 }
-"""What ops do with their operands that are memrefs, in order; others do both with all."""
+"""Effects on each memref operand, by op name; other ops read and write all of theirs."""
 
 
 def effects_of(loop: Operation) -> dict[SSAValue, frozenset[str]]:
-    """What a kernel does with each buffer that it does not allocate, by the root of its views."""
+    """Returns the effects of a kernel on each buffer allocated outside, by root of its views."""
     found: dict[SSAValue, frozenset[str]] = {}
     for op in loop.walk():
         if isinstance(op, VIEWS):
@@ -64,7 +64,7 @@ def effects_of(loop: Operation) -> dict[SSAValue, frozenset[str]]:
 
 
 def exclusive_buffers(loop: Operation, dispatches: Sequence[CmdDispatchOp]) -> set[SSAValue]:
-    """The roots of those buffers of a kernel; `dispatches` are all that run its function."""
+    """Returns the roots of exclusive buffers; `dispatches` are all dispatches of the function."""
     effects = effects_of(loop)
     found: set[SSAValue] = set()
     for buffer, effect in effects.items():
@@ -79,7 +79,7 @@ def exclusive_buffers(loop: Operation, dispatches: Sequence[CmdDispatchOp]) -> s
 
 
 def dispatches_of(module: ModuleOp) -> dict[str, list[CmdDispatchOp]]:
-    """The dispatches of a module's functions, by the name of the executable."""
+    """Returns the dispatches in a module's functions, by executable name."""
     found: defaultdict[str, list[CmdDispatchOp]] = defaultdict(list)
     for function in (op for op in module.body.block.ops if isinstance(op, func.FuncOp)):
         for op in function.walk():
@@ -89,7 +89,7 @@ def dispatches_of(module: ModuleOp) -> dict[str, list[CmdDispatchOp]]:
 
 
 def _are_apart(a: SSAValue, b: SSAValue, dispatches: Sequence[CmdDispatchOp]) -> bool:
-    """Whether two buffers of a function share no byte."""
+    """Whether two buffers of a function never alias."""
     if not (_is_known(a) and _is_known(b)):
         return False
     if not (isinstance(a, BlockArgument) and isinstance(b, BlockArgument)):
@@ -100,14 +100,14 @@ def _are_apart(a: SSAValue, b: SSAValue, dispatches: Sequence[CmdDispatchOp]) ->
 
 
 def _is_known(buffer: SSAValue) -> bool:
-    """Whether a buffer is an argument of the executable's function, or memory of its own."""
+    """Whether a buffer is an argument or an allocation of the executable's function."""
     if isinstance(buffer, BlockArgument):
         return isinstance(buffer.block.parent_op(), func.FuncOp)
     return isinstance(buffer.owner, memref.AllocOp | CountersOp)
 
 
 def _operands_are_apart(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two operands of a dispatch share no byte."""
+    """Whether two operands of a dispatch never alias."""
     a, b = (_placed(v) for v in (a, b))
     if root(a) is root(b):
         views = a is not b and isinstance(a.owner, memref.ViewOp)
@@ -117,21 +117,21 @@ def _operands_are_apart(a: SSAValue, b: SSAValue) -> bool:
 
 
 def _placed(buffer: SSAValue) -> SSAValue:
-    """The view of the arena, the allocation or the argument that a chain of views looks at."""
+    """Returns the arena view, allocation or argument that a chain of views is based on."""
     while isinstance(buffer.owner, VIEWS) and not isinstance(buffer.owner, memref.ViewOp):
         buffer = buffer.owner.operands[0]
     return buffer
 
 
 def _is_fixed(buffer: SSAValue) -> bool:
-    """Whether it is known where a buffer comes from: what a loop carries may be any."""
+    """Whether the origin of a buffer is known; loop-carried buffers may be any."""
     if isinstance(buffer, BlockArgument):
         return isinstance(buffer.block.parent_op(), func.FuncOp)
     return isinstance(buffer.owner, memref.AllocOp | memref.ViewOp | memref.GetGlobalOp)
 
 
 def _ranges_are_apart(a: memref.ViewOp, b: memref.ViewOp) -> bool:
-    """Whether two views of the arena share no byte; what is not constant is as it was planned."""
+    """Whether two arena views are disjoint; trusts the plan if a range is not constant."""
     ranges: list[tuple[int, int]] = []
     for view in (a, b):
         kind, offset = view.results[0].type, view.byte_shift.owner

@@ -1,11 +1,11 @@
 """
-How the loops of an op follow the loops of another that it shares a value with.
+Maps the loops of an op to the loops of an op that it shares a value with.
 
     consumer loops = inverse(consumer's map of the value) . producer's map of it . producer loops
 
-A group of ops that is cut into tiles along the outer parallel loops of its root needs this
-for each of its ops: which of them runs with which loop of the root. IREE:
-`LinalgFusionOpInterface`, `LoopMappingUtils.cpp`.
+A fusion group is tiled along the outer parallel loops of its root. For each op of the group, the
+map says which of its loops is tiled with which loop of the root. IREE: `LinalgFusionOpInterface`,
+`LoopMappingUtils.cpp`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ PARALLEL, REDUCTION = "parallel", "reduction"
 @dataclass(frozen=True)
 class LoopNest:
     """
-    An op as loops, with the map of each operand and result, None where it is not indexed by loops.
+    The loop nest of an op (IREE: LinalgFusionOpInterface).
 
-    `ranges` are the trip counts, -1 where they are not known (IREE: LinalgFusionOpInterface).
+    Indexing maps of operands and results are None if loops do not index them. `ranges` are trip
+    counts, -1 if unknown.
     """
 
     kinds: tuple[str, ...]
@@ -45,26 +46,26 @@ class LoopNest:
 
     @property
     def outer_parallel(self) -> int:
-        """How many parallel loops come before the first other (IREE: getOuterParallelLoops)."""
+        """Number of parallel loops before the first reduction (IREE: getOuterParallelLoops)."""
         others = [loop for loop, kind in enumerate(self.kinds) if kind != PARALLEL]
         return others[0] if others else len(self.kinds)
 
     @property
     def non_unit(self) -> int:
-        """How many loops may run more than once."""
+        """Number of loops whose trip count may differ from 1."""
         return sum(size != 1 for size in self.ranges)
 
 
 @dataclass(frozen=True)
 class LoopMap:
-    """Per loop of an op, the loop of the root that it follows, or None; the root has `dims`."""
+    """Per loop of an op, the loop of the root that it maps to, or None; the root has `dims`."""
 
     dims: int
     loops: tuple[int | None, ...]
 
 
 def loop_nest(op: Operation) -> LoopNest | None:
-    """The loops of an op that can share them with another, else None."""
+    """Returns the loop nest of an op that can be fused by loops, else None."""
     if isinstance(op, LinalgStructuredOperation):
         return _structured(op)
     if isinstance(op, SoftmaxOp):
@@ -89,7 +90,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _ranges(loops: int, values: Sequence[SSAValue], indexing: Sequence[AffineMap]) -> list[int]:
-    """The size of each loop where an operand first has it as a dim."""
+    """Returns the trip count of each loop, from the first operand dim that it indexes."""
     found: dict[int, int] = {}
     for value, each in zip(values, indexing, strict=True):
         for expr, size in zip(each.results, _shape(value), strict=False):
@@ -163,7 +164,7 @@ def _attention(op: ext.AttentionOp | ext.OnlineAttentionOp) -> LoopNest:
     loops = indexing[0].num_dims
     kinds = tuple(REDUCTION if d in over else PARALLEL for d in range(loops))
     ranges = _ranges(loops, (op.query, op.value), (indexing[0], indexing[2]))
-    # A loop that neither query nor value has runs zero times, says IREE.
+    # As in IREE, a loop in neither the query nor the value has trip count 0.
     known = [0 if d not in query | value else size for d, size in enumerate(ranges)]
     return LoopNest(kinds, indexing, indexing[len(op.inputs) :], tuple(known))
 
@@ -181,7 +182,7 @@ def _custom(op: ext.CustomOp) -> LoopNest:
 
 
 def root_map(op: Operation) -> LoopMap:
-    """The map of a root: each of its outer parallel loops follows itself."""
+    """Returns the map of a root: the identity on its outer parallel loops."""
     nest = loop_nest(op)
     if nest is None:
         return LoopMap(0, ())
@@ -190,7 +191,7 @@ def root_map(op: Operation) -> LoopMap:
 
 
 def _plain_dims(indexing: AffineMap | None) -> list[int] | None:
-    """The loops that a projected permutation picks, None for any other map."""
+    """Returns the loops of a projected permutation, None for any other map."""
     if indexing is None or indexing.num_symbols:
         return None
     dims = [expr.position for expr in indexing.results if isinstance(expr, AffineDimExpr)]
@@ -201,8 +202,8 @@ def _plain_dims(indexing: AffineMap | None) -> list[int] | None:
 
 def follow(source: LoopMap, near: AffineMap | None, far: AffineMap | None) -> LoopMap | None:
     """
-    inverse(far) . near . source: the loops of an op that indexes a value by `far`, where
-    another with the loops `source` indexes it by `near`. None unless both only pick loops.
+    Returns inverse(far) . near . source: the loop map of an op that indexes a value by `far`, if an
+    op with loop map `source` indexes it by `near`. None unless both are projected permutations.
     """
     here, there = _plain_dims(near), _plain_dims(far)
     if here is None or there is None or far is None:
@@ -214,7 +215,7 @@ def follow(source: LoopMap, near: AffineMap | None, far: AffineMap | None) -> Lo
 
 
 def merge(first: LoopMap | None, second: LoopMap) -> LoopMap | None:
-    """Both, loop by loop; None when they name different loops of the root."""
+    """Merges two maps loop by loop; None if they conflict."""
     if first is None:
         return second
     if len(first.loops) != len(second.loops):
@@ -230,8 +231,8 @@ Group = Mapping[Operation, LoopMap]
 
 def map_into(op: Operation, group: Group) -> LoopMap | None:
     """
-    Which loop of the group's root each loop of an op follows, through the values it shares with
-    the group. None when there is no such relation or more than one
+    Returns the map from loops of an op to loops of the group's root, through the values that the op
+    shares with the group. None if there is no map or an ambiguous one
     (IREE: getRootParallelLoopToOpMap).
     """
     nest = loop_nest(op)
@@ -278,5 +279,5 @@ def _map_of_producer(op: Operation, nest: LoopNest, group: Group) -> LoopMap | N
 
 
 def element_of(value: SSAValue) -> Attribute:
-    """Element type of a tensor, or the type itself."""
+    """Returns the element type of a tensor, or the type itself."""
     return value.type.element_type if isinstance(value.type, TensorType) else value.type

@@ -1,5 +1,5 @@
 """
-Which insertions only put a frame around what a kernel computes, so that it can be done in place.
+Matches insertions that pad the result of a kernel, so that the kernel can write in place.
 
     %f = fill %c; %r = tensor.insert_slice %x into %f[1, 1] [6, 6] [1, 1]
 """
@@ -14,9 +14,9 @@ from xdsl.ir import Block, Operation
 
 def is_framed(op: Operation) -> bool:
     """
-    Whether an op inserts what only it reads, and a `linalg.generic` computes, into a fill.
+    Whether an op inserts the result of a `linalg.generic` with no other use into a fill.
 
-    All sizes are known then, steps are 1 and the slice has the rank of the whole.
+    Requires static offsets and sizes, unit strides, and a slice without rank reduction.
     """
     if not isinstance(op, tensor.InsertSliceOp):
         return False
@@ -35,7 +35,7 @@ def is_framed(op: Operation) -> bool:
 
 
 def is_fill(op: Operation | Block) -> bool:
-    """Whether an op writes one scalar everywhere: a generic that copies it, without inputs."""
+    """Whether an op is a fill: a generic without tensor inputs that yields one scalar."""
     if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1:
         return False
     if any(isinstance(i.type, TensorType) for i in op.inputs):
@@ -47,7 +47,7 @@ def is_fill(op: Operation | Block) -> bool:
 
 
 def is_frame(op: Operation | Block) -> bool:
-    """Whether an op is a fill whose scalar is there from the beginning of a kernel."""
+    """Whether an op is a fill with a scalar that is a constant or a block argument."""
     if not is_fill(op):
         return False
     assert isinstance(op, linalg.GenericOp)

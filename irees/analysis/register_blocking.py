@@ -1,11 +1,11 @@
 """
-How many rows and columns of a contraction's output to hold in vector registers at once.
+Chooses MR and NR, the register block of a contraction's micro-kernel.
 
-A micro-kernel keeps MR x NR of C in registers and does one outer product per step of K:
-NR / lanes loads of B, MR broadcasts of A, MR x NR / lanes multiply-adds. The estimate
-here picks the block that takes the fewest cycles for a given M and N, edges included.
-After Van Zee and van de Geijn, "BLIS" (2015), and Low et al., "Analytical Modeling Is
-Enough for High-Performance BLIS" (2016).
+A micro-kernel keeps an MR x NR block of C in registers and does one outer product per step of K:
+NR / lanes loads of B, MR broadcasts of A, MR x NR / lanes multiply-adds. The cost model picks the
+block with the fewest cycles for a given M and N, including edge blocks. After Van Zee and van de
+Geijn, "BLIS" (2015), and Low et al., "Analytical Modeling Is Enough for High-Performance BLIS"
+(2016).
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DYNAMIC_GUESS = 1 << 10
-"""What a dynamic extent is taken for."""
+"""Assumed size of dynamic dims."""
 
 SLICE = 512
-"""Depth of a slice of K of f32: reading and writing C for each is then little of the work."""
+"""KC for f32, deep enough to amortize reading and writing C once per slice of K."""
 
 STRIP = 64
-"""Rows of A that go through all panels of a slice of B together, where there are more than two
-times as many. Their slices leave most of the L2 cache to the panel in use and to the next, which
-comes from the L3 cache in the time of a few blocks of rows."""
+"""MC: rows of A that share one pass over the panels of B, if M exceeds twice as many. An MC x KC
+block of A leaves most of the L2 cache to the current panel of B and the next one, which arrives
+from L3 within a few row blocks."""
 
 STREAMS = 4
-"""Rows of a matrix that are read side by side where it is read once: memory is faster to give from
-several places than from one, and along a row than from row to row."""
+"""Rows of a matrix read concurrently if each element is used once. Several sequential streams get
+more memory bandwidth than one, and streams along rows more than accesses across rows."""
 
 STREAMED = 128 << 10
-"""Bytes of such a matrix that come from memory, or from a cache that is shared."""
+"""Minimum size of such a matrix, in bytes: it then comes from memory or from a shared cache."""
 
 UNPACKED_ROWS = 4
-"""With no more rows, packing B would cost as much as multiplying by it."""
+"""Largest M for which B is not packed: packing would cost as much as the multiplication."""
 
 MAX_ROWS = 14
 LATENCY = 4.0
-"""Cycles until the result of a multiply-add can be added to."""
+"""Latency of a multiply-add, in cycles."""
 
 OVERHEAD = 0.3
-"""Cycles of a step of K that are neither loads nor multiply-adds."""
+"""Loop overhead of a step of K, in cycles."""
 
 LOAD = 0.2
-"""Cycles by which a load holds up multiply-adds beside it, where two of those start in a cycle."""
+"""Cycles that a load delays concurrent multiply-adds, on cores that start two per cycle."""
 
 OPERAND = 0.06
-"""The same where a multiply-add reads its broadcast itself, for want of a register for it."""
+"""The same for an embedded broadcast, which a multiply-add uses if no register is free."""
 
 STREAM = 0.25
-"""The same of a vector of B, which comes from the L2 cache: a panel is larger than the L1 cache."""
+"""The same for a vector of B, which comes from L2, since a panel exceeds the L1 cache."""
 
 
 BROADCASTS = 2
-"""Registers for broadcasts where a multiply-add needs one: that of this row and that of the next.
-With one less, C compilers read the vectors of B from memory once more for each row."""
+"""Registers reserved for broadcasts that cannot be embedded: the current row's and the next row's.
+With only one, C compilers reload the vectors of B for each row."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ class Blocking:
 
 def embeds_broadcasts(vector_bytes: int) -> bool:
     """
-    Whether a multiply-add reads one element from memory for all its lanes, as those of AVX-512 do
-    (Intel SDM, "Embedded Broadcast Support"). AVX2 and NEON load it into a register first.
+    Whether multiply-adds can broadcast a memory operand, as in AVX-512 (Intel SDM, "Embedded
+    Broadcast Support"). AVX2 and NEON first load the broadcast into a register.
     """
     return vector_bytes >= 64
 
 
 def step_cycles(rows: int, vectors: int, registers: int, *, embeds: bool) -> float:
     """
-    Cycles of one step of K: its multiply-adds, its loads or its latency, whichever are more, and
-    what of the others is not hidden behind them.
+    Estimates the cycles of one step of K: the maximum of multiply-adds, loads and latency, plus the
+    part of the loads that is not hidden.
     """
     work = rows * vectors
     latency = LATENCY * 2 if work < 8 else 0.0
@@ -87,7 +87,7 @@ def step_cycles(rows: int, vectors: int, registers: int, *, embeds: bool) -> flo
 def block_cycles(
     rows: int, columns: int, lanes: int, registers: int, block: Blocking, *, embeds: bool
 ) -> float:
-    """Cycles of one step of K over a whole M x N output; edge blocks are narrower, not cheaper."""
+    """Estimates the cycles of one step of K over the whole M x N output, including edge blocks."""
     full, rest = divmod(columns, block.vectors * lanes)
     edge = -(-rest // lanes)
     total = 0.0
@@ -109,10 +109,11 @@ def choose_blocking(
     embeds: bool,
 ) -> Blocking:
     """
-    The register block with the least estimated time for M rows and N columns, -1 where dynamic.
+    Returns the register block with the lowest estimated time for M rows and N columns, -1 if
+    dynamic.
 
-    `vectors` fixes the width, for an operand that is already laid out for it. A multiply-add that
-    `embeds` its broadcast needs no register for it.
+    `vectors` fixes the width if an operand is already packed for it. `embeds` says that broadcasts
+    need no registers.
     """
     spare = 0 if embeds else BROADCASTS
     rows = DYNAMIC_GUESS if rows < 0 else rows

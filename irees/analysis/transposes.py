@@ -1,10 +1,10 @@
 """
-Which elementwise ops read along one loop and write along another.
+Matches elementwise ops with a transposed input.
 
     out[i, j] = f(x[j, i], y[i, j])
 
-No loop of such an op is contiguous for all of its operands: x is along i, out along j. Both have to
-be cut into blocks, so that every line of either is used whole while it is in the cache.
+No loop of such an op is contiguous for all operands: x is contiguous along i, out along j. Both
+loops must be tiled, so that each cache line is used completely before its eviction.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 def crossing_loops(op: linalg.GenericOp) -> tuple[int, int] | None:
     """
-    The loops `across`, along which inputs are contiguous, and `along`, along which outputs are.
+    Returns the loops `across`, contiguous for transposed inputs, and `along`, for outputs.
 
-    None where an op reduces, or where every input that moves along the outputs' last dim is
-    contiguous there, or where inputs are contiguous along different other loops.
+    None if the op has a reduction, if no input is transposed, or if transposed inputs are
+    contiguous along different loops.
     """
     if any(kind.data is not IteratorType.PARALLEL for kind in op.iterator_types):
         return None

@@ -1,22 +1,22 @@
 """
-What an index, an integer or a dim is, in terms of others, and between what it lies.
+Computes exact linear forms and bounds of indices, integers and dims.
 
     bounds = ValueBounds()
-    bounds.expression(value)          # a linear form, exact
-    bounds.bound(BoundType.UB, value, stop=...)   # a form of values where `stop` holds
-    bounds.constant_bounds(value)     # (lower, upper), None where there is none
-    bounds.are_equal(a, b)            # True, False or None: not known
+    bounds.expression(value)          # exact linear form
+    bounds.bound(BoundType.UB, value, stop=...)   # linear form of values accepted by `stop`
+    bounds.constant_bounds(value)     # (lower, upper), each None if there is none
+    bounds.are_equal(a, b)            # True, False or None (unknown)
     bounds.are_overlapping(slice, other)
 
-An op says what its result is exactly (`EXACT`) or what it is not below and not above (`LIMITS`),
-both by name; dims of shaped values in `_dim_bounds`. Comparisons follow from all limits on the way
-back from both sides.
+Each op has a rule for the exact form of its result (`EXACT`) or for its lower and upper bounds
+(`LIMITS`), by op name; `_dim_bounds` has the rules of dims. Comparisons collect the bounds of all
+values that both sides depend on, and decide by elimination.
 
-Integers wrap. A result that may leave its type is unknown, unless the caller reads the program as
-MLIR's own analysis does, with `wraps=False`: no index or integer overflows. Equality is known in
-either case, because a sum wraps on both sides alike: `are_equal` compares forms modulo 2^n too.
-Affine maps are of integers without bounds, in queries as in the ops (MLIR lowers them with `nsw`);
-still, with `wraps`, one that may leave 64 bits is unknown. MLIR: `ValueBoundsConstraintSet`.
+Integers wrap: a result that may overflow its type is unknown. With `wraps=False` the analysis
+assumes that no index or integer overflows, as MLIR's does. `are_equal` also compares forms modulo
+2^n, since sums wrap equally on both sides. Affine maps are over unbounded integers, both in queries
+and in ops (MLIR lowers them with `nsw`); but with `wraps`, a map result that may exceed 64 bits is
+unknown. MLIR: `ValueBoundsConstraintSet`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from irees.analysis.integer_ranges import IntegerRanges, width_of
 
 
 class BoundType(Enum):
-    """Equal, not below (closed), below (open)."""
+    """Equal, closed lower bound, open upper bound."""
 
     EQ = "EQ"
     LB = "LB"
@@ -52,7 +52,7 @@ class BoundType(Enum):
 
 @dataclass(frozen=True)
 class Variable:
-    """A value of index or integer type, or a dim of a shaped value."""
+    """An index or integer value, or a dim of a shaped value."""
 
     value: SSAValue
     dim: int | None = None
@@ -60,7 +60,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Limits:
-    """Forms that a variable is not below, and not above."""
+    """Lower and upper bounds of a variable, all closed."""
 
     lower: tuple[Linear, ...] = ()
     upper: tuple[Linear, ...] = ()
@@ -68,7 +68,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Slice:
-    """Offsets, sizes and strides of a rectangular part, numbers or values."""
+    """Offsets, sizes and strides of a slice, as constants or values."""
 
     offsets: Sequence[SSAValue | int]
     sizes: Sequence[SSAValue | int]
@@ -79,12 +79,12 @@ Stop = Callable[[Variable], bool]
 
 
 def never(variable: Variable) -> bool:
-    """A stop condition: walk back as far as there are ops."""
+    """The stop condition that never stops."""
     return False
 
 
 class ValueBounds:
-    """Queries about the values of a program that does not change meanwhile."""
+    """Answers queries about values of a program. The program must not change between queries."""
 
     def __init__(self, *, wraps: bool = True, ranges: IntegerRanges | None = None) -> None:
         self.wraps = wraps
@@ -101,14 +101,15 @@ class ValueBounds:
 
     def promise(self, form: Linear) -> None:
         """
-        An op on the way says that form >= 0, for the query that began last.
+        Records the fact form >= 0, guaranteed by an op, for the current query.
 
-        Only where the op runs: what lies in a branch or a loop's body promises nothing outside.
+        The fact holds only where the op runs: an op in a branch or loop body promises nothing
+        outside.
         """
         self.promises.append(form)
 
     def expression(self, value: SSAValue | int, dim: int | None = None) -> Linear:
-        """The value, or dim of a shaped value, as a linear form of what it comes from."""
+        """Returns the exact linear form of a value, or of a dim of a shaped value."""
         if isinstance(value, int):
             return Linear.number(value)
         variable = Variable(value, dim)
@@ -145,7 +146,7 @@ class ValueBounds:
         return None
 
     def affine(self, expr: AffineExpr, operands: Sequence[Linear], dims: int) -> Linear | None:
-        """An affine expression of forms; None when it is not linear."""
+        """Applies an affine expression to forms; None if the result is not linear."""
         if isinstance(expr, AffineConstantExpr):
             return Linear.number(expr.value)
         if isinstance(expr, AffineDimExpr):
@@ -169,12 +170,12 @@ class ValueBounds:
         return a.mod(b.constant)
 
     def map_form(self, map_: AffineMap, operands: Sequence[SSAValue]) -> Linear | None:
-        """The only result of a map of values, as integers without bounds."""
+        """Applies a map with one result to values, over unbounded integers."""
         forms = [self.expression(value) for value in operands]
         return self.affine(map_.results[0], forms, map_.num_dims)
 
     def may_leave(self, form: Linear, value: SSAValue) -> bool:
-        """Whether an exact result may not fit the type of a value."""
+        """Whether an exact result may overflow the type of a value."""
         if not self.wraps:
             return False
         width = width_of(value.type)
@@ -184,7 +185,7 @@ class ValueBounds:
         return low is None or high is None or low < -half or high >= half
 
     def form_interval(self, form: Linear) -> tuple[int | None, int | None]:
-        """Constant limits of a form, by the ranges of its unknowns."""
+        """Returns constant bounds of a form, by interval arithmetic."""
         low: int | None = form.constant
         high: int | None = form.constant
         for unknown, factor in form.terms:
@@ -217,7 +218,7 @@ class ValueBounds:
         )
 
     def deep(self, variable: Variable) -> Linear:
-        """The form of a variable as far back as there are ops, whatever the query's stop is."""
+        """Returns the form of a variable, ignoring the stop condition of the query."""
         stop, root = self.stop, self.root
         self.stop, self.root = never, None
         order, promises = dict(self.order), list(self.promises)
@@ -227,7 +228,7 @@ class ValueBounds:
             self.stop, self.root, self.order, self.promises = stop, root, order, promises
 
     def stays(self, argument: Variable, following: Variable) -> bool:
-        """Whether a loop's body yields for a carried variable what it was."""
+        """Whether a loop yields a carried variable unchanged."""
         before, opened, order = self._assumed, self._open, dict(self.order)
         stop, root, promises = self.stop, self.root, list(self.promises)
         mark = Linear.of(argument)
@@ -242,7 +243,7 @@ class ValueBounds:
     # Comparisons
 
     def facts(self, forms: Sequence[Linear]) -> list[Linear]:
-        """Everything known of the unknowns of forms, each >= 0."""
+        """Returns all facts known about the unknowns of forms, each >= 0."""
         from irees.analysis._bound_rules import limits
 
         found: list[Linear] = []
@@ -268,14 +269,14 @@ class ValueBounds:
         return found + definitions([*forms, *found])
 
     def at_least(self, a: Linear, b: Linear) -> bool:
-        """Whether a >= b is known."""
+        """Whether a >= b is proved."""
         gap = a - b
         if gap.is_number:
             return gap.constant >= 0
         return follows(self.facts([gap]), gap)
 
     def compare(self, a: Linear, relation: str, b: Linear) -> bool | None:
-        """a EQ, LT, LE, GT or GE b: True, False, or None when it is not known."""
+        """Decides a EQ, LT, LE, GT or GE b: True, False, or None if unknown."""
         if relation in ("GT", "GE"):
             return self.compare(b, relation.replace("G", "L"), a)
         if relation == "LE":
@@ -291,7 +292,7 @@ class ValueBounds:
         return False if self.at_least(a, b + 1) or self.at_least(b, a + 1) else None
 
     def are_equal(self, a: SSAValue | int, b: SSAValue | int) -> bool | None:
-        """Whether two values are equal: True, False, or None when it is not known."""
+        """Whether two values are equal: True, False, or None if unknown."""
         self.promises.clear()
         found = self.compare(self.expression(a), "EQ", self.expression(b))
         if found is not None or not self.wraps:
@@ -300,7 +301,7 @@ class ValueBounds:
         width = width_of(types.pop()) if len(types) == 1 else None
         if width is None:
             return None
-        # Sums and products wrap alike on both sides: compare what is congruent to the values.
+        # Sums and products wrap equally on both sides: compare forms congruent to the values.
         from irees.analysis._bound_rules import congruent
 
         gap = congruent(self, a) - congruent(self, b)
@@ -309,7 +310,7 @@ class ValueBounds:
         return gap.constant % (1 << width) == 0
 
     def are_overlapping(self, a: Slice, b: Slice) -> bool | None:
-        """Whether two parts of one shaped value have a common element; None: not known."""
+        """Whether two slices of one shaped value have a common element; None if unknown."""
         self.promises.clear()
         apart, common = False, True
         for position in range(len(a.offsets)):
@@ -320,7 +321,7 @@ class ValueBounds:
             (alow, ahigh), (blow, bhigh) = first, second
             if self.at_least(blow, ahigh + 1) or self.at_least(alow, bhigh + 1):
                 apart = True
-            # Intervals that meet have a common element when they are dense.
+            # Overlapping index ranges have a common element if both strides are 1.
             dense = a.strides[position] == 1 and b.strides[position] == 1
             meet = self.at_least(bhigh, alow) and self.at_least(ahigh, blow)
             same = alow.same(blow) and self._some(a, position) and self._some(b, position)
@@ -334,7 +335,7 @@ class ValueBounds:
         return self.at_least(self.expression(part.sizes[position]), Linear.number(1))
 
     def _side(self, part: Slice, position: int) -> tuple[Linear, Linear] | None:
-        """First and last position of a part along a dim, of which there may be none."""
+        """Returns the first and last index of a slice along a dim, or None."""
         stride = self.expression(part.strides[position])
         low = self.expression(part.offsets[position])
         length = product(self.expression(part.sizes[position]) - 1, stride)
@@ -347,7 +348,7 @@ class ValueBounds:
     def bound(
         self, kind: BoundType, value: SSAValue, dim: int | None = None, stop: Stop = never
     ) -> Linear | None:
-        """The value, a form not above it, or a form above it, of variables where `stop` holds."""
+        """Returns an equal form, a closed lower or an open upper bound over `stop` variables."""
         self.stop, self.root = stop, Variable(value, dim)
         self.order.clear()
         self.promises.clear()
@@ -373,7 +374,7 @@ class ValueBounds:
         return low if low is not None and high is not None and low.same(high) else None
 
     def _limited(self, form: Linear, *, upper: bool, fuel: int) -> Linear | None:
-        """A form of allowed variables on one side of another, a number if there is one."""
+        """Returns a bound of a form over variables accepted by `stop`; prefers constants."""
         from irees.analysis._bound_rules import limits
 
         if self._stops(form):
@@ -404,7 +405,7 @@ class ValueBounds:
     def constant_bounds(
         self, value: SSAValue, dim: int | None = None
     ) -> tuple[int | None, int | None]:
-        """The greatest known lower and the least known upper bound, both closed."""
+        """Returns the tightest known constant bounds, both closed."""
         self.promises.clear()
         form = self.expression(value, dim)
         facts = self.facts([form])
@@ -418,7 +419,7 @@ class ValueBounds:
 
 
 def _tightest(facts: list[Linear], form: Linear, known: int | None) -> int | None:
-    """The greatest number that a form is known not to be below, by search."""
+    """Returns the largest provable lower bound of a form, by exponential and binary search."""
     if form.is_number:
         return form.constant
     low = known
@@ -438,7 +439,7 @@ def _tightest(facts: list[Linear], form: Linear, known: int | None) -> int | Non
 
 
 def product(a: Linear, b: Linear) -> Linear | None:
-    """A product of which one factor is a number; None for any other."""
+    """Returns the product if one factor is constant, else None."""
     if b.is_number:
         return a * b.constant
     return b * a.constant if a.is_number else None

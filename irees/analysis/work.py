@@ -1,17 +1,16 @@
 """
-How much work a function is: arithmetic operations, and bytes that must move.
+Counts the arithmetic operations and the compulsory memory traffic of a function.
 
-Both are lower bounds of what any implementation does, counted from the loops of the structured
-ops of a function on tensors, without running it:
+Both counts are static lower bounds for any implementation, from the iteration spaces of the
+structured ops of a function on tensors:
 
-* flops: for each op its points times the arithmetic of its body, where a multiply-add is two, and
-  exp, erf and their like one each. Integer arithmetic counts in contractions only; elsewhere it
-  computes places.
-* bytes: what enters (arguments, constants, tensors that a kernel loads), each at most once and
-  no more of it than is read, and what leaves (results, tensors that a kernel stores). A temporary
-  inside costs nothing.
+* flops: trip count times arithmetic ops in the body, summed over ops. A multiply-add counts as two,
+  exp, erf and other math functions as one each. Integer arithmetic counts in contractions only;
+  elsewhere it computes indices.
+* bytes: the parts read of inputs (arguments, constants, tensors that a kernel loads), each element
+  once, plus outputs (results, tensors that a kernel stores). Temporaries cost nothing.
 
-What depends on a dynamic size is unknown, None, and so is what runs in a loop.
+Counts are None if they depend on a dynamic size, or if the function has loops.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ _ROOTS = (DispatchTensorLoadOp, GlobalLoadOp)
 
 @dataclass(frozen=True)
 class Work:
-    """Arithmetic operations and bytes of one call; None where they are unknown."""
+    """Arithmetic operations and bytes of one call; None if unknown."""
 
     flops: int | None
     bytes: int | None
 
 
 def work_of(function: func.FuncOp) -> Work | None:
-    """The work of a function on tensors; None when it leaves its work to dispatches."""
+    """Returns the work of a function on tensors; None if it contains dispatches."""
     if any(isinstance(op, DispatchOp | DispatchRegionOp) for op in function.walk()):
         return None
     if any(isinstance(op, scf.ForOp | scf.WhileOp) for op in function.walk()):
@@ -62,7 +61,7 @@ def work_of(function: func.FuncOp) -> Work | None:
 
 
 def flops_of(op: Operation) -> int | None:
-    """Arithmetic operations of one op, those of its body times its points."""
+    """Returns the arithmetic operations of one op: those of its body times its trip count."""
     if isinstance(op, ext.ScanOp):
         loops = loops_of(op)
         return None if loops is None or min(loops.sizes) < 0 else prod(loops.sizes)
@@ -78,7 +77,7 @@ def flops_of(op: Operation) -> int | None:
 
 
 def bytes_of(kind: TensorType) -> int | None:
-    """Bytes of a tensor, None when its size is dynamic."""
+    """Returns the size of a tensor in bytes, None if dynamic."""
     shape: tuple[int, ...] = kind.get_shape()
     return None if any(s < 0 for s in shape) else prod(shape) * item_bytes(kind.get_element_type())
 
@@ -104,14 +103,14 @@ def _roots(function: func.FuncOp) -> Iterator[SSAValue]:
 
 
 def _read(value: SSAValue) -> int | None:
-    """Bytes of a tensor that its uses read: at most all, an element for each point of a gather."""
+    """Returns the bytes read of a tensor, at most its size; a gather reads one per iteration."""
     kind = value.type
     assert isinstance(kind, TensorType)
     whole, size = bytes_of(kind), item_bytes(kind.get_element_type())
     parts = [_read_by(use, whole, size) for use in value.uses]
     total = _sum(parts)
     if whole is None or total is None:
-        # All that is not known may be all of it; a gather from a dynamic tensor is its points.
+        # An unknown use may read the whole tensor.
         return whole if total is None else total
     return min(whole, total)
 

@@ -1,12 +1,11 @@
 """
-The dialects of irees: tables of names, and a context that knows all of them.
+The dialects of irees: name tables, and a context that has all of them registered.
 
-Nothing is imported here. A dialect of ours is a module `irees.dialects.<name>` that exports a
-`Dialect`; what xDSL's own dialects lack is in `irees.dialects.upstream.<name>`, whose `OPS` and
-`ATTRS` are added to xDSL's `Dialect` and whose `patch()` repairs its classes in place the first
-time that the dialect is loaded. A class of ours that has the name of an op of xDSL is used only
-where the module lists that name in `REPLACES`; everywhere else upstream wins, so that a newer
-xDSL may gain the op.
+Dialects are imported on first use. Our own are modules `irees.dialects.<name>` that export a
+`Dialect`. Additions to xDSL's dialects are in `irees.dialects.upstream.<name>`: when the dialect is
+first loaded, `OPS` and `ATTRS` are added to xDSL's `Dialect`, and `patch()` fixes its classes in
+place. If xDSL already has an op of the same name, xDSL's class is used unless the module lists the
+name in `REPLACES`. A newer xDSL may thus gain the op.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ OWN: dict[str, str] = {
     "util": "util:Util",
     "x86vector": "x86vector:X86Vector",
 }
-"""Dialect name => `module:object` below this folder."""
+"""Dialect name => `module:object`, relative to this package."""
 
 EXTENDED: tuple[str, ...] = (
     "affine",
@@ -57,16 +56,16 @@ EXTENDED: tuple[str, ...] = (
     "tensor",
     "vector",
 )
-"""xDSL's dialects to which `irees.dialects.upstream.<name>` adds."""
+"""xDSL's dialects that `irees.dialects.upstream.<name>` extends."""
 
 
 def _repair_literals() -> None:
-    """Repairs how attributes are read, which may be before an op of builtin is met."""
+    """Patches builtin's attribute parsing, which may run before any builtin op is loaded."""
     import_module("irees.dialects.upstream.builtin").patch()
 
 
 def own_dialect(name: str) -> DialectFactory:
-    """A function that imports one of our own dialects."""
+    """Returns a function that imports one of our own dialects."""
 
     def factory() -> Dialect:
         _repair_literals()
@@ -93,7 +92,7 @@ def _extend(name: str, dialect: Dialect) -> Dialect:
 
 
 def extended_dialect(name: str, base: DialectFactory) -> DialectFactory:
-    """A function that loads xDSL's dialect, adds what it lacks, and repairs what it has."""
+    """Returns a function that loads xDSL's dialect, then extends and patches it."""
 
     def factory() -> Dialect:
         return _extend(name, base())
@@ -103,10 +102,7 @@ def extended_dialect(name: str, base: DialectFactory) -> DialectFactory:
 
 
 def extend_factories(factories: dict[str, DialectFactory]) -> None:
-    """
-    Wrap, in place, the factories of the dialects that we add to. Doing it twice changes
-    nothing.
-    """
+    """Wraps, in place, the factories of the dialects that we extend. Idempotent."""
     for name in EXTENDED:
         base = factories.get(name)
         if base is not None and not getattr(base, "_irees", False):
@@ -115,7 +111,7 @@ def extend_factories(factories: dict[str, DialectFactory]) -> None:
 
 @dataclass
 class Neighbours:
-    """What the plug-ins of xDSL offer together, and what is wrong with those that offer nothing."""
+    """Dialects and passes of all xDSL plug-ins, and the problems found while loading them."""
 
     dialects: dict[str, DialectFactory] = field(default_factory=dict)
     passes: dict[str, Callable[[], Any]] = field(default_factory=dict)
@@ -124,10 +120,11 @@ class Neighbours:
 
 def neighbours() -> Neighbours:
     """
-    The dialects and passes of all plug-ins, xDSL's and irees' own among them.
+    Returns the dialects and passes of all plug-ins, including xDSL's and irees' own.
 
-    One that does not import, is no Universe, or has a name that another has costs what it offers
-    and no more: xDSL's own `get_multiverse` stops at the first of them, and does not name it.
+    A plug-in that fails to import or is not a `Universe` is skipped, and of a name that two offer
+    the first wins. Each case is a problem. xDSL's `get_multiverse` stops at the first one and does
+    not name the plug-in.
     """
     from xdsl.universe import Universe
 
@@ -158,10 +155,10 @@ def _take(table: dict[str, Any], offered: Any, name: str, problems: list[str]) -
 @cache
 def all_factories() -> Mapping[str, DialectFactory]:
     """
-    Every dialect of the multiverse, ours and xDSL's included, as functions that load it.
-    A neighbour that cannot be imported, or that clashes, costs only its own dialects.
+    Returns a loader per dialect name: all plug-ins, xDSL and ours.
 
-    Looked for once: to find the neighbours reads a file of each package that is installed.
+    A plug-in that fails to import or clashes loses only its own dialects. Cached, because finding
+    the plug-ins reads a metadata file of every installed package.
     """
     from xdsl.universe import XDSL_UNIVERSE
 
@@ -173,7 +170,7 @@ def all_factories() -> Mapping[str, DialectFactory]:
 
 
 def get_context(*, allow_unregistered: bool = False) -> Context:
-    """A context that knows every dialect; each is loaded when the first op of it is met."""
+    """Returns a context with every dialect registered; each is loaded on first use."""
     from xdsl.context import Context
 
     _repair_literals()
@@ -185,8 +182,8 @@ def get_context(*, allow_unregistered: bool = False) -> Context:
 
 def extend_context(ctx: Context) -> Context:
     """
-    Give a context that somebody else made what irees needs: our dialects, and our additions to
-    xDSL's dialects, also to those that are loaded already. Returns the same context.
+    Adds our dialects and our extensions of xDSL's dialects to an existing context, including
+    dialects that are already loaded. Returns the same context.
     """
     for name, factory in all_factories().items():
         loaded = ctx._loaded_dialects.get(name)
@@ -207,8 +204,8 @@ def extend_context(ctx: Context) -> Context:
 @cache
 def get_op(name: str) -> type:
     """
-    The class that is registered under an op's name, e.g. `get_op("vector.gather")`: ours, or that
-    of an xDSL which has gained the op since.
+    Returns the class that is registered under an op's name, e.g. `get_op("vector.gather")`: ours,
+    or xDSL's if the installed version has the op.
     """
     return get_context().get_op(name)
 

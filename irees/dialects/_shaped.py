@@ -1,11 +1,11 @@
 """
-Syntax that several of IREE's dialects share: a type with its sizes behind it, and functional types
-whose results may be tied to operands.
+Syntax shared by several IREE dialects: types followed by their sizes, and function types whose
+results may be tied to operands.
 
     (tensor<?x4xf32>{%d}, i32) -> (%x as tensor<4x?xf32>{%e}, !stream.resource<transient>{%n})
 
-A tensor has one index per dynamic dim, a resource one for its bytes (IREE: `ShapedFunctionType`
-and `ShapedTiedResult` in `Dialect/Util/IR/UtilTypes.cpp`).
+A tensor has one index per dynamic dim, a resource has its size in bytes (IREE:
+`ShapedFunctionType` and `ShapedTiedResult` in `Dialect/Util/IR/UtilTypes.cpp`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 UNTIED = -1
-"""In `tied_operands`: a result that has storage of its own."""
+"""Entry of `tied_operands` for a result with its own storage."""
 
 
 def size_count(type: Attribute) -> int:
-    """How many indices are written behind a type."""
+    """Returns how many sizes follow a type."""
     if isinstance(type, ParametrizedAttribute) and type.name == "stream.resource":
         return 1
     if isinstance(type, TensorType | MemRefType):
@@ -55,7 +55,7 @@ def size_count(type: Attribute) -> int:
 
 
 def parse_sizes(parser: Parser) -> list[SSAValue]:
-    """`{%a, %b}`, or nothing."""
+    """Parses `{%a, %b}`, or nothing."""
     found = parser.parse_optional_comma_separated_list(
         Parser.Delimiter.BRACES, parser.parse_unresolved_operand
     )
@@ -63,39 +63,39 @@ def parse_sizes(parser: Parser) -> list[SSAValue]:
 
 
 def print_sizes(printer: Printer, sizes: Sequence[SSAValue]) -> None:
-    """What `parse_sizes` reads."""
+    """Prints sizes as `parse_sizes` reads them."""
     if sizes:
         with printer.in_braces():
             printer.print_list(sizes, printer.print_ssa_value)
 
 
 def take_sizes(type: Attribute, sizes: Iterator[SSAValue]) -> list[SSAValue]:
-    """The sizes of one type, from those of all; none where none are left."""
+    """Takes the sizes of one type from the iterator over all sizes; empty if it is exhausted."""
     return list(islice(sizes, size_count(type)))
 
 
 def print_sized_type(printer: Printer, type: Attribute, sizes: Iterator[SSAValue]) -> None:
-    """A type with as many of the sizes as it has, if there are any left."""
+    """Prints a type, then its sizes from the iterator, if any are left."""
     printer.print_attribute(type)
     print_sizes(printer, take_sizes(type, sizes))
 
 
 def tied_attr(tied: Sequence[int]) -> ArrayAttr | None:
-    """`tied_operands`, left out when no result is tied."""
+    """Returns the `tied_operands` attribute, or None if no result is tied."""
     if all(index == UNTIED for index in tied):
         return None
     return ArrayAttr([IntegerAttr(index, IndexType()) for index in tied])
 
 
 def tied_indices(tied: Attribute | None, count: int) -> list[int]:
-    """For each of `count` results the operand that it is tied to, or `UNTIED`."""
+    """Returns the index of the tied operand, or `UNTIED`, for each of `count` results."""
     if not isa(tied, ArrayAttr[IntegerAttr]) or len(tied) != count:
         return [UNTIED] * count
     return [index.value.data for index in tied]
 
 
 def verify_tied(tied: Attribute | None, results: int, operands: int) -> None:
-    """`tied_operands` has an entry for each result, an operand or `UNTIED`."""
+    """Checks that `tied_operands` has a valid operand index or `UNTIED` for each result."""
     if tied is None or tied == ArrayAttr([]):
         return
     if not isa(tied, ArrayAttr[IntegerAttr]):
@@ -108,7 +108,7 @@ def verify_tied(tied: Attribute | None, results: int, operands: int) -> None:
 
 
 def parse_entry_points(parser: Parser) -> ArrayAttr[SymbolRefAttr]:
-    """`@e::@f`, or several in braces."""
+    """Parses `@e::@f`, or several in braces."""
 
     def symbol() -> SymbolRefAttr:
         found = parser.parse_attribute()
@@ -121,7 +121,7 @@ def parse_entry_points(parser: Parser) -> ArrayAttr[SymbolRefAttr]:
 
 
 def print_entry_points(printer: Printer, entries: ArrayAttr[SymbolRefAttr]) -> None:
-    """What `parse_entry_points` reads."""
+    """Prints entry points as `parse_entry_points` reads them."""
     printer.print_string(" ")
     if len(entries) == 1:
         printer.print_attribute(entries.data[0])
@@ -131,7 +131,7 @@ def print_entry_points(printer: Printer, entries: ArrayAttr[SymbolRefAttr]) -> N
 
 
 def parse_workload(parser: Parser) -> list[SSAValue]:
-    """`[%a, %b]`, or nothing."""
+    """Parses `[%a, %b]`, or nothing."""
     found = parser.parse_optional_comma_separated_list(
         Parser.Delimiter.SQUARE, parser.parse_unresolved_operand
     )
@@ -139,14 +139,14 @@ def parse_workload(parser: Parser) -> list[SSAValue]:
 
 
 def print_workload(printer: Printer, workload: Sequence[SSAValue]) -> None:
-    """What `parse_workload` reads."""
+    """Prints a workload as `parse_workload` reads it."""
     if workload:
         with printer.in_square_brackets():
             printer.print_list(workload, printer.print_ssa_value)
 
 
 def parse_keyed_values(parser: Parser) -> tuple[str, list[SSAValue], list[SSAValue]]:
-    """`"key" = [%x : T{%n}, %y : U]`: the key, the values and their sizes."""
+    """Parses `"key" = [%x : T{%n}, %y : U]` into the key, the values and their sizes."""
     values: list[SSAValue] = []
     sizes: list[SSAValue] = []
 
@@ -165,7 +165,7 @@ def parse_keyed_values(parser: Parser) -> tuple[str, list[SSAValue], list[SSAVal
 def print_keyed_values(
     printer: Printer, key: StringAttr, values: Sequence[SSAValue], sizes: Sequence[SSAValue] = ()
 ) -> None:
-    """What `parse_keyed_values` reads."""
+    """Prints keyed values as `parse_keyed_values` reads them."""
     left = iter(sizes)
 
     def one(value: SSAValue) -> None:
@@ -181,7 +181,7 @@ def print_keyed_values(
 
 
 class SizedResults:
-    """Result types as they are parsed, with their sizes and what they are tied to."""
+    """Parser of result types with their sizes and tied operands."""
 
     def __init__(self, names: Sequence[UnresolvedOperand], operands: Sequence[SSAValue]):
         self.types: list[Attribute] = []
@@ -191,7 +191,7 @@ class SizedResults:
         self._spelled = [(name.operand_name, name.index) for name in names]
 
     def parse(self, parser: Parser) -> None:
-        """One result, or several in parentheses."""
+        """Parses one result, or several in parentheses."""
         several = parser.parse_optional_comma_separated_list(
             Parser.Delimiter.PAREN, lambda: self._one(parser)
         )
@@ -215,7 +215,7 @@ class SizedResults:
 
 
 class SizedFunctionType:
-    """What a functional type says: operands resolved to their types, results, and all sizes."""
+    """Parser of a function type: resolved operands, result types, ties and all sizes."""
 
     def __init__(self, parser: Parser, names: Sequence[UnresolvedOperand]):
         self.operand_sizes: list[SSAValue] = []
@@ -243,7 +243,7 @@ def print_sized_function_type(
     result_sizes: Sequence[SSAValue],
     tied: Attribute | None,
 ) -> None:
-    """What `SizedFunctionType` reads."""
+    """Prints a function type as `SizedFunctionType` reads it."""
     sizes = iter(operand_sizes)
     with printer.in_parens():
         printer.print_list(operands, lambda v: print_sized_type(printer, v.type, sizes))
@@ -258,7 +258,7 @@ def print_sized_results(
     result_sizes: Sequence[SSAValue],
     tied: Attribute | None,
 ) -> None:
-    """What `SizedResults` reads."""
+    """Prints result types as `SizedResults` reads them."""
     sizes = iter(result_sizes)
 
     def result(each: tuple[Attribute, int]) -> None:
@@ -282,7 +282,7 @@ def print_sized_results(
 
 @irdl_custom_directive
 class TiedResult(CustomDirective):
-    """`%target as T{%n}`: a result with the storage of an operand, whose type this gives."""
+    """`%target as T{%n}`: a result tied to operand `%target`, which has type `T`."""
 
     type: TypeDirective
     sizes: OperandDirective
@@ -305,7 +305,7 @@ class TiedResult(CustomDirective):
 
 @irdl_custom_directive
 class SizedTypes(CustomDirective):
-    """`T{%n}, U, V{%a, %b}`: types, each with its sizes."""
+    """`T{%n}, U, V{%a, %b}`: types, each followed by its sizes."""
 
     types: TypeDirective
     sizes: VariadicOperandVariable
@@ -333,7 +333,7 @@ class SizedTypes(CustomDirective):
 
 @irdl_custom_directive
 class EncodedType(CustomDirective):
-    """`E as T`: how the other side sees a tensor, and its type; only `T` where they are one."""
+    """`E as T`: a tensor's type outside the program and inside it; only `T` if they are equal."""
 
     encoding: AttributeVariable
     type: TypeDirective

@@ -1,8 +1,8 @@
 """
-Which patterns canonicalize an op: named here, defined above.
+Canonicalization traits: they name the module that defines an op's patterns.
 
-An op knows that it has patterns, as in MLIR; the patterns work on it with the rewriters' tools,
-so they are found by the name of their module when `canonicalize` asks.
+As in MLIR, the op declares that it has patterns. The patterns are defined one layer above, in
+`irees.transforms`, so `canonicalize` imports them on demand, by module name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xdsl.traits import HasCanonicalizationPatternsTrait
 
 @dataclass(frozen=True)
 class CanonicalizedBy(HasCanonicalizationPatternsTrait):
-    """The patterns that `module` has for the op in its table `PATTERNS`."""
+    """Trait of an op whose patterns are in the table `PATTERNS` of `module`."""
 
     module: str
 

@@ -1,9 +1,9 @@
 """
-The `check` dialect: what a test program expects of its values
+The `check` dialect: assertions on values in test programs
 (IREE: `compiler/src/iree/compiler/Modules/Check/IR/CheckOps.td`).
 
-`irees check-module` runs the functions of a module that use it; an expectation that fails ends
-the run with an error that shows both sides.
+`irees check-module` runs the functions of a module that contain them. A failed assertion ends the
+run with an error that shows both sides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 class _Expectation(IRDLOperation):
-    """The assembly of them all: `check.x(%a, %b | const, atol 0.1, rtol 0.1) : type`."""
+    """Common assembly of the ops: `check.x(%a, %b | const, atol 0.1, rtol 0.1) : type`."""
 
     @classmethod
     def parse(cls, parser: Parser):
@@ -79,7 +79,7 @@ class _Expectation(IRDLOperation):
 
 @irdl_op_definition
 class ExpectTrueOp(_Expectation):
-    """The scalar is not zero (IREE: check.expect_true)."""
+    """Asserts that the scalar is not zero (IREE: check.expect_true)."""
 
     name = "check.expect_true"
     operand = operand_def()
@@ -90,7 +90,7 @@ class ExpectTrueOp(_Expectation):
 
 @irdl_op_definition
 class ExpectFalseOp(_Expectation):
-    """The scalar is zero (IREE: check.expect_false)."""
+    """Asserts that the scalar is zero (IREE: check.expect_false)."""
 
     name = "check.expect_false"
     operand = operand_def()
@@ -101,7 +101,7 @@ class ExpectFalseOp(_Expectation):
 
 @irdl_op_definition
 class ExpectAllTrueOp(_Expectation):
-    """No element is zero (IREE: check.expect_all_true)."""
+    """Asserts that no element is zero (IREE: check.expect_all_true)."""
 
     name = "check.expect_all_true"
     operand = operand_def(TensorType)
@@ -112,7 +112,7 @@ class ExpectAllTrueOp(_Expectation):
 
 @irdl_op_definition
 class ExpectEqOp(_Expectation):
-    """Both sides are equal, element for element (IREE: check.expect_eq)."""
+    """Asserts that both tensors are elementwise equal (IREE: check.expect_eq)."""
 
     name = "check.expect_eq"
     lhs = operand_def(TensorType)
@@ -124,7 +124,7 @@ class ExpectEqOp(_Expectation):
 
 @irdl_op_definition
 class ExpectEqConstOp(_Expectation):
-    """The tensor is equal to a constant (IREE: check.expect_eq_const)."""
+    """Asserts that the tensor equals a constant (IREE: check.expect_eq_const)."""
 
     name = "check.expect_eq_const"
     lhs = operand_def(TensorType)
@@ -136,7 +136,7 @@ class ExpectEqConstOp(_Expectation):
 
 @irdl_op_definition
 class ExpectAlmostEqOp(_Expectation):
-    """|lhs - rhs| <= atol + rtol * |rhs| everywhere (IREE: check.expect_almost_eq)."""
+    """Asserts |lhs - rhs| <= atol + rtol * |rhs| elementwise (IREE: check.expect_almost_eq)."""
 
     name = "check.expect_almost_eq"
     lhs = operand_def(TensorType)
@@ -150,7 +150,10 @@ class ExpectAlmostEqOp(_Expectation):
 
 @irdl_op_definition
 class ExpectAlmostEqConstOp(_Expectation):
-    """|lhs - value| <= atol + rtol * |value| everywhere (IREE: check.expect_almost_eq_const)."""
+    """
+    Asserts |lhs - value| <= atol + rtol * |value| elementwise
+    (IREE: check.expect_almost_eq_const).
+    """
 
     name = "check.expect_almost_eq_const"
     lhs = operand_def(TensorType)

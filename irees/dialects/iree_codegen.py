@@ -1,9 +1,9 @@
 """
-The `iree_codegen` dialect: decisions about a kernel, written on its ops.
+The `iree_codegen` dialect: codegen decisions as attributes of a kernel's ops.
 
-`#iree_codegen.lowering_config<{workgroup = [64, 0]}>` says how one op is tiled,
-`#iree_codegen.translation_info<strategy>` which strategy its function follows. Names are
-IREE's (`compiler/src/iree/compiler/Codegen/Dialect/Codegen/IR`); keys are irees' own.
+`#iree_codegen.lowering_config<{workgroup = [64, 0]}>` has the tile sizes of one op,
+`#iree_codegen.translation_info<strategy>` the strategy of its function. Names are IREE's
+(`compiler/src/iree/compiler/Codegen/Dialect/Codegen/IR`); keys are irees' own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 class EntriesSyntax:
-    """The syntax of an attribute that is a dictionary: <{key = value}>."""
+    """Syntax of an attribute that is a dictionary: <{key = value}>."""
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -59,7 +59,7 @@ class LoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
 
     @staticmethod
     def of(**entries: Sequence[int] | int) -> LoweringConfigAttr:
-        """A config of these entries."""
+        """Returns a config with these entries."""
 
         def attr(value: Sequence[int] | int) -> Attribute:
             if isinstance(value, int):
@@ -70,19 +70,19 @@ class LoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
 
     @staticmethod
     def on(op: Operation) -> LoweringConfigAttr:
-        """The config of an op, empty when it has none."""
+        """Returns the config of an op; empty if it has none."""
         found = op.attributes.get("lowering_config")
         return found if isinstance(found, LoweringConfigAttr) else LoweringConfigAttr.of()
 
     def ints(self, key: str) -> tuple[int, ...] | None:
-        """The list stored under `key`, or None."""
+        """Returns the list stored under `key`, or None."""
         value = self.entries.data.get(key)
         if not isinstance(value, ArrayAttr):
             return None
         return tuple(v.value.data for v in value.data if isinstance(v, IntegerAttr))
 
     def as_data(self) -> dict[str, Any]:
-        """The entries as numbers and lists; `LoweringConfigAttr.of(**data)` makes it again."""
+        """Returns the entries as ints and lists; inverse of `LoweringConfigAttr.of(**data)`."""
         found: dict[str, Any] = {}
         for key in self.entries.data:
             numbers = self.ints(key)
@@ -90,15 +90,16 @@ class LoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
         return found
 
     def int(self, key: str) -> int | None:
-        """The integer stored under `key`, or None."""
+        """Returns the integer stored under `key`, or None."""
         value = self.entries.data.get(key)
         return value.value.data if isinstance(value, IntegerAttr) else None
 
 
 class KeyedSyntax:
     """
-    The syntax of an attribute that is a list of entries: <key = value, key = name {...}>. Commas
-    may be left out; a name alone is the value of `BARE`, a dictionary alone that of `CONFIG`.
+    Syntax of an attribute that is a list of entries: <key = value, key = name {...}>.
+
+    Commas are optional. A bare name is the value of `BARE`, a bare dictionary that of `CONFIG`.
     """
 
     BARE: ClassVar[str] = "name"
@@ -154,7 +155,7 @@ class CompilationInfoAttr(KeyedSyntax, ParametrizedAttribute):
 
 @irdl_attr_definition
 class WorkgroupMappingAttr(ParametrizedAttribute):
-    """Which dim of the grid of workgroups a loop is mapped to: x, y, z, z:1, ..."""
+    """Dim of the workgroup grid that a loop is mapped to: x, y, z, z:1, ..."""
 
     name = "iree_codegen.workgroup_mapping"
 
@@ -185,7 +186,7 @@ def _verify_same_shape(tensor: TensorType, buffer: MemRefType) -> None:
 
 @irdl_op_definition
 class LoadFromBufferOp(IRDLOperation):
-    """The elements of a buffer as a tensor (IREE: `iree_codegen.load_from_buffer`)."""
+    """Loads a buffer as a tensor (IREE: `iree_codegen.load_from_buffer`)."""
 
     name = "iree_codegen.load_from_buffer"
 
@@ -205,7 +206,7 @@ class LoadFromBufferOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreToBufferOp(IRDLOperation):
-    """Writes a tensor over all of a buffer (IREE: `iree_codegen.store_to_buffer`)."""
+    """Stores a tensor to a whole buffer (IREE: `iree_codegen.store_to_buffer`)."""
 
     name = "iree_codegen.store_to_buffer"
 

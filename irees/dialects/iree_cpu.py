@@ -1,5 +1,5 @@
 """
-The `iree_cpu` dialect, as far as programs may have it on their ops: configs for IREE's kernels.
+The `iree_cpu` dialect, only the codegen configs that input programs may have on their ops.
 
 Names are IREE's (`compiler/src/iree/compiler/Codegen/Dialect/CPU/IR`).
 """
@@ -24,7 +24,7 @@ class CpuLoweringConfigAttr(KeyedSyntax, ParametrizedAttribute):
 
 @irdl_attr_definition
 class CpuPipelineAttr(KeyedSyntax, ParametrizedAttribute):
-    """Which passes compile a kernel (IREE: iree_cpu.pipeline)."""
+    """The pass pipeline that compiles a kernel (IREE: iree_cpu.pipeline)."""
 
     name = "iree_cpu.pipeline"
 

@@ -1,8 +1,8 @@
 """
-`iree_encoding`: how a tensor lies in memory, as an attribute of its type.
+`iree_encoding`: the memory layout of a tensor, as an attribute of its type.
 
-`set_encoding` and `unset_encoding` change only that; rank and extents stay. Names, syntax and
-rules are IREE's (`compiler/src/iree/compiler/Dialect/Encoding/IR`).
+`set_encoding` and `unset_encoding` change only the layout, not the shape. Names, syntax and
+verification are IREE's (`compiler/src/iree/compiler/Dialect/Encoding/IR`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ TESTING_FIELDS = {"layouts": ATTRIBUTE, "original_element_type": ATTRIBUTE}
 
 
 def _parse_struct(parser: AttrParser, known: Mapping[str, Field]) -> tuple[DictionaryAttr]:
-    """`<name = value, ...>`, each value in the syntax of its field"""
+    """Parses `<name = value, ...>`, each value in the syntax of its field."""
     found: dict[str, Attribute] = {}
 
     def one() -> None:
@@ -109,7 +109,7 @@ def _print_struct(printer: Printer, fields: DictionaryAttr, known: Mapping[str, 
 
 
 def _composed(number: int, attribute: Attribute) -> list[AffineMapAttr]:
-    """A map, or those of a list, which are composed."""
+    """Returns the maps of an entry: one map, or a list of maps to compose."""
     maps = list(attribute.data) if isinstance(attribute, ArrayAttr) else [attribute]
     if not all(isinstance(each, AffineMapAttr) for each in maps):
         raise VerifyException(
@@ -121,8 +121,8 @@ def _composed(number: int, attribute: Attribute) -> list[AffineMapAttr]:
 @irdl_attr_definition
 class EncodingAttr(ParametrizedAttribute):
     """
-    `#iree_encoding.encoding<operand_index = 0 : i64, op_type = matmul, element_types = [..]>`:
-    the operand of a contraction that a tensor is, from which a target chooses tiles
+    `#iree_encoding.encoding<operand_index = 0 : i64, op_type = matmul, element_types = [..]>`: the
+    tensor's role as an operand of a contraction, from which the target chooses tile sizes
     (IREE: EncodingAttr).
     """
 
@@ -159,7 +159,7 @@ class EncodingAttr(ParametrizedAttribute):
             )
 
     def dynamic_sizes(self) -> int | None:
-        """How many values `set_encoding` has to bring, None where the encoding does not say."""
+        """Returns how many `encoding_dims` `set_encoding` needs, or None if not specified."""
         sizes = self.fields.data.get("iteration_sizes")
         if not isinstance(sizes, ArrayAttr):
             return None
@@ -168,7 +168,7 @@ class EncodingAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class TestingAttr(ParametrizedAttribute):
-    """`#iree_encoding.testing<>`: an encoding that says nothing, for tests (IREE: TestingAttr)."""
+    """`#iree_encoding.testing<>`: an encoding without meaning, for tests (IREE: TestingAttr)."""
 
     name = "iree_encoding.testing"
     fields: DictionaryAttr
@@ -183,7 +183,7 @@ class TestingAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class PaddingAttr(ParametrizedAttribute):
-    """`#iree_encoding.padding<[0, ?, 64]>`: elements behind each dim (IREE: PaddingAttr)."""
+    """`#iree_encoding.padding<[0, ?, 64]>`: trailing padding per dim (IREE: PaddingAttr)."""
 
     name = "iree_encoding.padding"
     padding: ArrayAttr[IntegerAttr]
@@ -204,7 +204,7 @@ class PaddingAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """`#iree_encoding.layout<[..]>`: the layouts that targets chose (IREE: LayoutAttr)."""
+    """`#iree_encoding.layout<[..]>`: the layouts chosen by the targets (IREE: LayoutAttr)."""
 
     name = "iree_encoding.layout"
     layouts: ArrayAttr[Attribute]
@@ -218,21 +218,21 @@ class LayoutAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class IdentityAttr(ParametrizedAttribute):
-    """`#iree_encoding.identity`: row-major, as without an encoding (IREE: IdentityAttr)."""
+    """`#iree_encoding.identity`: row-major, like no encoding (IREE: IdentityAttr)."""
 
     name = "iree_encoding.identity"
 
 
 @irdl_attr_definition
 class PackedStorageAttr(ParametrizedAttribute):
-    """`#iree_encoding.packed_storage`: elements below a byte lie densely (PackedStorageAttr)."""
+    """`#iree_encoding.packed_storage`: sub-byte elements are packed (IREE: PackedStorageAttr)."""
 
     name = "iree_encoding.packed_storage"
 
 
 @irdl_attr_definition
 class UnknownAttr(ParametrizedAttribute):
-    """`#iree_encoding.unknown`: an encoding that nobody resolves, for tests (UnknownAttr)."""
+    """`#iree_encoding.unknown`: an encoding that no target resolves, for tests (UnknownAttr)."""
 
     name = "iree_encoding.unknown"
 
@@ -271,7 +271,7 @@ ENCODINGS = (
     TestingAttr,
     UnknownAttr,
 )
-"""What a tensor type may have as its encoding (IREE: SerializableAttr)."""
+"""Attributes that may be the encoding of a tensor type (IREE: SerializableAttr)."""
 
 
 def _verify_change(plain: SSAValue, encoded: SSAValue, dims: int, what: tuple[str, str]) -> None:
@@ -296,7 +296,7 @@ def _verify_change(plain: SSAValue, encoded: SSAValue, dims: int, what: tuple[st
 
 @irdl_op_definition
 class SetEncodingOp(IRDLOperation):
-    """A tensor in another layout, for example packed (IREE: iree_encoding.set_encoding)."""
+    """Converts a tensor to another layout, e.g. packed (IREE: iree_encoding.set_encoding)."""
 
     name = "iree_encoding.set_encoding"
     source = operand_def(TensorType)
@@ -316,7 +316,7 @@ class SetEncodingOp(IRDLOperation):
 @irdl_op_definition
 class UnsetEncodingOp(IRDLOperation):
     """
-    A tensor back in row-major order; `result_dims` are its dynamic dims
+    Converts a tensor back to row-major order; `result_dims` are its dynamic dims
     (IREE: iree_encoding.unset_encoding).
     """
 

@@ -1,5 +1,5 @@
 """
-The `iree_gpu` dialect, as far as passes for both targets meet it: configs that a GPU derives.
+The `iree_gpu` dialect, only the codegen configs that passes for CPU and GPU encounter.
 
 Names are IREE's (`compiler/src/iree/compiler/Codegen/Dialect/GPU/IR`).
 """
@@ -15,7 +15,7 @@ from irees.dialects.iree_codegen import EntriesSyntax, KeyedSyntax
 
 @irdl_attr_definition
 class DerivedThreadConfigAttr(ParametrizedAttribute):
-    """A lowering config whose tile sizes come from the op and the target."""
+    """A lowering config whose tile sizes are derived from the op and the target."""
 
     name = "iree_gpu.derived_thread_config"
 
@@ -31,7 +31,7 @@ class GpuLoweringConfigAttr(EntriesSyntax, ParametrizedAttribute):
 
 @irdl_attr_definition
 class GpuPipelineAttr(KeyedSyntax, ParametrizedAttribute):
-    """Which passes compile a kernel (IREE: iree_gpu.pipeline)."""
+    """The pass pipeline that compiles a kernel (IREE: iree_gpu.pipeline)."""
 
     name = "iree_gpu.pipeline"
 

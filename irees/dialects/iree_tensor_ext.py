@@ -1,10 +1,9 @@
 """
-The `iree_tensor_ext` dialect: how a dispatch reads and writes whole-program tensors.
+The `iree_tensor_ext` dialect: access of a dispatch to the host's tensors.
 
-A dispatch function sees each tensor of the host as a `!iree_tensor_ext.dispatch.tensor`,
-a reference with an access mode, and moves slices of it in and out with
-`dispatch.tensor.load` and `dispatch.tensor.store`. Names and syntax are IREE's
-(`compiler/src/iree/compiler/Dialect/TensorExt/IR`).
+A dispatch function takes each host tensor as a `!iree_tensor_ext.dispatch.tensor`, a reference with
+an access mode. It loads and stores slices with `dispatch.tensor.load` and `dispatch.tensor.store`.
+Names and syntax are IREE's (`compiler/src/iree/compiler/Dialect/TensorExt/IR`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 
 @irdl_attr_definition
 class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
-    """A tensor of the host as a dispatch sees it: `readonly`, `writeonly` or `readwrite`."""
+    """Reference to a host tensor inside a dispatch: `readonly`, `writeonly` or `readwrite`."""
 
     name = "iree_tensor_ext.dispatch.tensor"
 
@@ -109,10 +108,10 @@ def _parse_dims(parser: Parser) -> list[SSAValue]:
 
 
 class _SliceOp(IRDLOperation):
-    """What load and store share: a mixed static and dynamic slice of a dispatch tensor."""
+    """Base of load and store: a slice, static or dynamic, of a dispatch tensor."""
 
     def full(self) -> bool:
-        """Whether the slice is the whole tensor, by equal attributes or equal SSA values."""
+        """Whether the slice is the whole tensor: equal static sizes and equal SSA values."""
         bound = self.dispatch_tensor.type
         assert isinstance(bound, DispatchTensorType)
         static = self.static_offsets.get_values(), self.static_strides.get_values()
@@ -145,17 +144,17 @@ class DispatchTensorLoadOp(_SliceOp):
 
     @property
     def dispatch_tensor(self) -> SSAValue:
-        """The tensor that is sliced."""
+        """The sliced tensor."""
         return self.source
 
     @property
     def dims(self) -> Sequence[SSAValue]:
-        """Dynamic dims of the tensor that is sliced."""
+        """The dynamic dims of the sliced tensor."""
         return self.source_dims
 
     @staticmethod
     def whole(source: SSAValue, dims: Sequence[SSAValue]) -> DispatchTensorLoadOp:
-        """A load of all of `source`, whose dynamic dims are `dims`."""
+        """Returns a load of all of `source`, whose dynamic dims are `dims`."""
         assert isinstance(source.type, DispatchTensorType)
         bound = source.type.bound_type
         shape = bound.get_shape()
@@ -235,17 +234,17 @@ class DispatchTensorStoreOp(_SliceOp):
 
     @property
     def dispatch_tensor(self) -> SSAValue:
-        """The tensor that is sliced."""
+        """The sliced tensor."""
         return self.target
 
     @property
     def dims(self) -> Sequence[SSAValue]:
-        """Dynamic dims of the tensor that is sliced."""
+        """The dynamic dims of the sliced tensor."""
         return self.target_dims
 
     @staticmethod
     def whole(value: SSAValue, target: SSAValue, dims: Sequence[SSAValue]) -> DispatchTensorStoreOp:
-        """A store of `value` over all of `target`, whose dynamic dims are `dims`."""
+        """Returns a store of `value` to all of `target`, whose dynamic dims are `dims`."""
         assert isinstance(target.type, DispatchTensorType)
         shape = target.type.bound_type.get_shape()
         return DispatchTensorStoreOp(
@@ -328,7 +327,7 @@ def _slice_properties(
 @irdl_op_definition
 class BitCastOp(IRDLOperation):
     """
-    The same bytes as elements of another type; dims may change with the width of an element
+    Reinterprets a tensor's bytes as another element type; dims may change with the element width
     (IREE: `iree_tensor_ext.bitcast`).
     """
 

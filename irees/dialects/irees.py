@@ -1,5 +1,5 @@
 """
-`irees`: what neither MLIR nor IREE has an op for: in kernels, and between devices.
+`irees`: ops that neither MLIR nor IREE has, for kernels and for calls to devices.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from irees.dialects.irees_target import TargetAttr
 from irees.dialects.nvgpu import WarpgroupAccumulatorType
 from irees.dialects.x86vector import verify_dot
 
@@ -44,9 +45,9 @@ from irees.dialects.x86vector import verify_dot
 @irdl_op_definition
 class LdexpOp(IRDLOperation):
     """
-    x * 2^n, rounded once: C's `ldexpf` with the exponent as a float, one instruction of AVX-512.
+    x * 2^n, rounded once: C's `ldexpf` with a float exponent, one AVX-512 instruction.
 
-    `n` holds a whole number from -252 to 254, or NaN where `x` is NaN; f32 or a vector of it.
+    `n` is an integer in [-252, 254], or NaN where `x` is NaN. Both are f32 or vectors of f32.
     """
 
     name = "irees.ldexp"
@@ -69,10 +70,10 @@ class LdexpOp(IRDLOperation):
 @irdl_op_definition
 class ScalefOp(IRDLOperation):
     """
-    x * 2^floor(n), rounded once, one instruction of AVX-512 (`vscalefps`).
+    x * 2^floor(n), rounded once: one AVX-512 instruction (`vscalefps`).
 
-    `x` is between 2^-20 and 2^20 in size; `n` is any float: NaN gives NaN, and what is out of range
-    zero or infinity; f32 or a vector of it.
+    |x| is in [2^-20, 2^20]; `n` is any float. A NaN exponent gives NaN; underflow gives zero and
+    overflow infinity. Both are f32 or vectors of f32.
     """
 
     name = "irees.scalef"
@@ -95,10 +96,10 @@ class ScalefOp(IRDLOperation):
 @irdl_op_definition
 class KeepOp(IRDLOperation):
     """
-    The first operand, in a body that depends on the second as well.
+    Returns the first operand and adds a data dependence on the second.
 
-    The body of a structured op that does not write all of its output depends on what the output
-    holds, though no value says so: `irees.keep %new, %old` does, and costs nothing.
+    The body of a structured op that writes only part of its output depends on the old contents, but
+    no SSA use expresses it. `irees.keep %new, %old` does, and generates no code.
     """
 
     name = "irees.keep"
@@ -119,10 +120,10 @@ class KeepOp(IRDLOperation):
 @irdl_op_definition
 class LookupOp(IRDLOperation):
     """
-    The lanes of a table with some numbers, taken modulo its 16 lanes: `vpermps` of AVX-512.
+    Table lookup, `table[number mod 16]` per lane: `vpermps` of AVX-512.
 
-    The table is a `vector<16xf32>`, the number an i32 or a vector of it, and there are as many
-    results as numbers.
+    The table is a `vector<16xf32>`; the number is an i32 or a vector of i32. The result has the
+    shape of the number.
     """
 
     name = "irees.lookup"
@@ -155,13 +156,14 @@ _SUMS = VectorType.constr(base(Float32Type) | EqAttrConstraint(i32))
 @irdl_op_definition
 class MmaSyncOp(IRDLOperation):
     """
-    The sums of a warp plus a 16 x 16 times a 16 x 8 matrix: `mma.sync.m16n8k16` of PTX, by one
-    lane; of i8, which are signed, a 16 x 32 times a 32 x 8 matrix into i32, which wraps; of f32,
-    rounded to tf32 (10 bits of fraction, ties away from zero), a 16 x 8 times an 8 x 8 matrix.
+    Warp-level matrix multiply-accumulate, D = A * B + C, from one lane's view (PTX `mma.sync`).
 
-    Each of `a0` to `a3`, `b0` and `b1` is the word that the lane holds of A and of B: two
-    neighbours along the reduction, or four, or one. `sums` are two neighbours of a row, and two of
-    the row that is 8 further. MLIR's `nvgpu.mma.sync` has vectors of vectors for these.
+    f16 and bf16 are m16n8k16 into f32. i8 is signed, m16n8k32 into i32, which wraps. f32 is m16n8k8
+    with operands rounded to tf32 (10 bits of fraction, ties away from zero).
+
+    Each of `a0` to `a3`, `b0` and `b1` is one 32-bit register of the lane: two, four or one
+    elements, contiguous along K. `sums` holds two adjacent columns of row r, then of row r + 8.
+    MLIR's `nvgpu.mma.sync` has 2-D vectors for these.
     """
 
     name = "irees.mma_sync"
@@ -199,9 +201,11 @@ class MmaSyncOp(IRDLOperation):
 @irdl_op_definition
 class WarpgroupSumsOp(IRDLOperation):
     """
-    What one lane has of the sums of a warpgroup, which have been waited for: for each 8 columns the
-    four that `irees.mma_sync` would give it, warps having 16 rows each. MLIR only stores them all
-    (`nvgpu.warpgroup.mma.store`); an epilogue wants them in registers.
+    Returns one lane's part of a warpgroup accumulator, after the wait for its products.
+
+    The lane gets one vector of 4 per 8 columns, laid out like the result of `irees.mma_sync`; each
+    warp holds 16 rows. MLIR can only store the accumulator (`nvgpu.warpgroup.mma.store`), but a
+    fused epilogue needs it in registers.
     """
 
     name = "irees.warpgroup_sums"
@@ -229,8 +233,8 @@ class DotOp(IRDLOperation):
     """
     acc[i] + sum over j < 4 of extui(a[4i + j]) * extsi(b[4i + j]) in i32, which wraps.
 
-    `a` is unsigned and `b` is signed, as in `vpdpbusd` of AVX-512 VNNI and AVX-VNNI and in
-    `usdot` of AArch64.
+    `a` is unsigned and `b` is signed, as in `vpdpbusd` (AVX-512 VNNI, AVX-VNNI) and `usdot`
+    (AArch64).
     """
 
     name = "irees.dot"
@@ -256,9 +260,10 @@ class DotOp(IRDLOperation):
 @irdl_op_definition
 class InvokeOp(IRDLOperation):
     """
-    Runs a function of the module of a device, `@device::@function`, with tensors that are there.
+    Calls a function of a device's module, `@device::@function`, with tensors in device memory.
 
-    In IREE `stream.cmd.execute` is what one device does without the host; here it is a function.
+    IREE holds the work that a device runs without the host in `stream.cmd.execute`; here it is a
+    function.
     """
 
     name = "irees.invoke"
@@ -280,12 +285,12 @@ class InvokeOp(IRDLOperation):
 
     @property
     def device(self) -> str:
-        """The name of the device."""
+        """The device's name."""
         return self.callee.root_reference.data
 
     @property
     def function(self) -> str:
-        """The name of the function."""
+        """The function's name."""
         return self.callee.nested_references.data[0].data
 
     def verify_(self) -> None:
@@ -296,8 +301,9 @@ class InvokeOp(IRDLOperation):
 @irdl_op_definition
 class CountersOp(IRDLOperation):
     """
-    Memory of a device that is 0, and for the kernels of this call alone. They leave it at 0, so it
-    is used again by others, and nobody has to fill it.
+    Zeroed i32 counters in device memory, exclusive to the kernels of this call.
+
+    The kernels leave the counters at 0 again, so that later calls reuse them without a memset.
     """
 
     name = "irees.counters"
@@ -322,4 +328,5 @@ Irees = Dialect(
         *(MmaSyncOp, WarpgroupSumsOp, CountersOp),
         InvokeOp,
     ],
+    [TargetAttr],
 )

@@ -1,7 +1,8 @@
 """
-`nvvm`: what a thread of an NVIDIA GPU says to its memory, and to the lanes of its warp.
+`nvvm`: memory fences and warp-level ops of NVIDIA GPUs.
 
-Only what `gpu` and `nvgpu` have no form of. MLIR: `mlir/include/mlir/Dialect/LLVMIR/NVVMOps.td`.
+Only ops without a counterpart in `gpu` or `nvgpu`. MLIR:
+`mlir/include/mlir/Dialect/LLVMIR/NVVMOps.td`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 FEWEST_WORKGROUPS = "nvvm.minctasm"
-"""An attribute: how many workgroups a multiprocessor should have at a time."""
+"""Function attribute: minimum number of resident workgroups (CTAs) per multiprocessor."""
 
 
 class MatchSyncKind(StrEnum):
-    """Whether a lane hears who has its value, or whether all have one."""
+    """Result of a match: the lanes with this lane's value, or whether all lanes agree."""
 
     ANY = "any"
     ALL = "all"
@@ -54,10 +55,10 @@ class MatchSyncKindAttr(EnumAttribute[MatchSyncKind]):
 @irdl_op_definition
 class MatchSyncOp(IRDLOperation):
     """
-    The lanes of `thread_mask` whose value is that of this one, a bit each: `match.any.sync` of PTX.
+    Returns the mask of lanes in `thread_mask` that have this lane's value (PTX `match.any.sync`).
 
-    Every lane that the mask names comes here. Nothing is said of memory: what one lane wrote before
-    another may read only after `nvvm.bar.warp.sync`.
+    All lanes of the mask must execute the op. It does not order memory: other lanes see a lane's
+    writes only after `nvvm.bar.warp.sync`.
     """
 
     name = "nvvm.match.sync"
@@ -102,7 +103,7 @@ class MatchSyncOp(IRDLOperation):
 
 @irdl_op_definition
 class SyncWarpOp(IRDLOperation):
-    """Waits until every lane of the mask is here, and sees what the others wrote."""
+    """Barrier for the lanes of the mask; makes their prior writes visible to each other."""
 
     name = "nvvm.bar.warp.sync"
 
@@ -114,7 +115,7 @@ class SyncWarpOp(IRDLOperation):
 
 
 class _WordAttr(ParametrizedAttribute):
-    """One word in angle brackets."""
+    """An attribute that is one identifier in angle brackets."""
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[StringAttr]:
@@ -127,7 +128,7 @@ class _WordAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ProxyKindAttr(_WordAttr):
-    """`#nvvm.proxy_kind<async.shared>`: a way to memory."""
+    """`#nvvm.proxy_kind<async.shared>`: a memory proxy of PTX."""
 
     name = "nvvm.proxy_kind"
     word: StringAttr
@@ -135,7 +136,7 @@ class ProxyKindAttr(_WordAttr):
 
 @irdl_attr_definition
 class SharedSpaceAttr(_WordAttr):
-    """`#nvvm.shared_space<cta>`: whose shared memory."""
+    """`#nvvm.shared_space<cta>`: the scope of the shared memory."""
 
     name = "nvvm.shared_space"
     word: StringAttr
@@ -144,8 +145,8 @@ class SharedSpaceAttr(_WordAttr):
 @irdl_op_definition
 class FenceProxyOp(IRDLOperation):
     """
-    What the thread wrote to shared memory is there for those who read it by another way: by the
-    async proxy, as `wgmma` and bulk copies do. `fence.proxy.async.shared::cta` of PTX.
+    Makes the thread's writes to shared memory visible to the async proxy, which `wgmma` and bulk
+    copies use (PTX `fence.proxy.async.shared::cta`).
     """
 
     name = "nvvm.fence.proxy"
@@ -179,8 +180,8 @@ class FenceProxyOp(IRDLOperation):
 @irdl_op_definition
 class FenceMbarrierInitOp(IRDLOperation):
     """
-    The barriers that the thread has initialised are there for copies that the async proxy makes:
-    `fence.mbarrier_init.release.cluster` of PTX.
+    Makes mbarriers that the thread initialized visible to the async proxy
+    (PTX `fence.mbarrier_init.release.cluster`).
     """
 
     name = "nvvm.fence.mbarrier.init"
@@ -189,7 +190,7 @@ class FenceMbarrierInitOp(IRDLOperation):
 
 @irdl_attr_definition
 class MemScopeAttr(_WordAttr):
-    """`#nvvm.mem_scope<gpu>`: who sees what a thread wrote."""
+    """`#nvvm.mem_scope<gpu>`: the scope in which writes become visible."""
 
     name = "nvvm.mem_scope"
     word: StringAttr
@@ -198,8 +199,10 @@ class MemScopeAttr(_WordAttr):
 @irdl_op_definition
 class MemoryBarrierOp(IRDLOperation):
     """
-    What the thread, and those it has met at a barrier, wrote before is seen by whoever sees what it
-    writes after; and it sees what such a one wrote. `membar.gl` of PTX, CUDA's `__threadfence`.
+    Device-wide memory fence (PTX `membar.gl`, CUDA `__threadfence`).
+
+    Writes before the fence, by this thread or by threads it met at a barrier, are visible to every
+    thread that sees its writes after the fence, and vice versa.
     """
 
     name = "nvvm.memory.barrier"
@@ -217,7 +220,7 @@ class MemoryBarrierOp(IRDLOperation):
 
 @irdl_op_definition
 class WgmmaWaitGroupOp(IRDLOperation):
-    """Waits until all but the last `group` groups of the warpgroup's products are done."""
+    """Waits until at most `group` of the warpgroup's most recent wgmma groups are pending."""
 
     name = "nvvm.wgmma.wait.group.sync.aligned"
 

@@ -1,5 +1,5 @@
 """
-Weights in IR: `dense_resource<key>` and its bytes (`irees.blobs`), and numpy views of constants.
+Constants in IR: `dense_resource<key>` with its bytes (`irees.blobs`), and numpy views.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _FLOAT_CLASSES: dict[type, Any] = {
 
 def dtype_of(element_type: Attribute) -> np.dtype:
     """
-    The numpy type in which irees holds elements: i1 as bool, other integers in the next size of
-    whole bytes, index as 64 bits.
+    Returns the numpy dtype in which irees stores elements: bool for i1, int64 for index, and the
+    smallest sufficient integer dtype otherwise. Raises UnsupportedError for types without one.
     """
     if (known := _FLOAT_CLASSES.get(type(element_type))) is not None:
         return np.dtype(known)
@@ -85,8 +85,9 @@ def decode_elements(
     data: Any, element_type: Attribute, shape: Sequence[int], *, what: str
 ) -> np.ndarray:
     """
-    The elements that MLIR stores in `data`: little endian, whole bytes each, where i1 may be one
-    bit each. Raises a ParseError if the size does not fit.
+    Decodes elements as MLIR stores them: little endian, whole bytes each; i1 may be bit-packed.
+
+    Returns a read-only array. Raises ParseError if the size does not fit.
     """
     dtype = dtype_of(element_type)
     count, size = math.prod(shape), len(data)
@@ -108,14 +109,14 @@ def decode_elements(
 
 
 def resource_attr(blob: Blob, type_: ShapedType) -> DenseResourceAttr:
-    """`dense_resource<key> : type` that holds on to `blob`."""
+    """Returns `dense_resource<key> : type`, which keeps `blob` alive."""
     return DenseResourceAttr(StringAttr(ResourceKey(blob.key, blob)), type_)
 
 
 def blob_of(attr: DenseResourceAttr) -> Blob:
     """
-    The bytes of a handle: its own, or for a module that xDSL's parser read, those in xDSL's
-    storage. Raises a ParseError when there are none.
+    Returns the bytes of a resource: its own, or those in xDSL's storage if xDSL's parser read the
+    module. Raises ParseError if there are none.
     """
     key = attr.resource_handle.data
     if isinstance(key, ResourceKey):
@@ -137,17 +138,18 @@ def blob_of(attr: DenseResourceAttr) -> Blob:
 
 def is_splat(attr: Attribute) -> TypeGuard[DenseIntOrFPElementsAttr]:
     """
-    Whether `dense<...>` has one number for all of its elements, of which there is at least one.
+    Whether `dense<...>` is a splat with at least one element.
 
-    xDSL's own `is_splat` asks the first element of an empty tensor, too.
+    xDSL's own `is_splat` reads the first element even if the tensor is empty.
     """
     return isinstance(attr, DenseIntOrFPElementsAttr) and bool(attr.data.data) and attr.is_splat()
 
 
 def constant_array(attr: Attribute) -> np.ndarray:
     """
-    The elements of `dense<...>` or `dense_resource<...>` as a read-only array of the attribute's
-    shape. A splat is one element in memory, however large the shape.
+    Returns the elements of `dense<...>` or `dense_resource<...>` as a read-only array.
+
+    A splat is a broadcast view of one element.
     """
     if isinstance(attr, DenseResourceAttr):
         blob, type_ = blob_of(attr), attr.type
@@ -177,8 +179,8 @@ def constant_array(attr: Attribute) -> np.ndarray:
 
 def publish_resources(module: Operation) -> None:
     """
-    Gives the bytes of all resources of a module to xDSL's own storage, so that its printer, which
-    knows no other, writes them out.
+    Copies the bytes of a module's resources to xDSL's storage, the only place where its printer
+    looks for them.
     """
     from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
     from xdsl.dialects.builtin import Builtin

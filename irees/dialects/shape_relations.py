@@ -1,17 +1,16 @@
 """
-What the sizes of an op's operands and results have to do with each other, one row per op.
+Relations between the sizes of an op's operands and results, one table row per op.
 
-`linalg` and `tensor` leave a program undefined whose dynamic dims disagree: a `?` that is 3 in one
-operand and 1 in another is read outside its array. The table says what must hold, in terms of dims
-and index operands, so that one statement serves everybody: `irees-insert-shape-checks` asserts it
-on the host, the interpreter traps where it is violated, and what is static is refused when the
-program is compiled.
+In `linalg` and `tensor`, dynamic dims that disagree are undefined behaviour: a `?` that is 3 in one
+operand and 1 in another reads out of bounds. The table states the required relations between dims
+and index operands once, for three users: `irees-insert-shape-checks` asserts them on the host, the
+interpreter traps on a violation, and the compiler rejects static violations.
 
     tensor.cast %x : tensor<?xf32> to tensor<4xf32>       Dim(%x, 0) == 4
     tensor.concat dim(0) %x, %y : ... -> tensor<7xf32>    Dim(%x, 0) + Dim(%y, 0) == 7
 
-A row yields `Relation`s, and `Window`s where an affine map reads or writes an operand. Each
-registered op on tensors has a row or a reason in `UNRELATED`, as a test shows.
+A row yields `Relation`s, and `Window`s for operands that are accessed through an affine map. Each
+registered op on tensors has a row or a reason in `UNRELATED`; a test checks this.
 """
 
 from __future__ import annotations
@@ -38,44 +37,44 @@ from irees.dialects.sizes import (
 from irees.dialects.upstream.linalg.winograd import transform_of
 
 MAX_STRIDE = (1 << 31) - 1
-"""The largest stride of a slice. With it, offset + (size - 1) * stride fits into 64 bits."""
+"""Largest stride of a slice: offset + (size - 1) * stride fits into 64 bits for dims below 2^32."""
 MAX_SIZE = 1 << 47
-"""No dim of an array with elements is larger, nor is what a program may add to one."""
+"""Largest dim of a non-empty tensor (47-bit addresses), and largest padding width and tile size."""
 MAX_PRODUCT = 1 << 58
-"""No product of dims of a tensor is larger, even if another of its dims is 0."""
+"""Largest product of any dims of a tensor, even if another of its dims is 0."""
 
 Row = Callable[[Any], Iterator[Relation | Window]]
 
 
-# --- what rows are made of ----------------------------------------------------------------
+# --- helpers ------------------------------------------------------------------------------
 
 
 def rank(value: SSAValue) -> int:
-    """The number of dims of a tensor or memref."""
+    """Returns the number of dims of a tensor or memref."""
     assert isinstance(value.type, ShapedType)
     return value.type.get_num_dims()
 
 
 def size(value: SSAValue, axis: int) -> Expr:
-    """One dim, a number where the type has it."""
+    """Returns one dim: an int if it is static, else a `Dim`."""
     assert isinstance(value.type, ShapedType)
     known = value.type.get_shape()[axis]
     return Dim(value, axis) if known == DYNAMIC_INDEX else known
 
 
 def sizes(value: SSAValue) -> list[Expr]:
-    """All dims of a tensor or memref."""
+    """Returns all dims of a tensor or memref."""
     return [size(value, axis) for axis in range(rank(value))]
 
 
 def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Expr]:
-    """Static numbers with each `?` replaced by the next operand."""
+    """Returns the static numbers with each `?` replaced by the next operand."""
     values = iter(dynamic)
     return [Scalar(next(values)) if n == DYNAMIC_INDEX else n for n in static]
 
 
 def result_is(op: Operation, wanted: Sequence[Expr]) -> Iterator[Relation]:
-    """The dims that the type of the result gives are these sizes."""
+    """Requires the static dims of the result type to equal these sizes."""
     kind = op.results[0].type
     assert isinstance(kind, ShapedType)
     for axis, (static, expr) in enumerate(zip(kind.get_shape(), wanted, strict=True)):
@@ -85,17 +84,17 @@ def result_is(op: Operation, wanted: Sequence[Expr]) -> Iterator[Relation]:
 
 
 def no_negative(op: Operation, numbers: Sequence[Expr], what: str) -> Iterator[Relation]:
-    """Sizes are 0 or more."""
+    """Requires sizes to be non-negative."""
     for number in numbers:
         yield Relation(0, "sle", number, f"{what} of {op.name} is negative")
 
 
 Place = tuple[SSAValue, int]
-"""A dim of an operand."""
+"""A dim of an operand: value and axis."""
 
 
 def fits(op: Operation, lhs: Place, rhs: Place, predicate: str) -> Relation:
-    """One dim of an operand equals another, or is no more."""
+    """Requires a dim of an operand to equal ("eq"), or not exceed ("sle"), another."""
     operands = list(op.operands)
     verb = "equal" if predicate == "eq" else "be at most"
     (a, i), (b, j) = lhs, rhs
@@ -107,7 +106,7 @@ def fits(op: Operation, lhs: Place, rhs: Place, predicate: str) -> Relation:
 
 
 def like(op: Operation, values: Iterable[SSAValue], whole: SSAValue) -> Iterator[Relation]:
-    """All dims are equal."""
+    """Requires all values to have the shape of `whole`."""
     for value in values:
         for axis in range(rank(whole)):
             yield fits(op, (value, axis), (whole, axis), "eq")
@@ -119,7 +118,10 @@ def like(op: Operation, values: Iterable[SSAValue], whole: SSAValue) -> Iterator
 def by_maps(
     op: Operation, shaped: Sequence[tuple[SSAValue, AffineMap]]
 ) -> Iterator[Relation | Window]:
-    """All sizes of one loop are equal, and every other index is inside its operand."""
+    """
+    Requires all dims indexed by the same loop to be equal, and every other index expression to be
+    within bounds.
+    """
     loops: dict[int, tuple[Expr, str]] = {}
     windows: list[tuple[SSAValue, int, AffineMap]] = []
     operands = list(op.operands)
@@ -144,19 +146,19 @@ def by_maps(
 
 
 def structured(op: LinalgStructuredOperation) -> Iterator[Relation | Window]:
-    """The loops of a structured op."""
+    """The relations of a structured op, from its indexing maps."""
     indexing = [attr.data for attr in op.get_indexing_maps()]
     yield from by_maps(op, list(zip(op.operands, indexing, strict=True)))
 
 
 def mapped(op: Any) -> Iterator[Relation | Window]:
-    """The loops of an op of iree_linalg_ext with indexing maps."""
+    """The relations of an iree_linalg_ext op with indexing maps."""
     indexing = [attr.data for attr in op.indexing_maps]
     yield from by_maps(op, list(zip((*op.inputs, *op.outputs), indexing, strict=True)))
 
 
 def elementwise(op: Operation) -> Iterator[Relation]:
-    """All tensors have one shape."""
+    """Requires all tensors to have the same shape."""
     tensors = [v for v in op.operands if isinstance(v.type, TensorType)]
     if tensors:
         yield from like(op, tensors[1:], tensors[0])
@@ -166,7 +168,7 @@ def elementwise(op: Operation) -> Iterator[Relation]:
 
 
 def cast(op: Any) -> Iterator[Relation]:
-    """Nothing but the type changes."""
+    """Requires source and result of a cast to have the same shape."""
     if isinstance(op.source.type, TensorType) and isinstance(op.results[0].type, TensorType):
         yield from result_is(op, sizes(op.source))
 
@@ -177,8 +179,9 @@ def _groups(op: Any) -> list[list[int]]:
 
 def collapse(op: Any) -> Iterator[Relation]:
     """
-    A dim of the result is the product of its group. The product of dims of an empty tensor may
-    wrap around, unless one of them is what is 0.
+    Requires each result dim to be the product of its group.
+
+    In an empty tensor the product of a group without the zero dim may overflow, so it is bounded.
     """
     all_sizes = sizes(op.src)
     for axis, group in enumerate(_groups(op)):
@@ -195,14 +198,16 @@ def collapse(op: Any) -> Iterator[Relation]:
 
 
 def is_positive(number: Expr) -> bool:
-    """Whether a size is a number above 0."""
+    """Whether a size is static and positive."""
     return isinstance(number, int) and number > 0
 
 
 def split(op: Operation, parts: Sequence[Expr], whole: Expr, what: str) -> Iterator[Relation]:
     """
-    The product of the parts is the whole. Each part is compared with what the parts before it leave
-    of the whole, so that a product that wraps around is no way out.
+    Requires the product of the parts to equal the whole.
+
+    Each part is compared with the whole divided by the parts before it: a product that overflows
+    cannot pass.
     """
     chosen = [part for part in parts if not isinstance(part, int)]
     yield from no_negative(op, chosen, "a size")
@@ -216,7 +221,7 @@ def split(op: Operation, parts: Sequence[Expr], whole: Expr, what: str) -> Itera
 
 
 def expand(op: Any) -> Iterator[Relation]:
-    """The product of a group is the dim that it comes from."""
+    """Requires the product of each group to equal the source dim that it expands."""
     result = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
     for axis, group in enumerate(_groups(op)):
         what = f"dim {axis} of operand 0 must be the product of dims {group}"
@@ -224,7 +229,7 @@ def expand(op: Any) -> Iterator[Relation]:
 
 
 def reshape(op: Any) -> Iterator[Relation]:
-    """The number of elements stays."""
+    """Requires source and result to have the same number of elements."""
     count = op.shape.type.get_shape()[0]
     wanted: list[Expr] = [Scalar(op.shape, at) for at in range(count)]
     yield from result_is(op, wanted)
@@ -233,7 +238,7 @@ def reshape(op: Any) -> Iterator[Relation]:
 
 
 def bitcast_reshape(op: Any) -> Iterator[Relation]:
-    """The number of bits stays."""
+    """Requires source and result to have the same number of bits."""
     result = mixed(op.result.type.get_shape(), op.result_dims)
     before, after = (v.type.get_element_type().bitwidth for v in (op.source, op.result))
     whole = term("mul", product(sizes(op.source)), before)
@@ -241,7 +246,7 @@ def bitcast_reshape(op: Any) -> Iterator[Relation]:
 
 
 def concat(op: Any) -> Iterator[Relation]:
-    """Along `dim` sizes add up, all others are equal."""
+    """Requires sizes to add up along `dim`, and all other dims to be equal."""
     along, (first, *rest) = op.dim.value.data, op.inputs
     for number, value in enumerate(rest, 1):
         for axis in range(rank(first)):
@@ -255,7 +260,7 @@ def concat(op: Any) -> Iterator[Relation]:
 
 
 def pad(op: Any) -> Iterator[Relation]:
-    """low + dim + high, none of them negative."""
+    """Requires result dims to be low + dim + high, with non-negative widths."""
     low = mixed(op.static_low.get_values(), op.low)
     high = mixed(op.static_high.get_values(), op.high)
     for width in (*low, *high):
@@ -266,7 +271,7 @@ def pad(op: Any) -> Iterator[Relation]:
 
 
 def sliced(op: Any, whole: SSAValue) -> Iterator[Relation]:
-    """offset + (size - 1) * stride < dim on every dim, and nothing is negative."""
+    """Requires offset + (size - 1) * stride < dim on every dim, and no negative operand."""
     offsets = mixed(op.static_offsets.get_values(), op.offsets)
     lengths = mixed(op.static_sizes.get_values(), op.sizes)
     strides = mixed(op.static_strides.get_values(), op.strides)
@@ -276,7 +281,7 @@ def sliced(op: Any, whole: SSAValue) -> Iterator[Relation]:
         end = total((offset, length) if stride == 1 else (offset, last, 1))
         message = f"the slice of {op.name} must lie inside dim {axis}"
         yield Relation(end, "sle", extent, message)
-        # Each alone too: a sum of numbers that large would wrap around.
+        # Bound each operand too: the sum of two huge operands would overflow and pass.
         for value in (offset, length):
             if not isinstance(value, int):
                 yield from no_negative(op, [value], "an offset or size")
@@ -288,14 +293,14 @@ def sliced(op: Any, whole: SSAValue) -> Iterator[Relation]:
 
 
 def extract_slice(op: Any) -> Iterator[Relation]:
-    """The slice is inside, and as large as the type says."""
+    """Requires the slice to be within bounds and to have the result's shape."""
     yield from sliced(op, op.source)
     lengths = mixed(op.static_sizes.get_values(), op.sizes)
     yield from result_is(op, [lengths[i] for i in kept_dims(lengths, op.result.type.get_shape())])
 
 
 def insert_slice(op: Any) -> Iterator[Relation]:
-    """The slice is inside, and what is inserted is as large."""
+    """Requires the slice to be within bounds and to have the source's shape."""
     lengths = mixed(op.static_sizes.get_values(), op.sizes)
     axes = kept_dims(lengths, op.source.type.get_shape())
     for axis, (extent, at) in enumerate(zip(sizes(op.source), axes, strict=True)):
@@ -306,8 +311,8 @@ def insert_slice(op: Any) -> Iterator[Relation]:
 
 def slices_of(op: Any, whole: SSAValue, dims: Sequence[int], count: int) -> list[Expr]:
     """
-    The sizes of the slices that indices pick out of a tensor, which have `count` dims: those of the
-    indices but for the last, then those of the tensor, where `dims` are 1 or left out.
+    Returns the shape, of rank `count`, of the slices that indices select from a tensor: the dims of
+    the indices except the last, then those of the tensor with `dims` set to 1 or dropped.
     """
     batch = sizes(op.indices)[:-1]
     if count == len(batch) + rank(whole):
@@ -316,7 +321,7 @@ def slices_of(op: Any, whole: SSAValue, dims: Sequence[int], count: int) -> list
 
 
 def names_dims(op: Any, dims: Sequence[int]) -> Iterator[Relation]:
-    """An index has as many numbers as there are dims that it is for."""
+    """Requires an index to have one coordinate per indexed dim."""
     message = f"the last dim of the indices of {op.name} must be {len(dims)}"
     yield Relation(sizes(op.indices)[-1], "eq", len(dims), message)
 
@@ -342,12 +347,12 @@ def scatter(op: Any) -> Iterator[Relation]:
 
 
 def softmax(op: Any) -> Iterator[Relation]:
-    """One shape."""
+    """Requires input and output to have the same shape."""
     yield from like(op, [op.input], op.output)
 
 
 def _relayout(op: Any, unpacked: SSAValue, packed: SSAValue, whole: bool) -> Iterator[Relation]:
-    """An outer dim counts tiles; without padding all tiles are whole."""
+    """Relates tile counts and tile sizes to the unpacked dims; `whole` forbids partial tiles."""
     tiles = mixed(op.static_inner_tiles.get_values(), op.inner_tiles)
     positions = op.inner_dims_pos.get_values()
     tile_of = dict(zip(positions, tiles, strict=True))
@@ -355,7 +360,7 @@ def _relayout(op: Any, unpacked: SSAValue, packed: SSAValue, whole: bool) -> Ite
     order = op.outer_dims_perm.get_values() or tuple(range(count))
     for axis, tile in enumerate(tiles, count):
         if not isinstance(tile, int):
-            # First: others divide by it.
+            # This check comes first because the relations below divide by the tile.
             yield Relation(1, "sle", tile, f"a tile of {op.name} must be positive")
             yield Relation(tile, "sle", MAX_SIZE, f"a tile of {op.name} is too large")
         message = f"dim {axis} of the tiles of {op.name} must be the size of a tile"
@@ -381,15 +386,17 @@ def unpack(op: Any) -> Iterator[Relation]:
 
 
 def sort(op: Any) -> Iterator[Relation]:
-    """All operands have one shape."""
+    """Requires all operands to have the same shape."""
     first, *rest = (*op.outputs, *op.inputs)
     yield from like(op, rest, first)
 
 
 def topk(op: Any) -> Iterator[Relation]:
     """
-    The results are as long as the values but for K, which is no more: topk_v2 has K results. Those
-    of topk begin with what its outs hold, so there K may be anything.
+    Requires outputs to match the values in all dims but K.
+
+    topk_v2 needs K <= the number of values. topk starts with the contents of its outs, so its K is
+    unbounded.
     """
     along = op.dimension.value.data
     is_bounded = op.name == "iree_linalg_ext.topk_v2"
@@ -404,7 +411,7 @@ def topk(op: Any) -> Iterator[Relation]:
 
 
 def reduced(op: Any, source: SSAValue, results: Sequence[SSAValue]) -> Iterator[Relation]:
-    """Results lack the dim that the op goes along."""
+    """Requires results to have the source's dims without the reduced one."""
     axes = [axis for axis in range(rank(source)) if axis != op.dimension.value.data]
     for value in results:
         for axis, origin in enumerate(axes):
@@ -424,7 +431,7 @@ def scan(op: Any) -> Iterator[Relation]:
 
 
 def indexed(op: Any, whole: SSAValue, part: SSAValue, within: str) -> Iterator[Relation]:
-    """The part is a batch like the indices, of slices that the whole has room for."""
+    """Requires `part` to have the indices' batch dims, then slices that fit into `whole`."""
     named = list(op.dimension_map.get_values())
     slices = [d for d in range(rank(whole)) if d not in named]
     batch = rank(part) - len(slices)
@@ -450,14 +457,14 @@ def ext_scatter(op: Any) -> Iterator[Relation]:
 
 
 def fft(op: Any) -> Iterator[Relation]:
-    """The real and the imaginary part have one shape."""
+    """Requires the real and the imaginary part to have the same shape."""
     yield from like(op, [op.imag], op.real)
     if op.real_coeff is not None:
         yield from like(op, [op.imag_coeff], op.real_coeff)
 
 
 def winograd(op: Any) -> Iterator[Relation]:
-    """The tiles cover the image, and all other dims are equal."""
+    """Requires the tiles to cover the image, and all other dims to be equal."""
     transform = transform_of(op)
     if transform is None:
         return
@@ -478,7 +485,7 @@ def winograd(op: Any) -> Iterator[Relation]:
 
 
 def dim(op: Any) -> Iterator[Relation]:
-    """The index is that of a dim."""
+    """Requires the index to be in [0, rank)."""
     index, last = Scalar(op.index), rank(op.source) - 1
     message = f"the index of {op.name} must be in [0, {last}]"
     yield Relation(0, "sle", index, message)
@@ -520,7 +527,7 @@ TABLE: dict[str, Row] = {
     "iree_linalg_ext.exp_reduction": mapped,
     "iree_tensor_ext.bitcast": bitcast_reshape,
 }
-"""The relations of each op; structured ops have `structured`."""
+"""Op name => row. Structured linalg ops are not listed: they use `structured`."""
 
 CLAMPED = "each element is read at an index that is moved inside"
 ALLOCATED = "the allocator refuses negative sizes"
@@ -536,15 +543,15 @@ UNRELATED: dict[str, str] = {
     "iree_linalg_ext.map_store": "a store outside is left out",
     "iree_linalg_ext.im2col": CLAMPED,
 }
-"""Ops whose sizes are free of each other, and why."""
+"""Ops without relations between their sizes, with the reason."""
 
 
 ELEMENTWISE = ("arith.", "math.", "complex.")
-"""Dialects whose ops on tensors do the same for each element."""
+"""Prefixes of dialects whose ops on tensors are elementwise."""
 
 
 def row_of(op: Operation) -> Row | None:
-    """The row of an op, None where it has none."""
+    """Returns the row of an op, or None."""
     if op.name in TABLE:
         return TABLE[op.name]
     if isinstance(op, LinalgStructuredOperation):

@@ -1,18 +1,18 @@
 """
-What a function's signature says beyond its types, for callers.
+Attributes of a function's arguments and results that callers need beyond the types.
 
-Integers of linalg have no sign. A result marked `irees.unsigned` is handed to the caller as an
+linalg integers are signless. A result marked `irees.unsigned` is returned to the caller as an
 unsigned array of the same bytes:
 
     func.func @main(%x: tensor<4xi64>) -> (tensor<4xi8> {irees.unsigned})
 
-Arguments need no mark: an array of either sign is accepted for a type without one. `irees.element`
-names the type of elements that are stored as another one, of arguments and of results:
+Arguments need no mark: signed and unsigned arrays are accepted for a signless type. `irees.element`
+names the logical element type of an argument or result that is stored as another type:
 
     func.func @main(%x: tensor<4xi8> {irees.element = "f8E5M2"}) -> (tensor<4xf32>)
 
-A result marked `irees.updates = 0` is the new value of argument 0. A target that can writes it into
-the memory of the argument, where it may be computed in place, and returns nothing for it:
+A result marked `irees.updates = 0` is the new value of argument 0. Targets that support it write
+the result into the argument's memory, possibly in place, and do not return it:
 
     func.func @main(%cache: tensor<9xf32>) -> (tensor<9xf32> {irees.updates = 0 : index})
 """
@@ -36,14 +36,14 @@ ELEMENT = "irees.element"
 
 
 def is_entry(function: Operation) -> bool:
-    """Whether callers of the program see a function: it has a body, and is public."""
+    """Whether a function is an entry point: public, with a body."""
     visibility = function.properties.get("sym_visibility")
     public = not isinstance(visibility, StringAttr) or visibility.data == "public"
     return public and bool(function.regions[0].blocks)
 
 
 def mark_unsigned(function: Operation, results: Collection[int]) -> None:
-    """Marks these results of a function."""
+    """Marks these results of a function as unsigned."""
     if not results:
         return
     count = len(function.properties["function_type"].outputs.data)  # pyright: ignore
@@ -55,14 +55,14 @@ def mark_unsigned(function: Operation, results: Collection[int]) -> None:
 
 
 def unsigned_results(function: Operation) -> frozenset[int]:
-    """The results that a function's signature marks."""
+    """Returns the numbers of the results that are marked as unsigned."""
     count = len(function.properties["function_type"].outputs.data)  # pyright: ignore
     found = _dictionaries(function, count)
     return frozenset(i for i, given in enumerate(found) if UNSIGNED in given)
 
 
 def mark_elements(function: Operation, kind: str, names: Mapping[int, str]) -> None:
-    """Names the elements of arguments (`kind` is "arg") or of results ("res"), by number."""
+    """Sets the logical element types of arguments (`kind` "arg") or results ("res"), by number."""
     if not names:
         return
     count = _count(function, kind)
@@ -74,7 +74,7 @@ def mark_elements(function: Operation, kind: str, names: Mapping[int, str]) -> N
 
 
 def element_names(function: Operation, kind: str) -> dict[int, str]:
-    """The elements that are named, of arguments or results by number."""
+    """Returns the logical element types that are set: argument or result number => name."""
     found = _dictionaries(function, _count(function, kind), kind)
     names = {i: given[ELEMENT] for i, given in enumerate(found) if ELEMENT in given}
     return {i: name.data for i, name in names.items() if isinstance(name, StringAttr)}
@@ -86,7 +86,7 @@ def _count(function: Operation, kind: str) -> int:
 
 
 def mark_updates(function: Operation, updates: Mapping[int, int]) -> None:
-    """Marks results as new values of arguments: result => argument."""
+    """Marks results as new values of arguments (result number => argument number)."""
     if not updates:
         return
     count = len(function.properties["function_type"].outputs.data)  # pyright: ignore
@@ -101,7 +101,7 @@ def mark_updates(function: Operation, updates: Mapping[int, int]) -> None:
 
 
 def updates_of(function: Operation) -> dict[int, int]:
-    """Result => argument that it is the new value of."""
+    """Returns result number => number of the argument that the result updates."""
     count = len(function.properties["function_type"].outputs.data)  # pyright: ignore
     return {
         i: given[UPDATES].value.data  # pyright: ignore
@@ -111,7 +111,7 @@ def updates_of(function: Operation) -> dict[int, int]:
 
 
 def drop_results(function: Operation, updates: Mapping[int, int]) -> None:
-    """Takes results off that are written into arguments; `written_results` says which."""
+    """Drops results that are written into arguments; `written_results` still lists them."""
     if not updates:
         return
     count = len(function.properties["function_type"].outputs.data)  # pyright: ignore
@@ -122,7 +122,7 @@ def drop_results(function: Operation, updates: Mapping[int, int]) -> None:
 
 
 def written_results(function: Operation) -> dict[int, int]:
-    """Result => argument, of results that a function writes into arguments and does not return."""
+    """Returns result => argument for results written into arguments instead of returned."""
     pairs = function.attributes.get(UPDATES)
     if not isinstance(pairs, ArrayAttr):
         return {}
@@ -131,7 +131,7 @@ def written_results(function: Operation) -> dict[int, int]:
 
 
 def drop_updates(function: Operation) -> None:
-    """Takes the marks of updates off: all results are returned."""
+    """Removes the update marks, so that all results are returned."""
     if not updates_of(function):
         return
     function.properties["res_attrs"] = ArrayAttr(

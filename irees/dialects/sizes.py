@@ -1,7 +1,7 @@
 """
-Sizes as expressions of dims and index operands, and what is said of them: `Relation` and `Window`.
+Symbolic sizes over dims and index operands, and constraints on them: `Relation` and `Window`.
 
-The rows of `shape_relations` consist of these. The interpreter evaluates them with `Numbers`,
+The rows of `shape_relations` yield the constraints. The interpreter evaluates them with `Numbers`;
 passes emit index arithmetic for them with an `IndexBuilder`.
 """
 
@@ -25,7 +25,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class Scalar:
-    """The number in an operand of type index, or in an element of a rank-1 operand."""
+    """The value of an operand of type index, or of element `at` of a rank-1 operand."""
 
     value: SSAValue
     at: int | None = None
@@ -41,7 +41,7 @@ class Term:
 
 
 Expr = int | Dim | Scalar | Term
-"""A size: a number, or what it is computed from."""
+"""A size: a number or a symbolic expression."""
 
 
 class Arithmetic(Protocol):
@@ -56,7 +56,7 @@ class Arithmetic(Protocol):
 
 
 class Numbers:
-    """The arithmetic of sizes that are ints."""
+    """Arithmetic on sizes that are ints."""
 
     def add(self, a: int, b: int) -> int:
         """a + b"""
@@ -84,7 +84,7 @@ class Numbers:
 
 
 def term(kind: str, lhs: Expr, rhs: Expr) -> Expr:
-    """A term, computed where both sides are numbers."""
+    """Returns a term, folded if both sides are numbers or one is the neutral element."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return getattr(Numbers(), kind)(lhs, rhs)
     if kind == "mul" and 1 in (lhs, rhs):
@@ -97,7 +97,7 @@ def term(kind: str, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def total(sizes: Iterable[Expr]) -> Expr:
-    """The sum."""
+    """Returns the sum."""
     result: Expr = 0
     for size in sizes:
         result = term("add", result, size)
@@ -105,7 +105,7 @@ def total(sizes: Iterable[Expr]) -> Expr:
 
 
 def product(sizes: Iterable[Expr]) -> Expr:
-    """The product."""
+    """Returns the product."""
     result: Expr = 1
     for size in sizes:
         result = term("mul", result, size)
@@ -113,7 +113,7 @@ def product(sizes: Iterable[Expr]) -> Expr:
 
 
 def evaluate(expr: Expr, leaf: Callable[[Dim | Scalar], Any], numbers: Arithmetic) -> Any:
-    """The size, given what dims and scalars are."""
+    """Evaluates a size; `leaf` gives the values of dims and scalars."""
     if isinstance(expr, int):
         return expr
     if not isinstance(expr, Term):
@@ -124,7 +124,7 @@ def evaluate(expr: Expr, leaf: Callable[[Dim | Scalar], Any], numbers: Arithmeti
 
 @dataclass(frozen=True)
 class Relation:
-    """`lhs == rhs` ("eq") or `lhs <= rhs` ("sle"), or one of the sizes in `unless` is 0."""
+    """`lhs == rhs` ("eq") or `lhs <= rhs` ("sle"), unless a size in `unless` is 0."""
 
     lhs: Expr
     predicate: str
@@ -133,7 +133,7 @@ class Relation:
     unless: tuple[Expr, ...] = ()
 
     def holds(self, leaf: Callable[[Dim | Scalar], int]) -> bool:
-        """Whether it does for these sizes."""
+        """Whether the relation holds for these sizes."""
         lhs, rhs, *unless = (
             evaluate(e, leaf, Numbers()) for e in (self.lhs, self.rhs, *self.unless)
         )
@@ -142,22 +142,22 @@ class Relation:
 
 @dataclass(frozen=True)
 class Window:
-    """`0 <= expr < extent` for all points of loops of the sizes in `loops`, by position."""
+    """`0 <= expr < extent` in all iterations of the loops; `loops` has their trip counts."""
 
     expr: AffineExpr
     loops: dict[int, Expr] = field(hash=False)
     extent: Expr
     message: str
     own: frozenset[int] = frozenset()
-    """The loops that the map of the operand has; what it indexes is the same along all others."""
+    """Loops that the operand's map uses; the access is invariant in all others."""
 
 
 def kept_dims(sizes: Sequence[object], result_shape: Sequence[int]) -> list[int]:
     """
-    The dims of a slice that its rank-reduced result has, one for each dim of the result.
+    Returns the dims of a slice that its rank-reduced result keeps, one per result dim.
 
-    Static ones of size 1 are dropped, from the front, until the ranks agree; MLIR's inference
-    (`computeRankReductionMask`) matches sizes the same way. A size that is not a number is no 1.
+    Scans from the front and drops static unit dims that do not match the next result dim, as MLIR's
+    `computeRankReductionMask` does. A symbolic size never counts as 1.
     """
     kept: list[int] = []
     for position, size in enumerate(sizes):

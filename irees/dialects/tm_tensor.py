@@ -1,8 +1,8 @@
 """
 `tm_tensor`: the ops that torch-mlir keeps outside linalg (TMTensorOps.td).
 
-They are IREE's `iree_linalg_ext` as it was in 2022, in a syntax of their own. Nothing works on them
-but the input pass `irees-convert-tm-tensor-to-linalg-ext`.
+They match IREE's `iree_linalg_ext` of 2022, with a different syntax. Only the input pass
+`irees-convert-tm-tensor-to-linalg-ext` handles them.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from .upstream._effects import DestinationStyleEffects
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor or memref."""
+    """Returns the shape of a tensor or memref. Raises VerifyException for other types."""
     if not isinstance(value.type, ShapedType):
         raise VerifyException(f"expected a shaped operand, but got {value.type}")
     return value.type.get_shape()
 
 
 def element_of(value: SSAValue) -> Attribute:
-    """The element type of a tensor or memref."""
+    """Returns the element type of a tensor or memref."""
     return value.type.get_element_type()  # type: ignore[union-attr]
 
 
 def check_compatible(a: Sequence[int], b: Sequence[int], what: str) -> None:
-    """Two shapes that can be equal at run time."""
+    """Raises VerifyException unless two shapes can be equal at run time."""
     if len(a) != len(b) or any(
         DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(a, b)
     ):
@@ -61,7 +61,7 @@ def check_compatible(a: Sequence[int], b: Sequence[int], what: str) -> None:
 
 
 def check_results(op: IRDLOperation) -> None:
-    """Tensors give one result per init, of its type; memrefs give none."""
+    """Checks that there is one result per tensor init, of its type, and none for memrefs."""
     inits = [v.type for v in op.outputs if isinstance(v.type, TensorType)]
     if len(op.results) != len(inits):
         raise VerifyException(f"expected {len(inits)} results, but got {len(op.results)}")
@@ -71,7 +71,7 @@ def check_results(op: IRDLOperation) -> None:
 
 
 def check_comparator(region: Region, element_types: Sequence[Attribute]) -> None:
-    """A region over these scalars that yields one i1."""
+    """Checks that a region takes these scalars and yields one i1."""
     block = region.block
     if len(block.args) != len(element_types):
         raise VerifyException(f"region block should have {len(element_types)} arguments")
@@ -100,7 +100,7 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class SortOp(IRDLOperation):
-    """Sorts `outs` along a dim by a comparator over all of them (torch-mlir: tm_tensor.sort)."""
+    """Sorts `outs` jointly along a dim by a comparator region (torch-mlir: tm_tensor.sort)."""
 
     name = "tm_tensor.sort"
     inputs = var_operand_def()
@@ -133,7 +133,7 @@ class SortOp(IRDLOperation):
 @irdl_op_definition
 class ScatterOp(IRDLOperation):
     """
-    Updates the slices of `original` that `indices` names, by a region (torch-mlir:
+    Updates the slices of `original` at `indices`, combining with a region (torch-mlir:
     tm_tensor.scatter).
     """
 
@@ -187,7 +187,7 @@ class ScatterOp(IRDLOperation):
 @irdl_op_definition
 class ScanOp(IRDLOperation):
     """
-    A running combination along a dim; outs are the result and the accumulator (torch-mlir:
+    Prefix scan along a dim; outs are the result and the accumulator (torch-mlir:
     tm_tensor.scan).
     """
 
@@ -224,7 +224,7 @@ class ScanOp(IRDLOperation):
 
 @irdl_op_definition
 class TopkOp(IRDLOperation):
-    """The first K along a dim by a comparator, with their indices (torch-mlir: tm_tensor.topk)."""
+    """Top K along a dim by a comparator, with their indices (torch-mlir: tm_tensor.topk)."""
 
     name = "tm_tensor.topk"
     inputs = var_operand_def()

@@ -1,8 +1,8 @@
 """
-`x86vector`: single instructions of x86 on vectors. MLIR: `mlir/Dialect/X86Vector`.
+`x86vector`: x86 vector instructions as ops. MLIR: `mlir/Dialect/X86Vector`.
 
-Of that dialect, what code generation makes: the dot product of bf16. The one of i8 that x86 has
-had for longest takes unsigned times signed, for which MLIR has no op: it is `irees.dot`.
+Only the op that codegen emits: the bf16 dot product. The i8 dot product of VNNI multiplies unsigned
+by signed; MLIR has no op for it, so it is `irees.dot`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Avx512DotOp(IRDLOperation):
     """
     src[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] in f32 (MLIR: `x86vector.avx512.dot`).
 
-    `vdpbf16ps`: two fused multiply-adds, the odd lanes first, each rounded to nearest even;
-    subnormals among operands and results count as zeros of their sign.
+    `vdpbf16ps`: two fused multiply-adds, odd lanes first, each rounded to nearest even. Subnormal
+    operands and results are flushed to zero, keeping the sign.
     """
 
     name = "x86vector.avx512.dot"

@@ -1,7 +1,7 @@
 """
 `torch.compile(model, backend="irees")`.
 
-PyTorch finds the back end by the entry point `torch_dynamo_backends`; nothing has to be imported.
+PyTorch finds the backend through the entry point `torch_dynamo_backends`, without an import.
 """
 
 from .backend import backend

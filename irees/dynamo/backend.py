@@ -1,16 +1,16 @@
 """
-`torch.compile(model, backend="irees")`: PyTorch's graphs, forward and backward, as programs.
+`torch.compile(model, backend="irees")`: compiles PyTorch's forward and backward graphs.
 
-PyTorch finds this module by the entry point `torch_dynamo_backends`, so nothing has to be imported.
-Each graph that Dynamo captures is taken apart by AOT autograd; operators that irees does not take
-run in PyTorch, between the parts that it does.
+PyTorch finds this module through the entry point `torch_dynamo_backends`, without an import. AOT
+autograd splits each graph that Dynamo captures into forward and backward graphs. Unsupported
+operators run in PyTorch, between the compiled parts.
 
 Options are those of `irees.compile`, and
 
-* `fallback` (True): False makes an operator that is not lowered an error;
+* `fallback` (True): False makes an unsupported operator an error;
 * `freeze` (None): in inference, whether weights are constants of the program, packed once. None
-  looks in each call whether one has changed, and takes weights as arguments until they stay as they
-  are; True promises that none changes; False takes them as arguments.
+  checks in each call whether weights changed, and passes changed weights as arguments until they
+  are stable again. True promises that they never change. False always passes them as arguments.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ from .calls import compile_graph
 
 _log = logging.getLogger("irees")
 SAMPLED = 16
-"""Elements of a frozen weight that a call compares with what they were."""
+"""Approximate number of elements of a frozen weight that a call compares with a snapshot."""
 
 CALM = 100
 """
-Calls without a change after which weights are constants again. A policy, not a measurement: weights
-that a training loop changes in each step are never packed, those of a model that serves are soon.
+Number of calls without a change after which weights become constants again. A policy, not a
+measurement: weights that change in each training step are never packed, those of a model that
+serves are packed soon.
 """
 
 _epoch = [0]
 
 
 def _note_step(*_: Any) -> None:
-    """Fused optimizers change parameters without their version counters."""
+    """Counts optimizer steps: fused optimizers update parameters without a version bump."""
     _epoch[0] += 1
 
 
@@ -59,7 +60,7 @@ register_optimizer_step_post_hook(_note_step)
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """What `torch.compile(options=...)` may hold."""
+    """The options in `torch.compile(options=...)`."""
 
     compiler: Options
     fallback: bool = True
@@ -67,7 +68,7 @@ class BackendOptions:
 
     @staticmethod
     def make(options: dict[str, Any] | None) -> BackendOptions:
-        """Raises ArgumentError for a name or a value that is none."""
+        """Parses the options. Raises ArgumentError for an unknown name or an invalid value."""
         rest = dict(options or {})
         own = {name: rest.pop(name) for name in ("fallback", "freeze") if name in rest}
         for name, value in own.items():
@@ -84,18 +85,18 @@ def backend(
     mode: str | None = None,
 ) -> Callable[..., Any]:
     """
-    The function that Dynamo calls for a graph; PyTorch's contract for back ends.
+    Compiles a graph captured by Dynamo; this is PyTorch's interface for backends.
 
-    Raises ArgumentError for an unknown option, and with `fallback` False UnsupportedError for an
-    operator that is not lowered; PyTorch wraps both in BackendCompilerFailed. `mode` is ignored.
+    Raises ArgumentError for an unknown option and, if `fallback` is False, UnsupportedError for an
+    unsupported operator. PyTorch wraps both in BackendCompilerFailed. `mode` is ignored.
     """
     chosen = BackendOptions.make(options)
 
     def compiler(kind: str) -> Callable[..., Any]:
         return lambda graph, inputs: compiled(graph, inputs, kind, chosen)
 
-    # A backward graph is compiled in the first backward pass, which may be in code that Dynamo
-    # traces: it would trace the compiler.
+    # A backward graph is compiled in the first backward pass. That may run in code that Dynamo
+    # traces, and Dynamo must not trace the compiler.
     run = aot_module_simplified(
         gm,
         example_inputs,
@@ -110,16 +111,16 @@ def backend(
 
 
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that Dynamo calls as it is."""
+    """Wraps a function so that Dynamo calls it without tracing."""
     return torch._dynamo.disable(function, reason="irees has compiled it, or compiles")
 
 
 def partitioned(joint: GraphModule, *args: Any, **kwargs: Any) -> tuple[GraphModule, GraphModule]:
-    """The forward and the backward graph, cut where the fewest bytes are kept between them."""
-    # Importing it takes seconds, and only training needs it.
+    """Partitions a joint graph into forward and backward, with the fewest saved bytes."""
+    # Imported here because it takes seconds and only training needs it.
     from torch._inductor.fx_passes.joint_graph import canonicalize_quant_mapping
 
-    # `invoke_quant` holds a tuple that the cut does not understand until this has rewritten it.
+    # The partitioner does not support the tuple in `invoke_quant` before this rewrite.
     canonicalize_quant_mapping(joint)
     return min_cut_rematerialization_partition(joint, *args, **kwargs)
 
@@ -128,10 +129,10 @@ def partitioned(joint: GraphModule, *args: Any, **kwargs: Any) -> tuple[GraphMod
 def compiled(
     graph: GraphModule, inputs: Sequence[Any], kind: str, options: BackendOptions
 ) -> Callable[[list[Any]], Any]:
-    """One graph of AOT autograd, as a function of one list, which it empties."""
+    """Compiles one graph of AOT autograd to a boxed function."""
     try:
         refusals = refused(graph)
-    except Exception as error:  # sizes that are not understood before any operator is
+    except Exception as error:  # unsupported sizes, found before any operator is checked
         if not options.fallback:
             raise
         return in_pytorch(graph, error)
@@ -148,20 +149,20 @@ def compiled(
             if static:
                 return boxed(Frozen(graph, static, options))
         return boxed(compile_graph(graph, options.compiler))
-    except Exception as error:  # a defect of the compiler does not take the model away
+    except Exception as error:  # a compiler bug must not break the model
         if not options.fallback:
             raise
         return in_pytorch(graph, error)
 
 
 def in_pytorch(graph: GraphModule, error: Exception) -> Callable[[list[Any]], Any]:
-    """A graph as PyTorch runs it, and the reason in the log."""
+    """Returns a function that runs a graph in PyTorch, and logs the reason."""
     _log.warning("irees: a graph runs in PyTorch: %s: %s", type(error).__name__, error)
     return boxed(torch.fx.Interpreter(graph).boxed_run)
 
 
 def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """PyTorch's calling convention: one list of arguments, emptied so that they can die early."""
+    """Adapts to PyTorch's boxed calls: one list of arguments, cleared so that they die early."""
 
     def call(args: list[Any]) -> Any:
         values = list(args)
@@ -173,7 +174,7 @@ def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 
 def _static_inputs(graph: GraphModule, inputs: Sequence[Any]) -> list[int]:
-    """Placeholders that are parameters and buffers of modules, and that the graph only reads."""
+    """Numbers of placeholders that are module parameters or buffers, and are only read."""
     context = torch._guards.TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
     if metadata is None:
@@ -192,7 +193,7 @@ def _static_inputs(graph: GraphModule, inputs: Sequence[Any]) -> list[int]:
 
 @dataclass
 class Stamp:
-    """What tells whether a tensor is as it was: cheap to compare, and never wrong to distrust."""
+    """A snapshot of a tensor's identity, to detect changes cheaply; false alarms are harmless."""
 
     tensor: torch.Tensor
     pointer: int
@@ -202,11 +203,11 @@ class Stamp:
 
     @staticmethod
     def of(tensor: torch.Tensor) -> Stamp:
-        """The stamp of a tensor now. It keeps the tensor, so that its address is not used again."""
+        """The stamp of a tensor. It keeps the tensor alive, so its address is not reused."""
         return Stamp(tensor, tensor.data_ptr(), _version(tensor), _epoch[0], sampled(tensor))
 
     def fits(self, tensor: torch.Tensor) -> bool:
-        """Whether address, version and optimizer steps are as they were."""
+        """Whether address, version and optimizer steps are unchanged."""
         return (
             tensor.data_ptr() == self.pointer
             and _version(tensor) == self.version
@@ -219,28 +220,28 @@ def _version(tensor: torch.Tensor) -> int:
 
 
 def sampled(tensor: torch.Tensor) -> torch.Tensor:
-    """Some elements from all over a tensor."""
+    """Evenly spaced elements of a tensor."""
     flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach().flatten()
     return flat[:: max(1, flat.numel() // SAMPLED)].clone()
 
 
 @dataclass
 class Weights:
-    """Weights as they were found: the program that has them as constants, if there is one."""
+    """Stamps of the weights, and the program that has them as constants, if any."""
 
     stamps: list[Stamp]
     run: Callable[[list[Any]], Any] | None = None
     calls: int = 0
-    """How many calls have found them unchanged, of weights that are arguments."""
+    """Number of calls that found the weights unchanged, while they are arguments."""
 
 
 class Frozen:
     """
-    A graph whose weights are constants, for as long as they do not change.
+    A graph whose weights are constants as long as they do not change.
 
-    Each call compares addresses, versions and optimizer steps of all weights, and a sample of one
-    weight in turn. When one has changed, the graph is compiled again with weights as arguments.
-    Weights that then stay as they are through `CALM` calls are constants again.
+    Each call compares the addresses, versions and optimizer steps of all weights, and a sample of
+    one weight (round-robin). When one has changed, the graph is recompiled with weights as
+    arguments. After `CALM` calls without a change, weights become constants again.
     """
 
     def __init__(self, graph: GraphModule, static: Sequence[int], options: BackendOptions):
@@ -286,7 +287,7 @@ class Frozen:
         return torch.equal(sampled(values[self.static[probe]]), stamps[probe].sample)
 
     def _changed(self, values: list[Any]) -> Weights:
-        """The program with weights as arguments, whose values are looked at from now on."""
+        """Switches to the program with weights as arguments, and stamps the new weights."""
         with self.lock:
             if self.general is None:
                 _log.info("irees: weights have changed: they are arguments until they stay")
@@ -295,7 +296,7 @@ class Frozen:
             return self.current
 
     def _calm(self, values: list[Any], current: Weights) -> Weights:
-        """Constants again. Another thread may have made them, or found another change."""
+        """Makes weights constants again, unless another thread has replaced `current`."""
         with self.lock:
             if self.current is current:
                 self.current = self._frozen(values)
@@ -311,7 +312,7 @@ class Frozen:
 
 
 class Sequential:
-    """A graph in parts, those of irees compiled, the other operators PyTorch's."""
+    """A graph in parts: those that irees supports are compiled, the rest runs in PyTorch."""
 
     def __init__(self, graph: GraphModule, parts: Sequence[Part], options: BackendOptions):
         nodes = list(graph.graph.nodes)
@@ -353,7 +354,7 @@ class Sequential:
         return torch.fx.node.map_arg(self.output, lambda node: env[node])
 
     def _eager(self, part: Part, env: dict[Any, Any]) -> None:
-        """One operator in PyTorch, and the items of its result."""
+        """Runs one operator in PyTorch, and the `getitem` nodes of its results."""
         for node in part.nodes:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: env[n])
             env[node] = node.target(*args, **kwargs)  # type: ignore[operator]

@@ -1,8 +1,9 @@
 """
-A graph as a compiled program that is called with tensors.
+Calls a compiled graph with tensors.
 
-Arguments are passed as the memory that they are; results have the strides that PyTorch expects.
-PyTorch's guards have checked dtypes, ranks and strides, so a call only passes pointers and sizes.
+Arguments are passed without a copy in their memory layout; results have the strides that PyTorch
+expects. PyTorch's guards have checked dtypes, ranks and strides, so a call only passes pointers and
+sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from irees.runtime.torch_tensors import address_of
 
 def restrided(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """A copy with these strides."""
-    # Elements of an expanded dim share memory: the first is written, and expanded again.
+    # Elements of an expanded dim alias: write the first one, then expand again.
     first = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
     stored = value[first]
     copy = torch.empty_strided(stored.shape, strides, dtype=value.dtype).copy_(stored)
@@ -34,31 +35,31 @@ def restrided(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
 
 
 class Argument:
-    """A tensor argument: its number, its placeholder, and its dims in the order of memory."""
+    """A tensor argument: its number, its placeholder, and the memory order of its dims."""
 
     __slots__ = ("dynamic", "number", "order", "place")
 
     def __init__(self, number: int, place: int, order: tuple[int, ...] | None):
         self.number, self.place, self.order = number, place, order
         self.dynamic: list[tuple[int, int]] = []
-        """Pairs of a place among the dynamic dims of the call, and a dim as it is stored."""
+        """Pairs of an index among the dynamic dims of the call, and a stored dim."""
 
     def stored(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A dense copy of a tensor, its dims in the order of memory."""
+        """A contiguous copy of a tensor, with its dims in memory order."""
         plain = tensor.detach().resolve_conj().resolve_neg()
         if self.order is not None:
             plain = plain.permute(self.order)
         return plain.clone(memory_format=torch.contiguous_format)
 
     def logical(self, stored: torch.Tensor) -> torch.Tensor:
-        """The view of stored dims in the order that PyTorch has them."""
+        """A view of a stored tensor with PyTorch's order of dims."""
         return stored if self.order is None else stored.permute(inverse(self.order))
 
 
 class GraphCall:
     """
-    Runs a compiled graph on a list of its placeholders' values, which are those that PyTorch's
-    guards admit.
+    Runs a compiled graph on a list of its placeholders' values, which must satisfy PyTorch's
+    guards.
     """
 
     def __init__(self, program: GraphProgram, compiled: Program):
@@ -85,7 +86,7 @@ class GraphCall:
         return [self._result(n, found) for n in range(len(self.finish))]
 
     def _bind(self, values: list[Any], frame: Any) -> dict[int, torch.Tensor]:
-        """Fills the frame; the tensors that had to be copied, by placeholder."""
+        """Fills the frame; returns the tensors that were copied, by placeholder."""
         pointers, dims, keep = frame.args, frame.dims, frame.pad.keep
         specs = self.function.arguments
         copies: dict[int, torch.Tensor] = {}
@@ -113,12 +114,12 @@ class GraphCall:
         result: torch.Tensor | None,
         copy: torch.Tensor | None,
     ) -> None:
-        """Brings the new value of an argument to where it belongs."""
+        """Writes the new value of an updated argument to its tensor."""
         new = result if result is not None else copy
         if new is not None:
             target.copy_(argument.logical(new))
         elif not target.is_inference():
-            # Written in place: packed weights and saved tensors must be able to tell.
+            # Updated in place: packed weights and saved tensors detect it by the version.
             increment_version(target)
 
     def _result(self, number: int, found: list[Any]) -> Any:
@@ -136,6 +137,6 @@ def compile_graph(
     options: Options,
     constants: dict[int, torch.Tensor] | None = None,
 ) -> Callable[[list[Any]], list[Any]]:
-    """The compiled graph. Raises an IreesError."""
+    """Compiles a graph; `constants` are placeholders to fold. Raises an IreesError."""
     program = import_graph(graph_module, constants)
     return GraphCall(program, program_of(build_cached(program.module, options)))

@@ -1,4 +1,4 @@
-"""What `torch.compile(backend="irees")` would make of a model, without compiling it."""
+"""Explains what `torch.compile(backend="irees")` would do with a model, without compiling it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .backend import boxed
 
 @dataclass(frozen=True)
 class Left:
-    """An operator that runs in PyTorch: its name, the reason, and the line of the program."""
+    """An operator that runs in PyTorch: its name, the reason, and its source line."""
 
     operator: str
     reason: str
@@ -30,14 +30,14 @@ class Left:
 @dataclass
 class Explanation:
     """
-    The graphs that Dynamo captured: how many operators each has, and which of them irees leaves to
-    PyTorch. Printing it gives a text.
+    The graphs that Dynamo captured: the number of operators of each, and those that run in
+    PyTorch. `str` formats it as a report.
     """
 
     operators: list[int] = field(default_factory=list)
     left: list[list[Left]] = field(default_factory=list)
     breaks: list[str] = field(default_factory=list)
-    """Why Dynamo ended a graph where it did."""
+    """Reasons for Dynamo's graph breaks."""
 
     def __str__(self) -> str:
         lines: list[str] = []
@@ -55,9 +55,9 @@ def explain(
     model: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
 ) -> Explanation:
     """
-    What irees takes of each graph of a model, and what it leaves to PyTorch and why. The model runs
-    once, in PyTorch. As after `torch._dynamo.explain`, functions that were compiled before are
-    compiled again in their next call. Raises what the model raises.
+    Reports which operators of each graph of a model run in irees, and why others run in PyTorch.
+    The model runs once, in PyTorch. As with `torch._dynamo.explain`, functions that were compiled
+    before are recompiled at their next call. Raises the errors of the model.
     """
     found = Explanation()
 
@@ -67,7 +67,7 @@ def explain(
         try:
             refusals = refused(graph).reasons
             found.left.append([_left(node.target, error) for node, error in refusals.items()])
-        except IreesError as error:  # sizes that are not understood: all of it runs in PyTorch
+        except IreesError as error:  # unsupported sizes: the whole graph runs in PyTorch
             found.left.append([_left(node.target, error) for node in nodes])
         return boxed(torch.fx.Interpreter(graph).boxed_run)
 

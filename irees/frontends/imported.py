@@ -1,4 +1,4 @@
-"""What a frontend makes of a program: a module, and how the program is called."""
+"""The result of a frontend: a module and the calling convention of its entry function."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from irees.runtime.signature import STATE, Signature
 
 @dataclass
 class Imported:
-    """A module, its signature where it has one, and the state that the signature names."""
+    """An imported module, its signature (if any) and the state that the signature refers to."""
 
     module: ModuleOp
     signature: Signature | None = None
     state: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def complete(self, manifest: dict[str, Any], constants: dict[str, Any]) -> None:
-        """Adds the signature to a manifest, and the state to constants."""
+        """Adds the signature to `manifest` and the state arrays to `constants`."""
         if self.signature is None:
             return
         manifest["signature"] = self.signature.record()

@@ -1,12 +1,13 @@
 """
-JAX programs in: JAX lowers them to StableHLO, and IREE's importer that to linalg on tensors.
+Imports JAX programs: JAX lowers them to StableHLO, and IREE's importer lowers that to linalg on
+tensors.
 
     module = import_jax(jax.jit(f), (x, y))
     program = irees.compile(jax.jit(f), (x, y))
 
-Arguments and results that are trees are their leaves, in JAX's order. Constants that the function
-holds are constants of the program. Ops know the line of Python that they come from, and results
-whether they are unsigned, which IREE's integers do not say.
+Tree arguments and results are flattened to their leaves, in JAX's order. Constants that the
+function captures become constants of the program. Ops keep the location of their Python line.
+Results are marked as unsigned where they are, because IREE's integer types are signless.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from .mlir import import_mlir
 
 
 def is_jax(program: Any) -> bool:
-    """Whether an object is a jitted function, or one that was lowered; jax is not imported."""
+    """Whether an object is a jitted or a lowered JAX function; does not import jax."""
     return type(program).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
 @fenced
 def import_jax(program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None = None) -> ModuleOp:
     """
-    A module with one function, `main`, that computes what the JAX function does. Arguments and
-    errors are those of `import_jax_program`.
+    Imports a JAX function as a module with one function, `main`. Takes the arguments of
+    `import_jax_program` and raises the same errors.
     """
     return import_jax_program(program, inputs, ctx=ctx).module
 
@@ -46,11 +47,11 @@ def import_jax_program(
     program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None = None
 ) -> Imported:
     """
-    A module with one function, `main`, that computes what the JAX function does, and its trees.
+    Imports a JAX function as a module with one function, `main`, and its signature.
 
-    `program` is what `jax.jit` makes of a function, with example arguments (arrays, or
-    `jax.ShapeDtypeStruct`), or what its `lower` returns. Raises UnsupportedError for a function
-    that JAX cannot trace, or IREE's importer cannot lower.
+    `program` is the result of `jax.jit`, called with example arguments (arrays or
+    `jax.ShapeDtypeStruct`), or the result of its `lower`. Raises UnsupportedError if JAX cannot
+    trace the function or IREE's importer cannot lower it.
     """
     lowered = program
     if not hasattr(program, "compiler_ir"):
@@ -69,7 +70,7 @@ def import_jax_program(
 
 
 def _signature(lowered: Any) -> Signature | None:
-    """How the function is called; None where its trees hold classes of the user's."""
+    """Returns the signature of the function; None if its trees contain user-defined classes."""
     args, kwargs = lowered.in_tree.children()
     try:
         positional = tuple(_tree(child) for child in args.children())
@@ -88,7 +89,7 @@ def _signature(lowered: Any) -> Signature | None:
 
 
 def _tree(definition: Any) -> Tree:
-    """A PyTreeDef as a tree. Raises TypeError for a class of the user's."""
+    """Converts a PyTreeDef to a `Tree`. Raises TypeError for a user-defined class."""
     data = definition.node_data()
     if data is None:
         return LEAF if definition.num_leaves else {"kind": "none"}
@@ -106,9 +107,9 @@ def _tree(definition: Any) -> Tree:
 
 def linalg_of(text: bytes) -> bytes:
     """
-    A program of StableHLO as one of linalg.
+    Lowers a StableHLO program to linalg with IREE's compiler.
 
-    Raises UnsupportedError where IREE's compiler is not installed, or refuses the program.
+    Raises UnsupportedError if IREE's compiler is not installed or rejects the program.
     """
     try:
         from iree import compiler

@@ -1,10 +1,10 @@
 """
-ONNX models in, by torch-mlir's importer, in this process.
+Imports ONNX models with torch-mlir's importer, in this process.
 
     module = import_onnx("model.onnx")
     module = import_onnx(onnx.load("model.onnx"))
 
-Weights are constants of the program. Dims that the model names are dynamic.
+Weights become constants of the program. Named (symbolic) dims of the model are dynamic.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ PASSES = (
 @fenced
 def import_onnx(model: Any, *, ctx: Context | None = None) -> ModuleOp:
     """
-    A module with one function, named as the model's graph, that computes what the model does.
+    Imports an ONNX model as a module with one function, named after the model's graph.
 
-    `model` is a path or an `onnx.ModelProto`. Raises UnsupportedError for a file that is no model,
-    or an op that torch-mlir cannot lower.
+    `model` is a path or an `onnx.ModelProto`. Raises UnsupportedError if the file is not an ONNX
+    model or torch-mlir cannot lower one of its ops.
     """
     try:
         import onnx

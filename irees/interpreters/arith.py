@@ -1,10 +1,10 @@
 """
-arith: wrapping integers, floats rounded after every op, and a result for every input.
+arith: wrapping integers, floats rounded after every op, and a defined result for every input.
 
-Division by zero gives all ones and the dividend as remainder, MIN / -1 wraps, a shift by the
-width or more shifts everything out, a float out of range saturates to the integer type and NaN
-becomes 0. All functions take numpy scalars and arrays alike. numpy and ml_dtypes compute f16 and
-bf16 in f32 and round, which is what the compiled program does.
+Division by zero gives all ones, and the dividend as remainder. MIN / -1 wraps. A shift by the width
+or more shifts out all bits. A float out of range saturates to the integer type, and NaN becomes 0.
+All functions take numpy scalars and arrays alike. numpy and ml_dtypes compute f16 and bf16 in f32
+and round, like the compiled program.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Width:
 
     @property
     def exact(self) -> bool:
-        """Whether the numpy type wraps where this type does."""
+        """Whether the numpy type has the same width, and thus the same wrapping."""
         return self.bits == 8 * self.signed_type.itemsize
 
     def signed(self, x: Any) -> Any:
@@ -58,7 +58,7 @@ class Width:
         return x if self.exact else x & self.unsigned_type.type((1 << self.bits) - 1)
 
     def wrap(self, x: Any) -> Any:
-        """A number of the numpy type, signed or unsigned, as a value of this type."""
+        """Wraps a number of the signed or unsigned numpy type to this type."""
         if self.bits == 1:
             return (x & x.dtype.type(1)).astype(np.bool_)
         x = (
@@ -72,7 +72,7 @@ class Width:
         return (x << shift) >> shift
 
     def python(self, number: int) -> Any:
-        """A Python integer, wrapped."""
+        """Wraps a Python integer to this type."""
         number &= (1 << self.bits) - 1
         if self.bits == 1:
             return np.bool_(number)
@@ -102,7 +102,7 @@ def _remainder(a: int, b: int) -> int:
 
 
 def _divide(a: Any, b: Any, mode: str) -> Any:
-    """Division of arrays of one integer type by one of truncate, floor, ceil, rem."""
+    """Divides arrays of one integer type; mode is truncate, floor, ceil or rem."""
     zero, minus = b == 0, (b == -1) if a.dtype.kind == "i" else np.zeros_like(b, bool)
     divisor = np.where(zero | minus, b.dtype.type(1), b)
     floor = a // divisor
@@ -133,7 +133,7 @@ _DIVISIONS: dict[str, tuple[bool, str, Callable[[int, int], int]]] = {
 
 @implements(*_DIVISIONS, elementwise=True)
 def _division(machine: Machine, op: Operation) -> Prepared:
-    """a / b, total"""
+    """a / b, defined for all inputs"""
     w = Width.of(op.operands[0].type)
     signed, mode, scalar = _DIVISIONS[op.name]
     convert = w.signed if signed else w.unsigned
@@ -164,7 +164,7 @@ def _shift(a: Any, b: Any, w: Width, left: bool) -> Any:
 
 @implements("arith.shli", "arith.shrsi", "arith.shrui", elementwise=True)
 def _shifts(machine: Machine, op: Operation) -> Prepared:
-    """Shifts; everything is shifted out when the amount is the width or more."""
+    """Shifts; an amount of the width or more shifts out all bits."""
     w = Width.of(op.operands[0].type)
     name = op.name
     convert = w.signed if name == "arith.shrsi" else w.unsigned
@@ -202,7 +202,7 @@ _EXTREMES = {
 
 @implements(*_EXTREMES, elementwise=True)
 def _extreme(machine: Machine, op: Operation) -> Prepared:
-    """The greater, or smaller, of two integers"""
+    """The maximum or minimum of two integers."""
     w = Width.of(op.operands[0].type)
     signed, f = _EXTREMES[op.name]
     convert = w.signed if signed else w.unsigned
@@ -213,7 +213,7 @@ def _extreme(machine: Machine, op: Operation) -> Prepared:
     "arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended", elementwise=True
 )
 def _extended(machine: Machine, op: Operation) -> Prepared:
-    """The exact sum and its carry, or the low and high half of the exact product"""
+    """The sum and its carry, or the low and high half of the full product."""
     w = Width.of(op.operands[0].type)
     convert = w.signed if op.name == "arith.mulsi_extended" else w.unsigned
     adds = op.name == "arith.addui_extended"
@@ -241,7 +241,7 @@ _CMPI: tuple[tuple[bool, Callable[[Any, Any], Any]], ...] = (
 
 @implements("arith.cmpi", elementwise=True)
 def _cmpi(machine: Machine, op: Operation) -> Prepared:
-    """Whether two integers are in a relation"""
+    """Compares two integers."""
     w = Width.of(op.operands[0].type)
     signed, f = _CMPI[op.properties["predicate"].value.data]  # pyright: ignore
     if signed and w.bits > 1:
@@ -267,12 +267,12 @@ def _choose(condition: Any, a: Any, b: Any) -> Any:
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The greater; NaN if either is; -0 < +0."""
+    """The maximum; NaN if either is NaN; -0 < +0."""
     return _choose(a == b, _choose(a == 0, a + b, a), _choose((a > b) | (a != a), a, b))
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller; NaN if either is; -0 < +0."""
+    """The minimum; NaN if either is NaN; -0 < +0."""
     return _choose(a == b, _choose(a == 0, -(-a - b), a), _choose((a < b) | (a != a), a, b))
 
 
@@ -310,7 +310,7 @@ _CMPF: tuple[Callable[[Any, Any], Any], ...] = (
 
 @implements("arith.cmpf", elementwise=True)
 def _cmpf(machine: Machine, op: Operation) -> Prepared:
-    """Whether two floats are in a relation"""
+    """Compares two floats."""
     f = _CMPF[op.properties["predicate"].value.data]  # pyright: ignore
 
     def run(a: Any, b: Any):
@@ -325,14 +325,14 @@ def _cmpf(machine: Machine, op: Operation) -> Prepared:
 
 @implements("arith.constant")
 def _constant(machine: Machine, op: Operation) -> Prepared:
-    """A constant"""
+    """A constant."""
     result = (constant(op.properties["value"]),)
     return lambda: result
 
 
 @implements("arith.select", elementwise=True)
 def _select(machine: Machine, op: Operation) -> Prepared:
-    """One of two values"""
+    """One of two values."""
     return lambda condition, a, b: (_choose(condition, a, b),)
 
 
@@ -342,21 +342,21 @@ def _cast(*names: str):
 
 @_cast("arith.extsi", "arith.index_cast", "arith.trunci")
 def _signed_cast(machine: Machine, op: Operation) -> Prepared:
-    """An integer of another width, from a signed one"""
+    """Converts a signed integer to another width."""
     source, target = Width.of(op.operands[0].type), Width.of(op.results[0].type)
     return lambda a: (target.wrap(source.signed(a)),)
 
 
 @_cast("arith.extui", "arith.index_castui")
 def _unsigned_cast(machine: Machine, op: Operation) -> Prepared:
-    """An integer of another width, from an unsigned one"""
+    """Converts an unsigned integer to another width."""
     source, target = Width.of(op.operands[0].type), Width.of(op.results[0].type)
     return lambda a: (target.wrap(source.unsigned(a)),)
 
 
 @_cast("arith.sitofp", "arith.uitofp")
 def _int_to_float(machine: Machine, op: Operation) -> Prepared:
-    """The float nearest to an integer (by way of f32 for smaller floats)"""
+    """The float nearest to an integer (rounded to f32 first for smaller floats)."""
     source, target = Width.of(op.operands[0].type), dtype_of(op.results[0].type)
     convert = source.signed if op.name == "arith.sitofp" else source.unsigned
     if target.itemsize >= 4:
@@ -366,7 +366,7 @@ def _int_to_float(machine: Machine, op: Operation) -> Prepared:
 
 @_cast("arith.fptosi", "arith.fptoui")
 def _float_to_int(machine: Machine, op: Operation) -> Prepared:
-    """The integer towards zero; the nearest there is when out of range, 0 for NaN"""
+    """Rounds towards zero to an integer; saturates out of range, 0 for NaN."""
     w = Width.of(op.results[0].type)
     signed = op.name == "arith.fptosi"
     low = -(1 << (w.bits - 1)) if signed else 0
@@ -386,7 +386,7 @@ def _float_to_int(machine: Machine, op: Operation) -> Prepared:
 
 @_cast("arith.scaling_extf", "arith.scaling_truncf")
 def _scaling_cast(machine: Machine, op: Operation) -> Prepared:
-    """A float times, or divided by, the power of two that a scale is, as another float"""
+    """Multiplies or divides a float by a power-of-two scale, and converts the type."""
     source, target = (dtype_of(v.type) for v in (op.operands[0], op.results[0]))
     exponent = np.dtype(ml_dtypes.float8_e8m0fnu)
     if op.name == "arith.scaling_extf":
@@ -395,7 +395,7 @@ def _scaling_cast(machine: Machine, op: Operation) -> Prepared:
 
 
 def _to_odd(a: Any) -> Any:
-    """An f64 as an f32 next to it, odd where it is not exact, so that it can be rounded again."""
+    """Rounds f64 to f32 with round-to-odd, so that a second rounding is correct."""
     x = np.asarray(a)
     near = x.astype(np.float32)
     bits, back = near.view(np.int32), near.astype(np.float64)
@@ -406,20 +406,20 @@ def _to_odd(a: Any) -> Any:
 
 @_cast("arith.extf", "arith.truncf")
 def _float_cast(machine: Machine, op: Operation) -> Prepared:
-    """A float of another width, rounded to nearest even, once"""
+    """Converts a float to another type with a single rounding to nearest even."""
     source, target = (dtype_of(v.type) for v in (op.operands[0], op.results[0]))
     if source == np.float64 and target.itemsize == 1:
-        # ml_dtypes rounds to f32 on the way.
+        # ml_dtypes would round to f32 first, which rounds twice.
         return lambda a: (_to_odd(a).astype(target),)
     return lambda a: (a.astype(target),)
 
 
 @_cast("arith.bitcast", "tensor.bitcast")
 def _bitcast(machine: Machine, op: Operation) -> Prepared:
-    """The same bits as another type"""
+    """Reinterprets the bits as another type."""
     kinds = [element_type(v.type) for v in (op.operands[0], op.results[0])]
     target = dtype_of(kinds[1])
-    # A code of less than 8 bits has zeros above it, an integer its sign.
+    # In its byte, a float of fewer than 8 bits is zero-extended, an integer sign-extended.
     source, width = (Width.of(k) if isinstance(k, IntegerType) else None for k in kinds)
 
     def run(a: Any):

@@ -1,4 +1,4 @@
-"""complex: pairs of floats. What is more than arithmetic is computed in f64 and rounded."""
+"""complex: pairs of floats. Non-arithmetic functions are computed in f64 and rounded."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ for _name, _function in {
 
 @implements("complex.constant")
 def _constant(machine: Machine, op: Operation) -> Prepared:
-    """A constant"""
+    """A constant."""
     re, im = (constant(part) for part in op.properties["value"])  # pyright: ignore
     result = (dtype_of(op.results[0].type).type(complex(re, im)),)
     return lambda: result

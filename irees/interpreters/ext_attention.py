@@ -1,8 +1,8 @@
 """
-Attention, softmax, fft, pack and unpack: ops that are defined by a formula.
+Attention, softmax, fft, pack and unpack: ops defined by a formula.
 
-Softmax and attention have no order of operations to keep, so they are computed in f64 and rounded
-once: the middle of every tolerance.
+Softmax and attention do not define an order of operations, so they are computed in f64 and rounded
+once, which is the center of any tolerance.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _dims(indexing: AffineMap) -> list[int]:
 
 
 class _Attention:
-    """The loops of an attention: which dims each operand has."""
+    """The loops of an attention op, and the dims of its operands."""
 
     def __init__(self, machine: Machine, op: Operation):
         self.machine, self.op, self.operands = machine, op, Operands(op)
@@ -63,7 +63,7 @@ class _Attention:
         self.units = RegionUnits.of(op)  # pyright: ignore
 
     def scores(self, b: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Scores with one axis per loop (1 for loops that they lack), and the values likewise."""
+        """Scores and values, with one axis per loop (size 1 for loops that they do not use)."""
         arrays = [array_of(b[name]).astype(np.float64) for name in ("query", "key", "value")]
         sizes = ranges(self.maps[:3], [a.shape for a in arrays], self.maps[0].num_dims)
         q, k, v = (spread(a, m, sizes) for a, m in zip(arrays, self.maps, strict=False))
@@ -93,7 +93,7 @@ class _Attention:
             self.machine.loop_indices.pop()
 
     def place(self, value: np.ndarray, indexing: AffineMap) -> np.ndarray:
-        """An array with one axis per loop as one with the dims of an operand."""
+        """Converts an array with one axis per loop to the layout of an operand."""
         dims = _dims(indexing)
         rest = tuple(a for a in range(value.ndim) if a not in dims)
         order = sorted(dims)
@@ -119,7 +119,7 @@ def _attention(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.online_attention")
 def _online_attention(machine: Machine, op: Operation) -> Prepared:
-    """Attention that continues from a running maximum and sum, and is not normalised"""
+    """Attention with a running maximum and sum, without normalization."""
     attention = _Attention(machine, op)
 
     def run(*args: Any):
@@ -130,7 +130,7 @@ def _online_attention(machine: Machine, op: Operation) -> Prepared:
             spread(array_of(b[name]).astype(np.float64), m, [1] * m.num_dims)
             for name, m in zip(("output", "max", "sum"), attention.maps[-3:], strict=True)
         )
-        # Powers and sums belong to the maximum that is stored, so it is rounded before its use.
+        # Round the maximum before use: exponentials and sums must match the stored value.
         new_max = np.maximum(old_max, scores.max(axis=over, keepdims=True))
         new_max = new_max.astype(array_of(b["max"]).dtype).astype(np.float64)
         factor = np.where(old_max == new_max, 1.0, np.exp(old_max - new_max))
@@ -147,7 +147,7 @@ def _online_attention(machine: Machine, op: Operation) -> Prepared:
 
 
 class _AsGeneric:
-    """An exp_reduction as `Loops` looks at a structured op."""
+    """An adapter that presents an exp_reduction as a structured op to `Loops`."""
 
     def __init__(self, op: Operation):
         self.op, self.operands, self.inputs = op, op.operands, op.inputs  # pyright: ignore
@@ -163,7 +163,7 @@ class _AsGeneric:
 
 @implements("iree_linalg_ext.exp_reduction")
 def _exp_reduction(machine: Machine, op: Operation) -> Prepared:
-    """The generic of its body over 2^(x - max), with outs that were scaled by 2^(old max - max)"""
+    """Runs its body as a generic on 2^(x - max), with outs scaled by 2^(old max - max)."""
     loops = Loops(machine, _AsGeneric(op), op.regions[0].block)  # pyright: ignore
     maps = [m.data for m in op.properties["indexing_maps"]]  # pyright: ignore
     scaled = numbers(op, "exp_reduced_operands")
@@ -191,7 +191,7 @@ def _exp_reduction(machine: Machine, op: Operation) -> Prepared:
 
 
 def _placed(value: np.ndarray, indexing: AffineMap, like: np.ndarray) -> np.ndarray:
-    """An array with one axis per loop in the layout, and the type, of an operand."""
+    """Converts an array with one axis per loop to the layout and type of an operand."""
     dims = _dims(indexing)
     rest = tuple(a for a in range(value.ndim) if a not in dims)
     order = sorted(dims)
@@ -200,7 +200,7 @@ def _placed(value: np.ndarray, indexing: AffineMap, like: np.ndarray) -> np.ndar
 
 @implements("iree_linalg_ext.fft")
 def _fft(machine: Machine, op: Operation) -> Prepared:
-    """One stage of a radix-2 FFT of the innermost dim"""
+    """Runs one stage of a radix-2 FFT along the innermost dim."""
     operands = Operands(op)
 
     def run(*args: Any):
@@ -229,7 +229,7 @@ def _fft(machine: Machine, op: Operation) -> Prepared:
 
 
 def _tiles(op: Operation, dynamic: Sequence[Any]) -> tuple[list[int], list[int]]:
-    """Which dims are tiled, and the tile of each."""
+    """The tiled dims and their tile sizes."""
     dims = list(numbers(op, "inner_dims_pos"))
     return dims, mixed(numbers(op, "static_inner_tiles"), iter(dynamic))
 
@@ -242,7 +242,7 @@ def _outer_order(op: Operation, rank: int) -> list[int]:
 
 @implements("linalg.pack")
 def _pack(machine: Machine, op: Operation) -> Prepared:
-    """Tiles as inner dims, padded to whole tiles"""
+    """Packs tiles to inner dims, and pads to full tiles."""
     operands = Operands(op)
 
     def run(*args: Any):
@@ -279,7 +279,7 @@ def _pack(machine: Machine, op: Operation) -> Prepared:
 
 @implements("linalg.unpack")
 def _unpack(machine: Machine, op: Operation) -> Prepared:
-    """The tensor that was packed, without the padding"""
+    """Unpacks tiles, and drops the padding."""
     operands = Operands(op)
 
     def run(*args: Any):

@@ -1,8 +1,8 @@
 """
 iree_linalg_ext: im2col, custom_op, and the Winograd transforms, of linalg too.
 
-The transforms are sums of few terms in no order that one would have to keep, so they are computed
-in f64 and rounded once.
+The transforms are sums of few terms without a defined order, so they are computed in f64 and
+rounded once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from irees.interpreters.values import array_of
 
 
 def _digits(number: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-    """A linear index as one per size; the first is not bounded."""
+    """Delinearizes an index; the first coordinate is not bounded by its size."""
     found: list[np.ndarray] = []
     for position in range(len(sizes)):
         digit = number // prod(sizes[position + 1 :])
@@ -36,7 +36,7 @@ def _digits(number: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
 
 @implements("iree_linalg_ext.im2col")
 def _im2col(machine: Machine, op: Operation) -> Prepared:
-    """The element of the image that each place of the matrix shows"""
+    """Gathers the image element of each matrix element."""
     assert isinstance(op, Im2colOp)
     operands = Operands(op)
     names = ("strides", "dilations", "batch_pos", "m_pos", "k_pos", "input_k_perm", "output_perm")
@@ -94,7 +94,7 @@ def _im2col(machine: Machine, op: Operation) -> Prepared:
     *(f"iree_linalg_ext.winograd.{kind}_transform" for kind in ("input", "filter", "output")),
 )
 def _winograd(machine: Machine, op: Operation) -> Prepared:
-    """M tile M^T for every tile, with the matrix M of the transform"""
+    """M tile M^T for every tile, where M is the matrix of the transform."""
     t = transform_of(op)
     if t is None:
         raise UnsupportedError("a Winograd transform of this size or layout", op=op)
@@ -139,7 +139,7 @@ def _winograd(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.custom_op")
 def _custom_op(machine: Machine, op: Operation) -> Prepared:
-    """The region on one tile, which is the whole of each operand"""
+    """Runs the region on one tile: the whole operands."""
     block = op.regions[0].block
     loops = len(op.properties["iterator_types"])  # pyright: ignore
 

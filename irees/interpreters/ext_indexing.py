@@ -1,4 +1,4 @@
-"""iree_linalg_ext: scatter, gather, map_load and map_store, one index after another."""
+"""iree_linalg_ext: scatter, gather, map_load and map_store, with indices in order."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from irees.interpreters.values import array_of
 
 
 class _Places:
-    """Where the slices of a batch are."""
+    """The coordinates of a batch of slices."""
 
     def __init__(self, op: Operation):
         self.dims = list(numbers(op, "dimension_map"))
 
     def of(self, indices: np.ndarray, batch: int) -> np.ndarray:
-        """Coordinates by batch index, in the order of the dims that are indexed."""
+        """Coordinates by batch index, in the order of the indexed dims."""
         flat = indices.astype(np.int64)
         if indices.ndim == batch:
             flat = flat[..., None]
@@ -35,7 +35,7 @@ class _Places:
 
 @implements("iree_linalg_ext.scatter", "tm_tensor.scatter")
 def _scatter(machine: Machine, op: Operation) -> Prepared:
-    """Combines slices into a tensor; indices outside are skipped"""
+    """Combines slices into a tensor; out-of-bounds indices are skipped."""
     operands, places, body = Operands(op), _Places(op), op.regions[0].block
     depth = len(places.dims)
     last = body.last_op
@@ -77,7 +77,7 @@ def _scatter(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.gather")
 def _gather(machine: Machine, op: Operation) -> Prepared:
-    """Slices of a tensor; an index outside is moved inside"""
+    """Gathers slices of a tensor; indices are clamped."""
     operands, places = Operands(op), _Places(op)
     depth = len(places.dims)
 
@@ -104,7 +104,7 @@ def _gather(machine: Machine, op: Operation) -> Prepared:
 
 
 def _coordinates(machine: Machine, op: Operation, shape: Sequence[int]) -> list[np.ndarray]:
-    """What the region yields for every index, as arrays of this shape."""
+    """The values that the region yields for each index, as arrays of this shape."""
     body = op.regions[0].block
     if is_vectorizable(body):
         return [np.broadcast_to(v, shape) for v in machine.run_block(body, mesh(shape))]
@@ -114,7 +114,7 @@ def _coordinates(machine: Machine, op: Operation, shape: Sequence[int]) -> list[
 
 @implements("iree_linalg_ext.map_load")
 def _map_load(machine: Machine, op: Operation) -> Prepared:
-    """Reads each element where the region says; the padding outside"""
+    """Reads each element at the coordinates from the region; padding out of bounds."""
 
     def run(source: Any, output: Any):
         data, shape = array_of(source), array_of(output).shape
@@ -133,7 +133,7 @@ def _map_load(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.map_store")
 def _map_store(machine: Machine, op: Operation) -> Prepared:
-    """Writes each element where the region says, if it says so, in order"""
+    """Writes each element to the coordinates from the region, if its mask is true, in order."""
 
     def run(source: Any, output: Any):
         data = array_of(source)

@@ -1,9 +1,9 @@
 """
 iree_linalg_ext: sort, topk, arg_compare and scan.
 
-A comparator of one pair of elements is made total first, as `transforms/utils/orders.py` does for
-the compiled program: NaN is greater than every number. Elements that compare alike both ways are
-equal, and equal elements keep their order.
+A comparator of a single pair of elements is made a total order first, like
+`transforms/utils/orders.py` for the compiled program: NaN is greater than every number. Elements
+are equal if the comparator gives the same result both ways. Sorting is stable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ASCENDING = {"olt", "ole", "ult", "ule", "slt", "sle"}
 
 
 class Order:
-    """Which tuple of elements stands first, by a comparator over interleaved pairs."""
+    """An order of tuples of elements, defined by a comparator over interleaved pairs."""
 
     def __init__(self, machine: Machine, block: Block):
         self.machine = machine
@@ -49,7 +49,7 @@ class Order:
             self.signed = predicate[0] == "s"
 
     def argsort(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """Where each place of the sorted rows comes from; rows are along the last axis."""
+        """Source indices of the sorted elements of each row; rows are along the last axis."""
         if self.operand is not None:
             return np.lexsort(self._keys(columns[self.operand]), axis=-1)
         shape = columns[0].shape
@@ -62,7 +62,7 @@ class Order:
         return result.reshape(shape)
 
     def _keys(self, column: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Sort keys, the last one first."""
+        """Sort keys for `np.lexsort`, which takes the primary key last."""
         if self.width is not None:
             values = self.width.signed(column) if self.signed else self.width.unsigned(column)
             return (~values if self.descending else values,)
@@ -104,7 +104,7 @@ def _dimension(op: Operation) -> int:
 
 @implements("iree_linalg_ext.sort", "tm_tensor.sort")
 def _sort(machine: Machine, op: Operation) -> Prepared:
-    """Sorts all operands together, stably"""
+    """Sorts all operands together; stable."""
     dim, order = _dimension(op), Order(machine, op.regions[0].block)
     inputs = len(op.inputs)  # pyright: ignore
 
@@ -123,7 +123,7 @@ def _sort(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.topk_v2")
 def _topk_v2(machine: Machine, op: Operation) -> Prepared:
-    """The first K in order, with where they were"""
+    """The first K elements in order, with their indices."""
     dim, order, operands = _dimension(op), Order(machine, op.regions[0].block), Operands(op)
 
     def run(*args: Any):
@@ -157,7 +157,7 @@ def _topk_v2(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.topk")
 def _topk(machine: Machine, op: Operation) -> Prepared:
-    """The best K of the outs and the values; of equals the outs stay first"""
+    """The best K of the outs and the values; for equal elements the outs come first."""
     dim, order, operands = _dimension(op), Order(machine, op.regions[0].block), Operands(op)
 
     def run(*args: Any):
@@ -186,7 +186,7 @@ def _topk(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_linalg_ext.arg_compare")
 def _arg_compare(machine: Machine, op: Operation) -> Prepared:
-    """The element that beats all before it, and where it was; the outs are to be beaten"""
+    """The best element and its index by the comparator; the outs are the initial best."""
     dim, operands, body = _dimension(op), Operands(op), op.regions[0].block
 
     def run(*args: Any):
@@ -213,8 +213,8 @@ def _arg_compare(machine: Machine, op: Operation) -> Prepared:
 @implements("iree_linalg_ext.scan", "tm_tensor.scan")
 def _scan(machine: Machine, op: Operation) -> Prepared:
     """
-    A running combination, whose last value the accumulator holds at the end. An exclusive scan
-    starts with the accumulator, an inclusive one with the first element.
+    A prefix scan; the accumulator holds the last value at the end. An exclusive scan starts with
+    the accumulator, an inclusive one with the first element.
     """
     body = op.regions[0].block
     dim, inclusive = _dimension(op), bool(op.properties["inclusive"].value.data)  # pyright: ignore

@@ -1,4 +1,4 @@
-"""flow.tensor: what the host does with tensors."""
+"""flow.tensor: the host's operations on tensors."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ BYTE = 8
 
 @implements("flow.tensor.constant", "flow.tensor.dynamic_constant")
 def _constant(machine: Machine, op: Operation) -> Prepared:
-    """A constant"""
+    """A constant."""
     result = (constant(op.properties["value"]),)
     return lambda: result
 
 
 @implements("flow.tensor.tie_shape")
 def _tie_shape(machine: Machine, op: Operation) -> Prepared:
-    """The operand, which has its own dims"""
+    """Returns the operand: arrays carry their dims."""
     return lambda value, *dims: (value,)
 
 
 @implements("flow.tensor.splat")
 def _splat(machine: Machine, op: Operation) -> Prepared:
-    """One number everywhere"""
+    """A tensor filled with one number."""
     kind = op.results[0].type
     return lambda value, *dims: (np.full(shape_from(kind, dims), value, dtype_of(kind)),)
 
 
 @implements("flow.tensor.empty")
 def _empty(machine: Machine, op: Operation) -> Prepared:
-    """Elements that nobody has written"""
+    """An uninitialized tensor."""
     kind = op.results[0].type
     return lambda *dims: (poison(shape_from(kind, dims), dtype_of(kind)),)
 
 
 @implements("flow.tensor.reshape")
 def _reshape(machine: Machine, op: Operation) -> Prepared:
-    """The elements in another shape"""
+    """Reshapes a tensor."""
     operands, kind = Operands(op), op.results[0].type
 
     def run(*args: Any):
@@ -59,7 +59,7 @@ def _reshape(machine: Machine, op: Operation) -> Prepared:
 
 
 def bits_of(array: np.ndarray, kind: TensorType[Attribute]) -> np.ndarray:
-    """The bits of all elements, the lowest first."""
+    """The bits of all elements, lowest first."""
     width = flow.storage_bits(kind)
     data = np.ascontiguousarray(array).view(np.uint8)
     bits = np.unpackbits(data.reshape(array.size, -1), axis=1, bitorder="little")
@@ -67,7 +67,7 @@ def bits_of(array: np.ndarray, kind: TensorType[Attribute]) -> np.ndarray:
 
 
 def elements_of(bits: np.ndarray, kind: TensorType[Attribute]) -> np.ndarray:
-    """The elements that have these bits."""
+    """The elements with these bits; the inverse of `bits_of`."""
     width, dtype = flow.storage_bits(kind), dtype_of(kind)
     assert width is not None
     rows = np.zeros((bits.size // width, BYTE * dtype.itemsize), np.uint8)
@@ -81,7 +81,7 @@ def elements_of(bits: np.ndarray, kind: TensorType[Attribute]) -> np.ndarray:
 
 @implements("flow.tensor.bitcast")
 def _bitcast(machine: Machine, op: Operation) -> Prepared:
-    """The same bits as other elements"""
+    """Reinterprets the bits as another element type."""
     operands = Operands(op)
     source, kind = op.operands[0].type, op.results[0].type
     assert isinstance(source, TensorType)
@@ -100,7 +100,7 @@ def _bitcast(machine: Machine, op: Operation) -> Prepared:
 
 @implements("flow.tensor.load", "flow.tensor.store")
 def _element(machine: Machine, op: Operation) -> Prepared:
-    """One element, read or overwritten"""
+    """Reads or overwrites one element."""
     operands, loads = Operands(op), op.name == "flow.tensor.load"
 
     def run(*args: Any):
@@ -115,7 +115,7 @@ def _element(machine: Machine, op: Operation) -> Prepared:
 
 @implements("flow.tensor.slice", "flow.tensor.update")
 def _box(machine: Machine, op: Operation) -> Prepared:
-    """A box of a tensor, copied or overwritten"""
+    """Extracts or overwrites a slice of a tensor."""
     operands, copies = Operands(op), op.name == "flow.tensor.slice"
 
     def run(*args: Any):

@@ -1,8 +1,8 @@
 """
-gpu: barriers between loops over threads, which run one after another here anyway.
+gpu: barriers between loops over threads, which the interpreter runs sequentially anyway.
 
-A barrier or a shuffle inside of such a loop means that threads take turns, which nobody does
-here: the emulation of `backends/cuda` runs those.
+A barrier or shuffle inside such a loop requires interleaved threads, which the interpreter does not
+support: the emulation of `backends/cuda` runs those.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from irees.interpreters.registry import Prepared, implements
 
 @implements("gpu.barrier")
 def _barrier(machine: Machine, op: Operation) -> Prepared:
-    """Nothing is left to wait for"""
+    """Does nothing: the preceding loop over threads has already finished."""
     parent = op.parent_op()
     while parent is not None:
         if "thread" in str(parent.properties.get("mapping", "")):

@@ -1,4 +1,4 @@
-"""util, ml_program, flow, stream, iree_tensor_ext and check: what surrounds the computation."""
+"""Host ops of util, ml_program, flow, stream, iree_tensor_ext and check."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _global_name(op: Operation) -> str:
 
 @implements("util.global.load", "ml_program.global_load", "ml_program.global_load_const")
 def _global_load(machine: Machine, op: Operation) -> Prepared:
-    """The value of a global"""
+    """The value of a global."""
 
     def run():
         symbol = machine.symbol(_global_name(op), op)
@@ -59,7 +59,7 @@ def _global_load(machine: Machine, op: Operation) -> Prepared:
 
 @implements("util.global.store", "ml_program.global_store")
 def _global_store(machine: Machine, op: Operation) -> Prepared:
-    """Gives a global another value"""
+    """Stores a value to a global."""
 
     def run(value: Any):
         machine.globals[machine.symbol(_global_name(op), op)] = value
@@ -70,13 +70,13 @@ def _global_store(machine: Machine, op: Operation) -> Prepared:
 
 @implements("util.assume.int", "util.optimization_barrier")
 def _same(machine: Machine, op: Operation) -> Prepared:
-    """The operands"""
+    """Returns the operands."""
     return lambda *values: values
 
 
 @implements("util.align")
 def _align(machine: Machine, op: Operation) -> Prepared:
-    """A value rounded up to a multiple of a power of two"""
+    """Rounds a value up to a multiple of a power of two."""
 
     def run(value: Any, alignment: Any):
         one = value.dtype.type(1)
@@ -87,19 +87,19 @@ def _align(machine: Machine, op: Operation) -> Prepared:
 
 @implements("flow.tensor.transfer", "flow.tensor.barrier", "flow.tensor.clone")
 def _transfer(machine: Machine, op: Operation) -> Prepared:
-    """The operand, wherever it is"""
+    """Returns the operand; placement has no effect."""
     return lambda value, *dims: (value,)
 
 
 @implements("hal.tensor.import", "hal.tensor.export")
 def _border(machine: Machine, op: Operation) -> Prepared:
-    """The tensor: a view of a caller is an array too"""
+    """Returns the operand: buffer views are arrays, too."""
     return lambda value, *others: (value,)
 
 
 @implements("hal.buffer_view.dim")
 def _view_dim(machine: Machine, op: Operation) -> Prepared:
-    """The size of a dimension of a view"""
+    """The size of a dim of a buffer view."""
     assert isinstance(op, BufferViewDimOp)
     index = op.index.value.data
     return lambda view: (np.int64(view.shape[index]),)
@@ -113,7 +113,7 @@ _SINK: ContextVar[TraceSink | None] = ContextVar("irees_trace_sink", default=Non
 
 @contextmanager
 def traced(sink: TraceSink) -> Generator[None]:
-    """Tells the sink of every trace that runs inside the block."""
+    """Calls the sink for every trace op that runs inside the block."""
     token = _SINK.set(sink)
     try:
         yield
@@ -123,7 +123,7 @@ def traced(sink: TraceSink) -> Generator[None]:
 
 @implements("flow.tensor.trace", "stream.cmd.trace")
 def _trace(machine: Machine, op: Operation) -> Prepared:
-    """Shows values to the listener, if there is one"""
+    """Passes values to the trace sink, if any."""
     assert isinstance(op, TensorTraceOp | CmdTraceOp)
 
     def run(*values: Any):
@@ -139,7 +139,7 @@ def _trace(machine: Machine, op: Operation) -> Prepared:
 
 
 def _function(machine: Machine, op: Operation) -> Operation:
-    """The function that an entry point, or the callee of a device, names."""
+    """The function of a dispatch's entry point or of an invoke's callee."""
     assert isinstance(op, DispatchOp | CmdDispatchOp | InvokeOp)
     entry = op.callee if isinstance(op, InvokeOp) else op.entry_point
     executable = machine.symbol(entry.root_reference.data, op)
@@ -155,8 +155,8 @@ def _function(machine: Machine, op: Operation) -> Operation:
 @implements("flow.dispatch")
 def _dispatch(machine: Machine, op: Operation) -> Prepared:
     """
-    Runs an executable on tensors; each result is memory that it writes, a tied one a copy of its
-    operand
+    Runs an executable on tensors. Each result is a buffer that it writes; a tied result starts as a
+    copy of its operand.
     """
     operands = Operands(op)
     function = _function(machine, op)
@@ -187,7 +187,7 @@ def _dispatch(machine: Machine, op: Operation) -> Prepared:
 
 @implements("stream.cmd.dispatch")
 def _cmd_dispatch(machine: Machine, op: Operation) -> Prepared:
-    """Runs an executable on memory"""
+    """Runs an executable on buffers."""
     function = _function(machine, op)
 
     def run(*arguments: Any):
@@ -199,14 +199,14 @@ def _cmd_dispatch(machine: Machine, op: Operation) -> Prepared:
 
 @implements("irees.invoke")
 def _invoke(machine: Machine, op: Operation) -> Prepared:
-    """Runs a function of the module of a device"""
+    """Runs a function of a device's module."""
     function = _function(machine, op)
     return lambda *arguments: machine.call_op(function, arguments)
 
 
 @implements("iree_tensor_ext.dispatch.tensor.load")
 def _tensor_load(machine: Machine, op: Operation) -> Prepared:
-    """A slice of a dispatch tensor"""
+    """Loads a slice of a dispatch tensor."""
     operands, slicing = Operands(op), Slicing(op, shape_of_type(op.results[0]))
 
     def run(*args: Any):
@@ -220,7 +220,7 @@ def _tensor_load(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_tensor_ext.dispatch.tensor.store")
 def _tensor_store(machine: Machine, op: Operation) -> Prepared:
-    """Writes a slice of a dispatch tensor"""
+    """Stores a slice of a dispatch tensor."""
     operands, slicing = Operands(op), Slicing(op, shape_of_type(op.operands[0]))
 
     def run(*args: Any):

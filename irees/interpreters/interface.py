@@ -1,8 +1,8 @@
 """
-hal, iree_codegen and the bitcast of iree_tensor_ext: how a dispatch sees its bindings.
+hal, iree_codegen and the bitcast of iree_tensor_ext: access of a dispatch to its bindings.
 
-The bindings and constants of `hal.interface.*` are what `Interpreter.bind` was given: an array of
-bytes per binding, which the dispatch writes in place, and a number per ordinal.
+`Interpreter.bind` sets the bindings and constants of `hal.interface.*`: an array of bytes per
+binding, which the dispatch writes in place, and a number per ordinal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from irees.interpreters.registry import Operands, Prepared, implements
 from irees.interpreters.values import MemRef, dtype_of, shape_from
 
 BINDINGS, CONSTANTS = "hal.bindings", "hal.constants"
-"""Keys of the state of a machine."""
+"""Keys in `Machine.state`."""
 
 
 def _given(machine: Machine, key: str, number: int, op: Operation) -> Any:
@@ -34,7 +34,7 @@ def _given(machine: Machine, key: str, number: int, op: Operation) -> Any:
 
 @implements("hal.interface.constant.load")
 def _constant(machine: Machine, op: Operation) -> Prepared:
-    """A constant that the host gave"""
+    """A push constant from the host."""
     assert isinstance(op, InterfaceConstantLoadOp)
     number, dtype = op.ordinal.value.data, dtype_of(op.result.type)
     return lambda: (dtype.type(_given(machine, CONSTANTS, number, op)),)
@@ -42,7 +42,7 @@ def _constant(machine: Machine, op: Operation) -> Prepared:
 
 @implements("hal.interface.binding.subspan")
 def _subspan(machine: Machine, op: Operation) -> Prepared:
-    """A binding from a byte offset on, row-major"""
+    """A row-major view of a binding at a byte offset."""
     assert isinstance(op, InterfaceBindingSubspanOp)
     kind = op.result.type
     shaped = kind.bound_type if isinstance(kind, DispatchTensorType) else kind
@@ -65,13 +65,13 @@ def _subspan(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_codegen.load_from_buffer")
 def _load(machine: Machine, op: Operation) -> Prepared:
-    """The elements now"""
+    """Copies the current elements."""
     return lambda buffer: (buffer.array.copy(),)
 
 
 @implements("iree_codegen.store_to_buffer")
 def _store(machine: Machine, op: Operation) -> Prepared:
-    """Writes all elements"""
+    """Writes all elements."""
 
     def run(value: np.ndarray, buffer: MemRef):
         if value.shape != buffer.array.shape:
@@ -84,7 +84,7 @@ def _store(machine: Machine, op: Operation) -> Prepared:
 
 @implements("iree_tensor_ext.bitcast")
 def _bitcast(machine: Machine, op: Operation) -> Prepared:
-    """The same bytes"""
+    """Reinterprets the bytes as another element type."""
     operands, kind = Operands(op), op.results[0].type
     dtype = dtype_of(kind)
 

@@ -33,7 +33,7 @@ from irees.interpreters.values import MemRef, dtype_of
 
 
 def as_value(value: Any, kind: Attribute) -> Any:
-    """A Python or numpy value as one of the type. Raises ArgumentError when it does not fit."""
+    """Converts a Python or numpy value to a type. Raises ArgumentError when it does not fit."""
     if isinstance(value, MemRef):
         return value
     dtype = dtype_of(kind)
@@ -54,18 +54,18 @@ def as_value(value: Any, kind: Attribute) -> Any:
         array = array.view(dtype)
     if isinstance(kind, MemRefType):
         array = np.ascontiguousarray(array).reshape(array.shape).view()
-        array.flags.writeable = False  # a program does not write its arguments
+        array.flags.writeable = False  # programs must not write to arguments
         return MemRef(array, array.reshape(-1))
     return array
 
 
 def evaluate(op: Operation, operands: Sequence[np.ndarray | Any]) -> list[Any]:
     """
-    The results of one op for these values of its operands, in order.
+    Evaluates one op on operand values; returns its results, in order.
 
-    Tensors are arrays, scalars are scalars. A value that the op's regions capture from outside is
-    known when it is an `arith.constant`. Raises UnsupportedError for an op, or a captured value,
-    that cannot be evaluated, and RuntimeTrap when the program would stop.
+    Tensors are arrays, scalars are scalars. The op's regions may capture only values of
+    `arith.constant` from outside. Raises UnsupportedError for an op or a captured value that cannot
+    be evaluated, and RuntimeTrap when the program would trap.
     """
     machine = Machine()
     with quietly():
@@ -75,8 +75,8 @@ def evaluate(op: Operation, operands: Sequence[np.ndarray | Any]) -> list[Any]:
 
 class Interpreter:
     """
-    Runs the functions of a module; globals keep their values between calls. `spend` hears of every
-    run of a block, with its number of ops, and may end the program.
+    Runs the functions of a module; globals keep their values between calls. `spend` is called
+    before each run of a block, with its number of ops, and may raise to end the program.
     """
 
     def __init__(self, module: Any, spend: Spend | None = None):
@@ -93,21 +93,21 @@ class Interpreter:
 
     def initial_globals(self) -> dict[Operation, Any]:
         """
-        The values of globals that initializers have read or stored, once all of them have run.
+        Runs all initializers; returns the values of the globals that they read or stored.
 
-        Raises UnsupportedError and RuntimeTrap as running them does.
+        Raises UnsupportedError and RuntimeTrap.
         """
         with quietly():
             self._initialize()
         return dict(self.machine.globals)
 
     def bind(self, bindings: Sequence[np.ndarray], constants: Sequence[int] = ()) -> None:
-        """What `hal.interface.*` sees: bytes that dispatches write in place, and numbers."""
+        """Sets what `hal.interface.*` reads: byte arrays, written in place, and numbers."""
         self.machine.state[interface.BINDINGS] = bindings
         self.machine.state[interface.CONSTANTS] = constants
 
     def call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
-        """The results of a function for numpy arguments."""
+        """Calls a function with numpy arguments. Raises ArgumentError."""
         op = self.machine.symbol(function)
         parameters = op.regions[0].blocks[0].args
         if len(arguments) != len(parameters):

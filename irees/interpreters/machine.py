@@ -1,4 +1,4 @@
-"""The machine that runs regions: values by SSA value, ops prepared once, symbols looked up."""
+"""The machine that runs regions: the environment of SSA values, prepared ops, symbol tables."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from irees.interpreters.registry import PREPARE, Prepared, find
 from irees.interpreters.shape_checks import checked
 
 Step = tuple[Prepared, tuple[int, ...], tuple[int, ...], Operation]
-"""A function, the keys of its operands and results, and the op that they come from."""
+"""A prepared function, the keys of its operands and results, and the op."""
 Plan = tuple[tuple[int, ...], list[Step], tuple[int, ...], Operation | None]
-"""Keys of the block's arguments, its steps, what it yields, and its terminator."""
+"""Keys of the block's arguments, its steps, keys of the yielded values, and its terminator."""
 Spend = Callable[[Block, int], None]
-"""Called before a block runs, with its number of ops; it may raise."""
+"""Called before a block runs, with its number of ops; may raise."""
 MAX_DEPTH = 200
 
 
 class Environment(dict[int, Any]):
     """
-    Values of the current function by the identity of the SSA value, which is a quicker key than
-    the SSA value itself. A constant of an enclosing scope is found when it is needed.
+    Values of the current function, by `id` of the SSA value, which hashes faster than the SSA value
+    itself. Constants of enclosing scopes are evaluated on demand.
     """
 
     def __init__(self, machine: Machine):
@@ -43,19 +43,19 @@ class Environment(dict[int, Any]):
 
 
 class Machine:
-    """State of a running program. `Interpreter` is its public face."""
+    """State of a running program. `Interpreter` is the public interface."""
 
     def __init__(self, module: ModuleOp | None = None, spend: Spend | None = None):
         self.module = module
         self.spend = spend
         self.environment = Environment(self)
         self.known: dict[int, SSAValue] = {}
-        """Every SSA value that a plan mentions, by identity."""
+        """`id` => SSA value, for all values used in plans."""
         self.loop_indices: list[Sequence[Any]] = []
         """Values of `linalg.index`, per enclosing structured op."""
         self.globals: dict[Operation, Any] = {}
         self.state: dict[Any, Any] = {}
-        """What handlers keep between ops, by keys of their own."""
+        """State that handlers keep between ops, by handler-specific keys."""
         self._prepared: dict[Operation, Prepared] = {}
         self._plans: dict[Block, Plan] = {}
         self._tables: dict[Operation, dict[str, Operation]] = {}
@@ -64,7 +64,7 @@ class Machine:
     # --- ops and blocks ------------------------------------------------------------------
 
     def prepared(self, op: Operation) -> Prepared:
-        """The function that runs an op. Raises UnsupportedError when there is none."""
+        """The prepared function of an op. Raises UnsupportedError when there is none."""
         found = self._prepared.get(op)
         if found is None:
             found = find(self, op)
@@ -78,7 +78,7 @@ class Machine:
         return found
 
     def plan(self, block: Block) -> Plan:
-        """What running a block takes."""
+        """The execution plan of a block, computed once."""
         found = self._plans.get(block)
         if found is None:
             ops = list(block.ops)
@@ -99,7 +99,7 @@ class Machine:
         return tuple(id(value) for value in found)
 
     def value(self, value: SSAValue) -> Any:
-        """What an SSA value is now."""
+        """The current value of an SSA value."""
         self.known[id(value)] = value
         return self.environment[id(value)]
 
@@ -140,8 +140,8 @@ class Machine:
 
     def symbol(self, name: str, user: Operation | None = None) -> Operation:
         """
-        The op of a symbol: that of the nearest table around `user`, else of the module, else
-        the first of that name anywhere. Raises UnsupportedError when there is none.
+        The op of a symbol: from the innermost symbol table around `user`, else of the module, else
+        the first op of that name anywhere. Raises UnsupportedError when there is none.
         """
         scope = user.parent_op() if user is not None else self.module
         while scope is not None:
@@ -165,7 +165,7 @@ class Machine:
         return found
 
     def call_op(self, function: Operation, arguments: Iterable[Any]) -> list[Any]:
-        """Runs the body of a function in an environment of its own."""
+        """Runs the body of a function in a new environment."""
         region = function.regions[0]
         if not region.blocks:
             raise UnsupportedError("a declaration cannot be called", op=function)
@@ -189,7 +189,7 @@ def symbol_name(op: Operation) -> str | None:
 
 Branch = Callable[[Operation, list[Any]], tuple[Block, list[Any]]]
 BRANCHES: dict[str, Branch] = {}
-"""Terminators that go on to another block of the same region."""
+"""Terminators that branch to another block of the same region."""
 
 _TERMINATORS = {
     "func.return", "util.return", "linalg.yield", "iree_linalg_ext.yield", "tensor.yield",
@@ -207,7 +207,7 @@ def is_terminator(op: Operation) -> bool:
 
 
 def located(error: RuntimeTrap | UnsupportedError, op: Operation) -> RuntimeTrap | UnsupportedError:
-    """The error, saying where it happened if it does not yet."""
+    """The error with the op and its location, if it has none yet."""
     if error.op is not None:
         return error
     location = getattr(op, "location", None)
@@ -215,5 +215,5 @@ def located(error: RuntimeTrap | UnsupportedError, op: Operation) -> RuntimeTrap
 
 
 def quietly() -> Any:
-    """Overflow and NaN are results, not warnings."""
+    """Disables numpy's warnings: overflow and NaN are regular results."""
     return np.errstate(all="ignore")

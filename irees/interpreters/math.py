@@ -1,9 +1,9 @@
 """
 math: transcendental functions, computed in f64 and rounded once.
 
-The result for f16, bf16 and f32 is thus the correctly rounded one but for a few arguments in a
-billion, and it is the middle of every tolerance. For f64 it is numpy's. `fma` is exact: its
-product is exact, and the sum is rounded to odd before it is rounded to nearest.
+So results for f16, bf16 and f32 are correctly rounded except for a few arguments in a billion,
+and they are the center of any tolerance. Results for f64 are numpy's. `fma` is exact: its product
+is exact, and the sum is rounded to odd before it is rounded to nearest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from irees.interpreters.values import dtype_of, is_array
 
 
 def _rounded(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f of f64 values, rounded to the type of the arguments."""
+    """Wraps f to compute in f64 and round to the type of the arguments."""
 
     def run(*args: Any) -> Any:
         dtype = args[0].dtype
@@ -68,7 +68,7 @@ pure("math.clampf", lambda a, low, high: minimum(maximum(a, low), high))
 
 
 def ldexp(x: Any, exponent: Any) -> Any:
-    """x * 2^exponent, rounded once; the exponent is a whole number, or x is NaN."""
+    """x * 2^exponent, rounded once; the exponent is an integer, or x is NaN."""
     whole = np.nan_to_num(exponent).astype(np.int32)
     return np.ldexp(x, whole)
 
@@ -77,7 +77,7 @@ pure("irees.ldexp", ldexp)
 
 
 def scalef(x: Any, exponent: Any) -> Any:
-    """x * 2^floor(exponent), rounded once; NaN gives NaN, what is out of range zero or infinity."""
+    """x * 2^floor(exponent), rounded once; NaN gives NaN, out of range zero or infinity."""
     exponent = np.asarray(exponent)
     whole = np.clip(np.nan_to_num(np.floor(exponent)), -1000, 1000).astype(np.int32)
     return np.where(np.isnan(exponent), exponent, np.ldexp(x, whole))
@@ -117,7 +117,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
         s, rest = _two_sum(product, wide[2])
         result = _to_odd(s, rest) if np.any(rest) else s
         if dtype.itemsize < 4:
-            # what the compiled program does: fma in f32, then rounded
+            # like the compiled program: fma in f32, then rounded
             result = result.astype(np.float32)
         result = result.astype(dtype)
     else:
@@ -147,7 +147,7 @@ pure("math.fma", fma)
 
 @implements("math.absi", elementwise=True)
 def _absi(machine: Machine, op: Operation) -> Prepared:
-    """|a|; the smallest integer stays as it is"""
+    """|a|; the smallest integer stays unchanged"""
     w = Width.of(op.results[0].type)
     return lambda a: (w.wrap(np.abs(w.signed(a))),)
 
@@ -161,7 +161,7 @@ _BITS = {
 
 @implements(*_BITS, elementwise=True)
 def _bits(machine: Machine, op: Operation) -> Prepared:
-    """How many bits are set, or are zero at the top or at the bottom"""
+    """The number of set bits, leading zeros or trailing zeros."""
     w = Width.of(op.results[0].type)
     f = _BITS[op.name]
     count = np.frompyfunc(lambda x: f(int(x), w.bits), 1, 1)
@@ -186,7 +186,7 @@ def _float_power(x: Any, n: Any) -> Any:
 
 @implements("math.fpowi", elementwise=True)
 def _fpowi(machine: Machine, op: Operation) -> Prepared:
-    """A float to the power of an integer"""
+    """A float to the power of an integer."""
     w = Width.of(op.operands[1].type)
 
     def run(x: Any, n: Any):
@@ -204,7 +204,7 @@ def _int_power(x: int, n: int, bits: int) -> int:
 
 @implements("math.ipowi", elementwise=True)
 def _ipowi(machine: Machine, op: Operation) -> Prepared:
-    """An integer to the power of an integer, wrapped"""
+    """An integer to the power of an integer, with wrapping."""
     w = Width.of(op.results[0].type)
     power = np.frompyfunc(lambda x, n: w.python(_int_power(int(x), int(n), w.bits)), 2, 1)
     dtype = dtype_of(op.results[0].type)
@@ -218,6 +218,6 @@ def _ipowi(machine: Machine, op: Operation) -> Prepared:
 
 @implements("math.sincos", elementwise=True)
 def _sincos(machine: Machine, op: Operation) -> Prepared:
-    """Sine and cosine"""
+    """Sine and cosine."""
     sine, cosine = _rounded(np.sin), _rounded(np.cos)
     return lambda a: (sine(a), cosine(a))

@@ -1,8 +1,8 @@
 """
-memref: views of numpy arrays that remember their allocation.
+memref: views of numpy arrays, with a reference to their allocation.
 
-Every access is checked. The compiler clamps what a program can get wrong, so an access outside a
-memref, or a view outside its allocation, is an error of the compiler and stops the program.
+Every access is bounds-checked. The compiler clamps accesses that a program can get wrong, so an
+access outside a memref, or a view outside its allocation, is a compiler bug and traps.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from irees.interpreters.tensor import mixed, numbers, reassociation, shape_of_ty
 from irees.interpreters.values import MemRef, constant, dtype_of, poison, shape_from
 
 UNBOUNDED = (1 << 62) - 1
-"""Size of the flat view that codegen makes of all that follows: here it ends as the allocation."""
+"""Size of codegen's flat views without a bound; the interpreter ends them at the allocation."""
 
 
 def check(op: Operation, indices: Sequence[Any], shape: Sequence[int]) -> None:
-    """Raises RuntimeTrap unless the indices are inside."""
+    """Raises RuntimeTrap unless the indices are in bounds."""
     for i, n in zip(indices, shape, strict=True):
         if not 0 <= i < n:
             place = [int(i) for i in indices]
@@ -41,7 +41,7 @@ def check(op: Operation, indices: Sequence[Any], shape: Sequence[int]) -> None:
 
 @implements("memref.load")
 def _load(machine: Machine, op: Operation) -> Prepared:
-    """An element"""
+    """Loads an element."""
 
     def run(source: MemRef, *indices: Any):
         array = source.array
@@ -53,7 +53,7 @@ def _load(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.store")
 def _store(machine: Machine, op: Operation) -> Prepared:
-    """Writes an element"""
+    """Stores an element."""
 
     def run(value: Any, target: MemRef, *indices: Any):
         array = target.array
@@ -66,7 +66,7 @@ def _store(machine: Machine, op: Operation) -> Prepared:
 
 @implements("affine.load")
 def _affine_load(machine: Machine, op: Operation) -> Prepared:
-    """An element at the results of a map"""
+    """Loads an element at the results of an affine map."""
     at = _mapped(op)
 
     def run(source: MemRef, *arguments: Any):
@@ -79,7 +79,7 @@ def _affine_load(machine: Machine, op: Operation) -> Prepared:
 
 @implements("affine.store")
 def _affine_store(machine: Machine, op: Operation) -> Prepared:
-    """Writes an element at the results of a map"""
+    """Stores an element at the results of an affine map."""
     at = _mapped(op)
 
     def run(value: Any, target: MemRef, *arguments: Any):
@@ -92,7 +92,7 @@ def _affine_store(machine: Machine, op: Operation) -> Prepared:
 
 
 def _mapped(op: Operation) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """The indices of an affine access, of its arguments."""
+    """Returns the function from the arguments of an affine access to its indices."""
     map_ = op.properties.get("map")
     if not isinstance(map_, AffineMapAttr):
         return lambda arguments: tuple(arguments)
@@ -104,7 +104,7 @@ def _mapped(op: Operation) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
 
 @implements("memref.alloc", "memref.alloca")
 def _alloc(machine: Machine, op: Operation) -> Prepared:
-    """Memory that nobody has written"""
+    """Allocates uninitialized memory."""
     kind, operands = op.results[0].type, Operands(op)
     dtype = dtype_of(kind)
 
@@ -117,13 +117,13 @@ def _alloc(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.dealloc")
 def _dealloc(machine: Machine, op: Operation) -> Prepared:
-    """Memory that is not used any more"""
+    """Does nothing: memory is garbage-collected."""
     return lambda source: ()
 
 
 @implements("memref.copy")
 def _copy(machine: Machine, op: Operation) -> Prepared:
-    """Copies all elements"""
+    """Copies all elements."""
 
     def run(source: MemRef, target: MemRef):
         if source.array.shape != target.array.shape:
@@ -136,13 +136,13 @@ def _copy(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.global")
 def _global(machine: Machine, op: Operation) -> Prepared:
-    """A symbol, not run"""
+    """Does nothing: `memref.get_global` reads the symbol."""
     return lambda: ()
 
 
 @implements("memref.get_global")
 def _get_global(machine: Machine, op: Operation) -> Prepared:
-    """The memory of a global"""
+    """The memory of a global."""
     name = op.properties["name"].string_value()  # pyright: ignore
 
     def run():
@@ -161,7 +161,7 @@ def _get_global(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.subview")
 def _subview(machine: Machine, op: Operation) -> Prepared:
-    """A strided part of a view"""
+    """A strided subview."""
     offsets, sizes, strides = (
         numbers(op, f"static_{name}") for name in ("offsets", "sizes", "strides")
     )
@@ -184,7 +184,7 @@ def _subview(machine: Machine, op: Operation) -> Prepared:
 
 
 def _dropped(sizes: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
-    """Dims of size 1 that the rank-reduced type does not have: the first that will do."""
+    """Unit dims that the rank-reduced type drops, first fit."""
     missing = len(sizes) - len(kept)
     found: list[int] = []
     position = 0
@@ -199,7 +199,7 @@ def _dropped(sizes: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
 
 @implements("memref.reinterpret_cast")
 def _reinterpret_cast(machine: Machine, op: Operation) -> Prepared:
-    """Any view of the allocation"""
+    """An arbitrary view of the allocation."""
     parts = [numbers(op, f"static_{name}") for name in ("offsets", "sizes", "strides")]
 
     def run(source: MemRef, *dynamic: Any):
@@ -214,7 +214,7 @@ def _reinterpret_cast(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.view")
 def _view(machine: Machine, op: Operation) -> Prepared:
-    """Bytes as elements of another type"""
+    """A view of bytes as elements of another type."""
     kind = op.results[0].type
     dtype = dtype_of(kind)
 
@@ -233,7 +233,7 @@ def _view(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.extract_strided_metadata")
 def _metadata(machine: Machine, op: Operation) -> Prepared:
-    """The allocation, and the offset, sizes and strides of a view"""
+    """The allocation, and the offset, sizes and strides of a view."""
 
     def run(source: MemRef):
         sizes = [np.int64(n) for n in source.array.shape]
@@ -246,13 +246,13 @@ def _metadata(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.extract_aligned_pointer_as_index")
 def _address(machine: Machine, op: Operation) -> Prepared:
-    """Where the allocation of a view begins"""
+    """The address of a view's allocation."""
     return lambda source: (np.int64(source.base.ctypes.data),)
 
 
 @implements("memref.collapse_shape", "memref.expand_shape")
 def _reshape(machine: Machine, op: Operation) -> Prepared:
-    """Another shape of the same elements, where strides allow it"""
+    """Collapses or expands dims without a copy. Raises RuntimeTrap if strides do not allow it."""
     groups = reassociation(op)
     static = op.properties.get("static_output_shape")
 
@@ -275,26 +275,26 @@ def _reshape(machine: Machine, op: Operation) -> Prepared:
 
 @implements("memref.transpose")
 def _transpose(machine: Machine, op: Operation) -> Prepared:
-    """The same elements with dims in another order"""
+    """A view with permuted dims."""
     order = [e.position for e in op.properties["permutation"].data.results]  # pyright: ignore
     return lambda source: (MemRef(source.array.transpose(order), source.base, source.offset),)
 
 
 @implements("memref.memory_space_cast", "memref.assume_alignment")
 def _same(machine: Machine, op: Operation) -> Prepared:
-    """The same view"""
+    """The same view."""
     return lambda source: (source,) if op.results else ()
 
 
 @implements("memref.prefetch")
 def _prefetch(machine: Machine, op: Operation) -> Prepared:
-    """Nothing, wherever it points"""
+    """Does nothing, even out of bounds."""
     return lambda *_: ()
 
 
 @implements("bufferization.to_tensor", "bufferization.clone")
 def _to_tensor(machine: Machine, op: Operation) -> Prepared:
-    """The elements now"""
+    """Copies the current elements."""
     if isinstance(op.results[0].type, MemRefType):
         return lambda source: (MemRef.of(source.array.copy()),)
     return lambda source: (source.array.copy(),)
@@ -302,5 +302,5 @@ def _to_tensor(machine: Machine, op: Operation) -> Prepared:
 
 @implements("bufferization.to_buffer")
 def _to_buffer(machine: Machine, op: Operation) -> Prepared:
-    """Memory with these elements"""
+    """Copies the elements to new memory."""
     return lambda source: (MemRef.of(source.copy()),)

@@ -1,4 +1,4 @@
-"""How an op gets its meaning: a table from op names to functions that prepare the op."""
+"""The registry of op semantics: a table from op names to functions that prepare the op."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ if TYPE_CHECKING:
     from irees.interpreters.machine import Machine
 
 Prepared = Callable[..., Sequence[Any]]
-"""Takes the values of an op's operands, returns those of its results."""
+"""A function from operand values of an op to result values."""
 Prepare = Callable[["Machine", Operation], Prepared]
 
 PREPARE: dict[str, Prepare] = {}
 ELEMENTWISE: set[str] = set()
-"""Ops whose functions take scalars and arrays alike, so that a body can run on whole arrays."""
+"""Ops whose functions take scalars and arrays alike, so that bodies can run on whole arrays."""
 
 
 OTHERS: list[Callable[[Machine, Operation], Prepared | None]] = []
-"""Tried in order for an op that the table does not have."""
+"""Fallbacks for ops that are not in the table, tried in order."""
 
 
 def implements_others(
     prepare: Callable[[Machine, Operation], Prepared | None],
 ) -> Callable[[Machine, Operation], Prepared | None]:
-    """Registers what prepares ops that are known by their class and not by their name."""
+    """Registers a function that prepares ops by class instead of by name."""
     OTHERS.append(prepare)
     return prepare
 
 
 def find(machine: Machine, op: Operation) -> Prepared | None:
-    """The function that runs an op, or None when nothing says what it means."""
+    """The prepared function of an op, or None if no handler exists."""
     if op.name in PREPARE:
         return PREPARE[op.name](machine, op)
     return next((f for prepare in OTHERS if (f := prepare(machine, op)) is not None), None)
 
 
 def implements(*names: str, elementwise: bool = False) -> Callable[[Prepare], Prepare]:
-    """Registers what prepares the ops of these names."""
+    """Registers a function that prepares the ops of these names."""
 
     def register(prepare: Prepare) -> Prepare:
         for name in names:
@@ -52,7 +52,7 @@ def implements(*names: str, elementwise: bool = False) -> Callable[[Prepare], Pr
 
 
 def pure(name: str, function: Callable[..., Any]) -> None:
-    """Registers an op of one result that is a function of its operands and of nothing else."""
+    """Registers an op with one result that only depends on operand values."""
 
     def prepared(*args: Any) -> tuple[Any]:
         return (function(*args),)
@@ -62,7 +62,7 @@ def pure(name: str, function: Callable[..., Any]) -> None:
 
 
 class Operands:
-    """The operands of an op by the names of its definition, found once, bound at every run."""
+    """The operands of an op by their names in its definition; located once, bound at each run."""
 
     def __init__(self, op: Operation):
         self.places: dict[str, int | slice | None] = {}

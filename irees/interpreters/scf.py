@@ -1,4 +1,4 @@
-"""scf, cf and func: loops, choices, branches and calls. Parallel loops run in order."""
+"""scf, cf, func and affine: control flow and calls. Parallel loops run in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _check_steps(op: Operation, steps: Sequence[Any]) -> None:
 
 @implements("scf.for")
 def _for(machine: Machine, op: Operation) -> Prepared:
-    """A counted loop that carries values"""
+    """A counted loop with loop-carried values."""
     body = op.regions[0].block
     number = dtype_of(op.operands[0].type).type
 
@@ -42,7 +42,7 @@ def _for(machine: Machine, op: Operation) -> Prepared:
 
 @implements("scf.if")
 def _if(machine: Machine, op: Operation) -> Prepared:
-    """One of two blocks"""
+    """Runs one of two blocks."""
     then = op.regions[0].block
     otherwise = op.regions[1].blocks[0] if len(op.regions) > 1 and op.regions[1].blocks else None
 
@@ -56,7 +56,7 @@ def _if(machine: Machine, op: Operation) -> Prepared:
 
 @implements("scf.while")
 def _while(machine: Machine, op: Operation) -> Prepared:
-    """A loop that ends when its first block says so"""
+    """A loop that ends when the condition of its first block is false."""
     before, after = op.regions[0].block, op.regions[1].block
 
     def run(*values: Any):
@@ -71,13 +71,13 @@ def _while(machine: Machine, op: Operation) -> Prepared:
 
 @implements("scf.execute_region", "memref.alloca_scope", "flow.dispatch.region")
 def _execute(machine: Machine, op: Operation) -> Prepared:
-    """A region, once"""
+    """Runs its region once."""
     return lambda *_: machine.run_region(op.regions[0], ())
 
 
 @implements("scf.index_switch")
 def _switch(machine: Machine, op: Operation) -> Prepared:
-    """The block of a number"""
+    """Runs the block of the matching case."""
     cases = op.properties["cases"].get_values()  # pyright: ignore
     default, *others = (r.block for r in op.regions)
     blocks = dict(zip(cases, others, strict=True))
@@ -96,7 +96,7 @@ def _bounds(op: Operation, bound: dict[str, Any]) -> list[range]:
 
 @implements("scf.forall")
 def _forall(machine: Machine, op: Operation) -> Prepared:
-    """Iterations that insert into shared tensors, or write to memory"""
+    """Runs iterations that insert into shared tensors or write to memory."""
     body, operands = op.regions[0].block, Operands(op)
 
     def run(*args: Any):
@@ -111,7 +111,7 @@ def _forall(machine: Machine, op: Operation) -> Prepared:
 
 @implements("scf.forall.in_parallel")
 def _in_parallel(machine: Machine, op: Operation) -> Prepared:
-    """The insertions at the end of an iteration"""
+    """Runs the insertions at the end of an iteration."""
     body = op.regions[0].block
 
     def run():
@@ -123,7 +123,7 @@ def _in_parallel(machine: Machine, op: Operation) -> Prepared:
 
 @implements("scf.parallel")
 def _parallel(machine: Machine, op: Operation) -> Prepared:
-    """Iterations whose values are reduced in order"""
+    """Runs iterations, and reduces their values in order."""
     body, operands = op.regions[0].block, Operands(op)
     last = body.last_op
     reducers = (
@@ -147,14 +147,14 @@ def _parallel(machine: Machine, op: Operation) -> Prepared:
 
 @implements("func.call", "util.call")
 def _call(machine: Machine, op: Operation) -> Prepared:
-    """A function, called"""
+    """Calls a function."""
     name = op.properties["callee"].string_value()  # pyright: ignore
     return lambda *args: machine.call_op(machine.symbol(name, op), args)
 
 
 @implements("cf.assert", elementwise=True)
 def _assert(machine: Machine, op: Operation) -> Prepared:
-    """Stops the program unless the condition holds"""
+    """Traps unless the condition holds."""
     message = op.properties.get("msg") or op.attributes["msg"]
 
     def run(condition: Any):
@@ -196,7 +196,7 @@ BRANCHES["cf.switch"] = _switch_branch
 
 @implements("affine.apply", elementwise=True)
 def _apply(machine: Machine, op: Operation) -> Prepared:
-    """An affine map of one result"""
+    """Evaluates an affine map with one result."""
     data = op.properties["map"].data  # pyright: ignore
     dims = data.num_dims
     return lambda *args: (affine_value(data.results[0], args[:dims], args[dims:]),)
@@ -204,7 +204,7 @@ def _apply(machine: Machine, op: Operation) -> Prepared:
 
 @implements("affine.min", "affine.max", elementwise=True)
 def _extreme(machine: Machine, op: Operation) -> Prepared:
-    """The least, or greatest, result of an affine map"""
+    """The minimum or maximum of the results of an affine map."""
     data = op.properties["map"].data  # pyright: ignore
     dims, choose = data.num_dims, np.minimum if op.name == "affine.min" else np.maximum
 
@@ -220,7 +220,7 @@ def _extreme(machine: Machine, op: Operation) -> Prepared:
 
 @implements("affine.linearize_index")
 def _linearize(machine: Machine, op: Operation) -> Prepared:
-    """One index of coordinates"""
+    """Linearizes coordinates to one index."""
     operands, static = Operands(op), op.properties["static_basis"].get_values()  # pyright: ignore
 
     def run(*args: Any):
@@ -237,7 +237,7 @@ def _linearize(machine: Machine, op: Operation) -> Prepared:
 
 @implements("affine.delinearize_index")
 def _delinearize(machine: Machine, op: Operation) -> Prepared:
-    """The coordinates of one index; rounded down, so only the outermost is negative"""
+    """Delinearizes an index with floor division, so only the outermost result can be negative."""
     operands, static = Operands(op), op.properties["static_basis"].get_values()  # pyright: ignore
     count = len(op.results)
 

@@ -1,4 +1,4 @@
-"""Traps where sizes of operands do not agree as the table of shape relations says."""
+"""Traps if operand sizes violate the table of shape relations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from irees.interpreters.values import array_of
 
 def checked(op: Operation, run: Prepared) -> Prepared:
     """
-    What runs an op, behind a check of its sizes; a window is checked where it is read.
+    Wraps a prepared op with a check of its sizes; windows are checked at their reads.
 
-    It raises RuntimeTrap with the message of the relation that does not hold.
+    It raises RuntimeTrap with the message of the violated relation.
     """
     stated = row_of(op) if _is_open(op) else None
     rows = [r for r in stated(op) if isinstance(r, Relation)] if stated is not None else []
@@ -42,7 +42,7 @@ def checked(op: Operation, run: Prepared) -> Prepared:
 
 
 def _is_open(op: Operation) -> bool:
-    """Whether an op computes tensors and has a size that types do not tell."""
+    """Whether an op computes tensors and has dynamic sizes or scalar operands."""
     if not any(isinstance(r.type, TensorType) for r in op.results):
         return False
     kinds = [value.type for value in (*op.operands, *op.results)]

@@ -1,13 +1,13 @@
 """
-Structured ops: linalg.generic and every named op that is one, at numpy speed.
+Structured ops: linalg.generic and all named structured ops, vectorized with numpy.
 
-A body without control flow is evaluated on whole arrays that have one axis per loop, of size 1
-where an operand does not depend on the loop, so that a transpose is a view and a broadcast costs
-nothing. Parallel loops are done at once. Reduction loops are Python loops, innermost last, in the
-order of the definition: each step combines the accumulators of all parallel positions with one
-slice of the inputs. When a body only adds its argument to the accumulator (or multiplies, ...), and
-there are few parallel positions, the chain is left to `ufunc.accumulate`, which keeps the order.
-Bodies with regions, and outputs that a reduction loop indexes, run element by element.
+A body without control flow is evaluated on whole arrays with one axis per loop. An axis has size 1
+if the operand does not depend on the loop, so a transpose is a view and a broadcast is free. All
+parallel iterations run at once. Reduction loops are Python loops in the order of the definition:
+each step combines the accumulators of all parallel iterations with one slice of the inputs. If the
+body is a simple reduction (such as an addition to the accumulator) and there are few parallel
+iterations, `ufunc.accumulate` runs the chain, in the same order. Bodies with regions, and outputs
+indexed by a reduction loop, run element by element.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from irees.interpreters.values import MemRef, array_of
 
 Structured = linalg.abstract_ops.LinalgStructuredOperation  # pyright: ignore
 CHUNK = 1 << 21
-"""Elements of an iteration space that are held at once when a chain is left to numpy."""
+"""Maximum elements of the iteration space in memory at once, when numpy runs a chain."""
 FEW = 1024
-"""Parallel positions up to which `ufunc.accumulate` beats a Python loop over the reduction."""
+"""Maximum parallel iterations for which `ufunc.accumulate` beats a Python reduction loop."""
 
 
 def affine_value(expr: AffineExpr, dims: Sequence[Any], symbols: Sequence[Any] = ()) -> Any:
-    """An affine expression of numbers or of index arrays."""
+    """Evaluates an affine expression on numbers or index arrays."""
     if isinstance(expr, AffineConstantExpr):
         return np.int64(expr.value)
     if isinstance(expr, AffineDimExpr):
@@ -66,7 +66,7 @@ def affine_value(expr: AffineExpr, dims: Sequence[Any], symbols: Sequence[Any] =
 
 
 def mesh(sizes: Sequence[int]) -> list[np.ndarray]:
-    """The index of each loop as an array with one axis per loop."""
+    """The induction variable of each loop, as an array with one axis per loop."""
     rank = len(sizes)
     return [
         np.arange(n, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(rank)])
@@ -75,7 +75,7 @@ def mesh(sizes: Sequence[int]) -> list[np.ndarray]:
 
 
 def ranges(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]], loops: int) -> list[int]:
-    """Trip counts. Raises RuntimeTrap when operands disagree, or nothing says one."""
+    """Trip counts of the loops. Raises RuntimeTrap if operands disagree or do not define one."""
     found: list[int | None] = [None] * loops
     for indexing, shape in zip(maps, shapes, strict=True):
         for expr, size in zip(indexing.results, shape, strict=True):
@@ -96,15 +96,15 @@ def positions(indexing: AffineMap) -> list[int]:
 
 
 def is_projected_permutation(indexing: AffineMap) -> bool:
-    """Whether each result is a loop, none twice."""
+    """Whether the results are distinct dims."""
     dims = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
     return len(dims) == len(indexing.results) == len(set(dims))
 
 
 def spread(array: np.ndarray, indexing: AffineMap, sizes: Sequence[int]) -> np.ndarray:
     """
-    What each iteration reads, as an array with one axis per loop (of size 1 where all
-    iterations of a loop read the same). Raises RuntimeTrap outside the array.
+    The element that each iteration reads, as an array with one axis per loop (of size 1 if all
+    iterations of the loop read the same element). Raises RuntimeTrap out of bounds.
     """
     if is_projected_permutation(indexing):
         dims = [e.position for e in indexing.results]  # pyright: ignore
@@ -121,7 +121,7 @@ def spread(array: np.ndarray, indexing: AffineMap, sizes: Sequence[int]) -> np.n
 
 
 def gather(array: np.ndarray, indices: Sequence[Any], rank: int) -> np.ndarray:
-    """array[indices], which must be inside it; the result has `rank` axes."""
+    """array[indices] with `rank` axes. Raises RuntimeTrap out of bounds."""
     for index, size in zip(indices, array.shape, strict=True):
         index = np.asarray(index)
         if index.size and (index.min() < 0 or index.max() >= size):
@@ -131,13 +131,13 @@ def gather(array: np.ndarray, indices: Sequence[Any], rank: int) -> np.ndarray:
 
 
 def is_vectorizable(block: Block) -> bool:
-    """Whether a body can run on whole arrays, and what it traps with does not depend on order."""
-    # Which of two assertions fails first depends on the order of the points.
+    """Whether a body can run on whole arrays, and its trap does not depend on iteration order."""
+    # Which of two assertions fails first depends on the iteration order.
     return takes_arrays(block) and assertions(block) < 2
 
 
 def assertions(block: Block) -> int:
-    """How many assertions a body makes."""
+    """Number of assertions in a body."""
     return sum(op.name == "cf.assert" for op in block.ops)
 
 
@@ -169,14 +169,14 @@ _ANY_ORDER = {
 
 @dataclass(frozen=True)
 class Chain:
-    """A yielded value that is `combine(accumulator, term)`, with a term free of accumulators."""
+    """A yielded value `combine(accumulator, term)`, whose term does not use accumulators."""
 
     combine: Operation
     term: SSAValue
 
 
 def chains(block: Block, inputs: int) -> list[Chain] | None:
-    """How each yielded value depends on its accumulator, or None when not by one op."""
+    """The chain of each yielded value; None unless each one is a single combining op."""
     accumulators = set(block.args[inputs:])
     tainted: set[SSAValue] = set(accumulators)
     for op in block.ops:
@@ -214,7 +214,7 @@ def _fold(machine: Machine, chain: Chain, start: np.ndarray, terms: np.ndarray) 
 
 
 def _unit_dims(value: SSAValue, indexing: AffineMap) -> tuple[int, ...]:
-    """Dims of size 1 that are always indexed with 0."""
+    """Unit dims that the map indexes with the constant 0."""
     if not isinstance(value.type, ShapedType):
         return ()
     return tuple(
@@ -233,7 +233,7 @@ def _without(indexing: AffineMap, axes: Sequence[int]) -> AffineMap:
 
 
 class Loops:
-    """One structured op, prepared."""
+    """A prepared structured op."""
 
     def __init__(self, machine: Machine, op: Structured, body: Block):
         self.machine = machine
@@ -256,7 +256,7 @@ class Loops:
         self.assertions = assertions(body)
 
     def run(self, *operands: Any) -> list[Any]:
-        """Results for tensors; memrefs are written, and there are none."""
+        """Runs the op; returns the results for tensors, and writes memrefs in place."""
         arrays = [
             array_of(v).squeeze(axes) if isinstance(o.type, ShapedType) else np.asarray(v)
             for v, o, axes in zip(operands, self.op.operands, self.units, strict=True)
@@ -283,7 +283,7 @@ class Loops:
         except RuntimeTrap:
             if self.assertions < 2:
                 raise
-            # Which of them fails first depends on the order of the points.
+            # Which assertion fails first depends on the iteration order.
             return self._element_by_element(arrays, sizes)
 
     def _body(self, arguments: Sequence[Any], indices: Sequence[Any]) -> list[Any]:
@@ -302,7 +302,7 @@ class Loops:
         ]
 
     def _placed(self, value: np.ndarray, indexing: AffineMap, output: np.ndarray) -> np.ndarray:
-        """Values with one axis per loop (reduced loops of size 1), in the layout of the output."""
+        """Converts values with one axis per loop (reduced loops have size 1) to an output."""
         dims = [e.position for e in indexing.results]  # pyright: ignore
         value = value.squeeze(tuple(self.reduced)) if self.reduced else value
         result = value.transpose([self.parallel.index(d) for d in dims])
@@ -327,7 +327,7 @@ class Loops:
         ]
 
     def _slices(self, arrays: Sequence[np.ndarray], sizes: Sequence[int], kept: Sequence[int]):
-        """For each input, a function from the reduction indices to what the iterations read."""
+        """For each input, a function from reduction indices to the slice that is read."""
         inside = mesh(kept)
         found: list[Any] = []
         for array, indexing in zip(arrays[: self.inputs], self.maps, strict=False):
@@ -372,7 +372,7 @@ class Loops:
     def _accumulate(
         self, arrays: Sequence[np.ndarray], sizes: Sequence[int], accumulators: list[np.ndarray]
     ) -> list[np.ndarray]:
-        """The terms of as many innermost iterations as fit at once, then the chain."""
+        """Computes the terms of as many inner iterations as fit in CHUNK, then folds the chain."""
         assert self.chains is not None
         held = math.prod(sizes[i] for i in self.parallel)
         steps: list[range] = []
@@ -440,7 +440,7 @@ class Loops:
 
 @implements_others
 def _structured(machine: Machine, op: Operation) -> Prepared | None:
-    """The loops of any structured op."""
+    """Prepares any structured op."""
     if not isinstance(op, Structured):
         return None
     return Loops(machine, op, op.regions[0].block).run
@@ -448,6 +448,6 @@ def _structured(machine: Machine, op: Operation) -> Prepared | None:
 
 @implements("linalg.index", "iree_linalg_ext.index", elementwise=True)
 def _index(machine: Machine, op: Operation) -> Prepared:
-    """The index of an enclosing loop"""
+    """The index of an enclosing loop."""
     dim = op.properties["dim"].value.data  # pyright: ignore
     return lambda: (machine.loop_indices[-1][dim],)

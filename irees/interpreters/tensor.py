@@ -1,4 +1,4 @@
-"""tensor: arrays that nobody changes. An index outside an array reads the nearest element."""
+"""tensor: immutable arrays. An out-of-bounds index reads the nearest element."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from irees.interpreters.values import array_of, constant, dtype_of, poison, shap
 
 
 def mixed(static: Sequence[int], dynamic: Iterator[Any]) -> list[int]:
-    """Static numbers, with dynamic values in the place of the marker."""
+    """Static numbers, with dynamic values in place of the `DYNAMIC_INDEX` marker."""
     return [int(next(dynamic)) if n == DYNAMIC_INDEX else n for n in static]
 
 
@@ -29,7 +29,7 @@ def numbers(op: Operation, name: str) -> Sequence[int]:
 
 
 def segment(op: Operation, *names: str) -> dict[str, slice]:
-    """Where the operands of each segment are."""
+    """The operand range of each segment, by name."""
     sizes = numbers(op, "operandSegmentSizes")
     found: dict[str, slice] = {}
     start = 0
@@ -40,7 +40,7 @@ def segment(op: Operation, *names: str) -> dict[str, slice]:
 
 
 def clamped(array: np.ndarray, indices: Sequence[Any]) -> Any:
-    """array[indices], each index moved into its dim; 0 from an array without elements."""
+    """array[indices], with each index clamped to its dim; 0 for an empty array."""
     if 0 in array.shape:
         shape = np.broadcast_shapes(*(np.shape(i) for i in indices))
         return np.zeros(shape, array.dtype) if shape else array.dtype.type(0)
@@ -52,13 +52,13 @@ def clamped(array: np.ndarray, indices: Sequence[Any]) -> Any:
 
 @implements("tensor.extract", elementwise=True)
 def _extract(machine: Machine, op: Operation) -> Prepared:
-    """An element"""
+    """An element."""
     return lambda source, *indices: (clamped(source, indices),)
 
 
 @implements("tensor.dim", "memref.dim", elementwise=True)
 def _dim(machine: Machine, op: Operation) -> Prepared:
-    """A size; there must be a dim of that number"""
+    """The size of a dim. Raises RuntimeTrap for a dim out of range."""
 
     def run(source: Any, dim: Any):
         shape, index = np.array(array_of(source).shape, np.int64), np.asarray(dim)
@@ -72,13 +72,13 @@ def _dim(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.rank", "memref.rank")
 def _rank(machine: Machine, op: Operation) -> Prepared:
-    """The number of dims"""
+    """The number of dims."""
     return lambda source: (np.int64(array_of(source).ndim),)
 
 
 @implements("tensor.insert")
 def _insert(machine: Machine, op: Operation) -> Prepared:
-    """A tensor with one element replaced; as it was when the index is outside"""
+    """Inserts an element; an out-of-bounds index has no effect."""
 
     def run(value: Any, dest: np.ndarray, *indices: Any):
         if not all(0 <= i < n for i, n in zip(indices, dest.shape, strict=True)):
@@ -92,7 +92,7 @@ def _insert(machine: Machine, op: Operation) -> Prepared:
 
 @implements("bufferization.alloc_tensor")
 def _alloc_tensor(machine: Machine, op: Operation) -> Prepared:
-    """A tensor of its own, a copy of `copy` where that is given"""
+    """Allocates a tensor, initialized from `copy` if given."""
     assert isinstance(op, bufferization.AllocTensorOp)
     if op.copy is None:
         return _empty(machine, op)
@@ -101,7 +101,7 @@ def _alloc_tensor(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.empty")
 def _empty(machine: Machine, op: Operation) -> Prepared:
-    """A tensor that nobody has written"""
+    """An uninitialized tensor."""
     kind = op.results[0].type
     dtype = dtype_of(kind)
     return lambda *sizes: (poison(shape_from(kind, sizes), dtype),)
@@ -109,14 +109,14 @@ def _empty(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.splat")
 def _splat(machine: Machine, op: Operation) -> Prepared:
-    """The same element everywhere"""
+    """A tensor filled with one element."""
     kind = op.results[0].type
     return lambda value, *sizes: (np.full(shape_from(kind, sizes), value, dtype_of(kind)),)
 
 
 @implements("tensor.from_elements")
 def _from_elements(machine: Machine, op: Operation) -> Prepared:
-    """A tensor of these elements"""
+    """A tensor of these elements."""
     kind = op.results[0].type
     assert isinstance(kind, ShapedType)
     shape, dtype = kind.get_shape(), dtype_of(kind)
@@ -125,7 +125,7 @@ def _from_elements(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.generate")
 def _generate(machine: Machine, op: Operation) -> Prepared:
-    """Each element computed by a region from its index"""
+    """A tensor whose elements are computed by a region from their indices."""
     kind = op.results[0].type
     body = op.regions[0].block
 
@@ -140,7 +140,7 @@ def _generate(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.cast", "memref.cast")
 def _cast(machine: Machine, op: Operation) -> Prepared:
-    """The same value; sizes that the type says must be the sizes that there are"""
+    """The same value; static sizes of the type must match the actual sizes."""
     kind = op.results[0].type
     wanted = kind.get_shape() if isinstance(kind, ShapedType) and hasattr(kind, "shape") else None
 
@@ -156,28 +156,28 @@ def _cast(machine: Machine, op: Operation) -> Prepared:
 
 
 def reshaped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """The elements in another shape. Raises RuntimeTrap when their number differs."""
+    """Reshapes an array. Raises RuntimeTrap if the number of elements differs."""
     if prod(shape) != array.size or any(n < 0 for n in shape):
         raise RuntimeTrap(f"{array.shape} cannot become {tuple(shape)}")
     return array.reshape(shape)
 
 
 def reassociation(op: Operation) -> list[list[int]]:
-    """Which dims of the larger shape become one dim of the smaller."""
+    """The groups of dims that are collapsed to (or expanded from) one dim."""
     found: Any = op.properties["reassociation"]
     return [[i.value.data for i in group] for group in found]
 
 
 @implements("tensor.collapse_shape")
 def _collapse(machine: Machine, op: Operation) -> Prepared:
-    """Neighbouring dims become one"""
+    """Collapses groups of adjacent dims."""
     groups = reassociation(op)
     return lambda source: (reshaped(source, [prod(source.shape[i] for i in g) for g in groups]),)
 
 
 @implements("tensor.expand_shape")
 def _expand(machine: Machine, op: Operation) -> Prepared:
-    """One dim becomes several"""
+    """Expands dims to groups of dims."""
     static, groups = numbers(op, "static_output_shape"), reassociation(op)
 
     def run(source: np.ndarray, *sizes: Any):
@@ -192,14 +192,14 @@ def _expand(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.reshape")
 def _reshape(machine: Machine, op: Operation) -> Prepared:
-    """The elements in the shape that another tensor says"""
+    """Reshapes a tensor to a shape given by another tensor."""
     return lambda source, shape: (reshaped(source, [int(n) for n in shape]),)
 
 
 def slices(
     shape: Sequence[int], offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
 ) -> tuple[Any, ...]:
-    """The slice of an array. Raises RuntimeTrap when it is not inside."""
+    """The numpy index of a slice. Raises RuntimeTrap if it is out of bounds."""
     found: list[Any] = []
     for extent, offset, size, stride in zip(shape, offsets, sizes, strides, strict=True):
         last = offset + (size - 1) * stride
@@ -211,7 +211,7 @@ def slices(
 
 
 def _dropped(sizes: Sequence[int], static: Sequence[int], kept: Sequence[int]) -> list[int]:
-    """Dims of size 1 of a slice that its rank-reduced type `kept` does not have."""
+    """Unit dims of a slice that its rank-reduced type `kept` drops."""
     missing = len(sizes) - len(kept)
     found: list[int] = []
     position = 0
@@ -225,7 +225,7 @@ def _dropped(sizes: Sequence[int], static: Sequence[int], kept: Sequence[int]) -
 
 
 class Slicing:
-    """The offsets, sizes and strides of an op, whose dynamic ones come in order."""
+    """The offsets, sizes and strides of an op, with dynamic values in order."""
 
     def __init__(self, op: Operation, part: Sequence[int]):
         self.offsets = numbers(op, "static_offsets")
@@ -234,7 +234,7 @@ class Slicing:
         self.dropped = tuple(_dropped(self.sizes, self.sizes, part))
 
     def of(self, shape: Sequence[int], dynamic: Sequence[Any]) -> tuple[Any, ...]:
-        """The slice of an array of this shape."""
+        """The numpy index of the slice for an array of this shape."""
         values = iter(dynamic)
         lists = [mixed(n, values) for n in (self.offsets, self.sizes, self.strides)]
         return slices(shape, *lists)
@@ -248,7 +248,7 @@ def shape_of_type(value: Any) -> Sequence[int]:
 
 @implements("tensor.extract_slice")
 def _extract_slice(machine: Machine, op: Operation) -> Prepared:
-    """A slice"""
+    """A slice."""
     slicing = Slicing(op, shape_of_type(op.results[0]))
 
     def run(source: np.ndarray, *dynamic: Any):
@@ -259,7 +259,7 @@ def _extract_slice(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.insert_slice")
 def _insert_slice(machine: Machine, op: Operation) -> Prepared:
-    """A tensor with a slice replaced"""
+    """Inserts a slice."""
     slicing = Slicing(op, shape_of_type(op.operands[0]))
 
     def run(source: np.ndarray, dest: np.ndarray, *dynamic: Any):
@@ -272,7 +272,7 @@ def _insert_slice(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.parallel_insert_slice")
 def _parallel_insert_slice(machine: Machine, op: Operation) -> Prepared:
-    """What an iteration of scf.forall adds to a shared output, which is changed in place"""
+    """Inserts a slice into a shared output of an scf.forall, in place."""
     slicing = Slicing(op, shape_of_type(op.operands[0]))
 
     def run(source: np.ndarray, dest: np.ndarray, *dynamic: Any):
@@ -303,14 +303,14 @@ def overwritten(target: np.ndarray, place: tuple[Any, ...], source: Any) -> np.n
 
 @implements("tensor.concat")
 def _concat(machine: Machine, op: Operation) -> Prepared:
-    """Tensors one after the other along a dim"""
+    """Concatenates tensors along a dim."""
     dim = op.properties["dim"].value.data  # pyright: ignore
     return lambda *inputs: (np.concatenate(inputs, axis=dim),)
 
 
 @implements("tensor.pad")
 def _pad(machine: Machine, op: Operation) -> Prepared:
-    """A tensor with a border that a region computes from the index"""
+    """Pads a tensor with values that a region computes from the index."""
     parts = segment(op, "source", "low", "high")
     low, high = numbers(op, "static_low"), numbers(op, "static_high")
     body = op.regions[0].block
@@ -334,7 +334,7 @@ def _pad(machine: Machine, op: Operation) -> Prepared:
         inner: list[slice] = []
         outer: list[slice] = []
         for n, b, total in zip(source.shape, before, shape, strict=True):
-            # negative padding cuts elements off
+            # negative padding crops
             first, last = max(b, 0), min(n + b, total)
             inner.append(slice(first, max(last, first)))
             outer.append(slice(first - b, max(last, first) - b))
@@ -350,7 +350,7 @@ def _coordinates(indices: np.ndarray) -> list[np.ndarray]:
 
 @implements("tensor.gather")
 def _gather(machine: Machine, op: Operation) -> Prepared:
-    """Slices at coordinates, each moved into its dim"""
+    """Gathers slices at coordinates, which are clamped to the dims."""
     dims = list(numbers(op, "gather_dims"))
     result_type = op.results[0].type
 
@@ -374,7 +374,7 @@ def _gather(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.scatter")
 def _scatter(machine: Machine, op: Operation) -> Prepared:
-    """Slices replaced at coordinates; those outside are skipped"""
+    """Scatters slices to coordinates; out-of-bounds ones are skipped."""
     dims = list(numbers(op, "scatter_dims"))
 
     def run(source: np.ndarray, dest: np.ndarray, indices: np.ndarray):
@@ -394,6 +394,6 @@ def _scatter(machine: Machine, op: Operation) -> Prepared:
 
 @implements("util.unfoldable_constant")
 def _unfoldable(machine: Machine, op: Operation) -> Prepared:
-    """A constant"""
+    """A constant."""
     result = (constant(op.properties["value"]),)
     return lambda: result

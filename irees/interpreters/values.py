@@ -1,10 +1,10 @@
 """
 The values of the interpreter.
 
-Scalars are numpy scalars of the exact type, tensors and vectors are numpy arrays that nobody
-changes (an op that updates a tensor copies it first), memrefs are `MemRef`s. i1 is `bool`; an
-integer of another odd width lives sign-extended in the next wider numpy type and is wrapped
-after every op. Memory that nobody has written holds a pattern that does not go unnoticed.
+Scalars are numpy scalars of the exact type. Tensors and vectors are immutable numpy arrays (an op
+that updates a tensor copies it first). Memrefs are `MemRef`s. i1 is `bool`; an integer of another
+odd width is stored sign-extended in the next wider numpy type, and wrapped after every op.
+Uninitialized memory holds a conspicuous pattern.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def is_float(kind: Attribute) -> bool:
 
 
 MAX_BYTES = 1 << 40
-"""Of one tensor: what no machine has."""
+"""Maximum bytes of one tensor; more than any machine has."""
 
 
 def poison(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
-    """An array that nobody has written: NaN, or a large odd number."""
+    """An uninitialized array, filled with NaN or a large odd number. Raises RuntimeTrap."""
     if any(size < 0 for size in shape):
         raise RuntimeTrap(f"negative size in {tuple(int(s) for s in shape)}")
     if prod(int(size) or 1 for size in shape) * dtype.itemsize > MAX_BYTES:
@@ -100,17 +100,17 @@ def _float(number: float, dtype: np.dtype[Any]) -> Any:
 
 @dataclass(slots=True)
 class MemRef:
-    """A view of memory: the elements, and the allocation that they are in."""
+    """A view of memory: the elements, and their allocation."""
 
     array: np.ndarray
     base: np.ndarray
     """The whole allocation, one-dimensional, of the same element type."""
     offset: int = 0
-    """Where `array` starts, in elements."""
+    """Offset of `array` in the allocation, in elements."""
 
     @staticmethod
     def of(array: np.ndarray) -> MemRef:
-        """The memref that is all of an array; it shares the array's memory if it can."""
+        """A memref of a whole array; shares its memory if it is contiguous."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
         return MemRef(array, array.reshape(-1))
 
@@ -120,7 +120,7 @@ class MemRef:
         return [s // self.array.itemsize for s in self.array.strides]
 
     def view(self, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> MemRef:
-        """Any view of the same allocation. Raises RuntimeTrap when it leaves the allocation."""
+        """Another view of the allocation. Raises RuntimeTrap if it exceeds the allocation."""
         sizes, strides = [int(s) for s in sizes], [int(s) for s in strides]
         if any(s < 0 for s in sizes):
             raise RuntimeTrap(f"negative size in {sizes}")
@@ -153,5 +153,5 @@ def array_of(value: Any) -> np.ndarray:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value has more than one element, or might."""
+    """Whether a value is an array rather than a scalar."""
     return isinstance(value, np.ndarray)

@@ -1,4 +1,4 @@
-"""vector: small arrays. Reductions are done in order; memory accesses are checked."""
+"""vector: small arrays. Reductions run in order; memory accesses are bounds-checked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def combiner(kind: Attribute, element: Attribute) -> Combine:
 
 
 def window(op: Operation, memory: Any, indices: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
-    """The part of memory that a vector of this shape covers."""
+    """The view of memory that a vector access of this shape covers. Raises RuntimeTrap."""
     array = array_of(memory)
     lead = array.ndim - len(shape)
     place: list[Any] = []
@@ -64,14 +64,14 @@ def _vector_shape(kind: Attribute) -> Sequence[int]:
 
 @implements("vector.load")
 def _load(machine: Machine, op: Operation) -> Prepared:
-    """A part of memory"""
+    """Loads a vector."""
     shape = _vector_shape(op.results[0].type)
     return lambda base, *indices: (window(op, base, indices, shape).copy(),)
 
 
 @implements("vector.store")
 def _store(machine: Machine, op: Operation) -> Prepared:
-    """Writes a part of memory"""
+    """Stores a vector."""
     shape = _vector_shape(op.operands[0].type)
 
     def run(value: np.ndarray, base: MemRef, *indices: Any):
@@ -83,7 +83,7 @@ def _store(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.maskedload")
 def _masked_load(machine: Machine, op: Operation) -> Prepared:
-    """The elements where the mask is true"""
+    """Loads the elements where the mask is true."""
     operands = Operands(op)
 
     def run(*args: Any):
@@ -99,7 +99,7 @@ def _masked_load(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.maskedstore")
 def _masked_store(machine: Machine, op: Operation) -> Prepared:
-    """Writes the elements where the mask is true"""
+    """Stores the elements where the mask is true."""
     operands = Operands(op)
 
     def run(*args: Any):
@@ -113,7 +113,7 @@ def _masked_store(machine: Machine, op: Operation) -> Prepared:
 
 
 def _leading(op: Operation, array: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
-    """All indices but the last, inside the array."""
+    """All indices except the last, bounds-checked."""
     return tuple(_inside(op, int(i), n) for i, n in zip(indices[:-1], array.shape, strict=False))
 
 
@@ -125,7 +125,7 @@ def _inside(op: Operation, index: int, size: int) -> int:
 
 @implements("vector.gather")
 def _gather(machine: Machine, op: Operation) -> Prepared:
-    """Elements at a vector of innermost indices, where the mask is true"""
+    """Loads elements at a vector of innermost indices, where the mask is true."""
     operands = Operands(op)
 
     def run(*args: Any):
@@ -142,7 +142,7 @@ def _gather(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.scatter")
 def _scatter(machine: Machine, op: Operation) -> Prepared:
-    """Writes elements at a vector of innermost indices, where the mask is true, in order"""
+    """Stores elements at a vector of innermost indices, where the mask is true, in order."""
     operands = Operands(op)
 
     def run(*args: Any):
@@ -158,7 +158,7 @@ def _scatter(machine: Machine, op: Operation) -> Prepared:
 
 
 class _Transfer:
-    """Which element of memory each lane is, and which lanes are inside."""
+    """Maps lanes of a transfer to elements of memory, and finds the lanes that are in bounds."""
 
     def __init__(self, op: Operation, shape: Sequence[int]):
         self.shape = tuple(shape)
@@ -189,7 +189,7 @@ class _Transfer:
 
 @implements("vector.transfer_read")
 def _transfer_read(machine: Machine, op: Operation) -> Prepared:
-    """Elements of memory or of a tensor; padding outside"""
+    """Reads elements of memory or of a tensor; padding out of bounds."""
     operands = Operands(op)
     transfer = _Transfer(op, _vector_shape(op.results[0].type))
 
@@ -206,7 +206,7 @@ def _transfer_read(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.transfer_write")
 def _transfer_write(machine: Machine, op: Operation) -> Prepared:
-    """Writes what is inside"""
+    """Writes the lanes that are in bounds."""
     operands = Operands(op)
     transfer = _Transfer(op, _vector_shape(op.operands[0].type))
 
@@ -222,7 +222,7 @@ def _transfer_write(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.broadcast", "vector.splat")
 def _broadcast(machine: Machine, op: Operation) -> Prepared:
-    """A scalar or a smaller vector, repeated"""
+    """Broadcasts a scalar or a vector of lower rank."""
     shape, dtype = _vector_shape(op.results[0].type), dtype_of(op.results[0].type)
     if not isinstance(op.operands[0].type, VectorType):
         return lambda source: (np.full(shape, source, dtype),)
@@ -236,14 +236,14 @@ def _fma(machine: Machine, op: Operation) -> Prepared:
 
 
 def flushed(values: np.ndarray) -> np.ndarray:
-    """Subnormals as zeros of their sign."""
+    """Flushes subnormals to zeros of the same sign."""
     tiny = np.abs(values) < np.finfo(values.dtype).tiny
     return np.where(tiny, np.copysign(np.zeros((), values.dtype), values), values)
 
 
 @implements("x86vector.avx512.dot")
 def _avx512_dot(machine: Machine, op: Operation) -> Prepared:
-    """src + the products of two lanes each, the odd ones first; subnormals are zeros"""
+    """src + products of lane pairs, odd lanes first; subnormals are flushed to zero"""
 
     def run(src: np.ndarray, a: np.ndarray, b: np.ndarray):
         result = flushed(src)
@@ -257,7 +257,7 @@ def _avx512_dot(machine: Machine, op: Operation) -> Prepared:
 
 @implements("irees.dot")
 def _dot(machine: Machine, op: Operation) -> Prepared:
-    """acc + the products of four lanes each, unsigned times signed"""
+    """acc + sums of four products each, unsigned times signed"""
 
     def run(acc: np.ndarray, a: np.ndarray, b: np.ndarray):
         products = a.view(np.uint8).astype(np.int32) * b.astype(np.int32)
@@ -275,7 +275,7 @@ def _position(op: Operation, dynamic: Sequence[Any], shape: Sequence[int]) -> tu
 
 @implements("vector.extract")
 def _extract(machine: Machine, op: Operation) -> Prepared:
-    """An element, or a part"""
+    """Extracts an element or a subvector."""
 
     def run(source: Any, *dynamic: Any):
         if not isinstance(source, np.ndarray):
@@ -291,7 +291,7 @@ def _extract(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.insert")
 def _insert(machine: Machine, op: Operation) -> Prepared:
-    """A vector with an element, or a part, replaced"""
+    """Inserts an element or a subvector."""
 
     def run(source: Any, dest: np.ndarray, *dynamic: Any):
         result = dest.copy()
@@ -303,13 +303,13 @@ def _insert(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.extractelement")
 def _extract_element(machine: Machine, op: Operation) -> Prepared:
-    """An element"""
+    """Extracts an element."""
     return lambda source, *at: (source[tuple(_inside(op, int(i), len(source)) for i in at)],)
 
 
 @implements("vector.reduction")
 def _reduction(machine: Machine, op: Operation) -> Prepared:
-    """All elements combined in order"""
+    """Reduces all elements, in order."""
     combine = combiner(op.properties["kind"], op.results[0].type)
 
     def run(source: np.ndarray, *start: Any):
@@ -321,7 +321,7 @@ def _reduction(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.multi_reduction")
 def _multi_reduction(machine: Machine, op: Operation) -> Prepared:
-    """Elements combined along dims, in order"""
+    """Reduces along dims, in order."""
     combine = combiner(op.properties["kind"], op.operands[1].type)
     dims = list(numbers(op, "reduction_dims"))
 
@@ -335,7 +335,7 @@ def _multi_reduction(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.contract")
 def _contract(machine: Machine, op: Operation) -> Prepared:
-    """Products summed over the loops that the result does not have, in order"""
+    """Reduces products over the reduction loops, in order."""
     maps = [m.data for m in op.properties["indexing_maps"]]  # pyright: ignore
     kinds = [str(k.data.value) for k in op.properties["iterator_types"]]  # pyright: ignore
     combine = combiner(op.properties["kind"], op.operands[2].type)
@@ -361,7 +361,7 @@ def _contract(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.outerproduct")
 def _outer(machine: Machine, op: Operation) -> Prepared:
-    """All products of two vectors, and an accumulator"""
+    """The outer product of two vectors, combined with an accumulator if there is one."""
     combine = combiner(op.properties["kind"], element_type(op.results[0].type))
 
     def run(lhs: np.ndarray, rhs: Any, *acc: Any):
@@ -373,7 +373,7 @@ def _outer(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.scan")
 def _scan(machine: Machine, op: Operation) -> Prepared:
-    """A running combination along a dim"""
+    """A prefix reduction along a dim."""
     dim = op.properties["reduction_dim"].value.data  # pyright: ignore
     inclusive = bool(op.properties["inclusive"].value.data)  # pyright: ignore
     combine = combiner(op.properties["kind"], element_type(op.operands[0].type))
@@ -396,34 +396,34 @@ pure("vector.interleave", lambda a, b: np.stack([a, b], axis=-1).reshape(*a.shap
 
 @implements("vector.deinterleave")
 def _deinterleave(machine: Machine, op: Operation) -> Prepared:
-    """The even and the odd elements"""
+    """The even and the odd elements."""
     return lambda source: (source[..., ::2], source[..., 1::2])
 
 
 @implements("vector.shape_cast")
 def _shape_cast(machine: Machine, op: Operation) -> Prepared:
-    """The same elements in another shape"""
+    """Reshapes a vector."""
     shape = _vector_shape(op.results[0].type)
     return lambda source: (source.reshape(shape),)
 
 
 @implements("vector.transpose")
 def _transpose(machine: Machine, op: Operation) -> Prepared:
-    """Dims in another order"""
+    """Permutes dims."""
     order = list(numbers(op, "permutation"))
     return lambda source: (source.transpose(order),)
 
 
 @implements("vector.bitcast")
 def _bitcast(machine: Machine, op: Operation) -> Prepared:
-    """The same bits"""
+    """Reinterprets the bits as another element type."""
     dtype = dtype_of(op.results[0].type)
     return lambda source: (np.ascontiguousarray(source).view(dtype),)
 
 
 @implements("vector.shuffle")
 def _shuffle(machine: Machine, op: Operation) -> Prepared:
-    """Chosen elements of two vectors"""
+    """Selects elements of two concatenated vectors."""
     mask = np.array(numbers(op, "mask"))
     return lambda a, b: (np.concatenate([a, b])[mask],)
 
@@ -443,28 +443,28 @@ def _below(shape: Sequence[int], bounds: Sequence[Any]) -> np.ndarray:
 
 @implements("vector.create_mask")
 def _create_mask(machine: Machine, op: Operation) -> Prepared:
-    """True below these bounds"""
+    """A mask that is true below the bounds."""
     shape = _vector_shape(op.results[0].type)
     return lambda *bounds: (_below(shape, bounds),)
 
 
 @implements("vector.constant_mask")
 def _constant_mask(machine: Machine, op: Operation) -> Prepared:
-    """True below these bounds"""
+    """A mask that is true below the bounds."""
     result = _below(_vector_shape(op.results[0].type), numbers(op, "mask_dim_sizes"))
     return lambda: (result,)
 
 
 @implements("vector.from_elements")
 def _from_elements(machine: Machine, op: Operation) -> Prepared:
-    """A vector of these elements"""
+    """A vector of these elements."""
     shape, dtype = _vector_shape(op.results[0].type), dtype_of(op.results[0].type)
     return lambda *elements: (np.array(elements, dtype).reshape(shape),)
 
 
 @implements("vector.to_elements")
 def _to_elements(machine: Machine, op: Operation) -> Prepared:
-    """The elements of a vector"""
+    """The elements of a vector."""
     return lambda source: tuple(source.reshape(-1))
 
 
@@ -474,7 +474,7 @@ def _strided(op: Operation, name: str) -> list[int]:
 
 @implements("vector.extract_strided_slice")
 def _extract_strided(machine: Machine, op: Operation) -> Prepared:
-    """A part of a vector"""
+    """Extracts a strided slice."""
     place = tuple(
         slice(o, o + (n - 1) * s + 1, s)
         for o, n, s in zip(*(_strided(op, k) for k in ("offsets", "sizes", "strides")), strict=True)
@@ -484,7 +484,7 @@ def _extract_strided(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.insert_strided_slice")
 def _insert_strided(machine: Machine, op: Operation) -> Prepared:
-    """A vector with a part replaced"""
+    """Inserts a strided slice."""
     offsets, strides = _strided(op, "offsets"), _strided(op, "strides")
     shape = shape_of_type(op.operands[0])
     lead = len(offsets) - len(shape)
@@ -502,7 +502,7 @@ def _insert_strided(machine: Machine, op: Operation) -> Prepared:
 
 @implements("vector.mask")
 def _mask(machine: Machine, op: Operation) -> Prepared:
-    """The op of its region, on the lanes where the mask is true"""
+    """Runs the op of its region on the lanes where the mask is true."""
     operands = Operands(op)
     masked = op.regions[0].block.first_op
     assert masked is not None

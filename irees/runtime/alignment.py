@@ -1,9 +1,8 @@
 """
-Memory that begins where vectors do, and in large pages where there is much of it.
+Memory aligned for vectors, and in huge pages if it is large.
 
-A kernel that reads megabytes once also waits for the addresses of their pages, which are many when
-they are of 4 KiB. Huge pages make such reads faster by a third and more, and a system often gives
-them only to memory that asks for them.
+A kernel that streams megabytes also pays for TLB misses, which are frequent with 4 KiB pages. Huge
+pages make such reads faster by a third or more, and many systems use them only after madvise.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import Any
 import numpy as np
 
 CACHE_LINE = 64
-"""Bytes; a vector that straddles two lines is read twice."""
+"""Bytes of a cache line; a vector that crosses a line needs two accesses."""
 HUGE_PAGE = 2 << 20
-"""Bytes of the pages that Linux gives to memory that is advised so."""
+"""Bytes of a huge page, which Linux uses for memory with MADV_HUGEPAGE."""
 
 
 def aligned_room(size: int) -> np.ndarray[Any, Any]:
-    """`size` bytes of any content that begin with a cache line, or with a huge page."""
+    """`size` uninitialized bytes, aligned to a cache line, or to a huge page if large."""
     if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         room = np.empty(size + CACHE_LINE, np.uint8)
         begin = -room.ctypes.data % CACHE_LINE
@@ -37,7 +36,7 @@ def aligned_room(size: int) -> np.ndarray[Any, Any]:
 
 
 def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A dense copy of an array, in memory of the calling thread's."""
+    """A contiguous aligned copy of an array, first touched by the calling thread."""
     copy = aligned_room(array.nbytes).view(array.dtype).reshape(array.shape)
     np.copyto(copy, array)
     return copy
@@ -45,10 +44,10 @@ def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def placed(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """
-    The same data by the same names, each array dense and at a multiple of a cache line.
+    The same arrays by name, each contiguous and aligned to a cache line.
 
-    A mapping of pages stays where it is; the others are copied next to each other, so that many
-    small ones fill huge pages, too.
+    Memory-mapped arrays stay in place. The others are copied into one allocation, so that many
+    small arrays use huge pages, too.
     """
     dense = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     moved = {name: array for name, array in dense.items() if not _is_mapped(array)}

@@ -1,8 +1,8 @@
 """
-Arguments and results: from the arrays of Python to pointers, and back.
+Arguments and results: converts Python arrays to pointers, and back.
 
-A dense row-major array of the right type is passed where it lies; anything else that holds
-the right numbers is copied first. What does not fit is refused before any kernel runs.
+A contiguous row-major array of the right type is passed without a copy; other arrays of an
+accepted dtype are copied first. Arguments that do not fit are rejected before any kernel runs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from irees.target import MOST_ELEMENTS, MOST_TOGETHER
 
 _bytes_at = c_char.from_buffer
 DEVICE_ALIGNMENT = 16
-"""The widest access of a GPU's kernel: an array that begins elsewhere is copied first."""
+"""Required alignment of GPU arrays in bytes, the widest access; unaligned arrays are copied."""
 
 SCALAR_BYTES = 16
-"""The room that a scalar argument or result has."""
+"""Bytes reserved for a scalar argument or result."""
 
 _FORMATS = {
     **{"bool": "?", "float16": "e", "float32": "f", "float64": "d"},
@@ -39,7 +39,7 @@ _FORMATS = {
 
 
 class Scratchpad:
-    """What binding one call's arguments leaves behind, but for the pointers."""
+    """Per-call state of argument binding: objects to keep alive, scalar storage, flags."""
 
     __slots__ = ("address", "device", "keep", "scalars", "torch")
 
@@ -52,7 +52,7 @@ class Scratchpad:
 
 
 class TensorSpec:
-    """One array argument or result: its element type and shape, None for a dynamic dim."""
+    """One array argument or result: its element type and its shape, with None for dynamic dims."""
 
     is_tensor = True
 
@@ -63,7 +63,7 @@ class TensorSpec:
         self.dtype = numpy_dtype(dtype)
         self.accepted = accepted_dtypes(dtype)
         self._torch_accepted: set[Any] = set()
-        """The same as torch has them, those that were met."""
+        """Torch dtypes already found to be accepted."""
         self.shape = shape
         self.rank = len(shape)
         self.is_complex = self.dtype.kind == "c"
@@ -76,7 +76,7 @@ class TensorSpec:
 
     def bind(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
         """
-        The pointer to the elements of an array, and its shape.
+        Returns the pointer to the elements of an array, and its shape.
 
         Raises ArgumentError when type, rank or a static size differ.
         """
@@ -98,7 +98,7 @@ class TensorSpec:
         return pointer, shape
 
     def checked(self, value: Any) -> np.ndarray[Any, Any]:
-        """What `bind` takes, as an array of numpy. Raises what `bind` raises."""
+        """Returns an argument as a numpy array. Raises the errors of `bind`."""
         pad = Scratchpad(1)
         self.bind(value, pad)
         if isinstance(value, np.ndarray) or pad.torch:
@@ -106,7 +106,7 @@ class TensorSpec:
         return pad.keep[-1]
 
     def bind_aligned(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
-        """As `bind`, but what does not begin where a kernel of a GPU needs it is copied first."""
+        """Like `bind`, but copies arrays that are not aligned for GPU kernels."""
         pointer, shape = self.bind(value, pad)
         if pointer % DEVICE_ALIGNMENT == 0:
             return pointer, shape
@@ -118,7 +118,7 @@ class TensorSpec:
         return start, shape
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raises ArgumentError for a shape that the argument may not have."""
+        """Raises ArgumentError for a shape that does not fit."""
         if len(shape) != self.rank:
             raise ArgumentError(
                 f"{self.label} has rank {len(shape)}, but must have rank {self.rank} ({self})"
@@ -133,7 +133,7 @@ class TensorSpec:
                 raise ArgumentError(
                     f"{self.label} dim {dim} is {shape[dim]}, but must be below {MOST_ELEMENTS}"
                 )
-        # An empty array takes no memory, whatever its other sizes are.
+        # Zero sizes count as 1: an empty array may have large other dims.
         if len(self.dynamic) > 1 and prod(size or 1 for size in shape) >= MOST_TOGETHER:
             raise ArgumentError(
                 f"{self.label} has the sizes {shape}, but those that are not 0 must have a product "
@@ -147,7 +147,7 @@ class TensorSpec:
         )
 
     def check_torch_dtype(self, tensor: Any) -> None:
-        """Raises ArgumentError for a tensor of torch that has another element type."""
+        """Raises ArgumentError for a torch tensor of another dtype."""
         if tensor.dtype not in self._torch_accepted:
             if torch_dtypes().get(tensor.dtype) not in self.accepted:
                 raise self._wrong_dtype(tensor.dtype, f".to(torch.{self.dtype.name})")
@@ -164,14 +164,15 @@ class TensorSpec:
 
     def place_of(self, tensor: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
         """
-        The pointer to the elements of a tensor of torch on its device, and its shape; what is not
-        dense, or is negated or conjugated when it is read, is copied there first.
+        Returns the pointer to the elements of a torch tensor on its device, and its shape. A
+        tensor that is not contiguous and aligned, or is lazily negated or conjugated, is copied
+        first.
 
-        Raises ArgumentError for tensors that have no memory of their own.
+        Raises ArgumentError for tensors without memory.
         """
         try:
             dense, shape = tensor.is_contiguous(), tuple(tensor.shape)
-        except (RuntimeError, ValueError) as error:  # of tensors that are sparse or nested
+        except (RuntimeError, ValueError) as error:  # sparse and nested tensors
             raise refused(tensor, self.label) from error
         pointer = address_of(tensor, self.label, dense=dense)
         odd = pointer % self.dtype.itemsize and tensor.numel()
@@ -186,7 +187,7 @@ class TensorSpec:
         return pointer, shape
 
     def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        """The value as a dense aligned native array, copied if need be."""
+        """The value as a contiguous, aligned array of native byte order, copied if necessary."""
         if isinstance(value, int | float | complex | np.generic) and not self.rank:
             return scalar_array(value, self.dtype, f"{self.label} ({self})")
         array = self._foreign_array(value)
@@ -197,7 +198,7 @@ class TensorSpec:
         if isinstance(array, np.ma.MaskedArray):
             raise ArgumentError(f"{self.label} is masked", hint="use .filled()")
         if array.dtype.kind == "V" and array.dtype.itemsize == self.dtype.itemsize:
-            # What numpy.save makes of the types that it does not know.
+            # numpy.save stores dtypes that it does not know as void.
             array = array.view(self.dtype) if array.dtype.names is None else array
         if not array.dtype.isnative:
             check_copy(array.size * array.dtype.itemsize, self.label)
@@ -229,10 +230,9 @@ class TensorSpec:
 
 def check_copy(size: int, label: str) -> None:
     """
-    Raises OutOfMemoryError when a dense copy of so many bytes cannot fit.
+    Raises OutOfMemoryError when a contiguous copy of `size` bytes exceeds physical memory.
 
-    A view may have any number of rows that are one in memory, and a system may promise memory that
-    it does not have.
+    A view with stride 0 may be arbitrarily large, and the OS may overcommit memory.
     """
     if size > physical_memory():
         raise OutOfMemoryError(
@@ -243,7 +243,7 @@ def check_copy(size: int, label: str) -> None:
 
 @cache
 def physical_memory() -> int:
-    """Bytes of memory of this machine; no limit where the system does not say."""
+    """Bytes of physical memory; `sys.maxsize` if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -251,7 +251,7 @@ def physical_memory() -> int:
 
 
 def numpy_of(value: Any) -> np.ndarray[Any, Any]:
-    """An array of numpy or torch as numpy's, over the same memory where it is dense."""
+    """A numpy or torch array as a numpy array, without a copy if it is contiguous."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return np.asarray(value)
@@ -282,7 +282,7 @@ class ScalarSpec:
         return self.element
 
     def bind(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
-        """Writes a number to its place. Raises ArgumentError when it is not one, or too big."""
+        """Stores a number in the scratchpad. Raises ArgumentError when it is none or too big."""
         if not isinstance(value, int | float | complex):
             torch = sys.modules.get("torch")
             single = getattr(value, "shape", None) in ((), (1,))
@@ -319,13 +319,13 @@ class ScalarSpec:
             raise ArgumentError(f"{self.label} has no value: {error}") from error
 
     def checked(self, value: Any) -> Any:
-        """What `bind` takes, as a number of numpy. Raises what `bind` raises."""
+        """Returns an argument as a numpy scalar. Raises the errors of `bind`."""
         pad = Scratchpad(self.index + 1)
         self.bind(value, pad)
         return np.frombuffer(pad.scalars, self.dtype, 1, SCALAR_BYTES * self.index)[0]
 
     def read(self, memory: Any, begin: int) -> Any:
-        """The number that a program left in its place."""
+        """Reads a scalar result."""
         if self._layout is not None:
             return self._layout.unpack_from(memory, begin)[0]
         return np.frombuffer(memory, self.dtype, 1, begin)[0].item()
@@ -339,7 +339,7 @@ def scalar_array(value: Any, dtype: np.dtype[Any], label: str) -> np.ndarray[Any
     """
     if isinstance(value, np.generic):
         value = value.item()
-    # The names, because the small integers of ml_dtypes are no kind of integer to numpy.
+    # Compares names, because ml_dtypes integers do not have an integer kind in numpy.
     is_integer = dtype.name.startswith(("bool", "int", "uint"))
     try:
         if is_integer:

@@ -1,13 +1,13 @@
 """
-Saved programs: one `.irees` file that any machine of the same family can run, without irees's
+Saved programs: one `.irees` file that runs on any machine of the same family, without the irees
 compiler and without a C compiler.
 
-The file is a zip with nothing compressed: `manifest.json`, `program.so`, `runtime.so`,
-`constants.bin` (each constant at a multiple of 64) and `sources/*.c` for the curious. A program
-for a GPU has `cubins/<arch>/*.cubin` too, and its kernels in `sources/*.cu`. One that spans devices
-has `schedule.json` instead, and a saved program for each in `devices/*.irees`. `SHA256SUMS` has the
-hash of each, and every one is checked before a library is loaded. The hashes find damage, not
-malice: a saved program is machine code, as trustworthy as whoever made it.
+The file is an uncompressed zip: `manifest.json`, `program.so`, `runtime.so`, `constants.bin` (each
+constant aligned to 64 bytes) and `sources/*.c` for inspection. A program for a GPU also has
+`cubins/<arch>/*.cubin`, and its kernels in `sources/*.cu`. A multi-device program has
+`schedule.json` instead, and a saved program per device in `devices/*.irees`. `SHA256SUMS` has the
+hash of each member, and all are checked before a library is loaded. The hashes detect damage, not
+malice: a saved program is machine code, and only as trustworthy as its source.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ FORMAT = 1
 MAX_MANIFEST_BYTES = 64 << 20
 _SUMS = "SHA256SUMS"
 _SCHEDULE = "schedule.json"
-_PADDING_TAG = 0xD935  # the extra field that Android's zipalign made known
+_PADDING_TAG = 0xD935  # the extra field of Android's zipalign
 _LOCAL_HEADER, _ZIP64_EXTRA = 30, 20
 
 
 @fenced
 def save(program: Program, path: str | Path) -> None:
     """
-    Writes a program to a file; the file appears whole or not at all.
+    Writes a program to a file atomically.
 
     Raises ArgumentError when it cannot be written.
     """
@@ -55,9 +55,9 @@ def save(program: Program, path: str | Path) -> None:
 @fenced
 def save_devices(program: DeviceProgram, path: str | Path) -> None:
     """
-    Writes a program that spans devices to a file; the file appears whole or not at all.
+    Writes a multi-device program to a file atomically.
 
-    Raises ArgumentError when it cannot be written, or has a part that is interpreted.
+    Raises ArgumentError when it cannot be written, or a part is interpreted.
     """
     record = {"format": FORMAT, **program.record}
     members: dict[str, Any] = {_SCHEDULE: json.dumps(record, indent=1, sort_keys=True).encode()}
@@ -69,7 +69,7 @@ def save_devices(program: DeviceProgram, path: str | Path) -> None:
 
 
 def bytes_of(program: Program) -> bytes:
-    """What `save` writes to a file."""
+    """The contents of the file that `save` writes."""
     buffer = io.BytesIO()
     _archive(buffer, _members_of(program))
     return buffer.getvalue()
@@ -115,11 +115,11 @@ def load(
     devices: Mapping[str, str] | None = None,
 ) -> Program | DeviceProgram:
     """
-    The program that `Program.save` wrote. One that spans devices runs on those that it was compiled
-    for, or on `devices` of the same kinds. With `mmap_constants` the constants stay in the file,
-    which then must not change while the program lives.
+    Loads a program that `Program.save` wrote. A multi-device program runs on the devices that it
+    was compiled for, or on `devices` of the same kinds. With `mmap_constants` the constants are
+    mapped from the file, which then must not change while the program lives.
 
-    Raises ParseError for a file that is damaged or is no saved program, UnsupportedError for one
+    Raises ParseError for a file that is damaged or not a saved program, UnsupportedError for one
     that this machine cannot run, ArgumentError for a path that cannot be read.
     """
     path = path_of(path, "load")
@@ -142,7 +142,7 @@ def load(
 
 @fenced
 def load_bytes(data: Any, name: str, services: Services | None = None) -> Program:
-    """The program in the bytes of a file, on the services of a device. Raises as `load` does."""
+    """Loads a program from a file's bytes, on a device's services. Raises the errors of `load`."""
     return _program(_members(data, name), services)
 
 
@@ -166,7 +166,7 @@ def _device_program(
 
 
 def is_artifact(path: str | Path) -> bool:
-    """Whether a file begins as a saved program does."""
+    """Whether a file begins with a zip signature, like a saved program."""
     try:
         with open(path_of(path, "read"), "rb") as file:
             return file.read(4) == b"PK\x03\x04"
@@ -216,7 +216,7 @@ def _json(text: memoryview, what: str) -> dict[str, Any]:
 
 
 def _members(data: Any, path: str) -> dict[str, memoryview]:
-    """The members by name, each as it lies in the file, after their hashes were checked."""
+    """The members by name, as views of the file, after checking their hashes."""
     view = memoryview(data)
     try:
         with zipfile.ZipFile(_Reader(view)) as archive:
@@ -246,7 +246,7 @@ def _slice(view: memoryview, info: zipfile.ZipInfo) -> memoryview:
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: Any) -> None:
-    info = zipfile.ZipInfo(name)  # with the date of 1980: equal programs make equal files
+    info = zipfile.ZipInfo(name)  # default date of 1980: saving is deterministic
     assert archive.fp is not None
     begin = archive.fp.tell() + _LOCAL_HEADER + len(name.encode()) + _ZIP64_EXTRA
     padding = -(begin + 4) % CACHE_LINE
@@ -293,7 +293,7 @@ def _read_aligned(file: Any) -> Any:
 
 
 class _Reader:
-    """A file to read over a view, without the copy that BytesIO makes."""
+    """A readable file over a memoryview, without the copy that BytesIO makes."""
 
     def __init__(self, view: memoryview):
         self.view = view

@@ -1,16 +1,15 @@
 """
-The cache of compiled code: a folder of files named by what they were made from.
+The cache of compiled code: a folder of files named by the hash of their inputs.
 
-A cache problem is never an error: a bad folder, a full disk, a flipped bit all end in "not
-found", and the caller builds again. The rules, each of which some other cache learnt the hard
-way:
+A cache problem is never an error: a bad folder, a full disk or a flipped bit is a cache miss, and
+the caller rebuilds. The rules:
 
-* one entry is one file, so that no two parts of an entry can come from different builds;
-* the file ends with a digest of its key and content, checked at every read; the bytes that
-  were checked are the bytes that are loaded (`irees.runtime.library`);
-* a file is written under a private name and then renamed; a published file is never written to;
-* the folder belongs to this user (or to root) and nobody else may write to it; otherwise a
-  private temporary folder takes its place and one warning says so.
+* one entry is one file, so its parts always come from the same build;
+* the file ends with a digest of its key and content, checked at every read; the checked bytes
+  are the ones that are loaded (`irees.runtime.library`);
+* a file is written under a private name and then renamed; a published file is immutable;
+* the folder belongs to this user (or to root) and no other user may write to it; otherwise a
+  private temporary folder is used, with one warning.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ _DIGEST_BYTES = 32
 _TRAILER_BYTES = _DIGEST_BYTES + len(_MAGIC)
 _PIECE = 4 << 20
 _PRUNE_EVERY = 256
-# A writer that was killed leaves its private file behind; nobody writes for so long.
+# Age at which the private file of a killed writer is deleted; no write takes that long.
 _ABANDONED_SECONDS = 3600
 
 
 class CacheWarning(UserWarning):
-    """The cache folder cannot be used; everything still works, only slower."""
+    """The cache folder cannot be used: compilation still works, but is slower."""
 
 
 @dataclass
 class Counts:
-    """What happened since the process started."""
+    """Event counts since the start of the process."""
 
     hits: int = 0
     misses: int = 0
@@ -68,10 +67,10 @@ def key_of(*parts: str | bytes) -> str:
 
 def digest_of(*parts: bytes | memoryview) -> bytes:
     """
-    A digest of 32 bytes of the parts one after another; where they end is not part of it.
+    A 32-byte digest of the concatenated parts; the boundaries between them do not matter.
 
-    BLAKE2b of pieces, on all cores, and then of their digests: weights are hundreds of megabytes,
-    which one core hashes in seconds.
+    A two-level BLAKE2b: pieces are hashed in parallel, then their digests. One core would take
+    seconds to hash hundreds of megabytes of weights.
     """
     pieces = list(_pieces(parts))
     if len(pieces) == 1:
@@ -81,7 +80,7 @@ def digest_of(*parts: bytes | memoryview) -> bytes:
 
 
 def _pieces(parts: Sequence[bytes | memoryview]) -> Iterator[list[memoryview]]:
-    """Views of _PIECE bytes after another, and at last of what is left."""
+    """Splits the concatenated parts into views of _PIECE bytes; the last may be shorter."""
     piece: list[memoryview] = []
     room = _PIECE
     for part in parts:
@@ -106,7 +105,7 @@ def _blake2b(views: Sequence[bytes | memoryview]) -> bytes:
 
 @dataclass
 class Cache:
-    """The entries below one folder. Every method is total: no error of the system gets out."""
+    """The cache entries in one folder. No method raises OSError."""
 
     root: Path
     max_bytes: int = MAX_BYTES
@@ -115,7 +114,7 @@ class Cache:
 
     def get(self, key: str) -> memoryview | None:
         """
-        The content of an entry that is there and whole, else None. It begins with a cache line.
+        Returns the content of an entry, aligned to a cache line; None if missing or damaged.
         """
         path = self._path(key)
         try:
@@ -133,7 +132,7 @@ class Cache:
         return content
 
     def put(self, key: str, *parts: bytes | memoryview) -> bool:
-        """Publishes an entry, the parts one after another; False when it could not be written."""
+        """Publishes the concatenated parts as an entry; returns False if it cannot be written."""
         path = self._path(key)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -196,7 +195,7 @@ class Cache:
         return count
 
     def prune(self, max_bytes: int) -> int:
-        """Removes the entries used longest ago until the rest fits; returns how many went."""
+        """Evicts least recently used entries until the rest fits; returns the number removed."""
         found = sorted(self.entries(), key=lambda entry: entry[1].st_mtime)
         total = sum(status.st_size for _, status in found)
         removed = 0
@@ -251,7 +250,7 @@ def _default_root() -> Path | None:
 
 
 def _why_not(root: Path) -> str | None:
-    """Makes the folder if need be; says why it cannot be trusted, or None."""
+    """Creates the folder if necessary; returns why it cannot be trusted, or None."""
     try:
         root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         root.mkdir(mode=0o700, exist_ok=True)
@@ -268,13 +267,13 @@ def _why_not(root: Path) -> str | None:
 
 
 def _remove_if_owner(root: Path, pid: int) -> None:
-    # A forked child inherits the handler, not the folder.
+    # A forked child inherits the handler, but does not own the folder.
     if os.getpid() == pid:
         shutil.rmtree(root, ignore_errors=True)
 
 
 def _seal(key: str, *parts: bytes | memoryview) -> bytes:
-    """What an entry ends with."""
+    """The trailer of an entry."""
     return digest_of(key.encode(), *parts) + _MAGIC
 
 
@@ -284,7 +283,7 @@ def _unseal(key: str, entry: memoryview) -> memoryview | None:
 
 
 def _read_regular_file(path: Path) -> memoryview:
-    """What a file holds, in memory that begins where a vector may."""
+    """Reads a file into memory aligned for vectors."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)

@@ -1,12 +1,11 @@
 """
-A CUDA device as a program sees it: memory, launches, arrays in and out, through CuPy.
+The CUDA device of a program: memory, launches, and transfers of arrays, through CuPy.
 
-CuPy is imported when the first call needs a device, so that programs can be made, saved and
-loaded where there is none. Everything happens on the caller's current stream (`cuda_queue`), and
-only what the host reads is waited for. The services that the host program calls are functions of
-this module but for launches, which are the runtime library's: one that fails keeps its error, which
-the call then raises. Calls may run at the same time in several threads: what belongs to a call is
-in `_Call`, one per thread.
+CuPy is imported by the first call that needs a device, so programs can be created, saved and
+loaded without one. All work goes to the caller's current stream (`cuda_queue`); the host waits
+only for data that it reads. This module implements the services that the host program calls,
+except launches, which the runtime library implements. A service that fails stores its error, and
+the call raises it. Concurrent calls are safe: per-call state is in the thread-local `_Call`.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class _ProgramStruct(ctypes.Structure):
 
 
 def connect(target: Target) -> Any:
-    """CuPy, if there is a device that runs what was compiled for a target. Raises DeviceError."""
+    """Returns CuPy if the current device can run code for the target. Raises DeviceError."""
     try:
         import cupy  # pyright: ignore
     except ImportError as error:
@@ -86,7 +85,7 @@ def connect(target: Target) -> Any:
         raise DeviceError(
             f"there is no CUDA device: {error}", hint="compile with target=cuda-emulated"
         ) from None
-    # Machine code runs on devices of the same generation that are not older.
+    # A cubin runs on devices with the same major and at least the same minor capability.
     wanted = target.arch.removeprefix("sm_")
     if capability[:-1] != wanted[:-1] or int(capability) < int(wanted):
         raise DeviceError(
@@ -97,22 +96,22 @@ def connect(target: Target) -> Any:
 
 
 class _Call(threading.local):
-    """What the calls of one thread have, one at a time."""
+    """State of the current call of a thread."""
 
     queue: Queue
     error: IreesError | None = None
     touched = 0
-    """How often the host has read or written memory of the device."""
+    """Number of host reads and writes of device memory."""
     kept: list[Any] | None = None
     trap: tuple[int, Any] | None = None
-    """The address of the trap word and the array that holds it, once the call asks for one."""
+    """Address and owner of the trap word, None until the call requests it."""
     other: int | None = None
-    """CuPy's current stream, where the call works on arrays of it but on another stream."""
+    """CuPy's current stream, if the call uses CuPy arrays but runs on another stream."""
 
 
 @dataclass
 class _Loaded:
-    """A program on a device. The struct and the modules live as long as its kernels may run."""
+    """A program loaded on a device. Its struct and modules must outlive all kernel launches."""
 
     cupy: Any
     device: int
@@ -121,7 +120,7 @@ class _Loaded:
 
 
 class CudaDevice:
-    """What one program has of a device: its kernels, its constants, its memory."""
+    """The device state of one program: kernels, constants, memory."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class CudaDevice:
         self.blocks: dict[int, Any] = {}
         self.placed: dict[str, tuple[int, Any]] = {}
         self.counters: dict[tuple[int, int], list[tuple[int, Any]]] = {}
-        """Those that nobody uses, by the stream on which they were used last and their size."""
+        """Unused counters, by the stream of their last use and their size."""
         self._counting: dict[int, tuple[tuple[int, int], Any]] = {}
         self._lock = threading.RLock()
         self._loaded: _Loaded | None = None
@@ -156,8 +155,8 @@ class CudaDevice:
 
     def loaded(self) -> _Loaded:
         """
-        The program on the device, loaded by the first call: of several first calls one loads it,
-        and one that fails leaves nothing behind. Raises DeviceError.
+        The program on the device, loaded by the first call. Concurrent first calls load it once;
+        a failed load leaves no state behind. Raises DeviceError.
         """
         if self._loaded is not None:
             return self._loaded
@@ -187,10 +186,10 @@ class CudaDevice:
 
     @contextmanager
     def call(self, arguments: Sequence[Any]) -> Iterator[None]:
-        """Everything of a call with these arguments: its stream, and the device it is for."""
+        """Sets up a call with these arguments: its stream and the current device."""
         loaded = self.loaded()
         runtime = loaded.cupy.cuda.runtime
-        # Also makes the device's context the thread's: launches are not CuPy's.
+        # Also makes the device's context current in this thread: launches bypass CuPy.
         current = runtime.getDevice()
         runtime.setDevice(loaded.device)
         call = self._call
@@ -208,20 +207,20 @@ class CudaDevice:
 
     @property
     def stream(self) -> int:
-        """The stream of the call that this thread makes."""
+        """The stream of this thread's call."""
         return self._call.queue.stream
 
     @property
     def touched(self) -> int:
-        """How often the host has read or written memory of the device, in this thread."""
+        """Number of host reads and writes of device memory, in this thread."""
         return self._call.touched
 
     def launched(self) -> int:
-        """How many kernels the call of this thread has launched, but for those of graphs."""
+        """Number of kernels launched by this thread's call, without those of graphs."""
         return self._native.launches()
 
     def _wait(self, stream: int, other: int) -> None:
-        """Lets what comes on a stream wait for what was put on another one."""
+        """Makes later work on `stream` wait for the work already on `other`."""
         cuda = self.cupy.cuda
         event = cuda.Event(disable_timing=True)
         cuda.runtime.eventRecord(event.ptr, other)
@@ -230,7 +229,7 @@ class CudaDevice:
     # --- services: called by the host program -----------------------------------------------
 
     def guarded(self, work: Callable[[], None]) -> int:
-        """Does some work: 0, or the status of its error, which `failure` then has."""
+        """Runs `work`; returns 0, or the status of its error, which `failure` returns."""
         try:
             work()
         except Exception as error:
@@ -255,7 +254,7 @@ class CudaDevice:
         return pointer
 
     def free(self, pointer: int | None) -> None:
-        """Gives memory back to the pool, for what comes later on the stream."""
+        """Returns memory to the pool, for reuse by later work on the stream."""
         block, kept = self.blocks.pop(pointer or 0, None), self._call.kept
         key, counters = self._counting.pop(pointer or 0, ((0, 0), None))
         if kept is not None:
@@ -265,7 +264,7 @@ class CudaDevice:
                 self.counters.setdefault(key, []).append((pointer or 0, counters))
 
     def _counters(self, pool: int, size: int) -> int:
-        """Counters that are 0, since they were 0 when they were used last on this stream."""
+        """Allocates zeroed counters; kernels reset them, so those of this stream are reused."""
 
         def work() -> None:
             key = (self.stream, size)
@@ -283,15 +282,15 @@ class CudaDevice:
 
     def _zeros(self, size: int) -> tuple[int, Any]:
         """
-        New memory that is 0. It is filled on the stream that it was taken for: earlier work there
-        may still use it, and a graph, which is recorded on another stream, does not fill it again.
+        Allocates zeroed memory. It is cleared on the home stream, for two reasons: earlier work
+        there may still use it, and a graph, recorded on another stream, must not clear it again.
         """
         pointer, block = self._memory(size)
         self.cupy.cuda.runtime.memsetAsync(pointer, 0, size, self._call.queue.home)
         return pointer, block
 
     def _trap_word(self, pool: int) -> int:
-        """A word that is 0 for the kernels of this call."""
+        """Allocates a zeroed trap word for the kernels of this call."""
 
         def work() -> None:
             self._call.trap = pointer, _ = self._memory(TRAP_BYTES)
@@ -302,14 +301,14 @@ class CudaDevice:
 
     @property
     def trap(self) -> tuple[int, Any] | None:
-        """The trap word of the call, where its kernels may trap."""
+        """The trap word of the call, None if its kernels cannot trap."""
         return self._call.trap
 
     def trapped(self, status: int, word: tuple[int, Any] | None) -> int:
         """
-        The status of a call: that of the first kernel that trapped, which is waited for where there
-        are such, before any that the host found behind it. What a kernel that trapped has left may
-        be the size of an array that does not fit.
+        The status of a call. If kernels may trap, waits for them, and the first trap takes
+        precedence over a later error of the host: that error may be a consequence, such as an
+        allocation with a garbage size that the trapped kernel left.
         """
         if word is None or status == DEVICE_FAULT:
             return status
@@ -326,8 +325,8 @@ class CudaDevice:
     @contextmanager
     def recording(self, stream: int) -> Iterator[list[Any]]:
         """
-        Works on another stream, and keeps in a list what is given back meanwhile: a graph goes on
-        using it.
+        Switches to another stream for graph capture. Yields the list of memory freed meanwhile,
+        which the graph must keep alive.
         """
         kept: list[Any] = []
         call, queue = self._call, self._call.queue
@@ -340,7 +339,7 @@ class CudaDevice:
             self._native.begin(queue.stream)
 
     def duplicate(self, source: int, size: int) -> int:
-        """New memory with what is at another place. Raises OutOfMemoryError or DeviceError."""
+        """Copies device memory to a new allocation. Raises OutOfMemoryError or DeviceError."""
         pointer, block = self._memory(size)
         self.blocks[pointer] = block
         if size:
@@ -348,7 +347,7 @@ class CudaDevice:
         return pointer
 
     def fetch(self, pointer: int, size: int) -> bytes:
-        """The bytes at a place of the device; an error is kept for `failure`."""
+        """Reads bytes of device memory; an error is stored for `failure`."""
         host = ctypes.create_string_buffer(size)
         self.guarded(lambda: self._move(ctypes.addressof(host), pointer, size, _TO_HOST))
         return host.raw
@@ -365,7 +364,7 @@ class CudaDevice:
     def _read(self, pool: int, host: int, device: int, size: int) -> int:
         self._call.touched += 1
         status = self.guarded(lambda: self._move(host, device, size, _TO_HOST))
-        # A kernel that trapped left anything: what the host reads of it could keep a loop going.
+        # A trapped kernel leaves garbage, and a host loop that reads it might not terminate.
         return status or self.trapped(0, self._call.trap)
 
     def _write(self, pool: int, device: int, host: int, size: int) -> int:
@@ -381,7 +380,7 @@ class CudaDevice:
     # --- arrays ------------------------------------------------------------------------------
 
     def place(self, constants: Any, names: Sequence[str], data: Mapping[str, Any]) -> None:
-        """Puts the constants of a function onto the device, once. Raises DeviceError."""
+        """Uploads the constants of a function to the device, once. Raises DeviceError."""
         with self._lock:
             for number, name in enumerate(names):
                 if name not in self.placed:
@@ -392,12 +391,12 @@ class CudaDevice:
         pointer, memory = self._memory(array.nbytes)
         if array.nbytes:
             self._move(pointer, array.ctypes.data, array.nbytes, _TO_DEVICE)
-            # Calls on other streams read it too.
+            # Calls on other streams read it, too.
             self.cupy.cuda.runtime.streamSynchronize(self.stream)
         return pointer, memory
 
     def binder(self, spec: TensorSpec | ScalarSpec) -> Callable[..., Any]:
-        """What takes an argument: arrays of the device where they are, others are copied to it."""
+        """Returns the binder of an argument: device arrays are passed in place, others copied."""
         if isinstance(spec, ScalarSpec):
             return spec.bind
 
@@ -415,7 +414,8 @@ class CudaDevice:
             if size:
                 self._move(there, pointer, size, _TO_DEVICE)
                 if host.torch and value.is_pinned():
-                    # Such a copy goes on after the call, when the caller may write to the tensor.
+                    # A copy from pinned memory is asynchronous, and the caller may write to the
+                    # tensor after the call.
                     self.cupy.cuda.runtime.streamSynchronize(self.stream)
             pad.keep += [memory, host]
             return there, shape
@@ -434,7 +434,7 @@ class CudaDevice:
         array = self.cupy.ascontiguousarray(array)
         if array.data.ptr % DEVICE_ALIGNMENT:
             array = array.copy()
-        # What made the array, or the copy, is on CuPy's stream.
+        # The array or its copy was produced on CuPy's stream.
         if self._call.queue.torch is not None:
             current = self.cupy.cuda.get_current_stream().ptr
             if current != self.stream:
@@ -447,7 +447,7 @@ class CudaDevice:
     def _bind_tensor(
         self, spec: TensorSpec, value: Any, pad: Scratchpad
     ) -> tuple[int, tuple[int, ...]]:
-        """A tensor of torch on the device; CuPy has no types for some of them (bf16)."""
+        """Binds a torch tensor on the device, without CuPy, which lacks some dtypes (bf16)."""
         spec.check_torch_dtype(value)
         device = self._call.queue.device
         if value.get_device() != device:
@@ -471,7 +471,7 @@ class CudaDevice:
         return pointer, shape
 
     def readers(self, results: Sequence[TensorSpec | ScalarSpec]) -> list[Callable[[Any], Any]]:
-        """What makes Python's values of the results of a call."""
+        """Returns one reader per result, which converts it to a Python value."""
         found: list[Callable[[Any], Any]] = []
         first = 0
         for number, spec in enumerate(results):
@@ -499,7 +499,7 @@ class CudaDevice:
         return read
 
     def failure(self) -> Exception | None:
-        """What a service has failed with, once."""
+        """Returns and clears the error of a service."""
         call = self._call
         error, call.error = call.error, None
         if error is None and (status := self._native.error()):
@@ -508,7 +508,7 @@ class CudaDevice:
 
 
 def _kernel(cupy: Any, module: Any, launch: Mapping[str, Any]) -> _KernelStruct:
-    """What the runtime library is told of a kernel, which may take the shared memory it needs."""
+    """The runtime library's record of a kernel; raises the kernel's shared memory limit."""
     kernel, shared = module.get_function(launch["name"]), launch["shared_bytes"]
     if shared <= STATIC_SHARED_BYTES:
         return _KernelStruct(kernel.ptr, launch["maps"], 0)
@@ -517,10 +517,10 @@ def _kernel(cupy: Any, module: Any, launch: Mapping[str, Any]) -> _KernelStruct:
 
 
 def typed(error: Exception) -> IreesError:
-    """An error of CuPy as one of irees."""
+    """Converts an error of CuPy to an IreesError."""
     if isinstance(error, IreesError):
         return error
-    # CuPy and PyTorch name it alike.
+    # CuPy and PyTorch use the same class name.
     if type(error).__name__ == "OutOfMemoryError":
         return OutOfMemoryError(f"the device has not enough memory: {error}")
     return DeviceError(f"the device failed: {type(error).__name__}: {error}")

@@ -1,10 +1,9 @@
 """
-The stream of a CUDA device that one call works on, and the memory that it takes for that stream.
+The CUDA stream of one call, and the allocator for memory on it.
 
-A call with tensors of PyTorch works on PyTorch's current stream, in PyTorch's memory: what made the
-tensors may still be at work there, and what reads the results will be. Every other call works on
-CuPy's current stream. Both allocators give memory that was freed on a stream to later work of that
-stream only.
+A call with PyTorch tensors uses PyTorch's current stream and allocator: the tensors' producers may
+still run on that stream, and the consumers of the results will. All other calls use CuPy's current
+stream. Both allocators are stream-ordered: memory freed on a stream is reused on that stream only.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from irees.runtime.dtypes import torch_dtype
 @dataclass(frozen=True)
 class Queue:
     """
-    `stream` is a cudaStream_t. `home` is the stream that memory is taken for, which is another one
-    only while a graph is recorded. `torch` is the module where memory is PyTorch's.
+    `stream` is a cudaStream_t. `home` is the stream that memory is allocated for; it differs from
+    `stream` only during graph capture. `torch` is the module if memory comes from PyTorch.
     """
 
     cupy: Any
@@ -31,7 +30,7 @@ class Queue:
     torch: Any = None
 
     def memory(self, size: int) -> tuple[int, Any]:
-        """The address of as many bytes, and what owns them. Raises what the allocator raises."""
+        """Allocates `size` bytes; returns address and owner. Raises the allocator's errors."""
         if self.torch is None:
             block = self.cupy.cuda.alloc(size or 1)
             return block.ptr, block
@@ -39,11 +38,11 @@ class Queue:
         return tensor.data_ptr(), tensor
 
     def on(self, stream: int) -> Queue:
-        """The same memory, on another stream."""
+        """A queue with the same allocator on another stream."""
         return replace(self, stream=stream)
 
     def array(self, block: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """An array over a block: a tensor of PyTorch, or an ndarray of CuPy, without a copy."""
+        """Wraps a block as a PyTorch tensor or a CuPy ndarray, without a copy."""
         if self.torch is None:
             return self.cupy.ndarray(shape, dtype, block)
         kind = torch_dtype(dtype)
@@ -58,8 +57,8 @@ def queue_of(arguments: Sequence[Any], cupy: Any, device: int) -> Queue:
     if torch is not None:
         for value in arguments:
             if isinstance(value, torch.Tensor) and value.is_cuda:
-                # What torch.cuda.current_stream reads, without an object for it: PyTorch's own
-                # generated code calls it too.
+                # Like torch.cuda.current_stream, without creating an object; Inductor's generated
+                # code calls it, too.
                 stream = torch._C._cuda_getCurrentRawStream(device)
                 return Queue(cupy, device, stream, stream, torch)
     stream = cupy.cuda.get_current_stream().ptr

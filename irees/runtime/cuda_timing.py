@@ -1,4 +1,4 @@
-"""When dispatches on a CUDA device begin and end: events on the caller's stream."""
+"""Times dispatches on a CUDA device with events on the caller's stream."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from irees.runtime.tracing import CALLBACK
 
 class DeviceTimer(DispatchTimer):
     """
-    Collects times, call by call, as `DispatchTimer` does. `address` is what a program calls: before
-    and after each dispatch an event is put on the stream; they are read when a call is over.
+    Collects the times of each call, like `DispatchTimer`. `address` is the callback for programs:
+    it records an event on the stream before and after each dispatch. Events are read after a call.
     """
 
     def __init__(self, keys: Sequence[str], device: CudaDevice):
@@ -36,11 +36,11 @@ class DeviceTimer(DispatchTimer):
         self._device.guarded(work)
 
     def begin(self) -> None:
-        """Forgets what was noted before."""
+        """Clears the events of this thread."""
         self._thread.events = []
 
     def end(self) -> None:
-        """Waits for the device, and adds up the call."""
+        """Waits for the device, and sums up the call."""
         found: dict[str, float] = {}
         begun: Any = None
         for number, event in self._thread.events:

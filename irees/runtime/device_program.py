@@ -1,9 +1,9 @@
 """
-A program that spans devices: call it with arrays, as any other.
+A program that spans several devices, called with arrays like any other program.
 
-Each device has a program of its own, and a schedule says which runs what when. A call walks the
-schedule once and gives each device its work without waiting for it; only a branch on a value waits.
-So while one device computes others do, and what is sent travels meanwhile.
+Each device has its own program, and a schedule orders their runs and transfers. A call walks the
+schedule once and enqueues work without waiting; it waits only to branch on a value. So devices
+compute in parallel, and transfers overlap with computation.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from irees.runtime.services import Services
 
 OnError = Literal["raise", "yield"]
 Maker = Callable[[Services | None], Any]
-"""Makes the program of one device on the services of that device, None for the process's."""
+"""Creates the program of one device on that device's services (None: those of the process)."""
 
 
 @dataclass
 class Transfers:
-    """How many tensors went from device to device since the last `reset`, and their bytes."""
+    """Counts of tensors and bytes sent between devices since the last `reset`."""
 
     count: int = 0
     bytes: int = 0
     links: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    """Source and target => transfers and bytes between them."""
+    """(source, target) => number of transfers and bytes."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, source: str, target: str, size: int) -> None:
-        """One more."""
+        """Counts one transfer."""
         with self._lock:
             self.count += 1
             self.bytes += size
@@ -54,7 +54,7 @@ class Transfers:
             self.links[source, target] = (count + 1, total + size)
 
     def reset(self) -> None:
-        """Begins to count again."""
+        """Resets all counts."""
         with self._lock:
             self.count = self.bytes = 0
             self.links = {}
@@ -62,7 +62,7 @@ class Transfers:
 
 @dataclass(frozen=True)
 class Event:
-    """What a device did from `begin` to `end` (seconds): ran a function, or received a tensor."""
+    """A function run, or the receipt of a tensor, by a device; times in seconds."""
 
     kind: str
     name: str
@@ -74,19 +74,19 @@ class Event:
 
 @dataclass(frozen=True)
 class Begun:
-    """A call whose work the devices have: pairs of a device (None for the host) and a handle."""
+    """A call in flight: pairs of a device (None for the host) and a handle."""
 
     results: list[tuple[Any, Any]]
     done: list[tuple[Any, Any]]
-    """One of each function that runs and that no result waits for."""
+    """One handle of each run that no result depends on."""
     arguments: tuple[Any, ...]
-    """They live as long as the devices may read them."""
+    """Kept alive while the devices may read them."""
     torch: bool = False
-    """Whether a tensor of torch was given, so that the results are some, too."""
+    """Whether an argument was a torch tensor, so results are torch tensors, too."""
 
 
 class DeviceFunction:
-    """One public function of a program that spans devices."""
+    """One public function of a multi-device program."""
 
     def __init__(self, schedule: FunctionSchedule, program: DeviceProgram):
         self.name = schedule.name
@@ -102,16 +102,16 @@ class DeviceFunction:
     @fenced
     def __call__(self, *arguments: Any) -> Any:
         """
-        Runs the function; a single result is returned bare, several as a tuple.
+        Runs the function; returns a single result bare, several as a tuple.
 
-        Raises ArgumentError before anything runs, RuntimeTrap when the program stops itself,
-        OutOfMemoryError or DeviceError when a device cannot go on.
+        Raises ArgumentError before anything runs, RuntimeTrap when the program traps,
+        OutOfMemoryError or DeviceError when a device fails.
         """
         return self.finish(self.start(*arguments))
 
     @fenced
     def start(self, *arguments: Any) -> Begun:
-        """Gives the devices their work. Raises ArgumentError for arguments that do not fit."""
+        """Enqueues the work of a call. Raises ArgumentError for arguments that do not fit."""
         if len(arguments) != len(self.arguments):
             raise ArgumentError(
                 f"{self.name} takes {len(self.arguments)} arguments, but {len(arguments)} given"
@@ -126,7 +126,7 @@ class DeviceFunction:
 
     @fenced
     def finish(self, begun: Begun) -> Any:
-        """The results, once all is done. Raises what the call does."""
+        """Waits for a call and returns its results. Raises the errors of a call."""
         for device, handle in begun.done:
             device.wait(handle)
         found = [
@@ -180,7 +180,7 @@ class DeviceFunction:
 
 
 def _as_declared(value: Any, spec: TensorSpec | ScalarSpec) -> Any:
-    """A result with the sign that the function's signature gives it."""
+    """A result viewed with the signedness of the function's signature."""
     if isinstance(spec, TensorSpec) and value.dtype != spec.dtype:
         return value.view(spec.dtype)
     return value
@@ -189,7 +189,7 @@ def _as_declared(value: Any, spec: TensorSpec | ScalarSpec) -> Any:
 class DeviceProgram:
     """
     A program whose parts run on several devices. `program(...)` calls `main`, or the only public
-    function; all of them are in `program.functions`, what each device runs in `program.programs`.
+    function. `program.functions` has all functions, `program.programs` the part of each device.
 
     Raises DeviceError when a device is missing.
     """
@@ -216,7 +216,7 @@ class DeviceProgram:
 
     @fenced
     def __call__(self, *arguments: Any) -> Any:
-        """Calls `main`, or the only public function. Raises what `DeviceFunction` does."""
+        """Calls `main`, or the only public function. Raises the errors of `DeviceFunction`."""
         return self.main()(*arguments)
 
     @fenced
@@ -229,13 +229,12 @@ class DeviceProgram:
         on_error: OnError = "raise",
     ) -> Iterator[Any]:
         """
-        The results of a stream of requests, in order: while a device is at one, those before it are
-        at the next. A request is a tuple of arguments, or the only one.
+        Yields the results of a stream of requests, in order, pipelined over the devices. A
+        request is a tuple of arguments, or a single argument.
 
-        At most `in_flight` requests are begun and not answered; the next is asked for when the
-        oldest is. With `on_error="yield"` an error is the answer of its request, else it ends the
-        stream.
-        Raises ArgumentError unless `in_flight` is positive.
+        At most `in_flight` requests are in flight; the next one is taken after the oldest is
+        answered. With `on_error="yield"` an error is yielded in place of the result, else it ends
+        the stream. Raises ArgumentError unless `in_flight` is positive.
         """
         if in_flight < 1:
             raise ArgumentError(f"in_flight is {in_flight}, but must be 1 or more")
@@ -256,7 +255,7 @@ class DeviceProgram:
 
     @contextmanager
     def trace(self) -> Iterator[list[Event]]:
-        """Collects what devices of this machine do inside the block: runs and transfers."""
+        """Collects the runs and transfers of this machine's devices inside the block."""
         before, self._events = self._events, []
         try:
             yield self._events
@@ -266,7 +265,7 @@ class DeviceProgram:
     def note(
         self, kind: str, name: str, device: str, size: int = 0
     ) -> AbstractContextManager[None]:
-        """The time of what is done inside, if anybody wants it."""
+        """Records an event for the block if tracing is on."""
         events = self._events
         return nullcontext() if events is None else _noted(events, kind, name, device, size)
 
@@ -278,8 +277,8 @@ class DeviceProgram:
     @fenced
     def explain(self, *, as_data: bool = False) -> Any:
         """
-        What is sent in each function, from where to where, and what the compiler chose for the part
-        of each device (`Program.explain`): a text, or what `json` can take with `as_data`.
+        Explains the transfers of each function, and the compiler's decisions for each device's
+        part (`Program.explain`). Returns a text, or JSON-compatible data with `as_data`.
         """
         sends = [
             {"function": f.name, "from": send.source, "to": send.target, "bytes": send.bytes}
@@ -357,7 +356,7 @@ def _windowed(
 @fenced
 def write_trace(events: Iterable[Event], path: str | Path) -> None:
     """
-    Writes events in the format of Chrome's tracing, which Perfetto reads.
+    Writes events as a Chrome trace, which Perfetto reads.
 
     Raises ArgumentError when it cannot.
     """
@@ -381,7 +380,7 @@ def write_trace(events: Iterable[Event], path: str | Path) -> None:
 def open_devices(
     schedule: Schedule, makers: Mapping[str, Maker], runtime: bytes | None
 ) -> dict[str, Any]:
-    """A device for each name of the program. Raises DeviceError when one is missing."""
+    """Opens all devices of a program, by name. Raises DeviceError when one is missing."""
     specs = parse_specs(schedule.devices)
     if any(spec.kind == "ray" for spec in specs.values()):
         from irees.runtime.ray import open_cluster
@@ -391,7 +390,7 @@ def open_devices(
     found: dict[str, Any] = {}
     for name, spec in specs.items():
         place = place_of(spec, cores.get(spec, ()), runtime)
-        # A device that computes nothing may still be where a result is wanted.
+        # A device without a program may still receive results.
         program = makers[name](place.services) if name in makers else None
         found[name] = LocalDevice(name, spec, program, place)
     return found

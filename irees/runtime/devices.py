@@ -1,10 +1,9 @@
 """
-Devices, as a program that spans several sees them: something that runs functions in order.
+Devices of a multi-device program. A device runs functions in order.
 
-A device has a queue, and one thread that takes work from it; a second thread receives what other
-devices send, so that a transfer goes on while the device computes. What is asked of a device is
-answered at once by a future. Work waits for futures of work that was asked for before it, never
-for later work, so devices that wait for each other do not exist.
+A device has a queue and a thread that executes it. A second thread receives transfers from other
+devices, so they overlap with computation. Every request returns a future immediately. Work only
+waits for futures of earlier requests, so devices cannot deadlock.
 
     cpu:N             cores, a pool of threads and memory of its own
     cuda:N            a GPU
@@ -12,7 +11,7 @@ for later work, so devices that wait for each other do not exist.
     reference:N       the interpreter
     ray://HOST:PORT/N a process on node N of a Ray cluster (`irees.runtime.ray`)
 
-The cores of this machine are shared out among the devices of a program that compute on them.
+The devices of a program that compute on this machine's cores get equal parts of them.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _SPEC = re.compile(r"(cpu|cuda|cuda-emulated|reference)(?::(\d{1,4}))?|ray://([^
 
 @dataclass(frozen=True, order=True)
 class DeviceSpec:
-    """What a device is, as `cpu:0` says it; `address` is that of a Ray cluster."""
+    """A parsed device such as `cpu:0`; `address` is the address of a Ray cluster."""
 
     kind: str
     index: int = 0
@@ -51,7 +50,7 @@ class DeviceSpec:
 
     @staticmethod
     def parse(text: str) -> DeviceSpec:
-        """Raises ArgumentError for a text that names no device."""
+        """Parses a device. Raises ArgumentError for a text that names none."""
         found = _SPEC.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise ArgumentError(f"device {text!r} is unknown", hint=f"use {KINDS}")
@@ -72,9 +71,9 @@ class DeviceSpec:
 
 def parse_specs(devices: Mapping[str, str]) -> dict[str, DeviceSpec]:
     """
-    What each device of a program is.
+    Parses the devices of a program, by name.
 
-    Raises ArgumentError for a text that names no device, and for devices that cannot be together.
+    Raises ArgumentError for a text that names no device, or if local and Ray devices are mixed.
     """
     specs = {name: DeviceSpec.parse(text) for name, text in devices.items()}
     if len({spec.kind == "ray" for spec in specs.values()}) > 1:
@@ -84,9 +83,9 @@ def parse_specs(devices: Mapping[str, str]) -> dict[str, DeviceSpec]:
 
 def share_out(specs: Sequence[DeviceSpec]) -> dict[DeviceSpec, tuple[int, ...]]:
     """
-    The cores of each device: the cores of this process in equal parts, in the order of the devices.
+    Partitions the cores of this process equally among the devices, in order.
 
-    Where there are more devices than cores, several share one.
+    If there are more devices than cores, several devices use the same core.
     """
     wanted = sorted({spec for spec in specs if spec.uses_cores})
     try:
@@ -103,7 +102,7 @@ def share_out(specs: Sequence[DeviceSpec]) -> dict[DeviceSpec, tuple[int, ...]]:
 
 
 class Worker:
-    """A thread that does what it is given, in order, on some cores."""
+    """A thread that runs submitted work in order, pinned to some cores."""
 
     def __init__(self, name: str, cores: Sequence[int] = ()):
         self.name = name
@@ -116,13 +115,13 @@ class Worker:
         arguments = (self.jobs, self.cores)
         thread = threading.Thread(target=_work_off, args=arguments, name=self.name, daemon=True)
         thread.start()
-        # The thread knows the queue only, so that a worker nobody has any more ends.
+        # The thread only references the queue, so it ends when the worker is garbage-collected.
         weakref.finalize(self, self.jobs.put, None)
 
     def submit(self, work: Work) -> Future[Any]:
-        """The future of some work, which is done after all that was given before it."""
+        """Submits work, to run after all earlier work; returns its future."""
         if self.process != os.getpid():
-            # A forked child has the queue of its parent, but not the thread.
+            # A forked child inherits the queue, but not the thread.
             self._start()
         future: Future[Any] = Future()
         self.jobs.put((future, work))
@@ -131,7 +130,7 @@ class Worker:
 
 def _work_off(jobs: SimpleQueue[tuple[Future[Any], Work] | None], cores: tuple[int, ...]) -> None:
     if cores and hasattr(os, "sched_setaffinity"):
-        # Of this thread, and of the workers of a pool that it starts.
+        # Threads of a pool inherit the affinity of the thread that starts them.
         with suppress(OSError):
             os.sched_setaffinity(0, cores)
     while (job := jobs.get()) is not None:
@@ -145,7 +144,7 @@ def _work_off(jobs: SimpleQueue[tuple[Future[Any], Work] | None], cores: tuple[i
 
 @dataclass(frozen=True)
 class Place:
-    """The threads and the memory of one device of this process, whatever programs use it."""
+    """The threads and services of one device of this process, common to all programs."""
 
     worker: Worker
     receiver: Worker
@@ -158,9 +157,9 @@ _lock = threading.Lock()
 
 def place_of(spec: DeviceSpec, cores: tuple[int, ...], runtime: bytes | None) -> Place:
     """
-    The device of this process; `runtime` is the library that its services come from.
+    Returns this process's instance of a device; `runtime` is the image of the runtime library.
 
-    A pool of threads belongs to a copy of that library, so each device loads its own.
+    Each device loads its own copy of that library, because a copy has one thread pool.
     """
     with _lock:
         if (spec, cores) not in _places:
@@ -176,18 +175,18 @@ def place_of(spec: DeviceSpec, cores: tuple[int, ...], runtime: bytes | None) ->
 
 
 def settled(value: Any) -> Any:
-    """What a handle stands for, once it is there. Raises what the work raised."""
+    """Waits for a handle and returns its value. Raises the errors of the work."""
     return value.result() if isinstance(value, Future) else value
 
 
 def current(spec: DeviceSpec) -> AbstractContextManager[Any]:
-    """Makes a GPU the current one of the calling thread; nothing else, and nothing without CuPy."""
+    """Makes a GPU current in the calling thread; a no-op for other devices and without CuPy."""
     if spec.kind != "cuda":
         return nullcontext()
     try:
         return import_module("cupy").cuda.Device(spec.index)
     except ImportError:
-        return nullcontext()  # the call itself says what is missing
+        return nullcontext()  # the call itself raises the error
 
 
 class LocalDevice:
@@ -203,8 +202,8 @@ class LocalDevice:
         self, function: str, arguments: Sequence[Any], results: int, note: Callable[..., None]
     ) -> list[Any]:
         """
-        The handles of the results, or one that says that it is done where there are none. It runs
-        when the arguments are there, in order.
+        Enqueues a function; it runs in order, once its arguments are available. Returns handles of
+        the results, or one handle of its completion if there are no results.
         """
         entry = self.program.functions[function]
 
@@ -229,7 +228,7 @@ class LocalDevice:
             ) from error
 
     def take(self, value: Any) -> Any:
-        """An argument of the caller, to be read on this device."""
+        """Imports an argument of the caller to this device."""
         return value
 
     def receive(
@@ -240,7 +239,7 @@ class LocalDevice:
         note: Callable[..., Any],
         count: Callable[..., None],
     ) -> Any:
-        """A value of another device, copied into the memory of this one; its size is seen then."""
+        """Copies a value from another device to this one; counts its actual size."""
         if source.spec == self.spec:
             return value
 
@@ -254,11 +253,11 @@ class LocalDevice:
         return self.place.receiver.submit(work)
 
     def wait(self, value: Any) -> None:
-        """Returns when what makes a value is done. Raises what it raised."""
+        """Waits for a value. Raises the errors of the work."""
         settled(value)
 
     def fetch(self, value: Any) -> Any:
-        """A value for the caller. Raises what made it raised."""
+        """Returns a value to the caller. Raises the errors of the work."""
         return settled(value)
 
 

@@ -1,5 +1,5 @@
 """
-The element types of a program's arguments and results, as numpy and torch spell them.
+The numpy and torch dtypes of a program's arguments and results.
 
 Types of fewer than 8 bits take one byte each, as `ml_dtypes` stores them.
 """
@@ -60,7 +60,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 @cache
 def accepted_dtypes(name: str) -> frozenset[np.dtype[Any]]:
-    """What may be passed for an element type: `i32` has no sign, so both signs fit."""
+    """Accepted dtypes for an element type: `i32` is signless, so int32 and uint32 fit."""
     dtype = numpy_dtype(name)
     if not name.startswith("i") or name in ("i1", "index") or dtype.kind not in "iu":
         return frozenset((dtype,))
@@ -69,7 +69,7 @@ def accepted_dtypes(name: str) -> frozenset[np.dtype[Any]]:
 
 @cache
 def torch_dtypes() -> dict[Any, np.dtype[Any]]:
-    """torch dtype => numpy dtype; torch must have been imported by somebody."""
+    """torch dtype => numpy dtype; torch must already be imported."""
     torch = sys.modules["torch"]
     names = {dtype.name: dtype for dtype in DTYPES.values()}
     return {

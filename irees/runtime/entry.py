@@ -1,4 +1,4 @@
-"""Which function a program calls when it is called itself."""
+"""The function that a call of a program runs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-What `Program.explain` says, as data and as text.
+The output of `Program.explain`, as data and as text.
 
-Everything that was chosen is in the manifest; what is measured comes along. A dispatch is held
-to the peak of multiply-adds when it does much with each byte, and to a copy of memory when not.
+The compiler's decisions come from the manifest, timings from a measurement. A compute-bound
+dispatch is compared to the peak of FMAs, a bandwidth-bound one to the bandwidth of a copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from irees.runtime.program import Program
 
 RIDGE = 8.0
-"""Flops a byte from which a dispatch is held to the peak of multiply-adds."""
+"""Arithmetic intensity in flops per byte from which a dispatch counts as compute-bound."""
 
 _HEADER = (
     *("dispatch", "calls", "strategy", "tiles", "block", "vector", "Mflop", "MB"),
@@ -30,8 +30,8 @@ def explanation(
     program: Program, times: Times | None, peaks: tuple[float, float] | None
 ) -> dict[str, Any]:
     """
-    Functions, memory, dispatches and remarks. Flops, bytes and seconds of a dispatch are those of
-    all its calls together, None where they are not known; rates follow from them.
+    Functions, memory, dispatches and remarks as data. Flops, bytes and seconds of a dispatch are
+    totals over all its calls, None where unknown; rates are derived from them.
     """
     kernels = checked_kernels(program.manifest)
     return {
@@ -56,11 +56,11 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "remarks": (list, type(None)),
     "accesses": (dict, type(None)),
 }
-"""Fields of a kernel in a manifest, of which only its name has to be there."""
+"""Fields of a kernel in a manifest, with their types; only the name is mandatory."""
 
 
 def checked_list(manifest: Mapping[str, Any], name: str) -> list[Any]:
-    """A list in a manifest, which anybody may have written. Raises ParseError for another thing."""
+    """A list of the manifest, which is untrusted input. Raises ParseError if it is not a list."""
     found = manifest.get(name) or []
     if not isinstance(found, list | tuple):
         raise ParseError(f"the manifest's {name!r} must be a list")
@@ -68,7 +68,7 @@ def checked_list(manifest: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def checked_kernels(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The kernels in a manifest. Raises ParseError when a field is not what it must be."""
+    """The kernels of a manifest. Raises ParseError for a field of the wrong type."""
     kernels = checked_list(manifest, "kernels")
     for kernel in kernels:
         if not isinstance(kernel, Mapping) or "name" not in kernel:
@@ -125,7 +125,7 @@ def _dispatch(
 
 
 def _groups(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Per tile loop: its strategy, the tile of each loop of its main op, its register block."""
+    """Per group of ops in one tile loop: strategy, tile sizes of its main op, register block."""
     found: dict[int, dict[str, Any]] = {}
     for config in configs:
         sizes = list(config.get("sizes") or ())
@@ -158,7 +158,7 @@ def _of_peak(found: Mapping[str, Any], peaks: tuple[float, float] | None) -> flo
 
 
 def text_of(data: Mapping[str, Any]) -> str:
-    """The same for a terminal: a table of dispatches, and what was rejected below each."""
+    """Formats an explanation as a table of dispatches, with rejected alternatives below each."""
     lines = ["functions:", *(f"  {function}" for function in data["functions"])]
     lines += ["memory:", *(f"  {name}: {value}" for name, value in data["memory"].items())]
     lines += [f"kernels: {len(data['dispatches'])}", _accesses(data["dispatches"])]
@@ -174,7 +174,7 @@ def text_of(data: Mapping[str, Any]) -> str:
 
 
 def _accesses(dispatches: Sequence[Mapping[str, Any]]) -> str:
-    """How accesses to memory are kept inside of their buffers."""
+    """Counts of memory accesses, by how they are kept in bounds."""
     total = Counter[str]()
     for each in dispatches:
         total.update(each["accesses"])
@@ -183,7 +183,7 @@ def _accesses(dispatches: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _elsewhere(data: Mapping[str, Any]) -> list[str]:
-    """Remarks that stand below no dispatch."""
+    """Remarks that are not printed below a dispatch."""
     shown = {text for each in data["dispatches"] for text in each["rejected"]}
     return [f"  {line}" for line in data["remarks"] if line.partition("] ")[2] not in shown]
 

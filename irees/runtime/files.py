@@ -1,9 +1,9 @@
 """
 Files that irees reads and writes for its callers.
 
-A file is written beside its place and then renamed, so that it appears whole or not at all. A
-rename replaces whatever has the name, as root even the node of a device: only a regular file is
-replaced.
+A file is written under a temporary name in the same folder and then renamed, so the write is
+atomic. A rename would replace any file of that name, and for root even a device node, so only
+regular files are replaced.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _MODE = 0o666
 
 def path_of(value: Any, what: str) -> Path:
     """
-    A caller's path. Raises ArgumentError for what is none.
+    Checks a caller's path. Raises ArgumentError if it is none.
 
-    A number would be taken for an open file, which `open` reads and then closes.
+    A number is rejected: `open` would take it as a file descriptor and close it.
     """
     text = value
     try:
@@ -50,10 +50,10 @@ def path_of(value: Any, what: str) -> Path:
 
 def replaceable(path: Path) -> Path:
     """
-    The place where a file of that path lies, symbolic links followed.
+    The path to replace, with symbolic links resolved.
 
-    Raises ArgumentError for one that is there and is no regular file, may not be written, or is a
-    link to nothing.
+    Raises ArgumentError if it exists and is not a regular file, is read-only, or is a dangling
+    link.
     """
     try:
         found = os.lstat(path)
@@ -77,9 +77,9 @@ def replaceable(path: Path) -> Path:
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """
-    Writes a file, whole or not at all: `write` fills one beside it, which then takes its name.
+    Writes a file atomically: `write` fills a temporary file, which is then renamed.
 
-    Raises ArgumentError when it cannot be written, or something else than a file has the name.
+    Raises ArgumentError when it cannot be written, or the path is not a regular file.
     """
     path = replaceable(path)
     private = None

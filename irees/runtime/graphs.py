@@ -1,13 +1,12 @@
 """
-Calls that a CUDA device does again without the host: captured once as a graph, then launched.
+CUDA graphs of repeated calls: captured once, then replayed without the host program.
 
-A program of many small kernels spends its time on launches. Where nothing that the host does can
-differ from call to call (all shapes are known, no scalars come or go, no element of a buffer is
-read or written by the host), what a call asks of the device is recorded the second time that it
-comes with the same arrays on the same stream, and launched as one thing from then on. The graph
-keeps the memory that it was recorded with; results are copied out of it, so a call is recorded
-only where that copy takes less time than its launches. A device or a CuPy that cannot record is
-asked once, and everything goes on as before.
+A program of many small kernels is launch-bound. A call is capturable if the host does the same in
+each call: all shapes are static, there are no scalar arguments or results, and the host reads and
+writes no device memory. The second call with the same arrays on the same stream is captured, and
+later ones launch the graph. A graph keeps the memory that it was captured with. Results are
+copied out of it, so a call is captured only if that copy takes less time than its launches. If
+capture fails (device or CuPy without support), it is not tried again, and calls run normally.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from irees.runtime.arguments import ScalarSpec, TensorSpec
 from irees.runtime.cuda import CudaDevice
 
 MOST_GRAPHS = 4
-"""Of one function: each is for other arrays, and has memory of its own."""
+"""Maximum graphs per function: each is for one set of arrays, and has its own memory."""
 
 LEAST_LAUNCHES = 4
-"""Launches of a call that is recorded: a graph is launched no faster than so many kernels."""
+"""Minimum launches of a captured call: with fewer, a graph launch is no faster."""
 
 COPIED_BYTES = 1 << 20
-"""Bytes of results per launch of a call that is recorded: a copy of more takes longer than that."""
+"""Maximum result bytes per launch of a captured call: copying more takes longer than a launch."""
 
 _log = logging.getLogger("irees.cuda")
 
 
 @dataclass
 class Recorded:
-    """One graph, what its results are, and the memory that it works in."""
+    """A captured graph with its results, trap word and memory."""
 
     graph: Any
     results: list[int]
@@ -47,7 +46,7 @@ class Recorded:
 
 @dataclass
 class GraphCalls:
-    """The calls of one function on a device."""
+    """Runs the calls of one function on a device, with graphs where possible."""
 
     device: CudaDevice
     arguments: Sequence[TensorSpec | ScalarSpec]
@@ -58,11 +57,11 @@ class GraphCalls:
     def __post_init__(self) -> None:
         specs = [*self.arguments, *self.results]
         self.capturable = all(isinstance(s, TensorSpec) and None not in s.shape for s in specs)
-        # A graph has one memory: what is copied out of it must be that of the last launch.
+        # All launches of a graph use the same memory: no launch may start before the copy-out.
         self._lock = threading.Lock()
 
     def run(self, frame: Any, invoke: Callable[[], int]) -> int:
-        """Does a call: `invoke`, or the graph that was recorded of it. Returns its status."""
+        """Runs a call with `invoke`, or replays its graph. Returns its status."""
         if not self.capturable:
             return self._plain(invoke)
         key = (self.device.stream, *frame.args[: len(self.arguments)])
@@ -85,7 +84,7 @@ class GraphCalls:
         return self.device.trapped(invoke(), self.device.trap)
 
     def _against(self, touched: int) -> str:
-        """Why calls like the last are not recorded, if they are not."""
+        """Why calls like the last one are not captured; empty if they are."""
         if self.device.touched != touched:
             return "the host reads or writes memory of the device"
         launches = self.device.launched()
@@ -101,11 +100,11 @@ class GraphCalls:
         _log.info("calls are not recorded as graphs: %s", reason)
 
     def _record(self, frame: Any, invoke: Callable[[], int]) -> Recorded | None:
-        """The graph of a call, which does not run meanwhile; None where that failed."""
+        """Captures a call as a graph without running it; returns None if that fails."""
         device = self.device
         self._forget_results(frame)
         try:
-            # Not CuPy's current stream: memory is taken for that of the caller.
+            # Does not become CuPy's current stream: memory is allocated for the caller's stream.
             stream = device.cupy.cuda.Stream(non_blocking=True)
             with device.recording(stream.ptr) as kept:
                 stream.begin_capture()
@@ -126,12 +125,12 @@ class GraphCalls:
         return Recorded(graph, results, list(frame.result_dims), device.trap, kept)
 
     def _forget_results(self, frame: Any) -> None:
-        """Those of an earlier call: where one fails, what it has made is freed."""
+        """Clears results of an earlier call, so that a failed call frees only its own."""
         for number in range(len(self.results)):
             frame.results[number] = None
 
     def _replay(self, recorded: Recorded, frame: Any) -> int:
-        """Launches the graph, and copies its results to memory of the caller."""
+        """Launches the graph, and copies its results to new memory."""
         device = self.device
 
         def work() -> None:
@@ -151,7 +150,7 @@ def _bytes(spec: TensorSpec | ScalarSpec) -> int:
 
 
 def _remember(table: dict[Any, Any], key: Any, value: Any) -> None:
-    """Notes an entry, and forgets the oldest where there are too many."""
+    """Adds an entry, and evicts the oldest ones above MOST_GRAPHS."""
     table[key] = value
     while len(table) > MOST_GRAPHS:
         del table[next(iter(table))]

@@ -1,8 +1,8 @@
 """
-A shared library loaded from bytes, so that what was checked is what is loaded.
+Loads a shared library from bytes, so that the checked bytes are the loaded ones.
 
-On Linux the bytes go to an anonymous file in memory. Elsewhere, or where the system forbids
-to run such files, they go to a private file that is removed once it is loaded.
+On Linux the bytes go to an anonymous file in memory (memfd). Elsewhere, or where the system
+forbids executing such files, they go to a private file that is removed after loading.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SERIAL = count(1)
 
 class Library:
     """
-    A loaded library; unloaded when nothing refers to it any more.
+    A loaded library, unloaded when it is garbage-collected.
 
-    Raises ToolchainError when the system's loader refuses the bytes.
+    Raises ToolchainError when the system's loader rejects the bytes.
     """
 
     # Bound here because the module's names may be gone when the interpreter shuts down.
@@ -38,7 +38,7 @@ class Library:
         self._handle = self.cdll._handle
 
     def address(self, name: str) -> int:
-        """Where a symbol lies. Raises ToolchainError when the library has no such symbol."""
+        """Address of a symbol. Raises ToolchainError when the library has no such symbol."""
         try:
             symbol = self.cdll[name]
         except AttributeError:
@@ -57,8 +57,8 @@ def _load_from_memory(image: bytes) -> ctypes.CDLL:
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(image)
-        # The loader takes two equal paths for the same library, and the numbers of closed files
-        # come back: a pattern of `/.` and `/` that means nothing makes each path unique.
+        # The loader treats equal paths as the same library, and descriptor numbers are reused. A
+        # meaningless pattern of `/.` and `/` makes each path unique.
         salt = "".join("/." if bit == "1" else "/" for bit in f"{next(_SERIAL):b}")
         return ctypes.CDLL(f"/proc/self/fd{salt}/{descriptor}")
     finally:

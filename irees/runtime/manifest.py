@@ -1,7 +1,7 @@
 """
-The manifest: what JSON beside the library says of a program, read into plain records.
+The manifest: the JSON description of a program, read into plain records.
 
-It may come from a file that somebody damaged, so every field is checked as it is read.
+It may come from a damaged file, so every field is checked when it is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_DIM = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class EqualDims:
-    """Dim `a_dim` of argument `a` must equal dim `b_dim` of argument `b`, because of an op."""
+    """A constraint of an op: dim `a_dim` of argument `a` equals dim `b_dim` of argument `b`."""
 
     a: int
     a_dim: int
@@ -32,7 +32,7 @@ class EqualDims:
 
 @dataclass(frozen=True)
 class Trap:
-    """The text of one way in which a function may stop itself."""
+    """The message and origin of one trap of a function."""
 
     message: str
     location: str | None
@@ -51,12 +51,12 @@ class FunctionInfo:
     constants: tuple[str, ...]
     traps: tuple[Trap, ...]
     updates: tuple[tuple[int, int], ...] = ()
-    """Results that are written into arguments and not returned: number, argument."""
+    """(result, argument) pairs: results written into arguments instead of returned."""
 
 
 @dataclass(frozen=True)
 class TraceInfo:
-    """What one trace shows, under which key."""
+    """The key and the tensors of one trace."""
 
     key: str
     values: tuple[TensorSpec, ...]
@@ -75,7 +75,7 @@ class ProgramInfo:
 
     @staticmethod
     def read(manifest: Mapping[str, Any]) -> ProgramInfo:
-        """Raises ParseError when a field is missing or is not what it must be."""
+        """Reads a manifest. Raises ParseError when a field is missing or invalid."""
         functions = tuple(_function(item) for item in _list(manifest, "functions"))
         if len({function.name for function in functions}) != len(functions):
             raise _bad("functions", "distinct names")
@@ -90,7 +90,7 @@ class ProgramInfo:
 
 
 def target_record(target: Target) -> dict[str, Any]:
-    """What a manifest says of the target."""
+    """The manifest record of a target."""
     record = {"arch": target.arch, "machine": target.machine, "features": list(target.features)}
     return record if target.gpu is None else {"kind": target.kind, **record}
 
@@ -121,7 +121,7 @@ def _update(pair: Any, arguments: tuple[TensorSpec | ScalarSpec, ...]) -> tuple[
 
 
 def read_spec(index: int, item: Any) -> TensorSpec | ScalarSpec:
-    """One argument or result. Raises ParseError when a field is not what it must be."""
+    """Reads one argument or result. Raises ParseError when a field is invalid."""
     if not isinstance(item, dict):
         raise _bad("args", "a list of objects")
     kind, dtype = _get(item, "kind", str), _get(item, "dtype", str)

@@ -1,8 +1,8 @@
 """
-Objects of other libraries as parts: fields that hold tensors, and the rest as JSON.
+Decomposes objects of other libraries: fields that hold tensors, and the rest as JSON.
 
-The caches of transformers are such objects, nested: a cache holds layers, a layer holds tensors,
-sizes, flags and dtypes. An object is made again without its constructor, by setting attributes.
+Caches of transformers are such nested objects: a cache holds layers, a layer holds tensors,
+sizes, flags and dtypes. An object is rebuilt without its constructor, by setting attributes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 ALONE = ("_sliding_window_tensor",)
-"""Tensors that only repeat a number: `_x_tensor` holds `x`. They are made again, not passed."""
+"""Tensors that duplicate a number: `_x_tensor` holds `x`. They are recreated, not passed."""
 
 
 class _Unknown(Exception):
@@ -23,9 +23,9 @@ def take_apart(
     value: Any, holds: Any, whole: bool = False
 ) -> tuple[list[str], list[Any], list[Any]]:
     """
-    The fields of an object that hold tensors, with what they hold, and all others as JSON: pairs
-    of name and value. `holds` tells whether a field's value is one with tensors. Other values are
-    left out, or raise a TypeError if the object must be `whole`.
+    Returns the names and values of an object's fields that hold tensors, and its other fields as
+    JSON: pairs of name and value. `holds` is the predicate for values with tensors. Values
+    without a JSON form are left out, or raise TypeError if the object must be `whole`.
     """
     fields: list[str] = []
     children: list[Any] = []
@@ -46,7 +46,7 @@ def take_apart(
 
 
 def put_together(cls: type, fields: list[str], children: list[Any], rest: list[Any]) -> Any:
-    """An object of a class with these attributes."""
+    """Rebuilds an object of a class from its attributes; the inverse of `take_apart`."""
     made = cls.__new__(cls)
     for name, value in rest:
         setattr(made, name, decoded(value))
@@ -69,7 +69,7 @@ def changed(value: Any, rest: list[Any]) -> str | None:
 
 
 def encoded(value: Any) -> Any:
-    """A value as JSON; containers and PyTorch's constants are marked. Raises _Unknown."""
+    """A value as JSON; containers, classes and PyTorch constants are tagged. Raises _Unknown."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, list | tuple):
@@ -86,7 +86,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """The value that `encoded` was given."""
+    """The inverse of `encoded`."""
     if not isinstance(value, dict):
         return value
     ((kind, content), *more) = value.items()

@@ -1,10 +1,9 @@
 """
 A compiled program: call it with arrays.
 
-`Program` is a shared library, its manifest and its constants; `Function` is one entry of it.
+`Program` is a shared library with its manifest and constants; `Function` is one entry of it.
 A call checks every argument, makes one foreign call, and wraps the results without a copy.
-Calls may run at the same time in several threads: what a call writes to lies in a frame that
-no other call has.
+Concurrent calls are safe: each call writes only to its own frame.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class _CallStruct(ctypes.Structure):
 
 
 class _Frame:
-    """The memory of one call: what the entry reads and writes but for the arrays."""
+    """The call frame: everything the entry reads and writes except the arrays."""
 
     def __init__(self, function: Function):
         arguments, results = len(function.arguments), len(function.results)
@@ -122,7 +121,7 @@ class Function:
             self._binders = [device.binder(spec) for spec in info.arguments]
             self._readers = device.readers(info.results)
         self._placed = False
-        """The constants are on the device."""
+        """Whether the constants are on the device."""
         self._graphs: GraphCalls | None = None
         if device is not None and self.tracer is None:
             self._graphs = GraphCalls(device, info.arguments, info.results)
@@ -133,17 +132,17 @@ class Function:
 
     def __call__(self, *arguments: Any) -> Any:
         """
-        Runs the function. A single result is returned bare, several as a tuple; torch tensors
-        come back when one of the arguments is one, numpy arrays otherwise. Raises what `run` does.
+        Runs the function. Returns a single result bare, several as a tuple; as torch tensors if
+        an argument is one, else as numpy arrays. Raises the same errors as `run`.
         """
         outputs = self.run(arguments)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """
-        The results of a call as a list; None for one that is written into an argument.
+        Runs the function; returns results as a list, None for one written into an argument.
 
-        Raises ArgumentError before anything runs, RuntimeTrap when the program stops itself,
+        Raises ArgumentError before anything runs, RuntimeTrap when the program traps,
         OutOfMemoryError when a result or a temporary does not fit.
         """
         specs = self.arguments
@@ -211,7 +210,7 @@ class Function:
 
     @contextmanager
     def frame(self) -> Generator[_Frame]:
-        """The memory of one call, for callers that fill it themselves."""
+        """Lends a call frame to a caller that fills it itself."""
         try:
             frame = self._frames.pop()
         except IndexError:
@@ -226,7 +225,7 @@ class Function:
 
     def launch(self, frame: _Frame) -> list[Any]:
         """
-        Runs the entry on a frame that holds pointers and dims of every argument, on a CPU.
+        Runs the entry on the CPU, with a frame that holds the pointers and dims of all arguments.
 
         Raises RuntimeTrap and OutOfMemoryError.
         """
@@ -239,7 +238,7 @@ class Function:
         return outputs
 
     def _invoke(self, frame: _Frame) -> int:
-        """Runs the entry, or what a device recorded of it before."""
+        """Runs the entry, or replays its recorded CUDA graph."""
 
         def entry() -> int:
             return self.services.invoke(self._entry, frame.address, len(self.results))
@@ -277,9 +276,9 @@ class Function:
 
 class Program:
     """
-    A compiled program. `program(...)` calls `main`, or the only public function; all of them
-    are in `program.functions`. It runs on the threads and in the memory of `services`, by default
-    those of the process.
+    A compiled program. `program(...)` calls `main`, or the only public function;
+    `program.functions` has all of them. It uses the threads and allocator of `services`, by
+    default those of the process.
 
     Raises UnsupportedError when this machine lacks what the library was compiled for,
     ToolchainError when the library cannot be loaded, ArgumentError when a constant is missing.
@@ -340,7 +339,7 @@ class Program:
             self.state = self._initial_state()
 
     def _initial_state(self) -> State:
-        """The arrays that the program updates, as they were when it was compiled or saved."""
+        """The arrays that the program updates, with their values from compilation or saving."""
         assert self.signature is not None
         assert self._main is not None
         names = [name for name, _ in self.signature.states]
@@ -358,10 +357,10 @@ class Program:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """
-        Calls `main`, or the only public function, as the function that it was made of: nested
-        arguments by position or by name, where the program has a signature.
+        Calls `main`, or the only public function. If the program has a signature, it takes the
+        arguments of the original Python function, nested and by position or name.
 
-        Raises what `Function.run` does, and ArgumentError for arguments of another structure.
+        Raises the errors of `Function.run`, and ArgumentError for arguments of another structure.
         """
         main = self._main or main_function(self.functions)
         if self.signature is not None:
@@ -394,7 +393,7 @@ class Program:
         return make(*arguments)
 
     def constant_address(self, name: str) -> int:
-        """Where a constant lies. Raises ArgumentError when the program was made without it."""
+        """Address of a constant. Raises ArgumentError when the program was created without it."""
         if (data := self.constants.get(name)) is None:
             raise ArgumentError(f"the constant {name!r} is missing")
         return data.ctypes.data
@@ -402,15 +401,15 @@ class Program:
     @fenced
     def memory_analysis(self) -> dict[str, Any]:
         """
-        Bytes by kind: constants and, by function, `arena_bytes` of temporaries and `live_bytes`,
-        the most of them alive at once, which no plan can do with less than; None where they
+        Bytes by kind: `constant_bytes`, and by function `arena_bytes` of temporaries and
+        `live_bytes`, their peak live bytes, a lower bound for any memory plan. None where sizes
         depend on the arguments.
         """
         sizes = {"constant_bytes": sum(data.nbytes for data in self.constants.values())}
         return sizes | self._object("memory")
 
     def _object(self, name: str) -> dict[str, Any]:
-        """An object in the manifest, which anybody may have written."""
+        """An object of the manifest, which is untrusted input. Raises ParseError."""
         found = self.manifest.get(name) or {}
         if not isinstance(found, Mapping):
             raise ParseError(f"the manifest's {name!r} must be an object")
@@ -418,13 +417,13 @@ class Program:
 
     @property
     def tuning(self) -> dict[str, Any]:
-        """The tuned lowering configs that it was compiled with: `irees.compile(tuning=...)`."""
+        """The tuned lowering configs of the compilation: `irees.compile(tuning=...)`."""
         return self._object("tuning")
 
     @fenced
     def trace_to(self, directory: str | Path | None) -> None:
         """
-        Saves what dispatches show in a folder, or prints it where that is None.
+        Sets the folder for traces of dispatch tensors; None prints them.
 
         Raises ArgumentError for a program that was compiled without `trace_dispatch_tensors`.
         """
@@ -444,13 +443,13 @@ class Program:
         as_data: bool = False,
     ) -> Any:
         """
-        What the compiler chose for each dispatch, and what it did not choose and why: a text, or
-        what `json` can take with `as_data`.
+        Explains the compiler's decisions for each dispatch, with the reasons for the alternatives
+        it rejected. Returns a text, or JSON-compatible data with `as_data`.
 
-        With inputs the dispatches of a function (`main`, or the only one) are timed, in a program
-        that was compiled with `time_dispatches`. `peaks` are the GFLOP/s and GB/s that this
-        machine can do, to give rates as shares of them. Raises ArgumentError for inputs of a
-        program that was not, and what a call does.
+        With `inputs`, times the dispatches of a function (`main`, or the only one); the program
+        must be compiled with `time_dispatches`. `peaks` are the machine's GFLOP/s and GB/s: rates
+        are also given as a fraction of them. Raises ArgumentError for inputs of a program without
+        `time_dispatches`, and the errors of a call.
         """
         from irees.runtime.explanation import explanation, text_of
 
@@ -510,7 +509,7 @@ def _tensor_reader(
         try:
             return ndarray(shape, dtype, block)
         except ValueError:
-            # Of (0, 1 << 62): no element, but numpy does not take dims whose product is too large.
+            # A shape like (0, 1 << 62) is empty, but numpy rejects the product of its dims.
             raise RuntimeTrap(
                 f"result {index} has the shape {tuple(shape)}: no array has"
             ) from None
@@ -534,7 +533,7 @@ def to_torch(value: Any) -> Any:
     from_numpy = sys.modules["torch"].from_numpy
     if value.dtype.isbuiltin == 1:
         return from_numpy(value)
-    # torch takes no dtypes of ml_dtypes; integers of the same size carry their bits.
+    # torch rejects ml_dtypes dtypes, so pass the bits as integers of the same size.
     return from_numpy(value.view(f"i{value.itemsize}")).view(torch_dtype(value.dtype))
 
 

@@ -1,16 +1,16 @@
 """
-Devices on a Ray cluster: each is an actor on a node, with the program of its part.
+Devices on a Ray cluster: each is an actor on a node that runs its part of the program.
 
-What an actor makes stays in Ray's object store; what is handed from device to device is a
-reference, and Ray moves the bytes: shared memory on one node, the network between nodes. The order
-of an actor's work is the order in which it was asked for, so a stream of requests is a pipeline.
+Results stay in Ray's object store. Devices pass references, and Ray moves the bytes: through
+shared memory on one node, over the network between nodes. An actor runs requests in the order of
+submission, so a stream of requests is pipelined.
 
-An actor that dies is started again by Ray, with the same program, and what it had not answered is
-asked of it again: functions of a program compute the same from the same arguments. One whose
-program keeps state between calls (a mutable global) is not, since its state died with it. What
-cannot be done is a DeviceError for who asked; every wait ends, by `TIMEOUT` at the latest.
+Ray restarts an actor that dies, with the same program, and retries its pending requests: a
+function computes the same results from the same arguments. An actor whose program keeps state
+between calls (a mutable global) is not restarted, because its state is lost. Failures raise
+DeviceError at the caller; every wait ends after `TIMEOUT` at the latest.
 
-Node 0 is the head of the cluster, where results are at hand for who runs there.
+Node 0 is the head of the cluster, so a caller on the head reads results locally.
 
 This module is imported when a program has a device `ray://HOST:PORT/N`; `pip install irees[ray]`.
 """
@@ -29,11 +29,11 @@ from irees.errors import DeviceError, IreesError
 from irees.runtime.devices import DeviceSpec
 
 TIMEOUT = 600.0
-"""Seconds after which an answer is not waited for any more."""
+"""Maximum seconds to wait for a result."""
 INLINE_BYTES = 64 << 10
-"""An array of the caller up to this size travels with the call: storing it first takes longer."""
+"""Maximum size of an array passed inline with a call: storing it first would take longer."""
 RESTARTS = 100
-"""How often an actor is started again before its device is lost."""
+"""Maximum restarts of an actor before its device is lost."""
 
 
 def _ray() -> Any:
@@ -47,28 +47,28 @@ def _ray() -> Any:
 
 
 class _Actor:
-    """What runs on a node: a program, loaded from the bytes of a saved one."""
+    """The Ray actor on a node: runs a program loaded from a saved program's bytes."""
 
     def __init__(self, image: Any, threads: int):
         os.environ["IREES_NUM_THREADS"] = str(threads)
         from irees.runtime.artifact import load_bytes
 
-        # The bytes lie in the object store of the node, and constants are read where they are.
+        # Constants are read in place from the node's object store.
         self.image = image
         self.program = load_bytes(memoryview(image), "the program of an actor")
 
     def ready(self) -> int:
-        """The number of its process, once the program is loaded."""
+        """The process ID, once the program is loaded."""
         return os.getpid()
 
     def run(self, function: str, *arguments: Any) -> Any:
-        """The results of a function: one as it is, several as a tuple, none as None."""
+        """Runs a function; returns one result bare, several as a tuple, none as None."""
         found = self.program.functions[function](*arguments)
         return None if isinstance(found, tuple) and not found else found
 
 
 def connect(address: str) -> Any:
-    """Ray, connected to a cluster. Raises DeviceError when there is none, or another already."""
+    """Connects Ray to a cluster. Raises DeviceError if none is found or another is connected."""
     ray = _ray()
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
@@ -94,7 +94,7 @@ def connect(address: str) -> Any:
 
 
 def nodes_of(ray: Any) -> list[dict[str, Any]]:
-    """The nodes of the cluster that live and have a CPU: its head, then by address and name."""
+    """The live nodes of the cluster with a CPU: the head first, then by address and ID."""
     alive = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU")]
 
     def rank(node: dict[str, Any]) -> tuple[bool, str, str]:
@@ -105,7 +105,7 @@ def nodes_of(ray: Any) -> list[dict[str, Any]]:
 
 
 class RayDevice:
-    """A device whose program is in an actor."""
+    """A device whose program runs in an actor."""
 
     def __init__(
         self,
@@ -144,13 +144,13 @@ class RayDevice:
         self.actor = kind.remote(self.image, self.threads)
 
     def process(self) -> int:
-        """The number of the actor's process. Raises DeviceError when it is lost."""
+        """The actor's process ID. Raises DeviceError when the actor is lost."""
         return self._get(self.actor.ready.remote())
 
     def run(
         self, function: str, arguments: Sequence[Any], results: int, note: Callable[..., Any]
     ) -> list[Any]:
-        """References to the results, or one that says that it is done where there are none."""
+        """Enqueues a function; returns references to its results, or one of its completion."""
         try:
             made = self.actor.run.options(num_returns=max(1, results)).remote(function, *arguments)
         except Exception as error:
@@ -158,7 +158,7 @@ class RayDevice:
         return [made] if results <= 1 else list(made)
 
     def take(self, value: Any) -> Any:
-        """An argument of the caller, in the object store if it is a large array."""
+        """Imports an argument of the caller; large arrays go to the object store."""
         if hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
         large = isinstance(value, np.ndarray) and value.nbytes > INLINE_BYTES
@@ -167,13 +167,13 @@ class RayDevice:
     def receive(
         self, value: Any, source: RayDevice, size: int | None, note: Any, count: Callable[..., Any]
     ) -> Any:
-        """A reference is all that is sent; Ray brings what it stands for."""
+        """Receives a value: only the reference is passed, Ray transfers the data."""
         if source.spec != self.spec:
             count(source.name, self.name, size or 0)
         return value
 
     def wait(self, value: Any) -> None:
-        """Returns when what makes a value is done. Raises DeviceError or what it raised."""
+        """Waits for a value. Raises DeviceError or the errors of the work."""
         try:
             ready, _ = self.ray.wait([value], timeout=TIMEOUT, fetch_local=False)
         except Exception as error:
@@ -182,10 +182,10 @@ class RayDevice:
             raise DeviceError(f"device @{self.name} ({self.spec}) gave no answer in {TIMEOUT} s")
 
     def fetch(self, value: Any) -> Any:
-        """A value for the caller. Raises DeviceError or what made it raised."""
+        """Returns a value to the caller. Raises DeviceError or the errors of the work."""
         if isinstance(value, self.ray.ObjectRef):
             return self._get(value)
-        # An argument that is returned as it came is still the caller's.
+        # An argument returned unchanged must not alias the caller's array.
         return value.copy() if isinstance(value, np.ndarray) else value
 
     def _get(self, reference: Any) -> Any:
@@ -195,7 +195,7 @@ class RayDevice:
             raise self._typed(error) from error
 
     def _typed(self, error: Exception) -> IreesError:
-        # What a task raised comes in as many envelopes as devices handed it on.
+        # Each device that passed the error on has wrapped it once.
         cause: Any = error
         while not isinstance(cause, IreesError) and getattr(cause, "cause", None) is not None:
             cause = cause.cause
@@ -205,7 +205,7 @@ class RayDevice:
         return DeviceError(f"device @{self.name} ({self.spec}) failed: {text}")
 
     def close(self) -> None:
-        """Ends the actor; after a shutdown there is none, and to ask would start another Ray."""
+        """Kills the actor. After a shutdown of Ray it is gone, and a call would start Ray again."""
         actor, self.actor = self.actor, None
         if actor is not None and self.ray.is_initialized():
             with contextlib.suppress(Exception):
@@ -220,7 +220,7 @@ def open_cluster(
     makers: Mapping[str, Callable[[None], Any]],
     stateful: Collection[str],
 ) -> dict[str, RayDevice]:
-    """An actor for each device, on its node. Raises DeviceError for a node that there is not."""
+    """Starts an actor per device, on its node. Raises DeviceError for a missing node."""
     addresses = {spec.address for spec in specs.values()}
     if len(addresses) > 1:
         raise DeviceError(f"one program is on one cluster, not on {', '.join(sorted(addresses))}")

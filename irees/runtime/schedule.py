@@ -1,8 +1,8 @@
 """
-The schedule of a program that spans devices: what JSON says of it, read into plain records.
+The schedule of a multi-device program, read from JSON into plain records.
 
-Values are numbers. A function has blocks, the first of which gets the arguments; a block has steps
-in order, of which each may begin when what it reads is there, and an end:
+Values are numbers. A function has blocks; the first one gets the arguments. A block has steps in
+order and an end. A step may start when its inputs are available:
 
     {"import": 0, "on": "dev_0", "as": 3}                        argument 0 is used on a device
     {"run": "main_0", "on": "dev_0", "args": [3], "as": [4]}     a function of its program
@@ -10,7 +10,7 @@ in order, of which each may begin when what it reads is there, and an end:
     {"const": 7, "as": 6}                                        a scalar
     {"return": [5]}  {"br": [1, [5]]}  {"cond_br": [6, [1, []], [2, [5]]]}
 
-It may come from a file that somebody damaged, so every field is checked as it is read.
+It may come from a damaged file, so every field is checked when it is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from irees.runtime.manifest import read_spec
 
 @dataclass(frozen=True)
 class Import:
-    """An argument becomes a value of a device."""
+    """Imports an argument to a device."""
 
     argument: int
     device: str
@@ -36,7 +36,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Run:
-    """A device runs a function of its program."""
+    """Runs a function of a device's program."""
 
     function: str
     device: str
@@ -46,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Send:
-    """A value goes from a device to another; `bytes` is its size where it is known before."""
+    """Sends a value from one device to another; `bytes` is its size if statically known."""
 
     value: int
     source: str
@@ -57,7 +57,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number that the host knows."""
+    """A constant number on the host."""
 
     value: int | float | bool
     result: int
@@ -68,7 +68,7 @@ Step = Import | Run | Send | Constant
 
 @dataclass(frozen=True)
 class Edge:
-    """Where control goes, and with which values."""
+    """The successor block of a branch, and the values for its arguments."""
 
     block: int
     values: tuple[int, ...]
@@ -76,7 +76,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class End:
-    """The end of a block: a return of values, or one edge, or two and what chooses the first."""
+    """The end of a block: a return, a branch, or a conditional branch (true edge first)."""
 
     returned: tuple[int, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -85,7 +85,7 @@ class End:
 
 @dataclass(frozen=True)
 class ScheduleBlock:
-    """Steps in order, after which control goes on."""
+    """A basic block: steps in order, then an end."""
 
     arguments: tuple[int, ...]
     steps: tuple[Step, ...]
@@ -103,14 +103,14 @@ class FunctionSchedule:
 
     @property
     def is_straight(self) -> bool:
-        """Whether nothing depends on a value: all steps are known before the first one runs."""
+        """Whether there are no conditional branches: all steps are known in advance."""
         return all(block.end.condition is None for block in self.blocks)
 
     @cached_property
     def loose(self) -> frozenset[int]:
         """
-        Steps of a single block whose runs no result waits for, by number: who calls has to. Of
-        several blocks every run is.
+        Step numbers of runs that no result depends on, so the caller has to wait for them. With
+        several blocks, all runs of the first one.
         """
         block = self.blocks[0]
         runs = {i for i, step in enumerate(block.steps) if isinstance(step, Run)}
@@ -126,23 +126,23 @@ class FunctionSchedule:
         return frozenset(runs)
 
     def sends(self) -> Iterator[Send]:
-        """Its transfers."""
+        """All transfers of the function."""
         for block in self.blocks:
             yield from (step for step in block.steps if isinstance(step, Send))
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """All functions, and the devices in order: name in the program => what it is."""
+    """All functions, and the devices in order: name in the program => device spec."""
 
     functions: tuple[FunctionSchedule, ...]
     devices: Mapping[str, str]
     stateful: frozenset[str] = frozenset()
-    """The devices whose programs keep something from call to call."""
+    """Devices whose programs keep state between calls."""
 
     @staticmethod
     def read(data: Any) -> Schedule:
-        """Raises ParseError when a field is missing or is not what it must be."""
+        """Reads a schedule. Raises ParseError when a field is missing or invalid."""
         try:
             devices = {str(name): str(kind) for name, kind in data["devices"].items()}
             functions = tuple(_function(item) for item in data["functions"])
@@ -207,7 +207,7 @@ def _function(item: Mapping[str, Any]) -> FunctionSchedule:
 
 
 def _check(function: FunctionSchedule, devices: Mapping[str, str]) -> None:
-    """Raises ParseError for a step of a device, or a branch to a block, that there is not."""
+    """Raises ParseError for a step on an unknown device, or a branch to an unknown block."""
     for block in function.blocks:
         for step in block.steps:
             named = {

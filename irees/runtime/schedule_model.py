@@ -1,12 +1,11 @@
 """
-What a schedule will do on devices that there are not: time, idle shares, bytes on each link.
+Simulates a schedule on hypothetical devices: time, idle fraction, bytes on each link.
 
-A device takes its work in the order in which it is asked for, one function at a time; a link sends
-one tensor at a time, and it arrives a latency later. Requests begin in order, at most `in_flight`
-of them before the oldest is answered. That is the whole model: what is measured beside it is
-overhead that it does not know.
+A device runs one function at a time, in order of submission. A link sends one tensor at a time,
+which arrives after a latency. Requests start in order, with at most `in_flight` unanswered. The
+model has no other overheads.
 
-Of a pipeline of S equal stages that is full, n requests take n + S - 1 times a stage, so a share of
+In a pipeline of S equal stages, n requests take n + S - 1 times a stage. So a fraction of
 (S - 1) / (n + S - 1) of all device time is idle: the bubble.
 """
 
@@ -30,7 +29,7 @@ from irees.runtime.schedule import (
 
 @dataclass(frozen=True)
 class Link:
-    """What is between two devices: seconds until the first byte is there, and bytes a second."""
+    """A link between two devices: latency in seconds, and bandwidth in bytes per second."""
 
     latency: float
     bytes_per_second: float
@@ -38,24 +37,24 @@ class Link:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a stream of requests takes."""
+    """The simulated cost of a stream of requests."""
 
     seconds: float
-    """From the begin of the first request to the answer of the last."""
+    """From the start of the first request to the answer of the last."""
     requests: int
     busy: Mapping[str, float]
-    """Seconds in which each device computes."""
+    """Busy seconds of each device."""
     link_bytes: Mapping[tuple[str, str], int]
-    """Bytes of one request from device to device; those of dynamic tensors are not known."""
+    """Bytes of one request on each link, without tensors of dynamic size."""
 
     @property
     def requests_per_second(self) -> float:
-        """The throughput of the whole stream, filling and draining included."""
+        """Throughput of the whole stream, including pipeline fill and drain."""
         return self.requests / self.seconds
 
     @property
     def bubble(self) -> float:
-        """The share of all device time in which nothing is computed."""
+        """Idle fraction of all device time."""
         return 1 - sum(self.busy.values()) / (self.seconds * max(1, len(self.busy)))
 
 
@@ -68,9 +67,9 @@ def forecast(
     in_flight: int,
 ) -> Forecast:
     """
-    What a stream of requests to a function takes, from the seconds of each that devices run.
+    Simulates a stream of requests to a function; `seconds` are the run times of device functions.
 
-    Raises ArgumentError for a function with branches: what it does depends on its arguments.
+    Raises ArgumentError for a function with branches, whose work depends on its arguments.
     """
     if not function.is_straight or len(function.blocks) != 1:
         raise ArgumentError(f"{function.name} has branches, and cannot be foretold")
@@ -103,7 +102,7 @@ def forecast(
 
 
 def pipeline(stages: int, size: int) -> FunctionSchedule:
-    """The schedule of a pipeline: each stage sends one tensor of so many bytes to the next."""
+    """The schedule of a pipeline in which each stage sends one tensor of `size` bytes on."""
     steps: list[Run | Send] = []
     for stage in range(stages):
         here = f"dev_{stage}"

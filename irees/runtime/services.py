@@ -1,7 +1,7 @@
 """
-The native services of `native/runtime.c`, loaded once per process: threads, memory, the call.
+The native services of `native/runtime.c`, loaded once per process: threads, memory, invocation.
 
-The library comes from whoever has one first, a fresh compilation or a saved program.
+The first program to be loaded provides the library, whether freshly compiled or saved.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _services: Services | None = None
 
 class CudaLauncher:
     """
-    The part of the library that launches kernels. `launch` is the address of the service; others
-    are about the current thread: `begin(stream)` starts a call, `launches()` counts its kernels,
-    and `error()` is the CUresult of the last.
+    The kernel launcher of the library. `launch` is the address of the service. The others apply
+    to the current thread: `begin(stream)` starts a call, `launches()` returns its number of
+    kernels, and `error()` the CUresult of the last launch.
     """
 
     def __init__(self, cdll: Any):
         self.launch = ctypes.cast(cdll.irees_cuda_launch, ctypes.c_void_p).value
-        # They return at once, so that nothing is gained by handing over the interpreter's lock.
+        # They return immediately, so releasing the GIL does not pay off.
         held = ctypes.PyDLL(None, handle=cdll._handle)
         self.begin, self.launches = held.irees_cuda_begin, held.irees_cuda_launches
         self.error = held.irees_cuda_error
@@ -41,7 +41,7 @@ class CudaLauncher:
 
 
 class Services:
-    """The loaded library. `table` is the address of the `irees_runtime` that programs get."""
+    """The loaded library. `table` is the address of the `irees_runtime` passed to programs."""
 
     def __init__(self, image: bytes):
         # Its threads and handlers outlive every program, so it is never unloaded.
@@ -64,7 +64,7 @@ class Services:
         self._set_threads.argtypes = (ctypes.c_int32, ctypes.c_int32)
         self._set_threads.restype = None
         self.trim.restype = None
-        # A free takes less time than to hand over the interpreter's lock.
+        # A free takes less time than releasing the GIL.
         self.free = ctypes.PyDLL(None, handle=cdll._handle).irees_rt_free
         self.free.argtypes = (ctypes.c_void_p,)
         self.free.restype = None
@@ -72,7 +72,7 @@ class Services:
         self._prepare_timing()
 
     def _prepare_timing(self) -> None:
-        """Runtimes of programs that were saved before cannot take times, and need not."""
+        """Binds the timing functions, which runtimes of older saved programs lack."""
         cdll = self.library.cdll
         self._time = getattr(cdll, "irees_rt_time", None)
         if self._time is not None:
@@ -82,7 +82,7 @@ class Services:
             self.time_to.restype = None
 
     def timing_address(self) -> int:
-        """What programs that time their dispatches call. Raises ToolchainError without it."""
+        """Address of the timing callback for programs. Raises ToolchainError if there is none."""
         if self._time is None:
             raise ToolchainError(
                 "the runtime of the program that was loaded first takes no times",
@@ -91,7 +91,7 @@ class Services:
         return ctypes.cast(self._time, ctypes.c_void_p).value or 0
 
     def cuda_launcher(self) -> CudaLauncher:
-        """What launches kernels of a CUDA device. Raises ToolchainError without it."""
+        """The launcher of CUDA kernels. Raises ToolchainError if the library has none."""
         try:
             return CudaLauncher(self.library.cdll)
         except AttributeError:
@@ -101,17 +101,17 @@ class Services:
             ) from None
 
     def set_threads(self, count: int) -> None:
-        """How many threads run a region from now on."""
+        """Sets the number of threads that run a parallel region."""
         self._set_threads(count, available_cores())
 
     def threads(self) -> int:
-        """How many threads run a region."""
+        """Number of threads that run a parallel region."""
         return self._threads()
 
     def block_type(self, size: int) -> Any:
         """
-        The class of blocks of that size: `from_address` of it owns what the program allocated,
-        gives it back when it dies, and serves numpy as a buffer.
+        Returns the ctypes class of blocks of that size. An instance made with `from_address` owns
+        memory that the program allocated, frees it when it dies, and is a buffer for numpy.
         """
         if (found := self._block_types.get(size)) is not None:
             return found
@@ -129,7 +129,7 @@ def _make_block_type(size: int, free: Any) -> Any:
 
 
 def load_services(image: bytes) -> Services:
-    """The services of this process; `image` is used when there are none yet."""
+    """The services of this process, loaded from `image` on the first call."""
     global _services
     with _lock:
         if _services is None:
@@ -142,7 +142,7 @@ def load_services(image: bytes) -> Services:
 @fenced
 def set_num_threads(count: int) -> None:
     """
-    Sets how many threads every program of this process uses. The results do not depend on it.
+    Sets the number of threads for all programs of this process; results do not depend on it.
 
     Raises ArgumentError unless it is a number from 1 to 1024.
     """
@@ -156,6 +156,6 @@ def set_num_threads(count: int) -> None:
 
 
 def num_threads() -> int:
-    """How many threads the programs of this process use."""
+    """Number of threads that the programs of this process use."""
     with _lock:
         return _services.threads() if _services else _wanted_threads or default_threads()

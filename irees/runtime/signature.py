@@ -1,9 +1,9 @@
 """
-How a program is called: as the function that it was made of.
+Maps calls of the original Python function to calls of the compiled program.
 
-A program itself takes arrays in order and returns arrays (the flat form). A `Signature` says which
-leaf of nested arguments each of them is, what was compiled in, which results are leaves of what is
-returned, and which are new values of arguments or of the program's state.
+A program takes arrays in order and returns arrays (the flat form). A `Signature` maps leaves of
+nested arguments to flat arguments or compiled-in constants. It maps flat results to leaves of the
+returned value, or to new values of arguments or of the program's state.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from irees.runtime.trees import (
 )
 
 STATE = "state:"
-"""What the name of a constant begins with that holds the state of a saved program."""
+"""Name prefix of the constants that hold the state of a saved program."""
 
 
 class State(dict[str, np.ndarray[Any, Any]]):
     """
-    The arrays that a program updates, by name. Setting one copies a value into it; there are no
-    others.
+    The arrays that a program updates, by name. Setting an item copies the value into the array;
+    the set of names is fixed.
     """
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Raises ArgumentError for a name that is none, or a value of another shape or dtype."""
+        """Raises ArgumentError for an unknown name, or a value of another shape or dtype."""
         if name not in self:
             known = ", ".join(self) or "no state"
             raise ArgumentError(f"the program has no state {name!r}", hint=f"it has {known}")
@@ -64,14 +64,15 @@ Leaf = Mapping[str, Any]
 @dataclass(frozen=True)
 class Signature:
     """
-    The call of a program.
+    The calling convention of a program.
 
-    `positional` and `named` are trees of the arguments that were given by position and by name;
-    `parameters` are all names of the function in order and `defaults` those values that JSON can
-    hold. `inputs` and `outputs` say what each leaf is. `updates` are pairs of a result and the
-    argument that it is a new value of. `states` are names of arguments that follow those of
-    the caller, each with the result that is its new value, or -1. `seeds` is how many numbers
-    follow those, drawn anew for each call from the generator of PyTorch, or of numpy without it.
+    `positional` and `named` are trees of the arguments given by position and by name.
+    `parameters` are all parameter names in order, `defaults` the JSON-compatible default values.
+    `inputs` describes each leaf of the arguments, `outputs` is the tree of the returned value and
+    `results` describes its leaves. `updates` are pairs of a result and the argument that it
+    updates. `states` are the names of state arguments, which follow the caller's, each with the
+    result that updates it, or -1. `seeds` is the number of random seeds that follow those, drawn
+    for each call from the generator of PyTorch, or of numpy without it.
     """
 
     positional: tuple[Tree, ...]
@@ -109,9 +110,9 @@ class Signature:
     @staticmethod
     def read(record: Any, arguments: int, results: int) -> Signature | None:
         """
-        The signature in a manifest, None where there is none.
+        Reads the signature of a manifest, None if there is none.
 
-        Raises ParseError for one that does not fit a function of so many arguments and results.
+        Raises ParseError if it does not fit the function's number of arguments and results.
         """
         if record is None:
             return None
@@ -130,7 +131,7 @@ class Signature:
         return found
 
     def check(self, arguments: int, results: int) -> None:
-        """Raises ParseError unless every number is one of an argument or a result."""
+        """Raises ParseError unless all argument and result numbers are valid."""
         for tree in (*self.positional, *self.named.values(), self.outputs):
             check_tree(tree)
         given = sum(map(count_leaves, (*self.positional, *self.named.values())))
@@ -151,7 +152,7 @@ class Signature:
 
     @cached_property
     def paths(self) -> list[str]:
-        """How a caller writes each leaf of the arguments."""
+        """The Python expression of each leaf of the arguments."""
         found: list[str] = []
         for i, tree in enumerate(self.positional):
             name = self.parameters[i] if i < len(self.parameters) else f"args[{i}]"
@@ -162,7 +163,7 @@ class Signature:
 
     @cached_property
     def argument_names(self) -> dict[int, str]:
-        """Argument of the flat form => how a caller writes it."""
+        """Flat argument number => Python expression of its leaf."""
         return {
             leaf["argument"]: path
             for leaf, path in zip(self.inputs, self.paths)
@@ -171,13 +172,13 @@ class Signature:
 
     @cached_property
     def _plain(self) -> int:
-        """How many arguments, if all are arrays given by position; else -1."""
+        """Number of arguments if all are arrays given by position, else -1."""
         trees = (*self.positional, *self.named.values())
         in_order = [leaf.get("argument") for leaf in self.inputs] == list(range(len(trees)))
         return len(trees) if all(t == LEAF for t in trees) and in_order and not self.named else -1
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The leaves of a call in the order of the flat form. Raises ArgumentError."""
+        """Returns the flat arguments of a call. Raises ArgumentError."""
         if not kwargs and len(args) == self._plain:
             return list(args)
         leaves: list[Any] = []
@@ -192,7 +193,7 @@ class Signature:
         return [found[i] for i in range(len(found))]
 
     def _match(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[Tree, Any, str]]:
-        """Each tree with its value and name, however it was given."""
+        """Matches each tree with its value, given by position or name. Raises ArgumentError."""
         kwargs = dict(kwargs)
         pairs: list[tuple[Tree, Any, str]] = []
         if len(args) > max(len(self.positional), len(self.parameters)):
@@ -221,7 +222,7 @@ class Signature:
     def _check_left_out(
         self, name: str, value: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        """An argument that the program was compiled without may only have its default."""
+        """Raises ArgumentError unless an argument that was not compiled in has its default."""
         if name not in (*self.parameters, *self.defaults) and not self.variadic:
             raise self._wrong(args, kwargs)
         default = self.defaults.get(name)
@@ -236,7 +237,7 @@ class Signature:
     def _wrong(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], missing: str | None = None
     ) -> ArgumentError:
-        """The error that shows what was given beside what is taken."""
+        """An error that shows the given and the expected arguments."""
         given = [describe(tree_of(a)) for a in args]
         given += [f"{name}={describe(tree_of(v))}" for name, v in kwargs.items()]
         lack = f"argument {missing!r} is missing: " if missing else ""
@@ -251,7 +252,7 @@ class Signature:
         return f"({', '.join(parts)})"
 
     def assemble(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """What the function returns, of the results of the flat form and its arguments."""
+        """Builds the returned value from the flat results and the arguments."""
 
         def leaf(said: Leaf) -> Any:
             if "result" in said:
@@ -269,21 +270,22 @@ class Signature:
         args: Sequence[Any], kwargs: Mapping[str, Any],
     ) -> Any:  # fmt: skip
         """
-        Calls the flat form with the leaves of the arguments and the state, writes what is updated
-        to where it is, and returns what the function does. Raises what the flat form does.
+        Calls the flat form with the leaves of the arguments and the state, writes updated
+        arguments and state in place, and returns the function's value. Raises the errors of the
+        flat form.
         """
         leaves = self.bind(args, kwargs)
         states = [state[name] for name, _ in self.states]
         results = flat([*leaves, *states, *draw_seeds(self.seeds)])
         if any(results[result] is not None for result, _ in self.updates):
-            # An interpreted program may answer with views of what is about to change.
+            # An interpreted program may return views of arguments that are about to change.
             results = [r.copy() if isinstance(r, np.ndarray) else r for r in results]
         torch = sys.modules.get("torch") if self.origin == "torch" else None
         if torch is not None and not any(isinstance(a, np.ndarray) for a in leaves):
             results = [_as_torch(torch, r) for r in results]
         for result, argument in self.updates:
             if results[result] is None:
-                continue  # the program has written it
+                continue  # the program wrote it in place
             write_into(leaves[argument], results[result], self.argument_names[argument])
         for name, result in self.states:
             if result >= 0 and results[result] is not None:
@@ -292,7 +294,7 @@ class Signature:
 
 
 def draw_seeds(count: int) -> list[int]:
-    """Numbers of 64 bits from the generator of PyTorch where it is imported, else of numpy."""
+    """Draws 64-bit seeds from PyTorch's generator if it is imported, else from numpy's."""
     if not count:
         return []
     if (torch := sys.modules.get("torch")) is not None:
@@ -321,7 +323,7 @@ def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
 
 
 def write_into(target: Any, value: Any, path: str) -> None:
-    """Copies a new value into an argument. Raises ArgumentError where that cannot be written."""
+    """Copies a new value into an argument. Raises ArgumentError if it is not writable."""
     try:
         if isinstance(target, np.ndarray):
             np.copyto(target, _as_numpy(value))

@@ -1,9 +1,9 @@
 """
-Tensor maps: what a kernel that copies boxes is told of a tensor, as the GPU's driver encodes it.
+Tensor maps: the driver's encoding of a tensor for TMA copies in a kernel.
 
-The format is the driver's own, so it is asked through ctypes: CuPy has no name for it. It needs no
-memory of the device and waits for nothing; a launch copies the 128 bytes, so that a graph
-keeps what it was recorded with.
+The format is private to the driver, and CuPy has no binding, so the driver is called through
+ctypes. Encoding needs no device memory and no synchronization. A launch copies the 128 bytes, so
+a graph keeps the maps that it was captured with.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from irees.errors import DeviceError
 MOST_DIMS = 5
 _LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _UNSIGNED = {1: 0, 2: 1, 4: 2, 8: 4}
-"""CU_TENSOR_MAP_DATA_TYPE_UINT8 and its like, by bytes: elements are moved as they are."""
+"""Element bytes => CU_TENSOR_MAP_DATA_TYPE_UINT8 etc.: elements are copied as raw bits."""
 _SWIZZLES = {32: 1, 64: 2, 128: 3}
-"""CU_TENSOR_MAP_SWIZZLE_32B and its like."""
+"""Swizzle bytes => CU_TENSOR_MAP_SWIZZLE_32B etc."""
 _INTERLEAVE_NONE = _PROMOTION_NONE = _FILL_ZEROS = 0
 
 
@@ -51,9 +51,9 @@ def find_driver() -> Any:
 
 def encode(address: int, tensor: TensorStruct) -> None:
     """
-    Writes the map of a tensor to an address of the host that is a multiple of 64.
+    Encodes the map of a tensor to a host address, which must be 64-byte aligned.
 
-    Raises DeviceError where the driver has no such maps (before CUDA 12), or refuses.
+    Raises DeviceError if the driver has no tensor maps (before CUDA 12) or rejects the tensor.
     """
     try:
         make = find_driver().cuTensorMapEncodeTiled
@@ -84,7 +84,7 @@ def encode(address: int, tensor: TensorStruct) -> None:
 
 
 def driver_error(status: int) -> str:
-    """What the driver calls an error: `CUDA_ERROR_ILLEGAL_ADDRESS`."""
+    """The driver's name of an error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`."""
     name = ctypes.c_char_p()
     try:
         find_driver().cuGetErrorName(ctypes.c_int(status), ctypes.byref(name))

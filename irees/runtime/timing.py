@@ -1,8 +1,8 @@
 """
-When the dispatches of a program that was compiled with `time_dispatches` begin and end.
+Times the dispatches of a program that was compiled with `time_dispatches`.
 
-The program says so to `irees_rt_time` of the native runtime, which writes numbers and times into
-a buffer of the calling thread: some 30 ns each, and no Python.
+The program calls `irees_rt_time` of the native runtime before and after each dispatch. It writes
+trace numbers and times to a buffer of the calling thread: about 30 ns each, without Python.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from irees.runtime.services import Services
 
 FIRST_EVENTS = 1 << 12
 SECONDS, LEAST, MOST = 0.5, 3, 200
-"""How long `measure` calls again, and how often at least and at most."""
+"""Duration of `measure` in seconds, and its minimum and maximum number of calls."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Median seconds of a call and, by the name of the kernel, of its dispatches together."""
+    """Median seconds of a call, and of all dispatches of each kernel in it."""
 
     call: float
     dispatches: dict[str, float]
@@ -33,10 +33,10 @@ class Times:
 
 class DispatchTimer:
     """
-    Collects times, call by call. `address` is what a native program calls.
+    Collects the times of each call. `address` is the callback for native programs.
 
-    `keys` are those of the program's traces: `<kernel>::<function> inputs`, then `outputs`.
-    Raises ToolchainError when the runtime, of an older program, cannot take times.
+    `keys` are the keys of the program's traces: `<kernel>::<function> inputs`, then `outputs`.
+    Raises ToolchainError if the runtime comes from an older program without timing support.
     """
 
     def __init__(self, keys: Sequence[str], services: Services):
@@ -46,17 +46,17 @@ class DispatchTimer:
         self._thread = threading.local()
         self.address = services.timing_address()
         self.calls: list[dict[str, float]] = []
-        """Per call that was noted as a whole, seconds by kernel."""
+        """Seconds by kernel, for each call whose events fitted into the buffer."""
 
     def begin(self) -> None:
-        """Gives the calling thread a place for what it notes."""
+        """Sets the event buffer of the calling thread."""
         log = getattr(self._thread, "log", None)
         if log is None:
             log = self._thread.log = np.zeros((FIRST_EVENTS, 2), np.int64)
         self._services.time_to(log.ctypes.data, len(log))
 
     def end(self) -> None:
-        """Adds up the call. One with more events than there was room for is not counted."""
+        """Sums up the call. Drops a call whose events overflow the buffer, and grows the buffer."""
         log, count = self._thread.log, self._services.times()
         self._services.time_to(None, 0)
         if count > len(log):
@@ -74,7 +74,7 @@ class DispatchTimer:
         self.calls.append(found)
 
     def measure(self, call: Callable[[], Any]) -> Times:
-        """Medians over calls that take half a second together, after one that is not counted."""
+        """Medians over half a second of calls, after one warm-up call."""
         call()
         self.calls.clear()
         total: list[float] = []

@@ -1,9 +1,9 @@
 """
-Which tensors of torch have elements in memory of this process that a program may read.
+Finds out which torch tensors have elements in memory that a program can read.
 
-A type and a layout say nothing of that: a tensor inside of `vmap`, a functional tensor, one of
-zeros and one whose storage was freed are all plain, dense and on the CPU, and their pointer is 0 or
-points to less than their shape says.
+Type and layout are not enough: tensors inside of `vmap`, functional tensors, zero tensors and
+tensors with freed storage all look plain, dense and on the CPU. But their pointer is 0, or their
+storage is smaller than their shape.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _plain: tuple[type, ...] = ()
 
 
 def plain_types() -> tuple[type, ...]:
-    """The classes of tensors that are their elements and nothing else."""
+    """The classes of plain tensors, without additional semantics."""
     global _plain
     torch = sys.modules["torch"]
     _plain = (torch.Tensor, torch.nn.Parameter)
@@ -26,10 +26,10 @@ def plain_types() -> tuple[type, ...]:
 
 def address_of(tensor: Any, label: str, *, dense: bool = False) -> int:
     """
-    Where the elements of a tensor begin, all of which are in its storage. `dense` says that they
-    are known to have no gaps, in whatever order their dims are.
+    Returns the address of a tensor's elements, after checking that its storage holds all of them.
+    `dense` means that they are known to have no gaps, in any order of dims.
 
-    Raises ArgumentError for a tensor without elements in memory, by its kind.
+    Raises ArgumentError for a tensor without elements in memory, naming its kind.
     """
     try:
         if type(tensor) in (_plain or plain_types()):
@@ -45,7 +45,7 @@ def address_of(tensor: Any, label: str, *, dense: bool = False) -> int:
 
 
 def _is_inside(tensor: Any) -> bool:
-    """Whether the storage of a tensor has all elements that its shape and strides reach."""
+    """Whether a tensor's storage holds all elements that its shape and strides address."""
     if not tensor.numel():
         return True
     reach = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
@@ -54,7 +54,7 @@ def _is_inside(tensor: Any) -> bool:
 
 
 def refused(tensor: Any, label: str) -> ArgumentError:
-    """The error for a tensor that a program cannot read, with its kind and the way out."""
+    """The error for a tensor that a program cannot read, with its kind and a hint."""
     kind, hint = _kind_of(tensor)
     return ArgumentError(f"{label} is {kind}, which has no elements that irees can read", hint=hint)
 

@@ -1,9 +1,9 @@
 """
-What a program that was compiled with `trace_dispatch_tensors` does with what it shows.
+Prints or saves the dispatch tensors of a program compiled with `trace_dispatch_tensors`.
 
-Each dispatch shows its inputs, then its outputs. They are printed to standard error as numpy
-prints them, or saved in a folder as `NNN_<kernel>_inputs_K.npy` and `NNN_<kernel>_outputs_K.npy`:
-NNN counts the dispatches of the program, K the tensors.
+Each dispatch is traced with its inputs, then its outputs. They are printed to standard error in
+numpy's format, or saved in a folder as `NNN_<kernel>_inputs_K.npy` and
+`NNN_<kernel>_outputs_K.npy`: NNN numbers the dispatches of the program, K the tensors.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ CALLBACK = ctypes.CFUNCTYPE(
 
 class Tracer:
     """
-    Prints or saves tensors. `address` is what a native program calls.
+    Prints or saves tensors. `address` is the callback for native programs.
 
-    Calls may run at the same time in several threads; what went wrong in one is its own affair.
+    Concurrent calls are safe: errors are kept per thread.
     """
 
     def __init__(self, traces: Sequence[TraceInfo] = (), directory: str | Path | None = None):
         self.directory = directory
         self.fetch: Callable[[int, int], bytes] = ctypes.string_at
-        """Gives the bytes at an address, of a device perhaps."""
+        """Reads bytes at an address, in host or device memory."""
         self._traces = traces
         self._numbers = itertools.count()
         self._call = threading.local()
@@ -48,7 +48,7 @@ class Tracer:
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
 
     def begin(self) -> None:
-        """Makes the folder. Raises ArgumentError when it cannot."""
+        """Creates the folder. Raises ArgumentError when that fails."""
         self._call.error = None
         if self.directory is None:
             return
@@ -58,7 +58,7 @@ class Tracer:
             raise self._unwritable(error) from None
 
     def end(self) -> None:
-        """Raises ArgumentError when something could not be written since `begin`."""
+        """Raises ArgumentError if a write failed since `begin`."""
         if (error := self._call.error) is not None:
             raise self._unwritable(error) from None
 
@@ -73,7 +73,7 @@ class Tracer:
                 sys.stderr.write(text_of(self._call.number, key, arrays))
             else:
                 self._save(Path(self.directory), key, arrays)
-        except (OSError, ValueError) as error:  # nothing may be raised through C
+        except (OSError, ValueError) as error:  # exceptions must not pass through C
             self._call.error = error
 
     def _save(self, folder: Path, key: str, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
@@ -103,7 +103,7 @@ class Tracer:
 
 
 def text_of(number: int, key: str, arrays: Sequence[np.ndarray[Any, Any]]) -> str:
-    """What is printed of one trace."""
+    """Formats one trace for printing."""
     lines = [f"=== {number:03} {key} ==="]
     for i, array in enumerate(arrays):
         lines.append(f"[{i}] {array.dtype.name} {'x'.join(map(str, array.shape)) or 'scalar'}")

@@ -13,9 +13,9 @@ A tree is JSON. `"*"` is a leaf, any other node is an object with a `kind`:
 | `object` | an instance of `class` with `fields`; other attributes as JSON in `rest` |
 
 A `named` node is a dataclass, a named tuple, or a `ModelOutput` of transformers; an `object` is a
-cache of transformers or one of its layers. Its class is imported when the first object of it is
-made, so a saved program with a tree of builtins needs neither PyTorch nor JAX. If the import fails,
-a dict of the fields is made instead.
+cache of transformers or one of its layers. A class is imported when its first object is created,
+so a saved program with a tree of builtins needs neither PyTorch nor JAX. If the import fails, a
+dict of the fields is created instead.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_DEPTH = 64
 
 
 def class_path(kind: type) -> str:
-    """The name of a class that `import_class` finds again."""
+    """The name of a class for `import_class`."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
@@ -61,7 +61,7 @@ def import_class(path: str) -> type | None:
 
 
 def check_tree(tree: Any, depth: int = 0) -> None:
-    """Raises ParseError for what is not a tree."""
+    """Raises ParseError if `tree` is not a valid tree."""
     if tree == LEAF and isinstance(tree, str):
         return
     bad = ParseError("the manifest's 'signature' must have trees of known kinds")
@@ -82,12 +82,12 @@ def check_tree(tree: Any, depth: int = 0) -> None:
 
 
 def count_leaves(tree: Tree) -> int:
-    """How many leaves a tree has."""
+    """Number of leaves of a tree."""
     return 1 if tree == LEAF else sum(map(count_leaves, tree.get("children", ())))
 
 
 def leaf_paths(tree: Tree, path: str) -> Iterator[str]:
-    """How each leaf is reached, as Python writes it: `kwargs['cache'].keys[0]`."""
+    """Yields the Python expression of each leaf: `kwargs['cache'].keys[0]`."""
     if tree == LEAF:
         yield path
         return
@@ -104,7 +104,7 @@ def _steps(tree: Tree) -> list[str]:
 
 
 def describe(tree: Tree) -> str:
-    """A tree as Python would write an object of it, `*` for leaves."""
+    """Formats a tree like a Python object, with `*` for leaves."""
     if tree == LEAF:
         return LEAF
     kind, children = tree["kind"], [describe(child) for child in tree.get("children", ())]
@@ -123,7 +123,7 @@ def describe(tree: Tree) -> str:
 
 
 def tree_of(value: Any) -> Tree:
-    """The tree of an object at hand; what is no container is a leaf."""
+    """The tree of an object; objects that are not containers are leaves."""
     if value is None:
         return {"kind": "none"}
     for kind, cls in (*_SEQUENCES.items(), *_MAPPINGS.items()):
@@ -144,7 +144,7 @@ def tree_of(value: Any) -> Tree:
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """The fields of a dataclass, a named tuple or a mapping with attributes; None of others."""
+    """Fields of a dataclass, a named tuple or a non-builtin mapping; None for other objects."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value))
     if isinstance(value, Mapping) and type(value).__module__ != "builtins":
@@ -159,9 +159,9 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 def flatten(tree: Tree, value: Any, out: list[Any], path: str = "") -> None:
     """
-    Appends the leaves of an object that has the structure of a tree.
+    Appends the leaves of an object that has the structure of `tree` to `out`.
 
-    Raises ArgumentError that names the place where it has not.
+    Raises ArgumentError with the path of the first mismatch.
     """
     if tree == LEAF:
         out.append(value)
@@ -177,7 +177,7 @@ def flatten(tree: Tree, value: Any, out: list[Any], path: str = "") -> None:
 
 
 def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
-    """The children of an object, as many as the node has."""
+    """The children of an object, one per child of the node. Raises ArgumentError."""
     kind, children = tree["kind"], tree.get("children", ())
     if kind in _SEQUENCES:
         if not isinstance(value, _SEQUENCES[kind]) and not (
@@ -220,7 +220,7 @@ def _mismatch(path: str, wanted: str, value: Any) -> ArgumentError:
 
 
 def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
-    """The object of a tree with these leaves, in order."""
+    """Builds an object of a tree from its leaves, in order."""
     if tree == LEAF:
         return next(leaves)
     kind = tree["kind"]
@@ -242,7 +242,7 @@ _makers: dict[str, Callable[[dict[str, Any]], Any]] = {}
 
 
 def make_named(tree: Tree, parts: list[Any]) -> Any:
-    """An instance of the class of a node; a dict if the class cannot be imported."""
+    """Creates an instance of a node's class, or a dict if the class cannot be imported."""
     path = tree["class"]
     fields = dict(zip(tree["fields"], parts))
     if path not in _makers:
@@ -261,7 +261,7 @@ def _maker(cls: type | None) -> Callable[[dict[str, Any]], Any]:
 
 
 def make_object(tree: Tree, parts: list[Any]) -> Any:
-    """An object with these fields; a dict of them if its class cannot be imported."""
+    """Creates an object with these fields, or a dict if its class cannot be imported."""
     cls = import_class(tree["class"])
     if cls is None:
         return dict(zip(tree["fields"], parts))

@@ -1,8 +1,8 @@
 """
-Arguments that a program writes into: where they are, if they can be written there.
+Arguments that a program updates in place.
 
-What is not dense, or lies at an odd address, is copied, and the copy is copied back after the call.
-An argument that shares memory with another one is refused: its new value would be seen too early.
+An argument that is not contiguous and aligned is copied, and copied back after the call. An
+argument that aliases another one is rejected: the program would read its new value too early.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Writable:
-    """The arguments of one call, those that are written to in memory that can be."""
+    """The arguments of one call, with updated ones in writable, contiguous memory."""
 
     def __init__(self, arguments: Sequence[Any]):
         self.arguments = list(arguments)
@@ -30,7 +30,7 @@ class Writable:
         self.tensors: list[Any] = []
 
     def finish(self) -> None:
-        """Copies back what was copied, and tells PyTorch that its tensors have changed."""
+        """Copies the copies back, and bumps the version of updated PyTorch tensors."""
         for original, copy in self.copies:
             if isinstance(original, np.ndarray):
                 np.copyto(original, copy)
@@ -42,9 +42,9 @@ class Writable:
 
 def writable(function: Function, arguments: Sequence[Any]) -> Writable:
     """
-    The arguments of a call of a function that updates some.
+    Prepares the arguments of a call of a function that updates some of them.
 
-    Raises ArgumentError for an updated one that is no array, is read-only, or shares memory.
+    Raises ArgumentError for an updated argument that is no array, is read-only, or aliases.
     """
     found = Writable(arguments)
     spans = [_span(value) for value in arguments]
@@ -99,7 +99,7 @@ def _tensor(found: Writable, number: int, value: Any, label: str) -> None:
 
 
 def _span(value: Any) -> tuple[int, int] | None:
-    """The addresses from the first to behind the last byte of an array."""
+    """The address range of an array, end exclusive; None for an empty array or a non-array."""
     if isinstance(value, np.ndarray):
         return np.lib.array_utils.byte_bounds(value) if value.size else None
     torch = sys.modules.get("torch")

@@ -1,8 +1,8 @@
 """
-The ops of random programs: each function adds one op, or a few, to a program under construction.
+Op builders for random programs: each function adds one or a few ops to a program.
 
-An op that does not fit what is there adapts it (a smaller tensor, a clamp, another element type)
-or adds something simpler; nothing is rejected.
+A builder never rejects a draw. If no existing value fits, it adapts one (a smaller tensor, a clamp,
+another element type) or adds a simpler op.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def builder(function: Builder) -> Builder:
 
 
 def affine(loops: int, results: Sequence[str | int]) -> str:
-    """affine_map<(d0, ...) -> (...)>; a number is a loop."""
+    """Returns affine_map<(d0, ...) -> (...)>; an int result is a loop dim."""
     names = [f"d{r}" if isinstance(r, int) else r for r in results]
     dims = ", ".join(f"d{i}" for i in range(loops))
     return f"affine_map<({dims}) -> ({', '.join(names)})>"
@@ -51,7 +51,7 @@ def generic(
     reduced: Sequence[bool],
     body: Body,
 ) -> list[Value]:
-    """linalg.generic whose body has been written; its results join the values."""
+    """Adds a linalg.generic with a finished body, and its results to the values."""
     kinds = ", ".join('"reduction"' if r else '"parallel"' for r in reduced)
     ins = ""
     if inputs:
@@ -80,7 +80,7 @@ def generic(
 
 
 def embeddings(value: Value, dims: Sequence[Dim]) -> list[tuple[int, ...]]:
-    """Ways to read a value from loops of these sizes: a loop for each of its dims."""
+    """Returns the ways to index a value with loops of these sizes: a loop per dim of it."""
     found: list[tuple[int, ...]] = []
     for places in permutations(range(len(dims)), len(value.dims)):
         if all(dims[p] == d for p, d in zip(places, value.dims, strict=True)):
@@ -90,7 +90,7 @@ def embeddings(value: Value, dims: Sequence[Dim]) -> list[tuple[int, ...]]:
 
 @builder
 def elementwise(w: Writer) -> list[Value]:
-    """A generic over the loops of one value; others are broadcast or transposed into it."""
+    """A generic over the dims of one value; other inputs are broadcast or transposed."""
     base = w.pick(w.values[::-1])
     dims = list(base.dims)
     inputs, maps = [base], [affine(len(dims), range(len(dims)))]
@@ -130,7 +130,7 @@ START = {
 
 
 def suffix(op: str, element: str) -> str:
-    """The full name of an arith op for an element type."""
+    """Returns the full name of an arith op for an element type."""
     if op in ("add", "mul", "sub", "and", "or", "xor"):
         return f"arith.{op}{'f' if element in FLOATS else 'i'}"
     return f"arith.{op}"
@@ -138,7 +138,7 @@ def suffix(op: str, element: str) -> str:
 
 @builder
 def reduction(w: Writer) -> list[Value]:
-    """A generic that combines along some dims, after one step of a body."""
+    """A generic that reduces some dims, after an optional elementwise step."""
     source = w.pick([v for v in w.values[::-1] if v.dims] or w.values[:1])
     if not source.dims:
         return elementwise(w)
@@ -182,7 +182,7 @@ def reduction(w: Writer) -> list[Value]:
 
 @builder
 def cast(w: Writer) -> list[Value]:
-    """Another element type."""
+    """A generic that casts to another element type."""
     source = w.pick(w.values[::-1])
     target = w.pick([e for e in (*FLOATS, *INTEGERS) if e != source.element])
     body = Body(w, [Scalar("", source.element, source.bound, source.tolerance)])
@@ -259,7 +259,7 @@ def matmul(w: Writer) -> list[Value]:
 
 @builder
 def window(w: Writer) -> list[Value]:
-    """A pooling along the last dim: a map d * stride + k."""
+    """A pooling along the last dim, with the map d * stride + k."""
     source = w.pick([v for v in w.values[::-1] if v.dims] or w.values[:1])
     if not source.dims or source.dims[-1].size == 0:
         return elementwise(w)
@@ -296,7 +296,7 @@ def window(w: Writer) -> list[Value]:
 
 @builder
 def argmax(w: Writer) -> list[Value]:
-    """A generic of two results: the greatest element of a row, and where it is."""
+    """A generic with two results: the maximum of a row, and its index."""
     source = w.pick([v for v in w.values[::-1] if v.dims and v.element != "i1"] or w.values[:1])
     if not source.dims or source.element == "i1" or not source.exact:
         return elementwise(w)
@@ -326,7 +326,7 @@ def argmax(w: Writer) -> list[Value]:
 
 @builder
 def gather(w: Writer) -> list[Value]:
-    """A generic whose body reads a whole tensor at computed indices, which may be outside."""
+    """A generic whose body reads a tensor at computed indices, possibly out of bounds."""
     sources = [v for v in w.values[::-1] if v.dims]
     numbers = [v for v in w.values[::-1] if v.element in ("i32", "i64", "i8")]
     if not sources or not numbers:
@@ -354,7 +354,7 @@ def gather(w: Writer) -> list[Value]:
 
 
 def register_views() -> None:
-    """Adds the builders that move elements."""
+    """Registers the builders of data-movement ops."""
     from irees.testing import views
 
     for function in views.ALL:

@@ -1,10 +1,11 @@
 """
-Follows the proofs of a certificate of accesses, without a search and without the prover.
+Checks the proofs of an access certificate, without search and independently of the prover.
 
-Each step is a line of arithmetic on polynomials that are read from text here: that the goal of the
-next step, plus a multiple of a fact that is at least 0, is at most a multiple of this goal. What
-`check` returns has the facts that proofs used beside those that variables have by definition: what
-holds where the access is. It raises AssertionError at the first step that does not follow.
+A goal is a polynomial that must be >= 0. Each step is polynomial arithmetic: it shows that a
+multiple of its goal is at least the next step's goal plus a multiple of a fact that is >= 0.
+Polynomials are parsed from text. `check` also returns the assumed facts: those that proofs use but
+that do not follow from the variables' definitions, such as conditions that guard an access. It
+raises AssertionError at the first step that does not follow.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Poly = dict[Monomial, int]
 
 
 def read(text: str) -> Poly:
-    """A polynomial such as `2*v1*v3-v2+7`."""
+    """Parses a polynomial such as `2*v1*v3-v2+7`."""
     found: Poly = Counter()
     for sign, term in re.findall(r"([+-]?)([^+-]+)", text):
         factors = term.split("*")
@@ -52,7 +53,7 @@ def times(a: Poly, b: Poly) -> Poly:
 
 
 def tight(goal: Poly) -> Poly:
-    """Divided by what divides all coefficients but the constant, which is rounded down."""
+    """Divides by the gcd of the non-constant coefficients; the constant is rounded down."""
     divisor = gcd(*(c for m, c in goal.items() if m))
     if divisor <= 1:
         return goal
@@ -61,7 +62,7 @@ def tight(goal: Poly) -> Poly:
 
 
 class Checker:
-    """The variables of a certificate, and what its proofs take for granted."""
+    """The variables of a certificate, and the facts that its proofs assume."""
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self.low = {v: limits[1] for v, limits in variables.items()}
@@ -70,10 +71,10 @@ class Checker:
         self.cases = {v: [read(c) for c in limits[4]] for v, limits in variables.items()}
         self.assumed: list[Poly] = []
         self.unfollowed = 0
-        """Steps about variables that a case renames, which have no text."""
+        """Number of unchecked steps: those on variables that a case renames, which have no text."""
 
     def lowest(self, goal: Poly) -> float:
-        """What a polynomial is at least, by the limits of its variables."""
+        """Returns a lower bound of a polynomial from the limits of its variables."""
         total = 0.0
         for monomial, factor in goal.items():
             low = high = 1.0
@@ -88,7 +89,7 @@ class Checker:
         return total
 
     def is_fact(self, fact: Poly, number: int) -> bool:
-        """Whether a variable has a fact by definition or by its limits."""
+        """Whether a fact follows from a variable's definition or limits."""
         v = f"v{number}"
         own = [*self.facts.get(v, ())]
         if self.low.get(v) is not None:
@@ -98,7 +99,7 @@ class Checker:
         return fact in own or tight(fact) in [tight(o) for o in own]
 
     def step(self, goal: Poly, proof: Any) -> None:
-        """Follows one step."""
+        """Checks one step."""
         goal = tight(goal)
         if proof == "low":
             assert self.lowest(goal) >= 0, f"{goal} may be negative"
@@ -148,7 +149,7 @@ class Checker:
                 self.step(chosen, proof)
 
     def _never(self, text: str, *proofs: Any) -> None:
-        """A fact that the case would have is below 0."""
+        """Checks that a case is impossible: one of its facts is negative."""
         if not (fact := read(text)):
             self.unfollowed += 1
             return
@@ -158,17 +159,17 @@ class Checker:
 
 @dataclass
 class Followed:
-    """What following the proofs of a kernel came to."""
+    """Result of checking the proofs of a kernel."""
 
     goals: int = 0
     assumed: list[str] = field(default_factory=list)
-    """Facts that hold where an access is, which proofs take for granted."""
+    """Facts that proofs assume to hold at the access."""
     unfollowed: int = 0
-    """Steps that this does not follow."""
+    """Number of steps that were not checked."""
 
 
 def check(certificate: list[Any]) -> Followed:
-    """Follows all proofs of a kernel."""
+    """Checks all proofs of a kernel. Raises AssertionError."""
     found = Followed()
     for dispatch in certificate:
         checker = Checker(dispatch["variables"])

@@ -1,5 +1,5 @@
 """
-Faults on purpose: any one rewrite of a compilation raises, as a bug in it would.
+Fault injection: makes any one rewrite of a compilation raise, as a bug in it would.
 
     with watch_rewrites() as rewrites:
         irees.compile(module)
@@ -7,7 +7,7 @@ Faults on purpose: any one rewrite of a compilation raises, as a bug in it would
         with fail_rewrite(number):
             irees.compile(module)  # still right
 
-A module is compiled each time; text may come from the cache, where nothing is rewritten.
+Pass a module, not text: text may come from the program cache, and then no rewrite runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from irees.rewrites import watched
 
 @dataclass(frozen=True)
 class AppliedRewrite:
-    """The number of a rewrite in its compilation, from 1, its pass and what it did."""
+    """A rewrite of a compilation: its number (from 1), its pass and its description."""
 
     number: int
     pass_name: str
@@ -29,12 +29,12 @@ class AppliedRewrite:
 
 
 class InjectedFault(RuntimeError):
-    """What a rewrite raises that was made to fail."""
+    """Raised by a rewrite that `fail_rewrite` makes fail."""
 
 
 @contextmanager
 def watch_rewrites() -> Generator[list[AppliedRewrite]]:
-    """Yields the list to which every counted rewrite inside the block is appended."""
+    """Yields a list to which every counted rewrite inside the block is appended."""
     applied: list[AppliedRewrite] = []
 
     def watcher(number: int, pass_name: str, what: str) -> None:
@@ -47,9 +47,9 @@ def watch_rewrites() -> Generator[list[AppliedRewrite]]:
 @contextmanager
 def fail_rewrite(number: int) -> Generator[list[AppliedRewrite]]:
     """
-    Makes rewrite `number` raise InjectedFault, once; yields the list of what raised.
+    Makes rewrite `number` raise InjectedFault once; yields the list of rewrites that raised.
 
-    The rewrite of a pattern has happened by then, any other is about to.
+    A pattern raises after its rewrite; other rewrites raise before.
     """
     raised: list[AppliedRewrite] = []
 

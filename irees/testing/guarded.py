@@ -1,12 +1,12 @@
 """
-Programs between guard pages: an access outside of an array ends the process, and what was never
-written shows.
+Runs programs with guard pages: an out-of-bounds access kills the process, and uninitialized reads
+become visible.
 
-`guarded(program)` is the program on services whose memory lies between pages that nobody may
-touch, and is full of 0xCB before it is written; `placed(array)` is a copy of an array in such
-memory. Blocks end at the page behind them, as far as 64 bytes of alignment allow, or with
-`against("front")` begin at the page in front of them. A test that expects no access outside runs in
-a process of its own, since there is no error to catch: a signal is the finding.
+`guarded(program)` is the program on runtime services that allocate between inaccessible pages and
+fill new memory with 0xCB. `placed(array)` copies an array into such memory. Blocks end at the guard
+page after them, up to 64-byte alignment, or start at the page before them with `against("front")`.
+A test for out-of-bounds accesses must run in its own process: a failure is a signal, not an
+exception.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from irees.runtime.services import Services
 from irees.target import cpu_target
 
 _ALIGNMENT, _PAGE = 64, 4096
-"""Of blocks of the runtime, and of what the processor protects."""
+"""Alignment of runtime blocks, and page size, in bytes."""
 
 
 @cache
 def services() -> Services:
-    """Services whose memory has guard pages. Raises ToolchainError without a C compiler."""
+    """Returns services with guard pages. Raises ToolchainError without a C compiler."""
     header = (NATIVE / "guarded.h").read_text()
     text = (NATIVE / "runtime.c").read_text().replace('#include "guarded.h"', header)
     image = compile_library(
@@ -41,13 +41,13 @@ def services() -> Services:
 
 
 def guarded(program: Program) -> Program:
-    """The same program, in memory with guard pages."""
+    """Returns the same program on memory with guard pages."""
     return load_bytes(bytes_of(program), "guarded", services())
 
 
 @contextmanager
 def against(side: str) -> Iterator[None]:
-    """Blocks that are allocated meanwhile lie against the page at their "front" or "back"."""
+    """Places blocks allocated inside against the guard page at their "front" or "back"."""
     turn = services().library.cdll.irees_rt_guard_low
     turn(1 if side == "front" else 0)
     try:
@@ -57,11 +57,11 @@ def against(side: str) -> Iterator[None]:
 
 
 def placed(array: np.ndarray) -> np.ndarray:
-    """A copy of an array between guard pages; its last byte is the one before a page."""
+    """Copies an array between guard pages; by default its last byte is the one before a page."""
     get = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
     table = services().table
     assert table is not None
-    # pool, parallel, alloc: the third pointer of `irees_runtime`.
+    # `irees_runtime` starts with the pointers pool, parallel, alloc.
     entry = ctypes.c_void_p.from_address(table + 2 * ctypes.sizeof(ctypes.c_void_p)).value
     address = get(entry)(array.nbytes)
     if address is None:

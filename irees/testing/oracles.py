@@ -1,9 +1,9 @@
 """
-Oracles: what a program must do, and whether it still does after a pass, a phase, or in C.
+Test oracles: compare a program's results after a pass, after each phase, or compiled to C.
 
-The interpreter of the source module is the truth. `phases_agree` interprets the module again after
-every phase, so a failure names the phase; `compiled_agrees` runs the C, in a child process when
-asked, so that a signal or a hang is a finding and not the end of the campaign.
+The reference is the interpreter on the source module. `phases_agree` interprets the module again
+after every phase, so a failure names the phase. `compiled_agrees` runs the C code, by default in a
+child process, so that a crash or a hang is reported as a failure and the campaign continues.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Case:
 
     @staticmethod
     def of(program: Program) -> Case:
-        """The case of a random program."""
+        """Returns the case of a random program."""
         tolerances = tuple(r.tolerance for r in program.results)
         return Case(program.name, tuple(program.inputs()), tolerances)
 
 
 def interpret(module: ModuleOp, cases: Sequence[Case]) -> Results:
-    """The results of every case."""
+    """Returns the results of every case."""
     interpreter = Interpreter(module)
     return {case.name: interpreter.call(case.name, *case.inputs) for case in cases}
 
 
 def differences(actual: Results, expected: Results, cases: Sequence[Case]) -> list[str]:
-    """One line per result that is wrong."""
+    """Returns one line per wrong result."""
     found: list[str] = []
     for case in cases:
         got, wanted = actual[case.name], expected[case.name]
@@ -66,7 +66,7 @@ def differences(actual: Results, expected: Results, cases: Sequence[Case]) -> li
             continue
         for number, (a, e) in enumerate(zip(got, wanted, strict=True)):
             tolerance = case.tolerances[number] if case.tolerances else EXACT
-            if isinstance(a, int | float):  # how a program hands over a scalar
+            if isinstance(a, int | float):  # compiled programs return scalars as Python numbers
                 a = np.asarray(a, np.asarray(e).dtype)
             if (wrong := mismatch(a, e, tolerance)) is not None:
                 found.append(f"@{case.name}, result {number}: {wrong}")
@@ -79,7 +79,7 @@ def passes_agree(
     *inputs: np.ndarray,
     tolerances: tuple[Tolerance, ...] = (),
 ) -> tuple[ModuleOp, list[str]]:
-    """The module after the passes, which verifies, and how @main differs from what it was."""
+    """Returns the module after the passes, verified, and the differences in @main's results."""
     cases = [Case("main", inputs, tolerances)]
     ctx = get_context()
     module = import_mlir(text)
@@ -91,7 +91,7 @@ def passes_agree(
 
 
 def programs_agree(programs: Sequence[Program], passes: Sequence[ModulePass]) -> list[str]:
-    """How random programs differ after passes, one line per difference; the module verifies."""
+    """Returns one line per difference of random programs after passes; verifies after each."""
     cases = [Case.of(p) for p in programs]
     ctx = get_context()
     module = import_mlir(module_text(programs))
@@ -110,7 +110,7 @@ def phases_agree(
     *,
     ctx: Context | None = None,
 ) -> list[str]:
-    """Differences after the first phase that has any; the module is rewritten in place."""
+    """Returns the differences after the first phase that has any; rewrites the module in place."""
     options = options or Options()
     ctx = ctx or get_context()
     done: str | None = None
@@ -128,7 +128,7 @@ def phases_agree(
 
 
 def compiled_results(module: ModuleOp, cases: Sequence[Case], **options: Any) -> Results:
-    """What the compiled program gives."""
+    """Returns the results of the compiled program."""
     program = compile(module, **options)
     results: Results = {}
     for case in cases:
@@ -146,7 +146,7 @@ def compiled_agrees(
     timeout: float = 60.0,
     **options: Any,
 ) -> list[str]:
-    """Differences of the compiled program."""
+    """Returns the differences of the compiled program's results."""
 
     def run() -> Results:
         return compiled_results(module, cases, **options)
@@ -159,18 +159,18 @@ def compiled_agrees(
 
 
 class Died(Exception):
-    """A child process ended by a signal, or did not end in time."""
+    """A child process was killed by a signal, or timed out."""
 
 
 def isolated(function: Callable[[], Any], timeout: float) -> Any:
-    """What a function returns or raises, from a child process. Raises Died."""
+    """Runs a function in a child process. Raises Died, or RuntimeError if the function raises."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
         try:
             answer: Any = (True, function())
-        except BaseException as error:  # whatever it is, the parent reports it
+        except BaseException as error:  # the parent reports it
             answer = (False, f"{type(error).__name__}: {error}", isinstance(error, IreesError))
         with os.fdopen(write, "wb") as pipe:
             pickle.dump(answer, pipe)
@@ -207,8 +207,8 @@ def pipeline_agrees(
     programs: Sequence[Program], *, phases: bool = True, compiled: bool = True, **options: Any
 ) -> list[str]:
     """
-    All of it for random programs: source = every phase = compiled (where these are wanted).
-    Returns one line per difference.
+    Compares random programs with every phase and with the compiled program, if requested. Returns
+    one line per difference.
     """
     module = import_mlir(module_text(programs))
     cases = [Case.of(p) for p in programs]
@@ -222,7 +222,7 @@ def pipeline_agrees(
 
 
 def report(programs: Sequence[Program], found: Sequence[str]) -> str:
-    """A failure with what is needed to see it again."""
+    """Formats a failure with the programs and inputs that reproduce it."""
     lines = [*found, ""]
     for program in programs:
         lines.append(program.text)

@@ -1,9 +1,8 @@
 """
-Where the ops of a program for several devices may be, and how few transfers that takes: a second,
-slow account of the rules of `transforms/devices/_placement.py`, which shares no code with it.
+Brute-force reference for device placement: allowed devices per op, and the fewest transfers.
 
-It reads a function before transfers are placed: straight or of several blocks, calls inlined. An
-op is told by its number in the order of the function, an argument of a block by itself.
+It implements the rules of `transforms/devices/_placement.py` independently and slowly. The input is
+a function before transfers are placed, with one or several blocks and calls inlined.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ Place = Operation | BlockArgument
 SENDS = ("flow.tensor.transfer", "flow.tensor.barrier")
 STORE = "util.global.store"
 LARGEST = 3**9
-"""How many placements are tried one by one."""
+"""Largest number of placements that are enumerated."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """What the rules allow."""
+    """The placements that the rules allow."""
 
     choices: dict[Place, list[str]]
-    """The devices that each op and each argument of a block may be on, the preferred first."""
+    """Allowed devices per op and per block argument, the preferred one first."""
     transfers: int | None
-    """The fewest transfers of all placements; None if there are more than LARGEST."""
+    """Fewest transfers over all placements; None if there are more than LARGEST placements."""
 
 
 def account(function: FuncOp, devices: tuple[str, ...]) -> Account:
-    """Tries all placements that the rules allow; the first device is the default."""
+    """Enumerates all placements that the rules allow; the first device is the default."""
     return _Account(function, devices).result()
 
 
 def names_in(op: Operation) -> set[str]:
-    """The devices that an op names, or else what is in it."""
+    """Returns the devices that an op names, or else those that ops in its regions name."""
     own = {**op.attributes, **op.properties}
     for key in ("stream.affinity", "affinity", "target"):
         if key in own:
@@ -53,7 +52,7 @@ def names_in(op: Operation) -> set[str]:
 
 
 def reads(op: Operation) -> list[SSAValue]:
-    """What an op, with what is in it, reads from around it."""
+    """Returns the values that an op and its regions read from outside the op."""
     inside = set(op.walk())
     found = [v for each in inside for v in each.operands]
     owners = ((v, v.owner.parent_op() if isinstance(v.owner, Block) else v.owner) for v in found)
@@ -61,19 +60,19 @@ def reads(op: Operation) -> list[SSAValue]:
 
 
 def source(value: SSAValue) -> SSAValue:
-    """What was sent."""
+    """Returns the value before any transfers and barriers."""
     while isinstance(value.owner, Operation) and value.owner.name in SENDS:
         value = value.owner.operands[0]
     return value
 
 
 def tensors(values: list[SSAValue]) -> list[SSAValue]:
-    """Those that lie on a device."""
+    """Returns the values that are tensors, which are stored on a device."""
     return [value for value in values if isinstance(value.type, TensorType)]
 
 
 def maker(value: SSAValue) -> Place:
-    """What is placed so that a value is."""
+    """Returns the op or block argument whose placement determines that of a value."""
     return value if isinstance(value, BlockArgument) else value.owner  # pyright: ignore
 
 
@@ -95,13 +94,13 @@ class _Account:
             self.find_free(op)
 
     def edges(self, end: Operation | None) -> Iterator[tuple[SSAValue, BlockArgument]]:
-        """What a branch passes to which arguments: the last of its operands, block by block."""
+        """Yields the values that a branch passes, its last operands, with the block arguments."""
         assert end is not None
         arguments = [argument for block in end.successors for argument in block.args]
         yield from zip(reversed(end.operands), reversed(arguments))
 
     def find_live(self) -> set[Place]:
-        """What a result, a branch or state depends on."""
+        """Returns the ops and arguments that a result, a branch or a global store depends on."""
         sources: dict[SSAValue, list[SSAValue]] = {}
         for block in self.blocks:
             for value, argument in self.edges(block.last_op):
@@ -121,7 +120,7 @@ class _Account:
         return live
 
     def find_free(self, op: Operation) -> None:
-        """What is made of constants alone, or passed by a caller who does not say where."""
+        """Records results that depend on constants only, and imports without a device."""
         if op.name in SENDS or names_in(op) or any(each.name == STORE for each in op.walk()):
             return
         if op.name == "hal.tensor.import":
@@ -131,7 +130,7 @@ class _Account:
             self.free.update(op.results)
 
     def uses(self) -> Iterator[tuple[SSAValue, Place | str]]:
-        """Each tensor that is read, as it is read, and by what: an op, an argument, a result."""
+        """Yields each tensor use: the value as read, and the op, argument or export device."""
         yield from ((v, a) for v, a in self.passed if a in self.live)
         for op in self.ops:
             if op.name == "hal.tensor.export" and op in self.live:
@@ -140,14 +139,14 @@ class _Account:
                 yield from ((v, op) for v in tensors(reads(op)))
 
     def is_placed(self, op: Operation) -> bool:
-        """Whether an op is somewhere."""
+        """Whether an op needs a placement."""
         if op not in self.live or op.name in (*SENDS, "hal.tensor.export"):
             return False
         tracked = tensors([*reads(op), *op.results])
         return bool(tracked or names_in(op)) and not (op.results and {*op.results} <= self.free)
 
     def result(self) -> Account:
-        """All of it."""
+        """Computes the account."""
         uses = list(self.uses())
         places: list[Place] = [op for op in self.ops if self.is_placed(op)]
         arguments = [a for b in self.blocks[1:] for a in b.args if a in self.live]
@@ -178,7 +177,7 @@ class _Account:
     def fewest(
         self, choices: dict[Place, list[str]], needs: list[tuple[SSAValue, Place | str]]
     ) -> int | None:
-        """The least number of values sent to devices, over all placements."""
+        """Returns the fewest transfers over all placements, or None if there are too many."""
         open_ = {place for place, names in choices.items() if len(names) > 1}
         if prod(len(choices[place]) for place in open_) > LARGEST:
             return None

@@ -1,9 +1,9 @@
 """
-How long random tests run: `IREES_HYPOTHESIS_PROFILE` is `pr` (the default), `nightly` or `soak`.
+Hypothesis profiles: `IREES_HYPOTHESIS_PROFILE` is `pr` (the default), `nightly` or `soak`.
 
-`pr` draws the same programs every time, and so does `mutants`, which does not shrink what fails;
-the others draw new ones and keep failures in the example database. No example has a deadline:
-whatever runs native code is stopped from outside.
+`pr` and `mutants` are derandomized; `mutants` does not shrink failures. The other profiles draw new
+programs and keep failures in the example database. Examples have no deadline: tests of native code
+have a timeout of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROFILES = {"pr": 1, "mutants": 1, "nightly": 100, "soak": 10_000}
 
 
 def load() -> int:
-    """Loads the profile of the environment; returns what to multiply `max_examples` by."""
+    """Loads the profile of the environment; returns the factor for `max_examples`."""
     name = os.environ.get("IREES_HYPOTHESIS_PROFILE", "pr")
     factor = PROFILES.get(name, 1)
     settings.register_profile(

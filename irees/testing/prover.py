@@ -1,7 +1,8 @@
 """
-Proofs of integer rules by z3, which the extra `verify` has.
+Proofs of integer rules with z3, which the extra `verify` installs.
 
-`prove` refutes the opposite of a claim; `Terms` is the `Sem` of `irees.analysis` on formulas.
+`prove` shows that the negation of a claim is unsatisfiable. `Terms` implements the `Sem` of
+`irees.analysis` on z3 formulas.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ TIMEOUT = 60_000
 
 
 def prove(claim: Any, *given: Any) -> None:
-    """Fails unless the claim holds wherever everything given does, which must be somewhere."""
+    """Asserts that `given` implies the claim, and that `given` is not contradictory."""
     solver = z3.Solver()
     solver.set("timeout", TIMEOUT)
     solver.add(*given)
@@ -29,7 +30,7 @@ def prove(claim: Any, *given: Any) -> None:
 
 
 def refuted(claim: Any, *given: Any) -> bool:
-    """Whether there is an example against the claim."""
+    """Whether the claim has a counterexample."""
     solver = z3.Solver()
     solver.set("timeout", TIMEOUT)
     solver.add(*given, z3.Not(claim))
@@ -38,10 +39,10 @@ def refuted(claim: Any, *given: Any) -> bool:
 
 class Terms:
     """
-    `irees.analysis._range_rules.Sem` on z3's integers, which have no width.
+    `irees.analysis._range_rules.Sem` on z3's unbounded integers.
 
-    A quotient of unknowns and a power are functions of which only the lemmas are known that
-    `test_range_rules` proves of them: `lemmas` instantiates these for all terms that were met.
+    Quotients and powers are uninterpreted functions, constrained only by the lemmas that
+    `test_range_rules` proves. `lemmas` instantiates these for all terms seen.
     """
 
     def __init__(self) -> None:
@@ -95,7 +96,7 @@ class Terms:
         return self.two_to(a)
 
     def lemmas(self) -> list[Any]:
-        """What the proved lemmas say of every quotient and power that was met."""
+        """Returns the proved lemmas, instantiated for every quotient and power seen."""
         found: list[Any] = []
         for name, pairs in self.met.items():
             q = self.quotients[name]
@@ -121,7 +122,7 @@ class Terms:
 
 
 def division(mode: str, x: Any, y: Any, q: Any, r: Any) -> Any:
-    """That q and r are quotient and remainder of x by y, rounded by mode."""
+    """Returns the formula that q and r are quotient and remainder of x by y, rounded by mode."""
     exact = z3.And(y != 0, q * y + r == x)
     floor = z3.If(y > 0, z3.And(0 <= r, r < y), z3.And(y < r, r <= 0))
     ceil = z3.If(y > 0, z3.And(-y < r, r <= 0), z3.And(0 <= r, r < -y))

@@ -1,4 +1,4 @@
-"""Bodies of random generics: scalar ops, with a bound on what they compute."""
+"""Bodies of random generics: scalar ops whose results have a tracked bound."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BITS = {
     "f64": 64,
 }
 LIMIT = {"f32": 2.0**20, "f64": 2.0**40, "f16": 2.0**9, "bf16": 2.0**6}
-"""Elementwise values stay below this, well inside the integers that the type holds."""
+"""Largest magnitude of elementwise values, well within the type's exact integers."""
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A value in a body."""
+    """A scalar value in a body."""
 
     name: str
     element: str
@@ -42,7 +42,7 @@ class Scalar:
 
 @dataclass
 class Body:
-    """The lines of a body, its arguments, the scalars that it has, and what it yields."""
+    """A body under construction: lines, arguments, scalars and yielded scalars."""
 
     writer: Writer
     given: Sequence[Scalar]
@@ -60,14 +60,14 @@ class Body:
     def emit(
         self, op: str, element: str, bound: float = 3.0, tolerance: Tolerance = EXACT
     ) -> Scalar:
-        """A scalar by an op."""
+        """Adds an op and returns its scalar."""
         scalar = Scalar(self.writer.fresh("s"), element, bound, tolerance)
         self.lines.append(f"{scalar.name} = {op}")
         self.scalars.append(scalar)
         return scalar
 
     def clamp(self, scalar: Scalar, limit: float) -> Scalar:
-        """The scalar, at most `limit` in magnitude."""
+        """Adds a clamp of the scalar to [-limit, limit]."""
         low, high = (self.writer.constant(n, scalar.element) for n in (-limit, limit))
         kind = scalar.element
         a = self.emit(
@@ -76,7 +76,7 @@ class Body:
         return self.emit(f"arith.minimumf {a.name}, {high} : {kind}", kind, limit, scalar.tolerance)
 
     def step(self, loops: int) -> Scalar:
-        """One more scalar op, on what there is."""
+        """Adds a random op on existing scalars."""
         w = self.writer
         a = w.pick(self.scalars[::-1])
         same = [s for s in self.scalars[::-1] if s.element == a.element]
@@ -153,7 +153,7 @@ class Body:
 
     def _integer(self, a: Scalar, b: Scalar, loops: int) -> Scalar:
         w, kind = self.writer, a.element
-        # what is odd on one bit is left to tests/properties/test_scalars.py
+        # edge cases of i1 are covered by tests/properties/test_scalars.py
         shifts = [] if kind == "i1" else ["shli", "shrsi", "shrui"]
         divisions = ["divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi"]
         divisions = [] if kind == "i1" else divisions
@@ -183,7 +183,7 @@ class Body:
 
 
 def as_element(body: Body, a: Scalar, target: str) -> Scalar:
-    """The scalar as another element type; floats stay small integers."""
+    """Casts the scalar to another element type; floats stay small integers."""
     w, kind = body.writer, a.element
     if target == kind:
         return a

@@ -1,15 +1,14 @@
 """
 Hypothesis strategies for programs with dynamic shapes, and for their inputs.
 
-Facts are drawn first and hidden afterwards: every size is known to the generator, and each
-dim decides on its own whether its type says the number or `?`. So programs are valid by
-construction, nothing is filtered, and shrinking leads to few ops on small static tensors. The
-simplest alternative comes first everywhere.
+The generator knows every size; whether a dim's type shows the number or `?` is drawn separately. So
+programs are valid by construction and nothing is filtered. The simplest alternative comes first
+everywhere, so shrinking leads to few ops on small static tensors.
 
-Floats hold small integers, and a bound of their magnitude is tracked: a value that could leave the
-integers that its type holds exactly is clamped first. So sums are exact in any order, and results
-are compared bit by bit. Values that come from exp, division and the like are marked, and compared
-with a tolerance.
+Floats hold small integers, and a bound of their magnitude is tracked. A value that could exceed the
+exactly representable integers of its type is clamped first. So sums are exact in any order, and
+results are compared bit by bit. Results of exp, division and the like are marked, and compared with
+a tolerance.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LARGE = st.sampled_from([64, 65, 127, 129, 255, 257, 1025])
 FLOATS = ("f32", "f64", "f16", "bf16")
 INTEGERS = ("i32", "i64", "i8", "i16", "i1")
 EXACT_LIMIT = {"f32": 2.0**24, "f64": 2.0**53, "f16": 2.0**11, "bf16": 2.0**8}
-"""Integers up to here are values of the type, and so are sums of them."""
+"""Largest magnitude up to which the type represents every integer exactly."""
 DTYPES = {
     "f32": np.dtype("f4"), "f64": np.dtype("f8"), "f16": np.dtype("f2"),
     "bf16": np.dtype(ml_dtypes.bfloat16), "i1": np.dtype(bool), "i8": np.dtype("i1"),
@@ -40,19 +39,19 @@ DTYPES = {
 }  # fmt: skip
 MAX_ELEMENTS = 1 << 12
 SMALLEST = 3.0
-"""Floats of the inputs are non-zero integers up to this magnitude."""
+"""Largest magnitude of float inputs, which are non-zero integers."""
 
 
 @dataclass(frozen=True)
 class Dim:
-    """A size, and the SSA name of it where the type does not say it."""
+    """A size, and its SSA name if it is dynamic."""
 
     size: int
     name: str | None = None
 
     @property
     def text(self) -> str:
-        """As in a type."""
+        """The dim as written in a type."""
         return "?" if self.name is not None else str(self.size)
 
 
@@ -64,12 +63,12 @@ class Value:
     element: str
     dims: tuple[Dim, ...]
     bound: float = SMALLEST
-    """For floats: nothing is larger in magnitude."""
+    """For floats: upper bound of the magnitude of the elements."""
     tolerance: Tolerance = EXACT
 
     @property
     def type(self) -> str:
-        """As MLIR writes it."""
+        """The tensor type in MLIR syntax."""
         return "tensor<" + "".join(f"{d.text}x" for d in self.dims) + f"{self.element}>"
 
     @property
@@ -79,7 +78,7 @@ class Value:
 
     @property
     def exact(self) -> bool:
-        """Whether every bit is known."""
+        """Whether the expected result is exact."""
         return self.tolerance.name == "E"
 
     @property
@@ -90,7 +89,7 @@ class Value:
 
 @dataclass
 class Program:
-    """One function as text, the shapes and types of its arguments, the classes of its results."""
+    """A function as text, with its arguments and its results and their tolerances."""
 
     name: str
     text: str
@@ -101,13 +100,13 @@ class Program:
     seed: int = 0
 
     def inputs(self) -> list[np.ndarray]:
-        """Inputs, the same for the same seed."""
+        """Returns the inputs, which depend on the seed only."""
         random = np.random.default_rng(self.seed)
         return [draw_array(random, a, self.special) for a in self.arguments]
 
 
 def draw_array(random: np.random.Generator, value: Value, special: bool) -> np.ndarray:
-    """Elements of an argument."""
+    """Returns random elements for an argument."""
     dtype, shape = DTYPES[value.element], value.shape
     if value.element == "i1":
         return random.integers(0, 2, shape).astype(bool)
@@ -128,7 +127,7 @@ def draw_array(random: np.random.Generator, value: Value, special: bool) -> np.n
 
 @dataclass
 class Writer:
-    """The function under construction: its text, and the values that there are."""
+    """The function under construction: its text and its values."""
 
     draw: Draw
     special: bool = False
@@ -138,16 +137,16 @@ class Writer:
     count: int = 0
 
     def fresh(self, prefix: str = "v") -> str:
-        """A new SSA name."""
+        """Returns a new SSA name."""
         self.count += 1
         return f"%{prefix}{self.count}"
 
     def line(self, text: str) -> None:
-        """An op, or a part of one."""
+        """Appends a line of an op."""
         self.lines.append("  " + text)
 
     def constant(self, number: Any, kind: str) -> str:
-        """The SSA name of a scalar constant."""
+        """Returns the SSA name of a scalar constant."""
         text = literal(number, kind)
         if (text, kind) not in self.constants:
             name = self.fresh("c")
@@ -155,36 +154,36 @@ class Writer:
         return self.constants[text, kind]
 
     def index(self, dim: Dim | int) -> str:
-        """A size as an SSA name."""
+        """Returns a size as an SSA name."""
         if isinstance(dim, Dim) and dim.name is not None:
             return dim.name
         return self.constant(dim.size if isinstance(dim, Dim) else dim, "index")
 
     def arith(self, op: str, a: str, b: str) -> str:
-        """An index computed by an op."""
+        """Adds an arith op on index and returns its SSA name."""
         name = self.fresh("i")
         self.line(f"{name} = arith.{op} {a}, {b} : index")
         return name
 
     def sized(self, size: int, like: Dim, compute: Callable[[], str]) -> Dim:
-        """A derived size: dynamic where the one that it comes from is."""
+        """Returns a derived size, which is dynamic if `like` is."""
         return Dim(size, compute()) if like.name is not None else Dim(size)
 
     def define(self, value: Value, op: str) -> Value:
-        """A value by an op that gives it."""
+        """Adds the op that defines a value, and the value."""
         self.line(f"{value.name} = {op}")
         self.values.append(value)
         return value
 
     def empty(self, element: str, dims: Sequence[Dim]) -> Value:
-        """tensor.empty, not among the values."""
+        """Adds a tensor.empty, which is not added to the values."""
         value = Value(self.fresh("e"), element, tuple(dims))
         sizes = ", ".join(d.name for d in dims if d.name is not None)
         self.line(f"{value.name} = tensor.empty({sizes}) : {value.type}")
         return value
 
     def filled(self, element: str, dims: Sequence[Dim], number: Any) -> Value:
-        """linalg.fill of a constant, not among the values."""
+        """Adds a linalg.fill of a constant, which is not added to the values."""
         empty = self.empty(element, dims)
         value = Value(self.fresh("f"), element, tuple(dims), abs(number))
         scalar = self.constant(number, element)
@@ -195,16 +194,16 @@ class Writer:
         return value
 
     def pick(self, values: Sequence[Any]) -> Any:
-        """One of them; shrinks to the first."""
+        """Draws one of the values; shrinks to the first."""
         return self.draw(st.sampled_from(values))
 
     def flag(self) -> bool:
-        """Shrinks to false."""
+        """Draws a bool; shrinks to false."""
         return self.draw(st.booleans())
 
 
 def literal(number: Any, kind: str) -> str:
-    """A scalar constant as MLIR writes it."""
+    """Returns a scalar constant in MLIR syntax."""
     if kind in FLOATS:
         if number in (float("inf"), float("-inf")):
             bits = {"f16": "7C00", "bf16": "7F80", "f32": "7F800000", "f64": "7FF0000000000000"}
@@ -219,8 +218,8 @@ def literal(number: Any, kind: str) -> str:
 @st.composite
 def programs(draw: Draw, name: str = "main", max_ops: int = 6, ops: Sequence[str] = ()) -> Program:
     """
-    A function of up to `max_ops` ops on one to three tensors, whose results are some of its
-    values. `ops` limits what is drawn to builders of those names.
+    Draws a function of up to `max_ops` ops on one to three tensors, which returns some of its
+    values. `ops` restricts the builders by name.
     """
     from irees.testing.builders import BUILDERS
 
@@ -271,7 +270,7 @@ def finished(
     special: bool,
     seed: int,
 ) -> Program:
-    """The text of a function."""
+    """Assembles the text of a function."""
     constants = [
         f"  {ssa} = arith.constant {text}" + ("" if kind == "i1" else f" : {kind}")
         for (text, kind), ssa in writer.constants.items()
@@ -294,11 +293,11 @@ def finished(
 def modules(
     draw: Draw, min_size: int = 1, max_size: int = 4, max_ops: int = 6, ops: Sequence[str] = ()
 ) -> list[Program]:
-    """Several functions, to be compiled together."""
+    """Draws several functions, to be compiled as one module."""
     count = draw(st.integers(min_size, max_size))
     return [draw(programs(f"p{n}", max_ops, ops)) for n in range(count)]
 
 
 def module_text(functions: Sequence[Program]) -> str:
-    """The functions as one module."""
+    """Returns the text of the functions as one module."""
     return "\n".join(f.text for f in functions) + "\n"

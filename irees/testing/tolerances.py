@@ -1,9 +1,9 @@
 """
-When two results are the same.
+Tolerance classes for comparing results.
 
-E, exact: equal bits; a NaN equals a NaN of any sign and payload. This is the class of everything
-that has one right answer: integers, choices, copies, and floats whose sums have no rounding.
-U, units in the last place: functions like exp, whose last bit a target may get wrong.
+E, exact: equal bits; a NaN equals a NaN of any sign and payload. For everything with one right
+answer: integers, selects, copies, and float sums without rounding.
+U, units in the last place: functions like exp, whose last bits depend on the target.
 R, reassociated: sums in another order; the bound grows with the root of the number of terms.
 """
 
@@ -19,15 +19,15 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Tolerance:
-    """A class and its numbers."""
+    """A tolerance class and its parameters."""
 
     name: str = "E"
     ulps: float = 0
     terms: int = 1
-    """For R: how many terms were summed."""
+    """For R: number of summed terms."""
 
     def __or__(self, other: Tolerance) -> Tolerance:
-        """What a value computed from values of both classes may be off by."""
+        """Returns the tolerance of a value computed from values of both classes."""
         order = "EUR"
         return Tolerance(
             max(self.name, other.name, key=order.index),
@@ -40,17 +40,17 @@ EXACT = Tolerance()
 
 
 def ulps(count: float) -> Tolerance:
-    """Off by this many units in the last place of the largest value near it."""
+    """Returns a tolerance of this many units in the last place."""
     return Tolerance("U", count)
 
 
 def reassociated(terms: int) -> Tolerance:
-    """A sum of this many terms in any order."""
+    """Returns the tolerance of a sum of this many terms in any order."""
     return Tolerance("R", 4 * sqrt(max(terms, 1)), terms)
 
 
 def mismatch(actual: Any, expected: Any, tolerance: Tolerance = EXACT) -> str | None:
-    """What is wrong with `actual`, in one line, or None."""
+    """Describes the first mismatch in one line; None if there is none."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.shape != expected.shape:
         return f"shape {actual.shape} instead of {expected.shape}"
@@ -71,7 +71,7 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 
 def _wrong(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> np.ndarray:
-    if actual.dtype.kind == "b":  # a true that is not 1 is wrong, too
+    if actual.dtype.kind == "b":  # compares bytes: a true must be stored as 1
         return _bits(actual) != _bits(expected)
     if actual.dtype.kind in "iu":
         return actual != expected

@@ -1,4 +1,4 @@
-"""Random ops that move elements: slices, pads, reshapes, concat, sort, topk, scan, scatter."""
+"""Builders of data-movement ops: slices, pads, reshapes, concat, sort, topk, scan, scatter."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _plain(w: Writer) -> list[Value]:
 
 
 def _index_text(w: Writer, number: int) -> str:
-    """A number as an attribute, or hidden in an SSA value."""
+    """Returns a number as static text, or as the name of an SSA value."""
     return w.index(number) if w.flag() else str(number)
 
 
 def extract_slice(w: Writer) -> list[Value]:
-    """A slice, with a size that may come from a dynamic dim."""
+    """tensor.extract_slice, with sizes that may depend on a dynamic dim."""
     source = _pick(w)
     if source is None:
         return _plain(w)
@@ -49,7 +49,7 @@ def extract_slice(w: Writer) -> list[Value]:
         most = -(-(dim.size - offset) // stride)
         size = w.draw(st.integers(0, most))
         if w.flag() and dim.name is not None and stride == 1:
-            # all that is left after the offset, computed from the dynamic size
+            # the rest after the offset, computed from the dynamic size
             size = dim.size - offset
             rest = w.arith("subi", dim.name, w.index(offset))
             new = Dim(size, rest)
@@ -71,7 +71,7 @@ def extract_slice(w: Writer) -> list[Value]:
 
 
 def insert_slice(w: Writer) -> list[Value]:
-    """A part of a value written over a part of it, or of a filled one."""
+    """tensor.insert_slice of a filled tensor."""
     target = _pick(w)
     if target is None:
         return _plain(w)
@@ -124,7 +124,7 @@ def pad(w: Writer) -> list[Value]:
 
 
 def collapse(w: Writer) -> list[Value]:
-    """Two neighbouring dims become one."""
+    """tensor.collapse_shape of two adjacent dims."""
     source = _pick(w, 2)
     if source is None:
         return expand(w)
@@ -149,7 +149,7 @@ def collapse(w: Writer) -> list[Value]:
 
 
 def expand(w: Writer) -> list[Value]:
-    """One dim becomes two."""
+    """tensor.expand_shape of one dim into two."""
     source = _pick(w)
     if source is None:
         return _plain(w)
@@ -177,7 +177,7 @@ def expand(w: Writer) -> list[Value]:
 
 
 def concat(w: Writer) -> list[Value]:
-    """Two values one after the other."""
+    """tensor.concat of two values."""
     a = _pick(w)
     if a is None:
         return _plain(w)
@@ -202,7 +202,7 @@ def concat(w: Writer) -> list[Value]:
 
 
 def _comparator(w: Writer, value: Value, count: int) -> list[str]:
-    """Lines of a comparator over `count` pairs that looks at the first."""
+    """Returns the argument names of a comparator over `count` pairs, its compare and its result."""
     names = [f"%k{w.count}_{i}" for i in range(2 * count)]
     w.count += 1
     if value.is_float:
@@ -269,7 +269,7 @@ def topk(w: Writer) -> list[Value]:
 
 
 def scan(w: Writer) -> list[Value]:
-    """iree_linalg_ext.scan: a running sum."""
+    """iree_linalg_ext.scan: a prefix sum, or a prefix maximum."""
     values = [v for v in w.values[::-1] if v.dims and v.exact and v.element != "i1"]
     if not values:
         return _plain(w)
@@ -304,7 +304,7 @@ def scan(w: Writer) -> list[Value]:
 
 
 def scatter(w: Writer) -> list[Value]:
-    """iree_linalg_ext.scatter of a filled slice per index; indices may be outside."""
+    """iree_linalg_ext.scatter of filled slices; indices may be out of bounds."""
     targets = [v for v in w.values[::-1] if v.dims and v.exact]
     indices = [v for v in w.values[::-1] if v.element in ("i32", "i64") and len(v.dims) == 1]
     if not targets or not indices:

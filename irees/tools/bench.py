@@ -1,4 +1,4 @@
-"""`irees bench`: times a function, as `iree-benchmark-module` does, and tunes it with `--tune`."""
+"""`irees bench`: times a function like `iree-benchmark-module`, and tunes it with `--tune`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from irees.tools.values import parse_values, zeros_or_random
 
 SEED = 0
 BUDGET = 60.0
-"""Seconds to tune for."""
+"""Default tuning time in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tuned(arguments: argparse.Namespace, values: list[Any]) -> Program:
-    """The program as `irees.tune` leaves it, saved where `-o` says."""
+    """Tunes the program with `irees.tune`, and saves it to the `-o` file."""
     from irees.tuning import tune
 
     path, output = source_of(arguments), arguments.output

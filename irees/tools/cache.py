@@ -1,4 +1,4 @@
-"""`irees cache`: what lies in the cache of compiled code, and how to get rid of it."""
+"""`irees cache`: shows, verifies, prunes or clears the cache of compiled code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does it; 1 when verify found damage. Raises ArgumentError for a bad size."""
+    """Runs the action; returns 1 if verify found damage. Raises ArgumentError for a bad size."""
     store = default_cache()
     if arguments.action == "stats":
         stats = store.stats()

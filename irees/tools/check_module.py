@@ -1,9 +1,9 @@
 """
-`irees check-module`: runs the functions of a module that uses the check dialect, as
-`iree-check-module` does.
+`irees check-module`: runs the functions of a module that uses the check dialect, like
+`iree-check-module`.
 
-A check is a comparison of values, so no phase of the compiler has to know of it: each function
-is made to return what its checks compare, and the comparison is done here.
+The compiler does not support check ops. Each function is rewritten to return the operands of its
+checks, and this command compares them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SINGLES = {"true": True, "all_true": True, "false": False}
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a function; its values are results `first` and on."""
+    """One check of a function; its operands are the results from `first` on."""
 
     kind: str
     first: int
@@ -33,7 +33,7 @@ class Check:
     location: str | None
 
     def failures(self, results: list[Any]) -> list[str]:
-        """What is wrong about the results of the function."""
+        """Messages about the results that fail the check."""
         actual = results[self.first]
         if self.kind in _SINGLES:
             good = np.asarray(actual).astype(bool).all() == _SINGLES[self.kind]
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs all tests; 1 when one fails. Raises an IreesError when the module has none."""
+    """Runs all tests; returns 1 if one fails. Raises an IreesError if the module has none."""
     from irees.compiler import compile
     from irees.dialects import get_context
     from irees.transforms import load_pass
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
     module = import_source(source_of(arguments))
-    # A test may have its checks in functions that it calls.
+    # A test may call functions that contain its checks.
     load_pass("irees-inline-calls")().apply(get_context(), module)
     tests = {name: found for name, found in _return_checks(module).items() if found}
     if arguments.function is not None:
@@ -94,7 +94,7 @@ def _passes(program: Any, name: str, checks: list[Check]) -> bool:
 
 
 def _return_checks(module: Any) -> dict[str, list[Check]]:
-    """Makes every test return the operands of its checks; function name => its checks."""
+    """Makes tests return the operands of their checks; returns function name => its checks."""
     from xdsl.dialects import func
 
     return {

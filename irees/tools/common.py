@@ -1,4 +1,4 @@
-"""What the commands share: options, reading a program, dumps, progress."""
+"""Common parts of the commands: options, reading a program, IR dumps, progress."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from irees.runtime.services import set_num_threads
 
 _DASHES = 65
 MAX_DIGITS = 18
-"""Digits of a number on a command line."""
+"""Maximum digits of a number on the command line."""
 
 
 class UsageError(ArgumentError):
-    """A command line that makes no sense, whatever the files are."""
+    """An invalid command line, regardless of the files."""
 
     exit_code = EXIT_USAGE
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """One flag for each field of `Options`, of the same name."""
+    """Adds one flag per field of `Options`, of the same name."""
     group = parser.add_argument_group("compiler options")
     hints = get_type_hints(Options)
     for option in fields(Options):
@@ -70,7 +70,7 @@ def _named_or_on(text: str) -> str | bool:
 
 
 def add_remarks(parser: argparse.ArgumentParser) -> None:
-    """`--remarks` and `--remarks=json`, which takes no word after it for its value."""
+    """Adds `--remarks` and `--remarks=json`; the next word is never taken as the value."""
     settings: dict[str, Any] = {"action": "store_const", "dest": "remarks"}
     parser.add_argument(
         "--remarks", const="text", help="say what was chosen and why, on standard error", **settings
@@ -81,7 +81,7 @@ def add_remarks(parser: argparse.ArgumentParser) -> None:
 
 
 def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
-    """The program to work on, and what makes one of a source."""
+    """Adds the flags that name the program, and the compiler options."""
     parser.add_argument("source", nargs="?", help="MLIR, a saved program, or - for standard input")
     parser.add_argument("--module", help="the same, as IREE spells it")
     if function:
@@ -91,7 +91,7 @@ def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
 
 
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The compiler options on a command line. Raises ArgumentError for a file that is no tuning."""
+    """The compiler options of a command line. Raises ArgumentError for an invalid tuning file."""
     options = {option.name: getattr(arguments, option.name) for option in fields(Options)}
     if options["tuning"]:
         options["tuning"] = read_tuning(options["tuning"])
@@ -101,7 +101,7 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def limits_of(given: list[str]) -> dict[str, int] | None:
-    """The limits on a command line, as `ops=10000000`. Raises UsageError for another form."""
+    """Parses limits such as `ops=10000000`. Raises UsageError for another form."""
     found: dict[str, int] = {}
     for text in given:
         name, _, number = text.partition("=")
@@ -112,7 +112,7 @@ def limits_of(given: list[str]) -> dict[str, int] | None:
 
 
 def devices_of(given: list[str]) -> dict[str, str] | None:
-    """The devices on a command line, as `dev_0=cpu:0`. Raises UsageError for another form."""
+    """Parses devices such as `dev_0=cpu:0`. Raises UsageError for another form."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, device = text.partition("=")
@@ -126,7 +126,7 @@ def devices_of(given: list[str]) -> dict[str, str] | None:
 
 
 def read_tuning(path: str) -> Any:
-    """The tuning of a saved program, or JSON. Raises ArgumentError when the file is neither."""
+    """Reads a tuning from a saved program or JSON. Raises ArgumentError when it is neither."""
     if is_artifact(path):
         return load(path).tuning
     try:
@@ -137,7 +137,7 @@ def read_tuning(path: str) -> Any:
 
 
 def source_of(arguments: argparse.Namespace) -> str:
-    """The path of the source. Raises UsageError without one, ArgumentError if it is no file."""
+    """The path of the program. Raises UsageError if missing, ArgumentError if it is no file."""
     given = [path for path in (arguments.source, getattr(arguments, "module", None)) if path]
     if len(given) != 1:
         raise UsageError("exactly one program is required", hint="name an .mlir or .irees file")
@@ -148,7 +148,7 @@ def source_of(arguments: argparse.Namespace) -> str:
 
 
 def import_source(path: str, *, verify: bool = True) -> Any:
-    """The module in a file or on standard input. Raises what `import_mlir` does."""
+    """Imports a module from a file or standard input. Raises the errors of `import_mlir`."""
     from irees.frontends.mlir import import_mlir
 
     if path == "-":
@@ -157,7 +157,7 @@ def import_source(path: str, *, verify: bool = True) -> Any:
 
 
 def program_of(arguments: argparse.Namespace) -> Program:
-    """The program on a command line: loaded when it was saved, compiled when it is source."""
+    """Returns the program of a command line: loads a saved program, compiles a source."""
     path = source_of(arguments)
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
@@ -187,7 +187,7 @@ def function_of(program: Program, name: str | None) -> Function:
 
 
 def write_output(path: str | None, text: str) -> None:
-    """Writes text to a file, whole or not at all; `-` and None are standard output."""
+    """Writes text to a file atomically; `-` and None are standard output."""
     if path in (None, "-"):
         sys.stdout.write(text)
         return
@@ -195,10 +195,10 @@ def write_output(path: str | None, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all. Raises ArgumentError when it cannot."""
+    """Writes a file atomically. Raises ArgumentError when it cannot be written."""
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_bytes(content)  # a pipe or a device: written to, never replaced
+            path.write_bytes(content)  # pipes and devices are written to, never replaced
             return
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -208,7 +208,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @dataclass
 class Dumps:
-    """What `--mlir-print-ir-*` and `--mlir-timing` ask for: told before and after each pass."""
+    """Implements `--mlir-print-ir-*` and `--mlir-timing`, with hooks before and after each pass."""
 
     before_all: bool = False
     after_all: bool = False
@@ -219,13 +219,13 @@ class Dumps:
     timing: bool = False
     times: list[tuple[str, float]] = field(default_factory=list)
     running: tuple[str, Any] | None = None
-    """The pass that has begun, and its module."""
+    """The running pass, and its module."""
     unchanged: str = ""
-    """The IR before that pass, where only changes are printed."""
+    """The IR before that pass, if only changes are printed."""
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        """The flags, as MLIR spells them."""
+        """Adds the flags, with MLIR's spelling."""
         group = parser.add_argument_group("IR printing (to standard error)")
         names: dict[str, Any] = {"action": "append", "default": [], "metavar": "PASS,..."}
         group.add_argument("--mlir-print-ir-before-all", action="store_true")
@@ -242,7 +242,7 @@ class Dumps:
 
     @staticmethod
     def of(arguments: argparse.Namespace) -> Dumps:
-        """What a command line asks for. Raises UsageError for a pass that there is not."""
+        """Reads the flags of a command line. Raises UsageError for an unknown pass."""
         return Dumps(
             arguments.mlir_print_ir_before_all,
             arguments.mlir_print_ir_after_all,
@@ -265,7 +265,7 @@ class Dumps:
         """Called after a pass."""
         self.running = None
         self.times.append((name, seconds))
-        # Alone, MLIR's flag for changes prints nothing; here it means all passes.
+        # Alone, MLIR's --mlir-print-ir-after-change prints nothing; here it means all passes.
         everything = self.after_all or (self.after_change and not self.after_passes)
         if not everything and _plain(name) not in self.after_passes:
             return
@@ -273,13 +273,13 @@ class Dumps:
             self._dump("After", name, module)
 
     def failed(self) -> None:
-        """Called when an error ends the work."""
+        """Called when a pass fails."""
         if self.after_failure and self.running is not None:
             name, module = self.running
             self._dump("After", name, module, " Failed")
 
     def finish(self) -> None:
-        """Prints the times, if asked for."""
+        """Prints the times if `--mlir-timing` is set."""
         if not self.timing:
             return
         total = sum(seconds for _, seconds in self.times)
@@ -324,7 +324,7 @@ def _pass_names(given: list[str]) -> frozenset[str]:
 
 @contextlib.contextmanager
 def printed_remarks(form: str | None) -> Iterator[None]:
-    """Prints the remarks made inside of the block to standard error, as `text` or `json`."""
+    """Prints the remarks of the block to standard error, as `text` or `json`."""
     if form is None:
         yield
         return
@@ -337,8 +337,8 @@ def printed_remarks(form: str | None) -> Iterator[None]:
 @contextlib.contextmanager
 def progress(listener: Any = None) -> Iterator[Callable[[str, Any, float], None]]:
     """
-    Yields a listener for the compiler. When the work takes more than a second and somebody
-    watches, one line says how far it is.
+    Yields a listener for the compiler. After one second, it shows a progress line if standard
+    error is a terminal.
     """
     if not sys.stderr.isatty():
         yield listener or (lambda name, module, seconds: None)

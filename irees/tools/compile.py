@@ -1,4 +1,4 @@
-"""`irees compile`: a program to a saved program, to C, or to the IR after a phase."""
+"""`irees compile`: compiles a program to a saved program, to C, or to the IR after a phase."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compiles. Raises an IreesError."""
+    """Compiles the program and writes the output. Raises an IreesError."""
     path, output = source_of(arguments), arguments.output
     if arguments.compile_to is None and output in (None, "-"):
         raise UsageError("an output is required", hint="use -o x.irees, or --compile-to=PHASE")

@@ -1,4 +1,4 @@
-"""`irees doctor`: one line for each thing that has to work, and the way out where it does not."""
+"""`irees doctor`: prints one line per requirement, with a hint if it fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the lines; the exit code of the first thing that does not work, else 0."""
+    """Prints the lines; returns the exit code of the first failed check, else 0."""
     status = 0
     for name, check in _CHECKS.items():
         try:
@@ -64,7 +64,7 @@ def _compiler() -> str:
 
     compiler = find_compiler()
     begin = time.perf_counter()
-    # Not through the cache: the question is whether the compiler works today.
+    # Bypasses the cache, to test whether the compiler works now.
     compile_library(
         {"doctor": "int doctor(void) { return 1; }"},
         store=_NoCache(default_cache().root),
@@ -110,7 +110,7 @@ _FOR_GPUS: dict[str, Callable[[], str]] = {
     "NVRTC": _nvrtc,
     "GPU": device_arch,
 }
-"""What only programs for GPUs need: what is missing is no failure."""
+"""Checks that only programs for GPUs need: a missing part is not a failure."""
 
 _CHECKS: dict[str, Callable[[], str]] = {
     "versions": _versions,

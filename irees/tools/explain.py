@@ -1,4 +1,4 @@
-"""`irees explain`: the phases of the compiler, or what it chose for one program and why."""
+"""`irees explain`: prints the phases of the compiler, or its decisions for one program."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """
-    Prints the phases, or the dispatches of a program with their strategies, times and shares of
-    what the machine can do; of a program for several devices what is sent, and no times. Raises an
-    IreesError.
+    Prints the phases, or the dispatches of a program with their strategies, times and fractions of
+    peak. For a multi-device program, prints transfers but no times. Raises an IreesError.
     """
     if arguments.source is None and arguments.module is None:
         print(_phases())
@@ -73,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _program(arguments: argparse.Namespace) -> Program | DeviceProgram:
-    """The saved program, or the source compiled so that it times its dispatches."""
+    """Loads a saved program, or compiles a source, with timing of dispatches."""
     path = source_of(arguments)
     if arguments.num_threads is not None:
         set_num_threads(arguments.num_threads)
@@ -91,7 +90,7 @@ def _program(arguments: argparse.Namespace) -> Program | DeviceProgram:
 
 
 def _inputs(program: Program, arguments: argparse.Namespace) -> list[Any] | None:
-    """What to call the function with; None when nothing is to be measured or can be."""
+    """The arguments for the measurement; None if it is disabled or not possible."""
     given = [value for text in arguments.input for value in parse_values(text)]
     if not arguments.measure or not program.manifest.get("time_dispatches"):
         if given:

@@ -1,6 +1,5 @@
 """
-The command `irees`: finds the sub-command, runs it, and turns errors into one line and an exit
-code.
+The command `irees`: runs a sub-command, and reports errors as one line and an exit code.
 
 0 ok, 1 bad input, 2 usage, 3 unsupported, 4 toolchain or device, 5 limit, 6 run-time trap,
 70 a bug of irees, 130 interrupted.
@@ -30,13 +29,13 @@ COMMANDS = {
 }
 _INTERRUPTED = 130
 _BARE = frozenset(("--trace-dispatch-tensors",))
-"""Flags that have a value only after a `=`."""
+"""Flags whose optional value must follow a `=`."""
 _IREE = {"--iree-flow-trace-dispatch-tensors": "--trace-dispatch-tensors"}
-"""Flags of IREE's that have another name here."""
+"""IREE's flags that have another name in irees."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command line and returns its exit code; no exception leaves it."""
+    """Runs one command line and returns its exit code; raises no exceptions."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
@@ -72,7 +71,7 @@ def _guarded(command: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain once more at its exit.
+        # The reader closed the pipe; without this, Python would report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except BaseException as error:
@@ -87,7 +86,7 @@ def _told(error: IreesError) -> int:
 
 
 def _given(words: Sequence[str]) -> list[str | Path]:
-    """The words of a command line, of which a reproducer holds the files that they name."""
+    """The words of a command line, files as paths: a reproducer includes their contents."""
     return [Path(word) if os.path.isfile(word) else word for word in words]
 
 
@@ -98,7 +97,7 @@ def _dashed(word: str) -> str:
     name, equals, value = word.partition("=")
     name = name.replace("_", "-")
     name = _IREE.get(name, name)
-    # argparse would take the next word for a value that may be left out.
+    # argparse would take the next word as the optional value.
     return name + (equals or ("=" if name in _BARE else "")) + value
 
 

@@ -103,14 +103,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def counting(available: dict[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
-    """The same passes, but those of xDSL whose rewrites irees can count."""
+    """Replaces some xDSL passes with variants whose rewrites irees can count."""
     from irees.transforms.utils.upstream_passes import OWN
 
     return available | {name: lambda each=each: each for name, each in OWN.items()}
 
 
 def _built(pass_class: Any, spec: Any) -> Any:
-    """The pass of a spec; a switch that is only named is on, as in MLIR."""
+    """Creates the pass of a spec; a boolean option without a value is true, as in MLIR."""
     switches = {each.name for each in fields(pass_class) if each.type in ("bool", bool)}
     arguments = {
         name: (True,) if not values and name.replace("-", "_") in switches else values
@@ -121,7 +121,7 @@ def _built(pass_class: Any, spec: Any) -> Any:
 
 def parse_passes(text: str, available: dict[str, Callable[[], Any]]) -> list[Any]:
     """
-    The passes of a pipeline, in xDSL's syntax or in MLIR's.
+    Parses the passes of a pipeline, in xDSL's or MLIR's syntax.
 
     Raises UsageError for bad syntax, an unknown pass or a bad option.
     """
@@ -237,7 +237,7 @@ def _parts(data: bytes, split: bool) -> Iterator[bytes]:
     for line in data.splitlines(keepends=True):
         if line.strip() == SPLITTER.encode():
             yield b"".join(part)
-            # Empty lines keep the numbers of the lines in messages right.
+            # Empty lines preserve line numbers in messages.
             part = [b"\n"] * (len(part) + 1)
         else:
             part.append(line)
@@ -245,7 +245,7 @@ def _parts(data: bytes, split: bool) -> Iterator[bytes]:
 
 
 def unexpected(text: str, error: IreesError | None, name: str) -> list[str]:
-    """What `expected-error` comments say and what happened, where the two differ."""
+    """Messages about differences between `expected-error` comments and the actual error."""
     wanted = [
         (_line(number, offset), message)
         for number, line in enumerate(text.splitlines(), 1)

@@ -1,4 +1,4 @@
-"""`irees run`: calls a function with values from the command line, as `iree-run-module` does."""
+"""`irees run`: calls a function with values from the command line, like `iree-run-module`."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tolerance(parser: argparse.ArgumentParser) -> None:
-    """The flags that say how results are compared."""
+    """Adds the flags for the comparison of results."""
     parser.add_argument("--equality-mode", choices=("approximate", "exact"), default="approximate")
     parser.add_argument("--expected-rtol", type=float, default=0.0)
     parser.add_argument("--expected-atol", "--expected-f32-threshold", type=float)
 
 
 def tolerance_of(arguments: argparse.Namespace) -> Tolerance:
-    """How a command line wants results compared."""
+    """The tolerance of a command line."""
     exact = arguments.equality_mode == "exact"
     return Tolerance(exact, arguments.expected_rtol, arguments.expected_atol)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the function; 1 when a result is not what was expected. Raises an IreesError."""
+    """Runs the function; returns 1 if a result is not as expected. Raises an IreesError."""
     values = [value for text in arguments.input for value in parse_values(text)]
     expected = [_expected(text) for text in arguments.expected_output]
     with printed_remarks(arguments.remarks):
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _traced(program: Any, function: Any, values: list[Any], path: str | None) -> Any:
-    """The results of a call; what devices did is written to a file, if one is named."""
+    """Calls the function; writes a trace of the devices to `path`, if given."""
     if path is None:
         return function(*values)
     from irees.runtime.device_program import DeviceProgram, write_trace

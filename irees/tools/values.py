@@ -1,7 +1,7 @@
 """
-Values on a command line, as IREE writes them: `4x8xf32=@x.npy`, `2x2xi32=1 2 3 4`, `f32=3.5`.
+Values on a command line, in IREE's syntax: `4x8xf32=@x.npy`, `2x2xi32=1 2 3 4`, `f32=3.5`.
 
-Reads inputs and expected outputs, prints results, compares the two.
+Parses inputs and expected outputs, formats results, and compares them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ THRESHOLDS = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 1e-2, "float64": 1e-
 
 def parse_values(text: str) -> list[Any]:
     """
-    The values that one `--input=` names: a number, an array, or every array of a file.
+    Parses the values of one `--input=`: a number, an array, or all arrays of a file.
 
-    Raises ArgumentError for text or a file that is none.
+    Raises ArgumentError for invalid text or files.
     """
     if text.startswith("@"):
         return _read_npy(Path(text[1:]))
@@ -51,7 +51,7 @@ def parse_values(text: str) -> list[Any]:
 
 
 def zeros_or_random(spec: TensorSpec | ScalarSpec, random: np.random.Generator) -> Any:
-    """Something to call a function with. Raises ArgumentError for a dynamic shape."""
+    """A default value for an argument. Raises ArgumentError for a dynamic shape."""
     if isinstance(spec, ScalarSpec):
         return 0
     if spec.dynamic:
@@ -63,7 +63,7 @@ def zeros_or_random(spec: TensorSpec | ScalarSpec, random: np.random.Generator) 
 
 
 def format_value(value: Any, limit: int = 1024) -> str:
-    """A result as IREE prints it: `2x2xf32=[1 2][3 4]`, `i64=3` for a scalar."""
+    """Formats a result like IREE: `2x2xf32=[1 2][3 4]`, `i64=3` for a scalar."""
     if not isinstance(value, np.ndarray):
         kind = {bool: "i1", int: "i64", float: "f64"}.get(type(value), "complex<f64>")
         return f"{kind}={_format_number(value)}"
@@ -74,7 +74,7 @@ def format_value(value: Any, limit: int = 1024) -> str:
 
 
 def compare(index: int, actual: Any, expected: Any, rules: Tolerance) -> list[str]:
-    """What differs between a result and what it should be, as IREE words it."""
+    """Messages, in IREE's wording, for the differences between a result and its expectation."""
     have, want = np.asarray(actual), np.asarray(expected)
     if not isinstance(expected, np.ndarray):
         want = want.astype(have.dtype)
@@ -95,14 +95,14 @@ def compare(index: int, actual: Any, expected: Any, rules: Tolerance) -> list[st
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far apart two floats may be. Integers must be equal, and NaN equals NaN."""
+    """Tolerance for comparing floats. Integers must be equal, and NaN equals NaN."""
 
     exact: bool = False
     rtol: float = 0.0
     atol: float | None = None
 
     def agree(self, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Element by element, whether they are close enough."""
+        """Whether the elements agree, elementwise."""
         if self.exact or a.dtype.kind in "biu" or a.dtype.name.startswith(("int", "uint")):
             return (a == b) | ((a != a) & (b != b))
         atol = THRESHOLDS.get(a.dtype.name, 1e-4) if self.atol is None else self.atol

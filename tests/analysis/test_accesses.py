@@ -9,7 +9,9 @@ from irees.analysis.accesses.arithmetic import Arithmetic
 from irees.analysis.accesses.host import Program, read_program
 from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import Prover
+from irees.analysis.accesses.scalars import BINARY
 from irees.analysis.accesses.terms import AtLeast, Space
+from irees.analysis.accesses.walk import Walk
 from irees.frontends.mlir.importer import import_mlir
 
 
@@ -110,6 +112,21 @@ def test_a_sum_that_may_wrap_is_not_compared(at):
     # Where more is known of i it does.
     with at.space.assuming([i, -i + 100]):
         assert at.prover.facts_of(wraps) == [n - i - 9]
+
+
+def test_an_arithmetic_shift_of_a_sum_that_wraps_may_be_negative():
+    walk = Walk(Space())
+    for low in (0, -(1 << 63)):
+        x, y = (walk.space.fresh(name, low, (1 << 63) - 1) for name in "xy")
+        assert not walk.prover.holds(BINARY["shrsi"](walk, x + y, number(1), 64))
+    assert walk.prover.holds(BINARY["shrui"](walk, x + y, number(1), 64))
+
+
+def test_bits_of_a_product_that_wraps_may_be_negative(at):
+    """n * n of n = 3 << 31 has the sign bit."""
+    n = at.space.fresh("n", 0, 1 << 40)
+    assert not at.prover.holds(at.do.joined(n * n, number(1), 64))
+    assert at.prover.holds(at.do.joined(n, number(1), 64))
 
 
 def test_narrow_sums_wrap(at):

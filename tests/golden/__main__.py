@@ -158,11 +158,14 @@ def main() -> int:
     if options.diff:
         return int(diff(options.diff, options.only, targets))
     todo = chosen(options.only)
+    found: Digests = {}
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = pool.map(digests_of, todo, [targets] * len(todo))
-        found = dict(zip((p.name for p in todo), rows, strict=True))
+        for program, row in zip(todo, rows, strict=True):
+            found[program.name] = row
+            if options.write:
+                write({program.name: row})
     if options.write:
-        write(found)
         return 0
     lines = differences(found, stored())
     print("\n".join([*lines, f"{len(found)} programs, {len(lines)} texts differ"]))

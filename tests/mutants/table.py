@@ -215,8 +215,8 @@ MUTANTS = (
         "S2e",
         "what fits exactly does not fit",
         "irees/transforms/codegen/gpu/gpu_check_resource_usage.py",
-        "if used > self.limit:",
-        "if used >= self.limit:",
+        "if used > limit:",
+        "if used >= limit:",
         ("filecheck/transforms/codegen/gpu/gpu_check_resource_usage.mlir",),
     ),
     Mutant(
@@ -1372,9 +1372,9 @@ MUTANTS = (
     Mutant(
         "A80",
         "fp=strict calls CUDA's exp",
-        "irees/pipeline.py",
-        "native=() if strict else gpu.native_math",
-        "native=gpu.native_math",
+        "irees/transforms/codegen/common/expand_math.py",
+        "if target.gpu is not None and not strict else ()",
+        "if target.gpu is not None else ()",
         ("tests/backends/cuda/test_conversions.py",),
     ),
     Mutant(
@@ -1397,8 +1397,8 @@ MUTANTS = (
         "A83",
         "maxima of which the sign of a zero matters stay",
         "irees/transforms/codegen/common/expand_math.py",
-        "return op.name in self.native and arith.FastMathFlag.NO_SIGNED_ZEROS in flags",
-        "return op.name in self.native",
+        "return op.name in native and arith.FastMathFlag.NO_SIGNED_ZEROS in flags",
+        "return op.name in native",
         ("filecheck/transforms/codegen/common/expand_math.mlir",),
     ),
     Mutant(

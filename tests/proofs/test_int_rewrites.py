@@ -9,10 +9,10 @@ z3 = pytest.importorskip("z3")
 from xdsl.pattern_rewriter import RewritePattern  # noqa: E402
 
 from irees.testing.prover import WIDTHS, division, prove  # noqa: E402
-from irees.transforms.global_opt import (  # noqa: E402
-    _int_casts,
-    _int_narrowing,
-    optimize_int_arithmetic,
+from irees.transforms.global_opt import optimize_int_arithmetic  # noqa: E402
+from irees.transforms.global_opt.optimize_int_arithmetic import (  # noqa: E402
+    int_casts,
+    int_narrowing,
 )
 
 x, y, c, q, r, q2, r2 = z3.Ints("x y c q r q2 r2")
@@ -119,20 +119,20 @@ OBLIGATIONS = {
     optimize_int_arithmetic.RemainderOfMultiple: multiples,
     optimize_int_arithmetic.EqualOperands: equal,
     optimize_int_arithmetic.Canonicalization: structural,
-    _int_casts.Unsigned: unsigned,
-    _int_casts.CastOfProducer: moved_casts,
-    _int_casts.CastOfCast: cast_chains,
-    _int_narrowing.NarrowElementwise: narrowed,
-    _int_narrowing.NarrowCmpi: narrowed,
-    _int_narrowing.NarrowLoop: narrowed_loop,
-    _int_narrowing.NarrowBroadcast: structural,
-    _int_narrowing.NarrowAssumption: structural,
-    _int_narrowing.FoldCastChain: cast_chains,
+    int_casts.Unsigned: unsigned,
+    int_casts.CastOfProducer: moved_casts,
+    int_casts.CastOfCast: cast_chains,
+    int_narrowing.NarrowElementwise: narrowed,
+    int_narrowing.NarrowCmpi: narrowed,
+    int_narrowing.NarrowLoop: narrowed_loop,
+    int_narrowing.NarrowBroadcast: structural,
+    int_narrowing.NarrowAssumption: structural,
+    int_narrowing.FoldCastChain: cast_chains,
 }
 
 
 def test_every_rewrite_has_an_obligation():
-    modules = (optimize_int_arithmetic, _int_casts, _int_narrowing)
+    modules = (optimize_int_arithmetic, int_casts, int_narrowing)
     found = {
         each
         for module in modules

@@ -79,9 +79,13 @@ return %r : tensor<4x3xf32>
 }}
 """
     scale = data.draw(st.booleans())
+    fp = "default" if scale else "strict"
     module, wrong = passes_agree(
         text,
-        [load_pass("irees-fold-affine-epilogues")(scale=scale)],
+        [
+            load_pass("irees-assign-target")(fp=fp),
+            load_pass("irees-fold-affine-epilogues")(),
+        ],
         numbers((2, 3), [-3, -1, 0, 1, 2]),
         # A zero may have another sign.
         tolerances=(ulps(0) if scale else EXACT,),

@@ -296,8 +296,11 @@ def network(data: DataObject) -> tuple[str, list[np.ndarray]]:
 def test_blocks_change_nothing(data):
     text, inputs = network(data)
     cost = data.draw(st.sampled_from([1, 1, 16, 256]))
-    passes = [load_pass("irees-generalize-linalg-named-ops")()]
-    passes.append(load_pass(PASS)(vector_bytes=16, copy_flops=cost))
+    passes = [
+        load_pass("irees-assign-target")(facts="vector_bytes=16"),
+        load_pass("irees-generalize-linalg-named-ops")(),
+        load_pass(PASS)(copy_flops=cost),
+    ]
     with collect() as remarks:
         _, wrong = passes_agree(text, passes, *inputs)
     assert wrong == []
@@ -314,8 +317,9 @@ def test_compiled_blocks_change_nothing(data):
     module = import_mlir(text)
     expected = interpret(module, [case])
     for name, options in (
+        ("irees-assign-target", {"facts": "vector_bytes=16"}),
         ("irees-generalize-linalg-named-ops", {}),
-        (PASS, {"vector_bytes": 16, "copy_flops": 1}),
+        (PASS, {"copy_flops": 1}),
     ):
         load_pass(name)(**options).apply(get_context(), module)
     assert compiled_agrees(module, [case], expected, isolate=False) == []

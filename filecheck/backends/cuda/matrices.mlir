@@ -1,4 +1,4 @@
-// RUN: irees opt %s -p 'irees-gpu-lower-contractions{matrix_shared_bytes=116224 warpgroup_shared_bytes=232448}' | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.shared_opt_in_bytes=232448"},irees-gpu-lower-contractions' | filecheck %s
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>

@@ -1,5 +1,5 @@
-// RUN: irees opt %s -p 'irees-gpu-select-strategy{workgroups=4 matrix_kinds="f16" warpgroup_kinds="f16" asynchronous=true matrix_shared_bytes=116224 warpgroup_shared_bytes=232448}' | filecheck %s
-// RUN: irees opt %s -p 'irees-gpu-select-strategy{workgroups=4 matrix_kinds="f16" warpgroup_kinds="f16" asynchronous=true matrix_shared_bytes=116224 warpgroup_shared_bytes=232448}' --remarks 2>&1 >%t.out | filecheck %s --check-prefix WHY
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4 gpu.matrix_kinds=f16 gpu.warpgroup_kinds=f16 gpu.asynchronous_copies=true gpu.shared_opt_in_bytes=232448"},irees-gpu-select-strategy' | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4 gpu.matrix_kinds=f16 gpu.warpgroup_kinds=f16 gpu.asynchronous_copies=true gpu.shared_opt_in_bytes=232448"},irees-gpu-select-strategy' --remarks 2>&1 >%t.out | filecheck %s --check-prefix WHY
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>

@@ -1,6 +1,6 @@
 // RUN: irees opt %s -p "irees-convert-conv2d-to-winograd{least_gain=0.0 outputs=4}" | filecheck %s
 // RUN: irees opt %s -p "irees-convert-conv2d-to-winograd{least_gain=0.0 outputs=2}" | filecheck %s --check-prefix TWO
-// RUN: irees opt %s -p "irees-convert-conv2d-to-winograd{vector_bytes=64}" --remarks 2>&1 >%t.out | filecheck %s --check-prefix COST
+// RUN: irees opt %s -p irees-convert-conv2d-to-winograd --remarks 2>&1 >%t.out | filecheck %s --check-prefix COST
 
 // Along the width, then along the height; 36 products; back along the width, then the height.
 // 7 x 6 outputs are 2 x 2 tiles of 4 x 4, so the image is padded to 10 x 10 and the outputs cut.

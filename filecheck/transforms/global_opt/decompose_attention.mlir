@@ -1,6 +1,6 @@
 // RUN: xdsl-opt %s -p irees-decompose-attention | filecheck %s
-// RUN: xdsl-opt %s -p "irees-decompose-attention{largest=64}" | filecheck %s --check-prefix KEPT
-// RUN: xdsl-opt %s -p "irees-decompose-attention{largest=96}" | filecheck %s --check-prefix SMALL
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="gpu.l2_bytes=64"},irees-decompose-attention' | filecheck %s --check-prefix KEPT
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="gpu.l2_bytes=96"},irees-decompose-attention' | filecheck %s --check-prefix SMALL
 // RUN: xdsl-opt %s -p "irees-decompose-attention{reciprocal=true}" | filecheck %s --check-prefix RECIPROCAL
 
 // Scores, their softmax over the keys, and the product with the values; the scale and the region are

@@ -1,5 +1,5 @@
 // RUN: irees opt %s -p irees-fold-affine-epilogues | filecheck %s
-// RUN: irees opt %s -p "irees-fold-affine-epilogues{scale=false}" | filecheck %s --check-prefix=EXACT
+// RUN: irees opt %s -p 'irees-assign-target{fp=strict},irees-fold-affine-epilogues' | filecheck %s --check-prefix=EXACT
 
 // (x - [1, 2]) * [2, 10] + [5, 6] = x * [2, 10] + [3, -14]
 // CHECK-LABEL: func.func @batch_norm

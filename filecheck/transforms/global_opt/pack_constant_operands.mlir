@@ -1,5 +1,5 @@
-// RUN: xdsl-opt %s -p "irees-pack-constant-operands{vector_bytes=16 registers=4}" | filecheck %s
-// RUN: xdsl-opt %s -p "irees-pack-constant-operands{dot_products=avx512_vnni}" | filecheck %s --check-prefix DOTS
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=16 vector_registers=4"},irees-pack-constant-operands' | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=avx512_vnni"},irees-pack-constant-operands' | filecheck %s --check-prefix DOTS
 
 // The columns of the weight are cut into panels of 4, and the map says where they are.
 // CHECK-LABEL: func.func @matmul

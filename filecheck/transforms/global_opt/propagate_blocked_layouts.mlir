@@ -1,5 +1,5 @@
-// RUN: irees opt %s -p "irees-propagate-blocked-layouts{vector_bytes=16}" | filecheck %s
-// RUN: irees opt %s -p "irees-propagate-blocked-layouts{vector_bytes=16}" --remarks 2>&1 >%t.out | filecheck %s --check-prefix WHY
+// RUN: irees opt %s -p 'irees-assign-target{facts="vector_bytes=16"},irees-propagate-blocked-layouts' | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="vector_bytes=16"},irees-propagate-blocked-layouts' --remarks 2>&1 >%t.out | filecheck %s --check-prefix WHY
 
 // The image of three colours is read as it is; fill, pad, maximum and pooling follow, and what
 // leaves the blocks is a vector, which is no copy.

@@ -1,4 +1,4 @@
-// RUN: irees opt %s -p irees-split-reductions | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{target="cuda:sm_80"},irees-split-reductions' | filecheck %s
 
 #i = affine_map<(i) -> (i)>
 #none = affine_map<(i) -> ()>

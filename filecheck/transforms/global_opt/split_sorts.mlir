@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p "irees-split-sorts{longest=64}" | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{target="cuda:sm_80"},irees-split-sorts{longest=64}' | filecheck %s
 
 // Three runs of 64, of which the first two are merged, and then all.
 // CHECK-LABEL: func.func @sort

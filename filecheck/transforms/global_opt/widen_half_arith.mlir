@@ -1,7 +1,7 @@
-// RUN: xdsl-opt %s -p 'irees-widen-half-arith{elide=true}' --split-input-file | filecheck %s
-// RUN: xdsl-opt %s -p irees-widen-half-arith --split-input-file | filecheck %s --check-prefix STRICT
+// RUN: xdsl-opt %s -p irees-widen-half-arith --split-input-file | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{fp=strict},irees-widen-half-arith' --split-input-file | filecheck %s --check-prefix STRICT
 
-// What is yielded is rounded, and without elide each result; the comparison gives no half.
+// What is yielded is rounded, and with fp=strict each result; the comparison gives no half.
 // CHECK-LABEL:  func.func @chain
 // CHECK:        ^bb0(%[[A:.*]]: bf16, %[[B:.*]]: bf16, %{{.*}}: bf16):
 // CHECK-NEXT:     %[[WA:.*]] = arith.extf %[[A]] : bf16 to f32

@@ -1,6 +1,6 @@
 """
-Proofs that accesses to memory stay inside of their buffers.
+Proves that memory accesses are in bounds.
 
-`polynomials` and `terms` are the language, `prover` searches for proofs, `walk` reads kernels and
-host functions, `certificate` writes down what was found.
+`polynomials` and `terms` define the logic, `prover` searches for proofs, `walk` visits kernels,
+`host` visits host functions, and `certificate` prints the proofs as JSON.
 """

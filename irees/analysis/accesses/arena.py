@@ -1,8 +1,8 @@
 """
-Shows that temporaries that are used at the same time do not share bytes of their arena.
+Checks that temporaries with overlapping live ranges have disjoint byte ranges in their arena.
 
-A temporary is a view of an allocation of bytes. It is used from the first op that has it, or a view
-of it, to the last; an op in a loop or branch counts as all of it.
+A temporary is a view of a byte allocation. Its live range spans all users of the view and of views
+of it. A user inside a loop or branch counts as the whole loop or branch.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def temporaries(
 
 
 def overlapping(prover: Prover, parts: Sequence[Temporary]) -> Iterator[Temporary]:
-    """Yields slots that overlap another one in bytes and in live range."""
+    """Yields slots of constant range that overlap an earlier one in bytes and live range."""
     for a, b in combinations(parts, 2):
         if a.last < b.first or b.last < a.first or min(a.last, b.last) < 0:
             continue
         if not prover.holds(b.start - a.end) and not prover.holds(a.start - b.end):
-            # Of sizes that are not known it may only not be shown.
+            # With dynamic sizes a missing proof is no evidence of an overlap.
             if all(end.constant is not None for end in (a.start, a.end, b.start, b.end)):
                 yield b

@@ -1,9 +1,9 @@
 """
-What integer operations make of polynomials.
+Integer operations on polynomials.
 
-Sums, differences and products are exact. Everything else looks at its operands, so it first asks
-whether the machine's values, which wrap, are those of the polynomials (`Space.fits`); where they
-may not be, the result is a variable of which only the type is known.
+Sums, differences and products are exact modulo 2^bits. All other operations need the machine values
+of their operands, so they first check that the polynomials do not wrap (`Space.fits`). If they may
+wrap, the result is a fresh variable bounded by its type.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from irees.analysis.accesses.terms import (
 )
 
 MOST_POWERS = 32
-"""A power of two that may be one of more is not looked at one by one."""
+"""Largest number of cases of a power of two; one with more possible values gets no cases."""
 
 
 class Arithmetic:
-    """Operations on polynomials in a space."""
+    """Operations on polynomials over the variables of a space."""
 
     def __init__(self, space: Space, prover: Prover) -> None:
         self.space = space
         self.prover = prover
         self._quotients: dict[tuple[Polynomial, bool], dict[int, Polynomial]] = {}
-        """Dividend, and whether it is known not to be negative => divisor => quotient."""
+        """Dividend, and whether it is known to be nonnegative => divisor => quotient."""
         self._divided: dict[int, tuple[Polynomial, int]] = {}
-        """The variable of a quotient => dividend and divisor."""
+        """Variable of a quotient => dividend and divisor."""
 
     def opaque(self, name: str, bits: int = 64) -> Polynomial:
-        """A value of which only the number of bits is known."""
+        """Returns a fresh signed value of some width."""
         limit = 1 << (bits - 1)
         return self.space.fresh(name, -limit, limit - 1)
 
     def natural(self, name: str, bits: int = 64) -> Polynomial:
-        """A value of which only the number of bits is known, read as unsigned."""
+        """Returns a fresh unsigned value of some width."""
         return self.space.fresh(name, 0, (1 << bits) - 1)
 
     def exact(self, x: Polynomial, bits: int = 64) -> Polynomial:
-        """A value as the machine has it: a variable where sums may have wrapped."""
+        """Returns the machine value: x, or a fresh variable if x may have wrapped."""
         return x if self.prover.fits(x, bits) else self.opaque("sum", bits)
 
     def is_natural(self, x: Polynomial) -> bool:
-        """Whether a value is at least 0, as a number of the machine too."""
+        """Whether a value is at least 0 and does not wrap."""
         return self.prover.fits(x) and self.prover.holds(x)
 
     def floor(self, x: Polynomial, d: Polynomial) -> Polynomial:
-        """The floor of x / d, where d is known to be at least 1."""
+        """Returns floor(x / d), for d >= 1."""
         c = d.constant
         if c is None:
             return self._symbolic_floor(x, d)
@@ -81,7 +81,7 @@ class Arithmetic:
             # floor(floor(x / b) / c) = floor(x / (b c))
             return whole + self.floor(inner[0], Polynomial.number(inner[1] * c))
         low, high = self.space.low(rest), self.space.high(rest)
-        # Where the dividend is known to be at least 0 only here, others may not rely on it.
+        # `natural` is in the key: rest >= 0 may hold in this scope only.
         quotient = self.space.variable(("div", rest, c, natural), "floor")
         variable = self.space.newest_of(quotient)
         if not variable.facts:
@@ -98,9 +98,10 @@ class Arithmetic:
         self, key: tuple[Polynomial, bool], c: int, quotient: Polynomial
     ) -> list[Polynomial]:
         """
-        How quotients of one number relate: floor(x / 8) = floor(floor(x / 4) / 2)
+        Relates quotients of one dividend: floor(x / 8) = floor(floor(x / 4) / 2)
 
-        Those of what is known not to be negative are among themselves: elsewhere it may be.
+        Quotients of a dividend known to be nonnegative are related among themselves only, since
+        x >= 0 may hold in this scope only.
         """
         facts = []
         others = self._quotients.setdefault(key, {})
@@ -117,7 +118,7 @@ class Arithmetic:
 
     def _cuts(self, x: Polynomial, multiple: Polynomial) -> list[Polynomial]:
         """
-        Limits of x as limits of its quotient, where rounding makes them sharper.
+        Turns bounds of x into bounds of its quotient that are tighter by rounding.
 
         31 q <= x and x <= 31 n - 1  =>  q <= n - 1
         """
@@ -174,19 +175,19 @@ class Arithmetic:
         return found
 
     def _divides(self, d: Polynomial) -> bool:
-        """Whether something can be divided by a value that is not negative, but may be 0."""
+        """Whether a divisor is nonnegative and not the constant 0; it may still be 0."""
         return d != ZERO and self.prover.fits(d) and self.prover.holds(d)
 
     def divided(
         self, x: Polynomial, d: Polynomial, bits: int = 64, *, signed: bool = False
     ) -> Polynomial:
-        """divui, and with `signed` divsi, by what is at least 1 where the result is used."""
+        """divui, or divsi if `signed`. Exact in scopes that imply x >= 0 and d >= 1."""
         if not (self._divides(d) and self.prover.fits(x)):
             return self._quotient(d, bits, signed=signed)
         positive = self.prover.holds(d - 1)
         if positive and self.prover.holds(x):
             return self.floor(x, d)
-        # Where it is used more may be known: that x is not negative, or that d is not 0.
+        # Cases, since a scope that uses the result may know that x >= 0 or that d >= 1.
         negative = self._quotient(d, bits, signed=signed)
         if signed and positive:
             negative = -self.floor(-x, d)
@@ -207,11 +208,11 @@ class Arithmetic:
         return result
 
     def _is_halved(self, d: Polynomial) -> bool:
-        """Whether an unsigned quotient is less than half of what its type holds, so natural."""
+        """Whether the divisor is a constant >= 2, so that unsigned quotients have no sign bit."""
         return d.constant is not None and d.constant >= 2
 
     def _quotient(self, d: Polynomial, bits: int, *, signed: bool) -> Polynomial:
-        """A quotient of which only the divisor is known."""
+        """Returns a fresh quotient of an unknown dividend."""
         if signed or not self._is_halved(d):
             return self.opaque("quotient", bits)
         return self.space.fresh("quotient", 0, ((1 << bits) - 1) // d.constant)  # type: ignore
@@ -219,30 +220,30 @@ class Arithmetic:
     def remainder(
         self, x: Polynomial, d: Polynomial, bits: int = 64, *, signed: bool = False
     ) -> Polynomial:
-        """remui, and with `signed` remsi, by what is at least 1 where the result is used."""
+        """remui, or remsi if `signed`. Exact in scopes that imply x >= 0 and d >= 1."""
         if not (self._divides(d) and self.prover.fits(x)):
-            # It has the sign of x.
+            # The remainder has the sign of x, and at most its magnitude.
             return self.below(x) if self.is_natural(x) else self.opaque("remainder", bits)
         if self._is_halved(d) and not self.prover.holds(x):
-            # Read as unsigned, a negative number is a large one.
+            # As unsigned, a negative x is large, so only the divisor bounds the remainder.
             most = cast(int, d.constant) - 1
             return self.space.fresh("remainder", -most if signed else 0, most)
         return x - self.divided(x, d, bits, signed=signed) * d
 
     def floordivsi(self, x: Polynomial, d: Polynomial, bits: int = 64) -> Polynomial:
-        """floordivsi by what is at least 1."""
+        """floordivsi, exact if d >= 1."""
         if self.prover.fits(d) and self.prover.holds(d - 1) and self.prover.fits(x):
             return self.floor(x, d)
         return self.opaque("quotient", bits)
 
     def ceildiv(self, x: Polynomial, d: Polynomial, bits: int = 64) -> Polynomial:
-        """ceildivui and ceildivsi where x and d cannot be negative."""
+        """ceildivui and ceildivsi, exact if x >= 0 and d >= 1."""
         if self.prover.fits(d) and self.prover.holds(d - 1) and self.is_natural(x):
             return self.floor(x + d - 1, d)
         return self.opaque("quotient", bits)
 
     def minimum(self, a: Polynomial, b: Polynomial) -> Polynomial:
-        """minsi, and minui where neither is negative."""
+        """minsi, or minui of nonnegative operands."""
         if not (self.prover.fits(a) and self.prover.fits(b)):
             return self.opaque("minimum")
         if self.prover.holds(b - a, FEW):
@@ -266,7 +267,7 @@ class Arithmetic:
         return result
 
     def maximum(self, a: Polynomial, b: Polynomial) -> Polynomial:
-        """maxsi, and maxui where neither is negative."""
+        """maxsi, or maxui of nonnegative operands."""
         if not (self.prover.fits(a) and self.prover.fits(b)):
             return self.opaque("maximum")
         if self.prover.holds(b - a, FEW):
@@ -292,14 +293,14 @@ class Arithmetic:
         return [low(a), low(b)], [high(a), high(b)]
 
     def hull(self, a: Polynomial, b: Polynomial) -> tuple[int | None, int | None]:
-        """The smallest and largest value of what is one of two."""
+        """Returns the bounds of a value that equals a or b."""
         lows, highs = self._ends(a, b)
         low = None if None in lows else min(lows)  # type: ignore[type-var]
         high = None if None in highs else max(highs)  # type: ignore[type-var]
         return low, high
 
     def select(self, condition: Condition, a: Polynomial, b: Polynomial) -> Polynomial:
-        """One of two values."""
+        """Returns a if the condition holds, else b."""
         if a == b or self.prover.implied(condition):
             return a
         if self.prover.implied(opposite(condition)):
@@ -313,9 +314,9 @@ class Arithmetic:
         return result
 
     def compare(self, predicate: str, a: Polynomial, b: Polynomial) -> Condition:
-        """The condition of `arith.cmpi`."""
+        """Returns the condition of `arith.cmpi`."""
         if not (self.prover.fits(a) and self.prover.fits(b)):
-            # More may be known of them where the condition is used.
+            # A scope that uses the condition may know that the operands do not wrap.
             if predicate[0] == "u":
                 return self.space.unknown()
             return Within((a, b), self._signed_order(predicate, a, b))
@@ -338,7 +339,7 @@ class Arithmetic:
         naturals = self.prover.holds(a), self.prover.holds(b)
         if all(naturals):
             return signed
-        # A negative number is larger than all others.
+        # As unsigned, negative numbers exceed all nonnegative ones.
         if naturals[1]:
             return Every((AtLeast(a), signed))
         if naturals[0]:
@@ -360,13 +361,13 @@ class Arithmetic:
         return self.opaque("masked", bits)
 
     def below(self, x: Polynomial) -> Polynomial:
-        """Some value between 0 and a natural number."""
+        """Returns a fresh value between 0 and a nonnegative x."""
         result = self.space.fresh("below", 0, self.space.high(x))
         self.space.newest_of(result).facts = [x - result]
         return result
 
     def shifted(self, x: int, by: Polynomial, bits: int) -> Polynomial:
-        """`x << by`, of a positive number."""
+        """`x << by`, for a positive constant x."""
         least, most = self.space.low(by), self.space.high(by)
         if least is None or most is None or least < 0 or most + x.bit_length() >= bits:
             return self.opaque("shifted", bits)
@@ -380,23 +381,23 @@ class Arithmetic:
         return result
 
     def is_power(self, x: Polynomial) -> bool:
-        """Whether a value is a power of two, which is not known."""
+        """Whether a value is 2^n with variable n."""
         term = self.space.variables[x.newest()].term if x.single is not None else None
         return isinstance(term, tuple) and term[:2] == ("shifted", 1)
 
     def joined(self, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
-        """`a | b` or `a ^ b`: of natural numbers, below the next power of two."""
+        """`a | b` or `a ^ b`; for nonnegative operands, below the next power of two."""
         common = _common_factor(a, b)
         low = common & -common
         if low > 1:
             return self.joined(_over(a, low), _over(b, low), bits) * low
-        if not (self.prover.holds(a) and self.prover.holds(b)):
+        if not (self.is_natural(a) and self.is_natural(b)):
             return self.opaque("joined", bits)
         widths = [self._width(a, bits), self._width(b, bits)]
         return self.space.fresh("joined", 0, (1 << max(widths)) - 1)
 
     def _width(self, x: Polynomial, bits: int) -> int:
-        """How many bits a natural number has at most."""
+        """Returns an upper bound of the bit length of a nonnegative x."""
         high = self.space.high(x)
         width = bits - 1 if high is None else high.bit_length()
         while width and self.prover.holds(-x + ((1 << (width - 1)) - 1)):
@@ -404,17 +405,17 @@ class Arithmetic:
         return width
 
     def narrowed(self, x: Polynomial, bits: int) -> Polynomial:
-        """A sum, difference or product of numbers of some bits: it wraps."""
+        """Wraps the exact result of a sum, difference or product to a width."""
         if bits >= 64 or self.prover.fits(x, bits):
             return x
         return self.opaque("wrapped", bits)
 
     def unsigned(self, x: Polynomial, bits: int) -> Polynomial:
-        """A number of some bits extended by zeros."""
+        """Zero-extends a value of some width."""
         return x if self.prover.holds(x) else self.natural("extended", bits)
 
     def number(self, condition: Condition, one: int) -> Polynomial:
-        """A condition as a number: `one` (1 or -1) where it holds, 0 elsewhere."""
+        """Converts a condition to a number: `one` (1 or -1) if it holds, else 0."""
         if isinstance(condition, Unknown):
             return self.space.fresh("bit", min(0, one), max(0, one))
         return self.select(condition, Polynomial.number(one), Polynomial.number(0))
@@ -425,10 +426,10 @@ def _common_factor(a: Polynomial, b: Polynomial) -> int:
 
 
 def _over(x: Polynomial, divisor: int) -> Polynomial:
-    """A polynomial divided by what divides all of its coefficients."""
+    """Divides a polynomial by a common divisor of its coefficients."""
     return Polynomial({m: c // divisor for m, c in x.terms.items()})
 
 
 def _ordered(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
-    """Of two operands of a commutative operation the one with the older variables first."""
+    """Sorts the operands of a commutative operation, so that equal terms are found."""
     return (a, b) if sorted(a.terms.items()) <= sorted(b.terms.items()) else (b, a)

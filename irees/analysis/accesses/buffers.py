@@ -1,10 +1,10 @@
 """
-Buffers, views of them, and the bounds that an access has to prove.
+Buffers, their views, and the bounds to prove for an access.
 
-A view maps its elements to the *root*: the argument or allocation at the bottom of a chain of view
-ops. Slices keep coordinates per dim of the root, and an access has to prove bounds in each dim. A
-flattened view keeps the linear address only. Dividing it by the strides of the root, outermost
-first, recovers coordinates that a kernel has linearized.
+A view maps its elements to the *root*: the argument or allocation at the base of a chain of view
+ops. Slices keep one coordinate per dim of the root, and an access must be in bounds of each dim. A
+flattened view keeps the linear address only; division by the strides of the root, outermost first,
+recovers coordinates that the kernel has linearized.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Root:
     name: str
     sizes: tuple[Polynomial, ...]
     strides: tuple[Polynomial, ...] | None = None
-    """None if unknown; accesses then have to be in bounds in each dim."""
+    """None if unknown; accesses must then be in bounds of each dim."""
     value: SSAValue | None = None
     born: int = 0
     """Number of variables of the space at the allocation."""
@@ -104,7 +104,7 @@ class View:
         return [axis.size for axis in self.axes]
 
     def newest(self) -> int:
-        """The newest variable in its base and offset, or -1."""
+        """Returns the newest variable in the view's polynomials, or -1."""
         places = [*self.sizes, *(self.base or ()), *([self.offset] if self.offset else [])]
         for axis in self.axes:
             places += [axis.step, *([axis.stride] if axis.stride else [])]
@@ -139,7 +139,7 @@ class View:
         steps: Sequence[Polynomial],
         kept: Sequence[int],
     ) -> View:
-        """`memref.subview`"""
+        """Applies `memref.subview`."""
         axes = []
         for at in kept:
             old = self.axes[at]
@@ -150,7 +150,7 @@ class View:
         )
 
     def expanded(self, groups: Sequence[Sequence[int]], sizes: Sequence[Polynomial]) -> View:
-        """`memref.expand_shape`"""
+        """Applies `memref.expand_shape`."""
         axes: dict[int, Axis] = {}
         for old, group in zip(self.axes, groups, strict=True):
             inner = ONE
@@ -161,7 +161,7 @@ class View:
         return replace(self, axes=tuple(axes[dim] for dim in range(len(sizes))))
 
     def collapsed(self, groups: Sequence[Sequence[int]]) -> View:
-        """`memref.collapse_shape`, of contiguous dims."""
+        """Applies `memref.collapse_shape` to contiguous dims."""
         axes, places = [], True
         for group in groups:
             old = [self.axes[dim] for dim in group]
@@ -177,7 +177,7 @@ class View:
         return replace(self, axes=tuple(axes), base=self.base if places else None)
 
     def permuted(self, order: Sequence[int]) -> View:
-        """`memref.transpose`"""
+        """Applies `memref.transpose`."""
         return replace(self, axes=tuple(self.axes[dim] for dim in order))
 
     def reinterpreted(
@@ -186,7 +186,7 @@ class View:
         sizes: Sequence[Polynomial],
         strides: Sequence[Polynomial],
     ) -> View:
-        """`memref.reinterpret_cast`: relative to the root, whatever the source view is."""
+        """Applies `memref.reinterpret_cast`, which is relative to the root, not to this view."""
         axes = tuple(Axis(n, None, ONE, s) for n, s in zip(sizes, strides, strict=True))
         return View(self.root, axes, None, offset)
 
@@ -223,7 +223,7 @@ def goals_by_dim(
 def goals_by_address(
     view: View, indices: Sequence[Polynomial], lanes: Sequence[Polynomial]
 ) -> list[list[Polynomial]]:
-    """Yields sufficient sets of bounds for an address: by root coordinates, or linear."""
+    """Returns sufficient sets of bounds for an address: by root coordinates, or linear."""
     address = view.address(indices)
     ends = [i + n - 1 for i, n in zip(indices, lanes, strict=True)]
     end = view.address(ends)
@@ -271,9 +271,9 @@ def prove_inside(
     rows: bool = False,
 ) -> tuple[list[Polynomial], list[Step]] | None:
     """
-    The goals of an access and their proofs, or None where no way is proved.
+    Returns sufficient bounds of an access with their proofs, or None.
 
-    `rows` says that the elements need not lie one after the other.
+    With `rows`, the accessed elements need not be contiguous.
     """
     if not (goes_forward(prover, view, lanes) if rows else lanes_fit(view, lanes)):
         return None

@@ -1,4 +1,4 @@
-"""Loop-carried values, and the invariants that hold for them in each iteration."""
+"""Loop-carried values and their inductive invariants."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Candidate:
 
 
 class Carried:
-    """The loop-carried values of one loop. Their invariants are found as Houdini finds them."""
+    """The loop-carried values of one loop, with invariants inferred by Houdini."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Carried:
         self.buffers: list[int] = []
 
     def enter(self, turn: Turn, known: dict[int, Polynomial]) -> None:
-        """Binds the block arguments of the body, with the invariants that the body preserves."""
+        """Binds the block arguments of the body and assumes their inductive invariants."""
         walk = self.walk
         for at, (init, arg) in enumerate(self.pairs):
             bits = bits_of(arg.type)
@@ -96,11 +96,11 @@ class Carried:
         return found
 
     def _before(self, at: int) -> list[int]:
-        """Returns the carried values to relate to; none if the loop carries many."""
+        """Returns the earlier carried values to compare with; none if the loop carries many."""
         return [a for a in self.variables if a < at] if len(self.variables) <= COMPARED else []
 
     def _turned(self) -> list[Candidate]:
-        """Returns bounds of alternating values: `c - x` stays at most c if it starts so."""
+        """Returns candidates for alternating values: if the body yields `c - x`, then x <= c."""
         found = []
         for at, variable in self.variables.items():
             start = self.walk.number(self.pairs[at][0])
@@ -118,7 +118,7 @@ class Carried:
         return [v for case in cases for v in self._outs(case.value)] or [out]
 
     def _settle(self, turn: Turn) -> None:
-        """Drops candidates until the body preserves all that are left."""
+        """Drops candidates until the body preserves all remaining ones."""
         walk, candidates = self.walk, self._candidates()
         tried = set(candidates)
         recording, walk.recording = walk.recording, False
@@ -163,9 +163,10 @@ class Carried:
 
     def _fits(self, at: int) -> bool:
         """
-        Whether a value does not wrap when it is passed on.
+        Whether the yielded value does not wrap.
 
-        One that changes by little in each turn does not: no loop runs for so long.
+        A 64-bit value that changes by at most `LITTLE` per iteration does not: no loop runs that
+        long.
         """
         space, out = self.walk.space, self._out(at)
         change = out - self.variables[at]

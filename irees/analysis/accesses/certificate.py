@@ -6,16 +6,16 @@ its proof. Polynomials are strings over variables `v<number>`. A proof is one of
 
     "low"                                   by the intervals of the variables
     ["use", v, fact, factor, multiple, p]   p proves factor * goal + (factor - 1) - multiple * fact;
-                                            a second proof shows that the factor is at least 1
+                                            optional further proofs: factor >= 1, multiple >= 0
     ["cases", v, [p, ...]]                  one proof for each case of v
     ["choice", v, [p, ...]]                 the same, also substituting in what v defines
     ["never", fact, p]                      p refutes a fact of this case; with fact "0", the proofs
-                                            show the condition of another case
+                                            show the negation of its condition
     ["more", number, p]                     p proves the goal minus a number
-    ["drop", more, p]                       p proves the goal minus what is at least 0 by the
-                                            intervals of its variables
+    ["drop", more, p]                       p proves the goal minus `more`, which is at least 0 by
+                                            the intervals of its variables
 
-The variables that occur are listed with their bounds, facts and cases.
+Each variable that occurs is listed with its bounds, facts and cases.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from irees.analysis.accesses.prover import Step
 from irees.analysis.accesses.walk import Access
 
 GUARDED = "guarded"
-"""Attribute of accesses under a condition that was added for them."""
+"""Attribute of accesses with an inserted bounds check."""
 KINDS = ("proved", GUARDED)
 TOGETHER = "together"
 """Accesses that are not proved disjoint from those of other parallel iterations."""
@@ -124,7 +124,7 @@ def _variables(program: Program, goals: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def _eliminated(proofs: list[Any]) -> list[int]:
-    """Yields the variables on which a proof splits."""
+    """Returns the variables that proofs eliminate or split on."""
     found: list[int] = []
     for each in proofs:
         if isinstance(each, list):

@@ -1,10 +1,10 @@
 """
-Loops and branches: the facts that hold inside of them, and their results.
+Handlers of loops and branches: the facts that hold in their bodies, and their results.
 
 An induction variable is `lb + step * k`, with a variable k for the iteration number. A loop-carried
-value is a fresh variable. Its invariants are guessed from a few templates (at least 0, at least or
-at most its initial value, ...). Candidates that the body does not preserve are dropped until all
-that are left are inductive (Houdini; Flanagan and Leino, FME 2001).
+value is a fresh variable. Its candidate invariants come from a few templates (at least 0, at least
+or at most its initial value, ...). The analysis drops candidates that the body does not preserve,
+until the remaining set is inductive (Houdini; Flanagan and Leino, FME 2001).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _invariant(walk: Walk, value: SSAValue, block: Block) -> Polynomial | None:
 
 
 def _last_conditions(walk: Walk, op: scf.ForOp, trips: Polynomial) -> None:
-    """A condition that all iterations accumulate with `andi` holds in the last one too."""
+    """Binds `andi` reductions: if the result is true, the condition held in the last iteration."""
     block = op.body.block
     yielded = block.last_op
     assert yielded is not None
@@ -154,7 +154,7 @@ def for_all(walk: Walk, op: Operation) -> None:
     with walk.space.assuming(runs):
         for arg, low in zip(block.args, lows, strict=False):
             if low is not None and walk.prover.holds(-places[arg], FEW):
-                # There is one iteration.
+                # The loop has one iteration.
                 walk.polynomials[arg] = low
                 del places[arg]
         several = () if is_of_threads(op) else tuple(p.newest() for p in places.values())
@@ -222,7 +222,7 @@ def _leave_while(walk: Walk, op: scf.WhileOp, ask: scf.ConditionOp, born: int) -
     renamed = walk.space.renamed([*values, *ended], walk.loose(born))
     last = dict(zip(numbers, renamed, strict=False))
     for fact in renamed[len(values) :]:
-        # What the values were at the end is variables of its own.
+        # Only facts about the fresh variables of the final values are new.
         if (newest := fact.newest()) >= first:
             walk.space.variables[newest].facts.append(fact)
     for result, value in zip(op.results, ask.args, strict=True):

@@ -1,9 +1,9 @@
 """
-Reads the host function of a program, and each kernel where it is dispatched.
+Walks the host functions of a program, and each kernel at its dispatches.
 
-Kernels know their buffers by type alone; which sizes are equal, or what an index operand is, the
-host knows. So a kernel is read at each of its dispatches with the polynomials of the host for
-its arguments, under what the host has asserted before.
+A kernel knows only the types of its arguments; the host knows which sizes are equal and the values
+of index operands. So the walk visits a kernel at each of its dispatches, with the host's
+polynomials bound to its arguments, under the asserts that precede the dispatch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from irees.dialects.stream import CmdDispatchOp
 from irees.target import MOST_ELEMENTS
 
 ALLOCATED = 1 << 60
-"""The runtime refuses allocations of more bytes, and those with a negative size."""
+"""Maximum allocation in bytes; the runtime rejects larger and negative sizes."""
 
 
 OUTERMOST = 2
@@ -58,7 +58,7 @@ class Program(Walk):
         self.overlapping: list[Operation] = []
         """Views that overlap another live view."""
         self.believed: list[tuple[SSAValue, SSAValue]] = []
-        """Kernel arguments with a static dim, and operands of a dispatch that may have another."""
+        """Kernel arguments with a static dim, and dispatch operands not proved to match it."""
         self.inside = False
         """Whether the current op is in a kernel."""
         self._read: dict[object, object] = {}
@@ -70,7 +70,7 @@ class Program(Walk):
         elif isinstance(op, cf.AssertOp):
             self.check(op)
         elif isinstance(op, func.CallOp) and not self.inside:
-            # The function is read with arguments that may be anything of their types.
+            # The callee is walked once, with unknown arguments.
             for result in op.results:
                 if isinstance(result.type, MemRefType):
                     self.made(result)
@@ -78,7 +78,7 @@ class Program(Walk):
             super().op(op)
 
     def function(self, function: func.FuncOp) -> None:
-        """Walks a host function, with arguments of any size that their types allow."""
+        """Walks a host function with arguments of unknown dynamic sizes."""
         block = function.body.block
         with self.space.assuming([]):
             for arg in block.args:
@@ -90,10 +90,10 @@ class Program(Walk):
 
     def argument(self, arg: SSAValue, *, checked: bool = False) -> None:
         """
-        A buffer that nothing is known of.
+        Binds a buffer of unknown dynamic sizes.
 
-        With `checked` the runtime has looked at its sizes. Others may be empty, and the product of
-        those that are not 0 may be any number.
+        With `checked`, the runtime has bounded the product of its nonzero sizes. Otherwise only the
+        product of all sizes is bounded.
         """
         if isinstance(arg.type, MemRefType):
             sizes = [
@@ -114,8 +114,8 @@ class Program(Walk):
         """
         cf.assert
 
-        Where sums may have wrapped nothing is known of what they are sums of; but what was compared
-        are numbers of the machine, which is what is used from here on.
+        If the operands may have wrapped, the condition gives no facts about their polynomials. The
+        operands are then replaced by fresh variables for the machine values that were compared.
         """
         condition, compared = self.condition(op.arg), op.arg.owner
         self.asserted(condition)
@@ -193,7 +193,7 @@ class Program(Walk):
         value = -rest if factor.constant == 1 else rest
         update = {newest: value}
         self.solved = {v: p.substituted(update) for v, p in self.solved.items()} | update
-        # What was not negative still is not.
+        # `replace` keeps value >= 0, since sizes are nonnegative.
         self.space.replace(newest, value)
         self.views = {v: tuple(w.substituted(update) for w in ws) for v, ws in self.views.items()}
         return True
@@ -215,10 +215,10 @@ class Program(Walk):
             sizes.append(self._argument(arg, operand))
             same = first.setdefault(operand, arg)
             if same is not arg and isinstance(arg.type, MemRefType):
-                # What one argument writes, the other reads.
+                # Arguments bound to one buffer alias.
                 self.views[arg] = self.views[same]
                 sizes.append(same.name_hint or str(same.index))
-        # What was known when it was read with the same sizes has to be known here.
+        # Skips the kernel if an enclosing scope has walked it with the same arguments.
         key, here = tuple(sizes), self.space.memories
         if not self.recording or any(scope is self._read.get(key) for scope in here):
             return
@@ -258,7 +258,7 @@ class Program(Walk):
         return tuple(sizes)
 
     def expect(self, arg: SSAValue, operand: SSAValue, dim: int, size: Polynomial | None) -> None:
-        """A dim of an argument is static: that of the operand is shown to be the same."""
+        """Proves that an operand's dim equals the static dim of the kernel argument."""
         assert isinstance(arg.type, MemRefType)
         assert isinstance(operand.type, MemRefType)
         most, given = arg.type.get_shape()[dim], operand.type.get_shape()[dim]
@@ -268,7 +268,7 @@ class Program(Walk):
             self.believed.append((arg, operand))
 
     def merged(self, value: SSAValue) -> bool:
-        # A kernel knows the buffers that take turns; of the host's the sizes are asked for anew.
+        # Kernels keep all possible views. On the host, the merged buffer becomes a new root.
         if not self.inside:
             self.argument(value)
         return not self.inside
@@ -307,7 +307,7 @@ def kernels_of(module: ModuleOp) -> Iterator[tuple[str, func.FuncOp]]:
 
 
 def read_program(module: ModuleOp) -> Program:
-    """Analyses a module."""
+    """Analyzes a module."""
     program = Program(module)
     for op in module.ops:
         if isinstance(op, func.FuncOp) and op.body.blocks:

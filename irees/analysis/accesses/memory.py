@@ -1,4 +1,4 @@
-"""Element accesses of ops, and the bounds that they need."""
+"""Handlers of ops that access memory: prove that the accesses are in bounds."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def _loaded(walk: Walk, op: Operation) -> Polynomial:
 
 def _last_fill(walk: Walk, root: Root, load: memref.LoadOp) -> Operation | None:
     """
-    The store of the loop that has written the element last before a load.
+    Returns the store whose loop wrote the loaded element last, or None.
 
-    Between that loop and the load nothing else is written.
+    No other store may be between that loop and the load.
     """
     if len(root.sizes) != 1:
         return None
@@ -97,7 +97,7 @@ def _last_fill(walk: Walk, root: Root, load: memref.LoadOp) -> Operation | None:
 
 
 def _fills(walk: Walk, store: memref.StoreOp, load: memref.LoadOp) -> bool:
-    """Whether a loop in front of a load stores to the loaded element."""
+    """Whether a loop before a load stores to the loaded element."""
     loop = store.parent_op()
     if not isinstance(loop, scf.ForOp) or store.indices[0] is not loop.body.block.args[0]:
         return False
@@ -206,7 +206,7 @@ def copy(walk: Walk, op: Operation) -> None:
 
 
 def other(walk: Walk, op: Operation) -> None:
-    """Any other op: memref operands that it may access are reported as unmodelled."""
+    """Ops without a handler: reports the memref operands that they may access as unmodelled."""
     if op.name in HARMLESS:
         return
     for operand in op.operands:

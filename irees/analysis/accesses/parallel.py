@@ -1,18 +1,17 @@
 """
-Proves that no iteration of a parallel loop writes an element that another reads or writes.
+Proves that no iteration of a parallel loop writes an element that another iteration accesses.
 
 An iteration *owns* an element if the element's coordinates determine the iteration. A coordinate
 
     C = a * v + K + r,    0 <= r <= a - lanes,
 
-with loop-invariant K determines v. The iterations are disjoint on a buffer if each access
-determines all induction variables in the same way: two accesses to one element are then of the
-same iteration. v may also be a quotient of an induction variable; all its digits together
-determine it, and K may use variables that are determined already. Buffers that an iteration
-allocates are private.
+with loop-invariant K determines v. Iterations are disjoint on a buffer if all its accesses
+determine the induction variables by the same equations: two accesses to one element then belong to
+one iteration. v may also be a quotient or remainder of an induction variable; its digits together
+determine it. K may use variables determined before. Buffers allocated in an iteration are private.
 
-This covers iterations that run unordered: loops over CPU threads and over workgroups. Loops over
-the threads of a workgroup are synchronized by barriers and are not checked.
+This covers unordered iterations: loops over CPU threads and over workgroups. Loops over the threads
+of a workgroup are synchronized by barriers and are not checked.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 STEPS = 60
-"""Prover steps for one bound."""
+"""Step limit of the prover for one bound."""
 
 READS = frozenset(VIEWS) | frozenset(
     """
@@ -88,7 +87,7 @@ class Parallel:
     """Numbers of the roots that the body may write."""
     touches: list[Touch] = field(default_factory=list)
     shifts: dict[object, list[int]] = field(default_factory=dict)
-    """First element of an iteration, as a function of the induction variables."""
+    """Variable, stride and start => constant offsets that accesses have used so far."""
 
 
 def written_by(walk: Walk, op: Operation) -> frozenset[int]:
@@ -105,10 +104,10 @@ def places(
     walk: Walk, view: View, indices: Sequence[Polynomial], lanes: Sequence[Polynomial]
 ) -> list[Place]:
     """
-    Coordinates of an access that its address says one by one; none where that is not known.
+    Returns coordinates of an access that its address determines uniquely, or none.
 
-    All but the first have to be inside of their dim. Where an address is all that is known, dims
-    are taken together from the last until they are.
+    All coordinates but the first must be in bounds of their dim. If only the linear address is
+    known, splits it by the strides, and merges inner dims until the coordinates are in bounds.
     """
     strides, sizes = view.root.strides, view.root.sizes
     if strides is None:
@@ -193,7 +192,7 @@ def _next_part(
 
 
 def _part(walk: Walk, loop: Parallel, place: Place, number: int, known: set[int]) -> Part | None:
-    """Whether a coordinate determines a variable once the `known` ones are fixed."""
+    """Returns how a coordinate determines a variable, given the `known` ones, or None."""
     step, rest = place.value.coefficient_of(number)
     if number in rest.variables() or any(v >= loop.born for v in step.variables()):
         return None
@@ -202,7 +201,7 @@ def _part(walk: Walk, loop: Parallel, place: Place, number: int, known: set[int]
     inner = rest - start
     apart = step if walk.space.is_nonnegative(step) else -step
     shifts = loop.shifts.setdefault((number, step, start), [])
-    # One that others have: then they are of one iteration where they meet.
+    # Tries the offsets of earlier accesses first, so that equal owners compare equal.
     for shift in dict.fromkeys((*shifts, inner.terms.get((), 0), 0)):
         within = inner - shift
         goals = (within, apart - place.count - within)

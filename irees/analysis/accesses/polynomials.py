@@ -2,7 +2,7 @@
 Polynomials with integer coefficients over numbered variables.
 
 A monomial is the sorted tuple of its variables, with repetition: `(3, 3, 7)` is v3² · v7, and `()`
-is 1. A polynomial maps monomials to their coefficients, none of which is zero.
+is 1. A polynomial maps monomials to nonzero coefficients.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Polynomial:
 
     @staticmethod
     def number(value: int) -> Polynomial:
-        """A constant."""
+        """Returns a constant polynomial."""
         return Polynomial({(): value} if value else {})
 
     @staticmethod
     def variable(number: int) -> Polynomial:
-        """One variable."""
+        """Returns the polynomial of one variable."""
         return Polynomial({(number,): 1})
 
     def __eq__(self, other: object) -> bool:
@@ -42,25 +42,25 @@ class Polynomial:
 
     @property
     def constant(self) -> int | None:
-        """The value of a polynomial without variables, or None."""
+        """The value if the polynomial is constant, else None."""
         if not self.terms:
             return 0
         return self.terms.get(()) if len(self.terms) == 1 else None
 
     @property
     def single(self) -> int | None:
-        """The variable of a polynomial that is one variable, or None."""
+        """The variable if the polynomial is a single variable, else None."""
         if len(self.terms) != 1:
             return None
         ((monomial, coefficient),) = self.terms.items()
         return monomial[0] if coefficient == 1 and len(monomial) == 1 else None
 
     def newest(self) -> int:
-        """The variable with the largest number, or -1."""
+        """Returns the variable with the largest number, or -1."""
         return max((m[-1] for m in self.terms if m), default=-1)
 
     def variables(self) -> set[int]:
-        """All variables."""
+        """Returns all variables."""
         return {v for monomial in self.terms for v in monomial}
 
     def __add__(self, other: Polynomial | int) -> Polynomial:
@@ -93,7 +93,7 @@ class Polynomial:
         return self + (-other)
 
     def coefficient_of(self, variable: int) -> tuple[Polynomial, Polynomial]:
-        """`(a, b)` with self = a · variable + b, where b does not have the variable."""
+        """Returns (a, b) with self = a · variable + b, without the variable in b."""
         inside: dict[Monomial, int] = {}
         outside: dict[Monomial, int] = {}
         for monomial, coefficient in self.terms.items():
@@ -106,10 +106,9 @@ class Polynomial:
 
     def tightened(self) -> Polynomial:
         """
-        p = g · q + c  =>  q + floor(c / g), which is at least 0 exactly when p is.
+        p = g · q + c  =>  q + floor(c / g), which is at least 0 if and only if p is.
 
-        `g` is the greatest common divisor of all coefficients but the constant (a Chvátal-Gomory
-        cut).
+        `g` is the gcd of all coefficients except the constant (a Chvátal-Gomory cut).
         """
         divisor = gcd(*(c for m, c in self.terms.items() if m))
         if divisor <= 1:
@@ -120,7 +119,7 @@ class Polynomial:
         return Polynomial(terms)
 
     def substituted(self, values: dict[int, Polynomial]) -> Polynomial:
-        """Variables replaced by polynomials."""
+        """Substitutes polynomials for variables."""
         if values.keys().isdisjoint(self.variables()):
             return self
         total = Polynomial({})
@@ -133,10 +132,10 @@ class Polynomial:
 
     def divided(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
         """
-        `(q, r)` with self = q · divisor + r, by long division.
+        Returns (q, r) with self = q · divisor + r, by long division.
 
-        The order of monomials is by degree, then by their variables. Coefficients are divided
-        where they divide exactly.
+        Monomials are ordered by degree, then by variables. A term whose coefficient is not
+        divisible goes to the remainder.
         """
         if not divisor.terms:
             return Polynomial({}), self
@@ -146,7 +145,7 @@ class Polynomial:
             monomial, coefficient = max(rest.terms.items(), key=lambda term: _order(term[0]))
             ratio = without(monomial, lead)
             if ratio == () and not monomial and coefficient % factor:
-                # Of numbers the remainder stays.
+                # Constants are divided with remainder.
                 whole = coefficient // factor
                 quotient, kept = quotient + whole, kept + (coefficient - whole * factor)
                 break
@@ -159,7 +158,7 @@ class Polynomial:
         return quotient, kept
 
     def text(self, name: Callable[[int], str]) -> str:
-        """The polynomial as people write it, with names of variables."""
+        """Prints the polynomial in infix notation with the given variable names."""
         if not self.terms:
             return "0"
         parts = []
@@ -177,7 +176,7 @@ def _order(monomial: Monomial) -> tuple[int, Monomial]:
 
 
 def without(monomial: Monomial, part: Monomial) -> Monomial | None:
-    """The rest of a monomial when it is divided by another, or None where it has a rest."""
+    """Returns the quotient of two monomials, None if `part` does not divide `monomial`."""
     left = list(monomial)
     for variable in part:
         if variable not in left:
@@ -187,7 +186,7 @@ def without(monomial: Monomial, part: Monomial) -> Monomial | None:
 
 
 def product(factors: Iterable[Polynomial]) -> Polynomial:
-    """The product of all."""
+    """Returns the product of all factors."""
     total = Polynomial.number(1)
     for factor in factors:
         total = total * factor

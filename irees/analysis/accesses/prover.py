@@ -1,16 +1,17 @@
 """
-Proves that polynomials are at least 0, by elimination of variables.
+Proves that polynomials are at least 0, by variable elimination.
 
-To show `g >= 0`, the newest variable v of g is eliminated with one of its facts `f >= 0`:
+To show `g >= 0`, the prover eliminates the newest variable v of g with a fact `f >= 0` about v. It
+looks for n > 0 and m >= 0 such that v cancels in
 
-    n · g + (n - 1) - m · f  >=  0,   n > 0,   m >= 0,   without v
+    n · g + (n - 1) - m · f  >=  0
 
-implies it, since g is an integer. `m` may be a product of variables that are at least 0. Where no
-fact helps, a variable with cases (a minimum, a select) is each of them in turn. All coefficients
-are then divided by their greatest common divisor (Farkas' lemma with Chvátal-Gomory cuts; the same
-certificates as those of micromega, Besson 2006).
+This inequality implies `g >= 0`, since g is an integer. `m` may be a product of nonnegative
+variables. If no fact helps, the prover splits on the cases of v (a minimum, a select). Each goal is
+divided by the gcd of its coefficients (Farkas' lemma with Chvátal-Gomory cuts; the certificates are
+those of micromega, Besson 2006).
 
-A proof is a tree of `Step`s, which `irees.testing.certificates` follows without a search.
+A proof is a tree of `Step`s. `irees.testing.certificates` checks proofs without a search.
 """
 
 from __future__ import annotations
@@ -33,37 +34,37 @@ from irees.analysis.accesses.terms import (
 from irees.target import MOST_TOGETHER
 
 STEPS = 400
-"""How many goals are looked at before a proof is given up."""
+"""Step limit of one proof; each step visits one goal."""
 
 ALL, LAST = 20_000, 60
-"""After as many steps for one kernel, goals get only a few."""
+"""After `ALL` steps for one kernel, each further proof gets at most `LAST` steps."""
 
 FEW = 30
-"""Steps where a proof would only make an expression shorter."""
+"""Step limit of optional proofs, which only simplify an expression."""
 
 DEPTH = 50
-"""How many goals there are between the first and the last."""
+"""Depth limit of the search."""
 
 TERMS = 40
-"""Goals with more products are given up."""
+"""Largest number of monomials in a goal; larger goals fail unless `_drop` shortens them."""
 
 CHOICES = 3
-"""How many variables are taken case by case, one after the other."""
+"""Largest number of variables that `prove_by_choice` splits on, each by itself."""
 
 TRIES = 6
-"""How many facts of one variable are tried at one goal."""
+"""Largest number of facts about the newest variable tried per goal."""
 
 
 @dataclass(frozen=True)
 class Step:
     """
-    How a goal is at least 0.
+    One step of a proof that a goal is at least 0. `then` has the proofs of the subgoals.
 
-    `kind` is `low` (by the intervals of its variables), `use` (`factor` · goal - `multiple` ·
-    `fact`, then the next step), `cases` (of `variable`, one step each), `choice` (the same, with
-    all that it defines), `never` (`fact`, which the case would have, does not hold; without a fact,
-    all that another case needs does), `more` (by the number `fact` than what the next step shows)
-    or `drop` (by `fact`, which is at least 0 by the intervals of its variables).
+    `kind` is one of: `low` (interval bound); `use` (continues with `factor` · goal + `factor` - 1 -
+    `multiple` · `fact`); `cases` (one subproof per case of `variable`); `choice` (the same, also
+    substituting in the variables that it defines); `never` (refutes `fact` of the case; without a
+    fact, proves the negation of its condition); `more` (the subgoal is smaller by the constant
+    `fact`); `drop` (the subgoal is smaller by `fact`, nonnegative by its interval).
     """
 
     kind: str
@@ -79,22 +80,22 @@ LOW = Step("low")
 
 @dataclass
 class Known:
-    """What was found out about goals that differ by a number."""
+    """Memoized results for the goals that differ only in their constant."""
 
     least: float = inf
-    """The smallest number with which the goal was shown."""
+    """Smallest constant for which the goal was proved."""
     step: Step = LOW
     failed: float = -inf
-    """The largest number with which it was not."""
+    """Largest constant for which the search failed."""
 
 
 def _more(known: Known, constant: int) -> Step:
-    """A goal is larger than one that was shown."""
+    """Returns the proof of a goal that exceeds a proved goal by a constant."""
     return Step("more", fact=Polynomial.number(constant - int(known.least)), then=(known.step,))
 
 
 class Prover:
-    """Searches for proofs in a space."""
+    """Searches for proofs about the variables of a space."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -104,7 +105,7 @@ class Prover:
         self._depth = 0
 
     def begin(self) -> None:
-        """Another kernel has steps of its own."""
+        """Resets the step budget for the next kernel."""
         self._begun = self.steps
 
     def holds(self, goal: Polynomial, steps: int = STEPS) -> bool:
@@ -112,9 +113,9 @@ class Prover:
         return self.prove(goal, steps) is not None
 
     def prove(self, goal: Polynomial, steps: int = STEPS) -> Step | None:
-        """A proof of `goal >= 0`, or None where none was found."""
+        """Returns a proof of `goal >= 0`, or None if none was found."""
         if self.steps - self._begun > ALL:
-            # A certificate must not take longer than the compilation: what is left is guarded.
+            # Bounds compile time: accesses without a proof get a run-time guard.
             steps = min(steps, LAST)
         self._left, self._depth = steps, 0
         if steps == FEW and goal in self._missed():
@@ -132,9 +133,9 @@ class Prover:
 
     def prove_by_choice(self, goal: Polynomial) -> Step | None:
         """
-        `prove`, for each case of a variable that defines others of the goal.
+        Like `prove`, but may also split on a variable that defines other variables of the goal.
 
-        What is computed from a minimum or a power of two is known better where that is known.
+        Values computed from a minimum or a power of two have tighter bounds in each of its cases.
         """
         found = self.prove(goal)
         for number in [] if found is not None else self.space.choices(goal)[:CHOICES]:
@@ -157,11 +158,11 @@ class Prover:
         return Step("choice", number, then=tuple(steps))
 
     def _missed(self) -> set[Polynomial]:
-        """Goals of the scope that were not shown in few steps."""
+        """Returns the goals that failed within `FEW` steps in this scope."""
         return self.space.memories[-1].setdefault(None, set())  # type: ignore
 
     def _decided(self) -> list[Polynomial]:
-        """Facts of alternatives of which all but one are excluded here."""
+        """Returns the facts of pending disjunctions with one possible disjunct left."""
         pending, self.space.pending = self.space.pending, []
         try:
             facts = [fact for condition in pending for fact in self.facts_of(condition)]
@@ -170,7 +171,7 @@ class Prover:
             self.space.pending = pending
 
     def settled(self, polynomial: Polynomial) -> Polynomial:
-        """A polynomial in which variables are the one of their cases that is left."""
+        """Substitutes each truncation or select that has an implied case by that case."""
         for number in sorted(polynomial.variables(), reverse=True):
             variable = self.space.variables[number]
             if not isinstance(variable.term, tuple) or variable.term[0] not in ("trunc", "select"):
@@ -188,18 +189,18 @@ class Prover:
         return condition
 
     def fits(self, polynomial: Polynomial, bits: int = 64) -> bool:
-        """`Space.fits`, by what is known here."""
+        """Like `Space.fits`, but also tries a proof."""
         if self.space.fits(polynomial, bits):
             return True
         limit = (1 << (bits - 1)) - 1
         return self.holds(polynomial + limit) and self.holds(-polynomial + limit)
 
     def is_small(self, polynomial: Polynomial) -> bool:
-        """Whether a value is far from what 64 bits hold."""
+        """Whether the magnitude of a value is at most `MOST_TOGETHER`, far below 2^63."""
         return self.holds(polynomial + MOST_TOGETHER) and self.holds(-polynomial + MOST_TOGETHER)
 
     def facts_of(self, condition: Condition) -> list[Polynomial]:
-        """Polynomials that are at least 0 where a condition holds."""
+        """Returns polynomials that are at least 0 if the condition holds."""
         if isinstance(condition, AtLeast):
             return [condition.polynomial]
         if isinstance(condition, Every):
@@ -215,7 +216,7 @@ class Prover:
         return []
 
     def implied(self, condition: Condition) -> bool:
-        """Whether a condition is seen to hold, in few steps."""
+        """Whether a condition is proved to hold within `FEW` steps per inequality."""
         if isinstance(condition, AtLeast):
             return self.holds(condition.polynomial, FEW)
         if isinstance(condition, Every):
@@ -239,7 +240,7 @@ class Prover:
         base = goal - constant if constant else goal
         memories: list[dict[Polynomial, Known]] = self.space.memories  # type: ignore
         for memory in memories:
-            # What is shown for a number is shown for all that are larger.
+            # A proof for one constant holds for all larger constants.
             if (known := memory.get(base)) is not None and constant >= known.least:
                 return known.step if constant == known.least else _more(known, constant)
         here = memories[-1].get(base)
@@ -252,7 +253,7 @@ class Prover:
         self._left -= 1
         self._depth += 1
         self.steps += 1
-        # A proof that comes back to its goal is none.
+        # Marks the goal as failed during its search, so that a proof cannot be circular.
         before, here.failed = here.failed, constant
         found = self._eliminate(goal, newest, split) or self._split(goal, newest, split)
         self._depth -= 1
@@ -264,9 +265,9 @@ class Prover:
 
     def _drop(self, goal: Polynomial, split: frozenset[int]) -> Step | None:
         """
-        A proof of a goal without the products that only make it larger.
+        Proves a goal without its nonnegative monomials, if that leaves at most `TERMS` of them.
 
-        Those stay that a fact relates to a product with a negative factor.
+        Keeps the monomials with a fact that relates them to a negative monomial.
         """
         terms = [Polynomial({monomial: factor}) for monomial, factor in goal.terms.items()]
         parts = [term for term in terms if self.space.is_nonnegative(term)]
@@ -295,7 +296,7 @@ class Prover:
             found = self._use(goal, newest, fact, factors, split)
             if found is not None:
                 return found
-        # x - c q meets q: what is left of q may be easier than what is left of x.
+        # A goal with x - c q and q may be easier to prove after eliminating q instead of x.
         for fact in self.space.variables[newest].facts:
             for older in fact.variables() & goal.variables() - {newest}:
                 factors = self._factors(goal.coefficient_of(older)[0], fact, older)
@@ -322,8 +323,7 @@ class Prover:
         if natural is None:
             return None
         then = self._search(goal * n + (n - 1) - m * fact, split)
-        # That n is at least 1 needs a proof where it is a size, and that m is none where only
-        # what holds here says so.
+        # n >= 1 needs a proof if n is symbolic, m >= 0 if only a scoped fact implies it.
         more = () if positive is LOW else (positive,)
         more = more if natural is LOW else (positive, natural)
         return None if then is None else Step("use", number, fact, n, m, (then, *more))
@@ -337,7 +337,7 @@ class Prover:
     def _factors(
         self, a: Polynomial, fact: Polynomial, v: int
     ) -> tuple[Polynomial, Polynomial] | None:
-        """`n >= 1` and `m >= 0` with n · a = m · p, where p is the factor of v in the fact."""
+        """Returns n >= 1 and m >= 0 with n · a = m · p; p is the coefficient of v in the fact."""
         p, _ = fact.coefficient_of(v)
         x, y = a.constant, p.constant
         if x is not None and y is not None:
@@ -348,7 +348,7 @@ class Prover:
         if y is not None:
             n, m = Polynomial.number(abs(y)), a if y > 0 else -a
         elif x is not None:
-            # A quotient by a size: (g + 1) d - 1 >= 0 says g >= 0.
+            # A quotient by a symbolic size d: (g + 1) d - 1 >= 0 implies g >= 0.
             n, m = p if x > 0 else -p, Polynomial.number(abs(x))
         else:
             n, (m, rest) = ONE, a.divided(p)
@@ -359,7 +359,7 @@ class Prover:
         return n, m
 
     def _may_be_natural(self, factor: Polynomial) -> bool:
-        """Whether a factor is at least 0 by its intervals, or by what holds here of a variable."""
+        """Whether a factor is nonnegative by its interval, or is a variable with scoped facts."""
         if self.space.is_nonnegative(factor):
             return True
         return factor.single is not None and bool(self.space.scoped.get(factor.newest()))
@@ -380,7 +380,7 @@ class Prover:
         return Step("cases", newest, then=tuple(found))
 
     def _never(self, number: int, case: Case, split: frozenset[int]) -> Step | None:
-        """Shows that a variable is not this case: its condition or a fact here would not hold."""
+        """Refutes a case of a variable: its condition or a scoped fact does not hold."""
         broken = self.facts_within(case.condition)
         for fact in self.space.scoped.get(number, ()):
             broken.append(fact.substituted({number: case.value}))
@@ -391,7 +391,7 @@ class Prover:
         return self._not(number, case, split)
 
     def _not(self, number: int, case: Case, split: frozenset[int]) -> Step | None:
-        """Shows all that a variable is another case for."""
+        """Refutes a case by proving the negation of its condition, a disjunction."""
         if not isinstance(case.condition, Some):
             return None
         steps = []
@@ -403,7 +403,7 @@ class Prover:
         return Step("never", number, then=tuple(steps)) if steps else None
 
     def facts_within(self, condition: Condition) -> list[Polynomial]:
-        """`facts_of`, without searching for what an alternative excludes."""
+        """Like `facts_of`, but ignores disjunctions, so it needs no search."""
         if isinstance(condition, AtLeast):
             return [condition.polynomial]
         if isinstance(condition, Every):

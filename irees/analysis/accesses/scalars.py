@@ -1,4 +1,4 @@
-"""What the integer ops of a kernel or of the host compute, as polynomials and conditions."""
+"""Handlers of integer ops: bind their results to polynomials and conditions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 
 OLT = 4
-"""The number of the predicate `olt` of `arith.cmpf`."""
+"""The predicate `olt` of `arith.cmpf`."""
 
 
 def bits_of(kind: Attribute) -> int | None:
-    """How many bits an integer has; an index has 64. None for what is no integer."""
+    """Returns the width of an integer type, 64 for index, None for other types."""
     if isinstance(kind, IndexType):
         return 64
     return kind.width.data if isinstance(kind, IntegerType) else None
@@ -56,7 +56,7 @@ def constant(walk: Walk, op: Operation) -> None:
 
 
 def binary(walk: Walk, op: Operation) -> None:
-    """Operations on two integers."""
+    """Binary integer ops of `arith`."""
     result = op.results[0]
     bits = bits_of(result.type)
     if bits is None:
@@ -71,7 +71,7 @@ def binary(walk: Walk, op: Operation) -> None:
 
 
 Binary = Callable[["Walk", Polynomial, Polynomial, int], Polynomial]
-"""What an operation on two integers of some bits gives."""
+"""Maps the operands and the width of a binary op to its result."""
 
 
 def _minui(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
@@ -89,7 +89,7 @@ def _maxui(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
 
 
 def _by_power(b: Polynomial, bits: int) -> Polynomial | None:
-    """2^b, where the shift is a number that the type has bits for."""
+    """Returns 2^b for a constant shift amount below the width, else None."""
     by = b.constant
     return Polynomial.number(1 << by) if by is not None and 0 <= by < bits else None
 
@@ -114,16 +114,16 @@ def _shrui(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
 
 def _shrsi(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
     do, power = walk.arithmetic, _by_power(b, bits)
-    if power is None:
+    if power is None or not walk.prover.fits(a, bits):
         return do.opaque("shrsi", bits)
-    return do.floor(a, power) if walk.prover.fits(a, bits) else do.divided(a, power, bits)
+    return do.floor(a, power)
 
 
 def _andi(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
     do, sides = walk.arithmetic, ((a, b), (b, a))
     for one, other in sides:
         if do.is_power(other + 1) and walk.prover.fits(one, bits):
-            # Below a power of two: a remainder.
+            # x & (2^n - 1) is the remainder by 2^n.
             return one - do.floor(one, other + 1) * (other + 1)
     for one, other in reversed(sides):
         if (mask := one.constant) is not None:
@@ -156,11 +156,11 @@ BINARY: dict[str, Binary] = {
     "ori": lambda walk, a, b, bits: walk.arithmetic.joined(a, b, bits),
     "xori": lambda walk, a, b, bits: walk.arithmetic.joined(a, b, bits),
 }
-"""Operations of `arith` on two integers. What is not known is a variable."""
+"""Binary integer ops of `arith`. Unknown results are fresh variables."""
 
 
 def logical(walk: Walk, op: Operation) -> None:
-    """Operations on two conditions."""
+    """Binary ops on i1."""
     a, b = (walk.condition(o) for o in op.operands)
     name = op.name.partition(".")[2]
     if name in ("andi", "muli", "minui"):
@@ -228,9 +228,9 @@ def convert(walk: Walk, op: Operation) -> None:
 
 def real(walk: Walk, op: Operation) -> None:
     """
-    Sums and products of sizes in f64, as asserts on the memory of temporaries have them.
+    Sums and products of sizes in f64, as in asserts on the memory of temporaries.
 
-    They are rounded: what is compared with them is known up to a factor of 2.
+    Their results are rounded, so a comparison gives a bound up to a factor of 2.
     """
     result = op.results[0]
     if op.name in ("arith.mulf", "arith.addf"):
@@ -292,7 +292,7 @@ def _affine(
 
 
 def count(walk: Walk, op: Operation) -> None:
-    """Counts of bits."""
+    """math.ctpop, math.ctlz, math.cttz"""
     bits = bits_of(op.results[0].type)
     if bits is not None and bits > 1:
         walk.polynomials[op.results[0]] = walk.space.fresh("bits", 0, bits)
@@ -342,4 +342,4 @@ MEANINGS: dict[str, Meaning] = {
     "affine.delinearize_index": delinearize,
     "affine.linearize_index": linearize,
 }
-"""Name of an op => what it computes."""
+"""Op name => handler that binds its results."""

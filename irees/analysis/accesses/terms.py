@@ -1,12 +1,12 @@
 """
-Variables with what is known of them, and conditions on polynomials.
+Variables with their facts and cases, and conditions on polynomials.
 
-A variable stands for a value of the program that is not a polynomial of others: a size, the trips
-of a loop, a quotient, a minimum. Its *facts* are polynomials that are at least 0 for every value
-that it takes; they use itself and older variables only, so that a proof may eliminate variables
-from the newest to the oldest. Its *cases* are the values of which it always is one.
+A variable stands for a value that is not a polynomial of other variables: a size, an induction
+variable, a quotient, a minimum. Its *facts* are polynomials that are always at least 0. They use
+the variable itself and older ones only, so that a proof can eliminate variables from the newest to
+the oldest. Its *cases* are its possible values, each with a condition.
 
-Equal terms are one variable (hash-consing): two computations of `n / 8` cancel.
+Terms are hash-consed: two computations of `n / 8` give the same variable, hence cancel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from irees.analysis.accesses.polynomials import Monomial, Polynomial
 from irees.target import MOST_TOGETHER
 
 MOST_CONSEQUENCES = 6
-"""Facts that are derived from one."""
+"""Largest number of facts derived from one fact, itself included."""
 
 CONTRADICTION = -1
 """Key of scoped facts that cannot hold: the code that assumes them is never reached."""
@@ -42,21 +42,21 @@ class Every:
 
 @dataclass(frozen=True)
 class Some:
-    """One part holds at least. Without parts: false."""
+    """At least one part holds. Without parts: false."""
 
     parts: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A condition that nothing is known of."""
+    """An opaque condition."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Within:
-    """A condition on values that the machine has as they are only where they `fit`."""
+    """A condition on integers, which holds for the machine values if all of `fit` do not wrap."""
 
     fit: tuple[Polynomial, ...]
     condition: Condition
@@ -66,7 +66,7 @@ Condition = AtLeast | Every | Some | Unknown | Within
 
 
 def opposite(condition: Condition) -> Condition:
-    """What holds where a condition does not."""
+    """Returns the negation of a condition."""
     if isinstance(condition, AtLeast):
         return AtLeast(-condition.polynomial - 1)
     if isinstance(condition, Every):
@@ -79,7 +79,7 @@ def opposite(condition: Condition) -> Condition:
 
 
 def either(condition: Condition, a: Condition, b: Condition) -> Condition:
-    """A condition that is `a` where `condition` holds, else `b`."""
+    """Returns a condition equal to `a` if `condition` holds, else to `b`."""
     if a == b:
         return a
     return Some((Every((condition, a)), Every((opposite(condition), b))))
@@ -87,7 +87,7 @@ def either(condition: Condition, a: Condition, b: Condition) -> Condition:
 
 @dataclass(frozen=True)
 class Case:
-    """A value that a variable may be, and what holds where it is."""
+    """A possible value of a variable, and the condition under which the variable has it."""
 
     value: Polynomial
     condition: Condition
@@ -95,45 +95,45 @@ class Case:
 
 @dataclass
 class Variable:
-    """A value that is not a polynomial of others."""
+    """An integer that is not a polynomial of other variables."""
 
     name: str
     term: Hashable
     low: int | None = None
     high: int | None = None
     facts: list[Polynomial] = field(default_factory=list)
-    """At least 0."""
+    """Polynomials that are at least 0."""
     cases: tuple[Case, ...] = ()
     relates: bool = False
-    """Whether a fact about it and an older variable is one about that, too: of entries of tables,
-    and of the room that a vector has."""
+    """Whether scoped facts with this variable are stored under the next older one too. Set for
+    table entries and maxima."""
 
     @property
     def is_defined(self) -> bool:
-        """Whether older variables say what it is."""
+        """Whether older variables determine the value."""
         return isinstance(self.term, tuple) and self.term[0] not in ("fresh", "entry")
 
 
 class Space:
-    """All variables of a proof, and what holds where the walk is."""
+    """All variables of a proof, and the facts that hold at the current op of the walk."""
 
     def __init__(self) -> None:
         self.variables: list[Variable] = []
         self.scoped: dict[int, list[Polynomial]] = {}
-        """Variable => facts that hold here, of which it is one of the two newest variables."""
+        """Variable => facts that hold here, stored under their newest or two newest variables."""
         self.pending: list[Condition] = []
-        """These hold here too, but what they say is not decided."""
+        """Disjunctions and `Within`s that hold here, but give no facts yet."""
         self.bounded: dict[Monomial, int] = {}
-        """Products of sizes of one buffer, and what they are at most."""
+        """Products of variables => upper bounds."""
         self.memories: list[dict[Polynomial, object]] = [{}]
-        """What was found out in each scope that the walk is in. A prover fills it."""
+        """The prover's memoized results, one table per enclosing scope."""
         self._added: list[int] = []
-        """The variables of scoped facts, in the order in which those were added."""
+        """Keys of `scoped` in the order of insertion, for undoing."""
         self._interned: dict[Hashable, int] = {}
         self._unknowns = 0
 
     def variable(self, term: Hashable, name: str, **known: object) -> Polynomial:
-        """The variable for a term: one that there is, or a new one."""
+        """Returns the variable of a term, and creates it if needed."""
         number = self._interned.get(term)
         if number is None:
             number = len(self.variables)
@@ -142,12 +142,12 @@ class Space:
         return Polynomial.variable(number)
 
     def fresh(self, name: str, low: int | None = None, high: int | None = None) -> Polynomial:
-        """A variable that equals no other."""
+        """Creates a variable without a definition."""
         term = ("fresh", len(self.variables))
         return self.variable(term, f"{name}.{len(self.variables)}", low=low, high=high)
 
     def unknown(self) -> Unknown:
-        """A condition of which nothing is known."""
+        """Creates an opaque condition."""
         self._unknowns += 1
         return Unknown(self._unknowns)
 
@@ -160,10 +160,10 @@ class Space:
         parts: bool = False,
     ) -> None:
         """
-        A buffer has `count` elements, so none of the products that it is a sum of is above `most`.
+        Bounds each nonnegative monomial of `count`, an element count of at most `most`.
 
-        With `parts`, no product of some sizes is: numpy and PyTorch look at the sizes that are not
-        0 of an empty array, too.
+        With `parts`, also bounds the product of each subset of the sizes: numpy and PyTorch limit
+        the product of the nonzero sizes of empty arrays too.
         """
         if any(c < 0 for c in count.terms.values()):
             return
@@ -180,11 +180,11 @@ class Space:
         return low is not None and low >= 0
 
     def newest_of(self, polynomial: Polynomial) -> Variable:
-        """The variable that `polynomial` is."""
+        """Returns the newest variable of a polynomial."""
         return self.variables[polynomial.newest()]
 
     def low(self, polynomial: Polynomial) -> int | None:
-        """A number that a polynomial is at least, by the intervals of its variables."""
+        """Returns a lower bound of a polynomial by interval arithmetic, or None."""
         total = 0
         for monomial, coefficient in polynomial.terms.items():
             low, high = self.interval(monomial)
@@ -195,12 +195,12 @@ class Space:
         return total
 
     def high(self, polynomial: Polynomial) -> int | None:
-        """A number that a polynomial is at most, by the intervals of its variables."""
+        """Returns an upper bound of a polynomial by interval arithmetic, or None."""
         low = self.low(-polynomial)
         return None if low is None else -low
 
     def interval(self, monomial: Monomial) -> tuple[int | None, int | None]:
-        """The smallest and largest value of a product of variables."""
+        """Returns the bounds of a product of variables, by interval arithmetic and `bounded`."""
         low: int | None = 1
         high: int | None = 1
         for number in monomial:
@@ -228,10 +228,10 @@ class Space:
 
     def fits(self, polynomial: Polynomial, bits: int = 64) -> bool:
         """
-        Whether the machine's value, which wraps, is the polynomial's.
+        Whether the intervals show that the machine value, which wraps, equals the polynomial.
 
-        Sums and products of wrapped values are right again when the total fits. So only what
-        looks at a value (a comparison, a quotient, a minimum) has to ask.
+        Sums and products are exact modulo 2^bits, hence correct if the total fits. Only ops that
+        depend on the value itself (comparison, quotient, minimum) need this check.
         """
         if polynomial.single is not None and bits == 64:
             return True
@@ -246,7 +246,7 @@ class Space:
 
     @contextmanager
     def assuming(self, facts: Sequence[Polynomial]) -> Iterator[None]:
-        """Facts that hold inside."""
+        """Opens a scope in which facts hold; also drops facts assumed inside on exit."""
         pending, before = len(self.pending), len(self._added)
         self._add(facts)
         self.memories.append({})
@@ -255,12 +255,11 @@ class Space:
         finally:
             self.memories.pop()
             del self.pending[pending:]
-            # Facts that were assumed meanwhile go as well.
             while len(self._added) > before:
                 self.scoped[self._added.pop()].pop()
 
     def narrow(self, number: int, factor: int, constant: int) -> None:
-        """`factor * v + constant >= 0`, for a factor of 1 or -1, from here on for good."""
+        """Narrows the interval of v permanently by `factor * v + constant >= 0`, factor 1 or -1."""
         variable = self.variables[number]
         if factor > 0:
             variable.low = -constant if variable.low is None else max(variable.low, -constant)
@@ -268,7 +267,7 @@ class Space:
             variable.high = constant if variable.high is None else min(variable.high, constant)
 
     def replace(self, number: int, value: Polynomial) -> None:
-        """A variable equals a polynomial in older ones: what is known of it holds for those."""
+        """Substitutes a polynomial of older variables for a variable in all that is known."""
         update = {number: value}
         for variable in self.variables[number + 1 :]:
             known = [f.substituted(update) for f in variable.facts if number in f.variables()]
@@ -283,14 +282,14 @@ class Space:
                     self.bound(same, most // factor)
 
     def bound(self, product: Monomial, most: int) -> None:
-        """A product of sizes is at most `most`."""
+        """Bounds a product of variables from above by `most`."""
         if len(product) == 1:
             self.narrow(product[0], -1, most)
         else:
             self.bounded[product] = min(most, self.bounded.get(product, most))
 
     def consequences(self, fact: Polynomial) -> list[Polynomial]:
-        """What follows for older variables from a fact about the newest of it."""
+        """Returns a fact and its consequences for older variables, by elimination of the newest."""
         found = []
         waiting = [fact.tightened()]
         while waiting and len(found) < MOST_CONSEQUENCES:
@@ -310,7 +309,7 @@ class Space:
         return found
 
     def _factors_of(self, fact: Polynomial) -> list[Polynomial]:
-        """m n - 1 >= 0  =>  m - 1 >= 0 and n - 1 >= 0, of natural numbers"""
+        """m n - 1 >= 0  =>  m - 1 >= 0 and n - 1 >= 0, for natural m and n"""
         monomials = [m for m in fact.terms if m]
         if len(monomials) != 1 or len(monomials[0]) < 2:
             return []
@@ -322,7 +321,7 @@ class Space:
         return [Polynomial.variable(v) - 1 for v in dict.fromkeys(monomial)]
 
     def definition(self, number: int) -> list[Polynomial]:
-        """All facts that a variable has wherever it is, its limits among them."""
+        """Returns the unscoped facts of a variable, including its bounds."""
         variable, one = self.variables[number], Polynomial.variable(number)
         facts = list(variable.facts)
         if variable.high is not None:
@@ -332,7 +331,7 @@ class Space:
         return facts
 
     def assume(self, facts: Sequence[Polynomial]) -> None:
-        """Facts that hold from here to the end of the scope that the walk is in."""
+        """Assumes facts up to the end of the current scope."""
         self._add(facts)
         self.memories[-1].clear()
 
@@ -356,9 +355,9 @@ class Space:
         at: dict[int, Polynomial] | None = None,
     ) -> list[Polynomial]:
         """
-        Polynomials for another choice of some variables: `f(i)` becomes `f(j)`, or `f(at[i])`.
+        Renames the variables `inside`: `f(i)` becomes `f(j)` for a fresh j, or `f(at[i])`.
 
-        All variables that are defined by `inside` change with them.
+        Also renames the variables that depend on them.
         """
         new = self._renaming(values, inside, at or {})
         return [value.substituted(new) for value in values]
@@ -366,7 +365,7 @@ class Space:
     def chosen(
         self, goal: Polynomial, number: int, value: Polynomial
     ) -> tuple[Polynomial, list[Polynomial]]:
-        """A goal where a variable has some value, and what is known here of those it defines."""
+        """Returns a goal for one value of a variable, and the scoped facts renamed likewise."""
         new = self._renaming([goal], {number}, {number: value})
         facts = [fact for old in new for fact in self.scoped.get(old, ())]
         return goal.substituted(new), [fact.substituted(new) for fact in facts]
@@ -390,7 +389,7 @@ class Space:
         return new
 
     def _dependent(self, values: Sequence[Polynomial], inside: set[int]) -> list[int]:
-        """Variables of values that are in `inside`, or defined by such, oldest first."""
+        """Returns the variables in `inside` or dependent on them that values use, oldest first."""
         needed: set[int] = set()
         waiting = [v for value in values for v in value.variables()]
         while waiting:
@@ -406,7 +405,7 @@ class Space:
         return sorted(found)
 
     def choices(self, goal: Polynomial) -> list[int]:
-        """Variables with cases that define others of a goal, newest first."""
+        """Returns the variables with cases that a goal depends on, except its newest one."""
         return [
             number
             for number in reversed(self._dependent([goal], set(range(len(self.variables)))))
@@ -414,7 +413,7 @@ class Space:
         ]
 
     def defined_by(self, number: int) -> set[int]:
-        """The variables that say what one is."""
+        """Returns the variables in the facts and cases of a variable."""
         variable = self.variables[number]
         polynomials = [*variable.facts]
         for case in variable.cases:
@@ -423,7 +422,7 @@ class Space:
 
 
 def substituted(condition: Condition, values: dict[int, Polynomial]) -> Condition:
-    """A condition with variables replaced."""
+    """Substitutes variables in a condition."""
     if isinstance(condition, AtLeast):
         return AtLeast(condition.polynomial.substituted(values))
     if isinstance(condition, Every | Some):
@@ -435,7 +434,7 @@ def substituted(condition: Condition, values: dict[int, Polynomial]) -> Conditio
 
 
 def polynomials_of(condition: Condition) -> Iterator[Polynomial]:
-    """All polynomials in a condition."""
+    """Yields all polynomials of a condition."""
     if isinstance(condition, AtLeast):
         yield condition.polynomial
     elif isinstance(condition, Every | Some):

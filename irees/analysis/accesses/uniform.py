@@ -1,9 +1,9 @@
 """
-Finds divergent barriers: those that only some threads of a workgroup may reach.
+Finds divergent barriers: barriers that only some threads of a workgroup may reach.
 
-A barrier is uniform if the bounds and conditions of all loops and branches around it are uniform. A
-value may diverge if it is computed from a thread id, from private memory, or from a shuffle. The
-term is that of GPUVerify (Betts et al., OOPSLA 2012).
+A barrier is uniform if the bounds and conditions of all enclosing loops and branches are uniform. A
+value may diverge if it depends on a thread id, on private memory, or on a shuffle. Terms are those
+of GPUVerify (Betts et al., OOPSLA 2012).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Uniformity:
         """Whether a value may differ from thread to thread."""
         found = self._known.get(value)
         if found is None:
-            # Around a loop: it does not differ unless something else makes it.
+            # Optimistic for cycles: a loop-carried value is uniform unless another input diverges.
             self._known[value] = False
             found = self._known[value] = self._look(value)
         return found
@@ -68,7 +68,7 @@ def is_private(value: SSAValue) -> bool:
 
 
 def around(op: Operation, *, threads: bool) -> ForallOp | None:
-    """Returns the innermost loop over threads around an op, or else its outermost parent."""
+    """Returns the innermost forall around an op (over threads if `threads`), or None."""
     at = op.parent_op()
     while at is not None:
         if isinstance(at, ForallOp) and (is_of_threads(at) or not threads):
@@ -78,7 +78,7 @@ def around(op: Operation, *, threads: bool) -> ForallOp | None:
 
 
 def conditions(op: Operation) -> Iterator[SSAValue]:
-    """Returns the conditions and trip counts that control an op inside its loop over threads."""
+    """Yields the conditions and loop bounds that control an op inside its loop over threads."""
     at: Operation | None = op
     while at is not None and not (isinstance(at, ForallOp) and is_of_threads(at)):
         parent = at.parent_op()
@@ -94,7 +94,7 @@ def conditions(op: Operation) -> Iterator[SSAValue]:
 
 
 def divergent_barriers(block: Block) -> list[Operation]:
-    """Yields the barriers of a kernel that not all threads may reach."""
+    """Returns the barriers of a kernel that some threads may not reach."""
     uniformity = Uniformity()
     barriers = [op for op in block.walk() if op.name in BARRIERS]
     return [op for op in barriers if any(map(uniformity.differs, conditions(op)))]

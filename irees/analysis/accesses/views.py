@@ -1,4 +1,4 @@
-"""Ops that make buffers and views of them."""
+"""Handlers of ops that create buffers and views."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def groups_of(op: memref.ExpandShapeOp | memref.CollapseShapeOp) -> list[list[in
 
 
 def beneath(value: SSAValue) -> SSAValue:
-    """Returns the buffer at the bottom of a chain of view ops."""
+    """Returns the buffer at the base of a chain of view ops."""
     while isinstance(value, OpResult) and value.op.name in VIEWS and value.op.name not in ROOTS:
         value = value.op.operands[0]
     return value

@@ -1,9 +1,10 @@
 """
-Walks a function op by op: the values of integers, the layout of views, the bounds of accesses.
+Walks a function op by op: tracks integers and views, and proves accesses in bounds.
 
-The walk visits loops and branches once, in order, with the facts that hold inside (`control`), and
-calls the prover at each access (`memory`). A value without a model is a fresh variable, bounded by
-its type alone. An op without a model that has memref operands is an unproved access.
+The walk visits loops and branches in order, with the facts that hold inside (`control`), and calls
+the prover at each access (`memory`). Loops with carried values are visited repeatedly to find their
+invariants. An unmodelled value is a fresh variable, bounded by its type alone. An unmodelled op
+with memref operands counts as an unproved access.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Access:
 
 
 class Walk:
-    """Walks ops in order, with what is known of each value."""
+    """Walks ops in order and binds each value to a polynomial, a condition or views."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -232,7 +233,7 @@ class Walk:
         self.views[value] = ()
 
     def show_room(self, op: Operation, sizes: Sequence[Polynomial]) -> None:
-        """Proves that a view fits into its bytes. Overridden for host functions."""
+        """Proves that a typed view fits into its byte buffer. Overridden for host functions."""
 
     def show_equal(self, op: Operation, a: Sequence[Polynomial], b: Sequence[Polynomial]) -> None:
         """Proves that sizes are pairwise equal."""

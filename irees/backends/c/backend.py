@@ -35,7 +35,7 @@ def _header(name: str) -> str:
 def _kernel(
     function: func.FuncOp, name: str, unit: Unit
 ) -> tuple[dict[str, str], str, Expressions]:
-    """Each kernel is a text of its own, so that C compilers run side by side."""
+    """Prints each kernel as a separate text, so that they compile in parallel."""
     text, expressions = emit.kernel(function, name, unit)
     if expressions.dots:
         text = f"{_header('irees_dots.h')}\n{text}"
@@ -49,7 +49,7 @@ BACKEND = Backend(Printer, _kernel)
 
 def emit_program(module: ModuleOp) -> Sources:
     """
-    The C of a module that went through all phases: one text per kernel, one for the host.
+    Prints a module that was lowered through all phases: one text per kernel, one for the host.
 
     Raises UnsupportedError for an op or type that has no C.
     """
@@ -58,7 +58,7 @@ def emit_program(module: ModuleOp) -> Sources:
 
 @dataclass(frozen=True)
 class IreesCTarget(XdslTarget):
-    """Prints the C of a module that went through `irees-pipeline` (`xdsl-opt -t irees-c`)."""
+    """Prints a module lowered by `irees-pipeline` as C (`xdsl-opt -t irees-c`)."""
 
     name = "irees-c"
 

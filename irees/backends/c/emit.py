@@ -13,7 +13,7 @@ from irees.backends.common.printer import Printer, Unit
 
 
 def kernel(function: func.FuncOp, name: str, unit: Unit) -> tuple[str, Expressions]:
-    """The C text of one executable's function, and the vector types it needs."""
+    """Prints an executable's function as C; returns the text and the vector types it needs."""
     p = Printer(unit, Expressions())
     text = launcher(p, function, name)
     return "\n".join([*p.functions, text]), p.expressions

@@ -1,6 +1,6 @@
 #ifndef IREES_DOTS_H
 #define IREES_DOTS_H
-/* Dot products of narrow lanes: one instruction where the compiler may use it, else lane by lane. */
+/* Dot products of narrow lanes: one instruction if the target has it, else lane by lane. */
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -19,7 +19,7 @@
 #define irees_dot_v32i8(c, a, b) IREES_DOT_I8(v8i32, 8, c, a, b)
 #endif
 
-/* c[i] + a[2i + 1] * b[2i + 1] + a[2i] * b[2i]; the instruction takes subnormals for zeros. */
+/* c[i] + a[2i + 1] * b[2i + 1] + a[2i] * b[2i]; the instruction flushes subnormals to zero. */
 #ifdef __AVX512BF16__
 #define irees_dot_v32bf16(c, a, b) ((v16f32)_mm512_dpbf16_ps((__m512)(c), (__m512bh)(a), (__m512bh)(b)))
 #else

@@ -1,6 +1,6 @@
 #ifndef IREES_HALVES_H
 #define IREES_HALVES_H
-/* Vectors of halves to f32 and back: gcc 12 goes lane by lane, or by parts, unless told the instruction. */
+/* Conversions between vectors of halves and f32: gcc 12 splits or scalarizes them without builtins. */
 typedef short irees_v8hi __attribute__((vector_size(16)));
 typedef short irees_v16hi __attribute__((vector_size(32)));
 typedef int irees_v16si __attribute__((vector_size(64)));

@@ -1,8 +1,8 @@
 """
-What this machine can do at most, measured: multiply-adds in registers, and copies of memory.
+Measures this machine's peaks: FMA throughput in registers, and memory bandwidth of a copy.
 
-`explain` and the benchmarks show what a kernel does as a share of these. A sample takes a few
-milliseconds, so that it can be taken again beside each thing that is measured: clocks drift.
+`explain` and the benchmarks show a kernel's performance as a fraction of these. A sample takes a
+few milliseconds, so it can be repeated next to each measurement: clock frequencies drift.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from irees.runtime.library import Library
 from irees.target import Target, cpu_target
 
 CHAINS = 12
-"""Independent multiply-adds in flight: more than latency times units, fewer than registers."""
+"""Independent FMA chains: more than latency times units, fewer than vector registers."""
 
 STEPS = 300_000
 COPY_BYTES = 64 << 20
-"""Bytes of each of the two arrays of a copy, unless four last-level caches are more."""
+"""Minimum bytes of each of the two arrays of a copy; four last-level caches if that is more."""
 
-# Nothing here is known to the compiler: a chain that starts at a known fixed point, such as
-# 1 = 1 * 0.999 + 0.001, would be dropped.
+# All values are runtime arguments: the compiler would fold a chain that starts at a known fixed
+# point, such as 1 = 1 * 0.999 + 0.001.
 _SOURCE = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -135,7 +135,7 @@ EXPORT int64_t copy_ns(int32_t threads, int64_t bytes, const char *from, char *t
 
 @dataclass(frozen=True)
 class Peaks:
-    """What some threads together can do: GFLOP/s of f32, and GB/s of bytes read and written."""
+    """Peaks of all threads together: f32 GFLOP/s, and GB/s of bytes read and written."""
 
     gflops: float
     gigabytes: float
@@ -143,7 +143,7 @@ class Peaks:
 
 class PeakMeter:
     """
-    Samples of both peaks. `chains` is how many multiply-adds are in flight.
+    Samples both peaks. `chains` is the number of independent FMA chains.
 
     Raises ToolchainError without a C compiler.
     """
@@ -169,19 +169,19 @@ class PeakMeter:
         self._arrays: tuple[np.ndarray, np.ndarray] | None = None
 
     def sum_after(self, steps: int, a: float, b: float) -> float:
-        """The sum of all lanes of all chains, chain i from i on, after steps of x = x * a + b."""
+        """Sum over all lanes and chains after `steps` of x = x * a + b; chain i starts at i."""
         self._nanoseconds(1, steps, a, b)
         return float(self._sum[0])
 
     def gflops(self, threads: int, steps: int = STEPS) -> float:
-        """10^9 multiplications and additions of f32 a second, of all threads together."""
+        """f32 GFLOP/s of all threads together; an FMA counts as two."""
         nanoseconds = self._nanoseconds(threads, steps, 0.999, 0.001)
         return 2 * self.chains * self.lanes * steps * threads / max(1, nanoseconds)
 
     def gigabytes(self, threads: int) -> float:
-        """10^9 bytes a second, read and written, of a copy much larger than the caches."""
+        """GB/s, read plus written, of a copy much larger than the caches."""
         if self._arrays is None:
-            # Written to, so that all pages exist.
+            # np.ones writes, so all pages are mapped.
             self._arrays = (np.ones(self._bytes, np.uint8), np.ones(self._bytes, np.uint8))
         source, target = self._arrays
         nanoseconds = self._copy(threads, self._bytes, source.ctypes.data, target.ctypes.data)
@@ -192,7 +192,7 @@ class PeakMeter:
 
 
 def measure_peaks(threads: int, samples: int = 7) -> Peaks:
-    """Medians of some samples, about 0.2 s. Raises ToolchainError without a C compiler."""
+    """Medians of `samples` samples, about 0.2 s. Raises ToolchainError without a C compiler."""
     meter = PeakMeter()
     meter.gflops(threads)
     meter.gigabytes(threads)

@@ -1,4 +1,4 @@
-"""C of parallel loops at the top of a kernel: a workgroup function, and its call."""
+"""Prints a kernel's top-level parallel loops as C: a workgroup function, and its call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from irees.backends.common.print_memory import mixed, place_scratch, upper_opera
 from irees.backends.common.printer import Printer, handles, times
 
 SCRATCH_LINE = 64
-"""Bytes at whose multiples the scratch buffers of a workgroup begin: vectors of all widths do."""
+"""Alignment of a workgroup's scratch buffers in bytes: enough for the widest vectors."""
 
 
 @handles("scf.forall")
 def _forall(p: Printer, op: Operation) -> None:
-    """A parallel loop at the top of a kernel: its body becomes a workgroup function."""
+    """Prints the body of a top-level parallel loop as a workgroup function, and calls it."""
     uppers = mixed(p, op.properties["staticUpperBound"].get_values(), upper_operands(op))
     body = op.regions[0].block
     inner = Printer(p.unit, p.expressions, p)

@@ -1,1 +1,1 @@
-"""What the backends share: how kernel IR is spelled in C, and the compilers that are run."""
+"""Common parts of the backends: printing kernel IR as C, and running compilers."""

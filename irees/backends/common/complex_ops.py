@@ -29,7 +29,7 @@ COMPLEX = {
     "complex.eq": "{0} == {1}",
     "complex.neq": "{0} != {1}",
 }
-"""Op => its expression: the operands by number, and `{c}`, the short name of the type."""
+"""Op name => C template: operands by number, and `{c}`, the short name of the type."""
 
 
 def complex_expression(op: Operation, names: Sequence[str]) -> str:

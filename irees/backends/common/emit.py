@@ -1,10 +1,11 @@
 """
 Prints the host program and the launchers of kernels as C.
 
-One op, one line or so; nothing is decided here. A memref is printed as a pointer and the
-C expressions of its sizes and strides; an `scf.forall` at the top of a kernel becomes a
-function of its own, which each backend prints its way, and the kernel around it a launcher
-that hands it what it captures. No name, string or location of the program reaches the text.
+Each op becomes about one line; the printer makes no optimization decisions. A memref is printed
+as a pointer and the C expressions of its sizes and strides. A top-level `scf.forall` of a kernel
+becomes a separate function, printed by each backend, and the kernel around it becomes the
+launcher that passes the captured values. No name, string or location of the program reaches the
+text.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from irees.backends.common.types import scalar
 
 
 def _take_buffer(p: Printer, argument: SSAValue, source: str, sizes: Iterator[str]) -> None:
-    """Names a buffer that a function is given; those of its sizes that it does not know too."""
+    """Names a buffer argument and its dynamic sizes."""
     kind = argument.type
     assert isinstance(kind, MemRefType)
     pointer, element = p.fresh("a"), scalar(kind.element_type)
@@ -39,7 +40,7 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def launcher(p: Printer, function: func.FuncOp, name: str) -> str:
-    """The C text of one executable's function; its parallel loops are in `p.functions`."""
+    """Prints the C of an executable's function; its parallel loops are in `p.functions`."""
     p.prefix = name
     scalars, pointers = _numbered("scalars"), _numbered("buffers")
     for argument in function.body.block.args:
@@ -71,7 +72,7 @@ def _owned(p: Printer) -> list[str]:
 
 
 def entry(p: Printer, function: func.FuncOp, number: int) -> str:
-    """The C text of a public function of the host program."""
+    """Prints the C entry of a public function of the host program."""
     sizes = _numbered("call->arg_dims")
     for argument, source in zip(function.body.block.args, _numbered("call->args"), strict=False):
         if isinstance(argument.type, MemRefType):
@@ -85,7 +86,7 @@ def entry(p: Printer, function: func.FuncOp, number: int) -> str:
     terminator = function.body.block.last_op
     assert isinstance(terminator, func.ReturnOp)
     begin, trapped = p.trap_word()
-    # Nothing is a result of a call that failed: the caller would free it, too.
+    # A failed call must not set results: the caller would free them a second time.
     for line in [*trapped, "if (status) goto done;"] if trapped else ():
         p.line(line)
     position = 0

@@ -1,9 +1,9 @@
 """
-C expressions for the ops that compute a value: one op, one expression.
+C expressions for value ops: one op, one expression.
 
-A table per kind of op, indexed by op name. Scalars and vectors share the tables where C
-writes them alike; where they differ (a comparison of vectors is a mask, a selection is
-bit logic) the vector form is beside the scalar one.
+There is one table per kind of op, indexed by op name. Scalars and vectors share a table where
+their C is the same. Where it differs (vector comparisons yield masks, vector selects are bit
+logic), the vector form is next to the scalar one.
 """
 
 from __future__ import annotations
@@ -138,14 +138,14 @@ def lanes(kind: Attribute) -> int:
 
 
 def mask_bits(lane: Attribute) -> int:
-    """Bits of a lane of what a comparison of vectors gives."""
+    """Bits of a mask lane in the result of a vector comparison."""
     if is_bool(lane) or is_float(lane):
         return 64 if isinstance(lane, Float64Type) else 32
     return int_width(lane)
 
 
 def float_literal(value: float, kind: Attribute) -> str:
-    """A float constant in C: hexadecimal, so that no digit is lost; NaN and Inf by bits."""
+    """A float constant in C: hexadecimal, to be exact; NaN and Inf as bit patterns."""
     if isinstance(kind, BFloat16Type):
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         rounded = (
@@ -180,7 +180,7 @@ def int_literal(value: int, kind: Attribute) -> str:
 
 
 def constant(op: arith.ConstantOp) -> str:
-    """arith.constant of a scalar or of a splat vector"""
+    """The C of an `arith.constant` of scalar or vector type. Raises UnsupportedError."""
     value, kind = op.value, op.result.type
     if isinstance(value, IntegerAttr):
         return int_literal(value.value.data, value.type)
@@ -210,7 +210,7 @@ def constant(op: arith.ConstantOp) -> str:
 
 
 class Expressions:
-    """Prints value ops; remembers which vector types the text needs, and whether dot products."""
+    """Prints value ops; records the vector types and the optional headers that the text needs."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, None] = {}
@@ -218,7 +218,7 @@ class Expressions:
         self.halves = False
 
     def vector(self, name: str) -> str:
-        """The name, noted as used."""
+        """Records a vector type as used; returns its name."""
         self.vectors[name] = None
         return name
 
@@ -227,7 +227,7 @@ class Expressions:
         return self.vector(vector_name("i32", count))
 
     def type(self, kind: Attribute) -> str:
-        """C type of a value, noted as used when it is a vector."""
+        """C type of a value; vector types are recorded as used."""
         return self.vector(c_type(kind)) if isinstance(kind, VectorType) else c_type(kind)
 
     def print(self, op: Operation, names: Names) -> str | None:
@@ -243,7 +243,7 @@ class Expressions:
         if name == "arith.negf":
             return self._negated(kind, names)
         if name == "arith.shrsi" and is_bool(lane):
-            # Of one bit, the sign is all there is.
+            # An arithmetic shift of i1 replicates its only bit, the sign.
             return names[0]
         if name in HELPERS:
             return self._mapped(f"irees_{HELPERS[name]}_{short(lane)}", kind, names)
@@ -273,7 +273,7 @@ class Expressions:
         return None
 
     def _float(self, lane: Attribute, count: int, build: Callable[..., str], names: Names) -> str:
-        """Arithmetic on floats; 16-bit ones are computed in f32 and rounded."""
+        """Float arithmetic; 16-bit types are computed in f32 and rounded."""
         if isinstance(lane, BFloat16Type):
             return f"irees_to_bf16({build(*(f'irees_from_bf16({n})' for n in names))})"
         if isinstance(lane, Float16Type):
@@ -281,7 +281,7 @@ class Expressions:
         return build(*names)
 
     def _negated(self, kind: Attribute, names: Names) -> str:
-        """The sign bit, flipped: gcc makes -(a * b + c) a (-a * b) - c, whose zero is positive."""
+        """Flips the sign bit: gcc rewrites -(a * b + c) to (-a * b) - c, whose zero is positive."""
         wide = "f64" if isinstance(element(kind), Float64Type) else "f32"
         if not isinstance(kind, VectorType):
             return self._float(kind, 0, lambda a: f"irees_neg_{wide}({a})", names)
@@ -304,7 +304,7 @@ class Expressions:
         return f"({scalar(lane)})({names[0]} {symbol} {names[1]})"
 
     def _product(self, kind: Attribute, names: Names) -> str:
-        """A product that no compiler makes part of a multiply-add."""
+        """A product that no compiler contracts into a multiply-add."""
         name, zero = short(element(kind)), float_literal(-0.0, element(kind))
         fma = f"irees_fma_{name}"
         if isinstance(kind, VectorType):
@@ -387,7 +387,7 @@ class Expressions:
         lane = element(kind)
         a, b = names
         if is_bool(lane):
-            # As a signed value, true is -1: signed orders are the unsigned ones turned round.
+            # True is -1 in signed i1, so signed predicates compare with swapped operands.
             if 2 <= predicate <= 5:
                 a, b = b, a
             if isinstance(kind, VectorType):
@@ -432,7 +432,7 @@ _SIGNED_CASTS = ("arith.sitofp", "arith.extsi", "arith.index_cast")
 
 
 def _convert(e: Expressions, op: Operation, names: Names) -> str:
-    """A cast between number types whose C conversion means the same."""
+    """A cast between number types that has the semantics of a C conversion."""
     source, target = op.operands[0].type, op.results[0].type
     a = names[0]
     lane = element(source)
@@ -478,7 +478,7 @@ def _convert(e: Expressions, op: Operation, names: Names) -> str:
 
 
 def _from_float(e: Expressions, op: Operation, names: Names) -> str:
-    """fptosi, fptoui: saturating"""
+    """Saturating `arith.fptosi` and `arith.fptoui`."""
     source, target = op.operands[0].type, op.results[0].type
     out = element(target)
     function = f"irees_{op.name[6:]}_{short(out)}"
@@ -490,7 +490,7 @@ def _from_float(e: Expressions, op: Operation, names: Names) -> str:
         else f"(double){names[0]}"
     )
     if is_bool(out):
-        # One bit holds -1 and 0, or 0 and 1; what is beyond saturates, NaN gives 0.
+        # i1 holds -1 and 0 (signed) or 0 and 1 (unsigned): the rest saturates, NaN gives 0.
         return f"{a} <= -1.0" if op.name == "arith.fptosi" else f"{a} >= 1.0"
     return f"({scalar(out)}){function}({a})"
 

@@ -1,4 +1,4 @@
-"""Ops that are printed in another form because of the ops that they follow."""
+"""Ops whose C form depends on the ops that produce their operands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 
 def is_native(kind: Attribute) -> bool:
-    """Whether a scalar, or the lane of a vector, is of a float type that C computes in."""
+    """Whether a scalar type or a vector's lane type is one that C computes in: f32 or f64."""
     lane = kind.element_type if isinstance(kind, VectorType) else kind
     return isinstance(lane, Float32Type | Float64Type)
 
@@ -21,7 +21,7 @@ def extreme_of(op: Operation) -> str | None:
     """
     `max` for select(a > b, a, b) and select(b < a, a, b), `min` for the opposite, else None.
 
-    Where a and b do not compare the result is b, as of the instructions of x86.
+    If a and b are unordered the result is b, as with the x86 instructions.
     """
     condition, a, b = op.operands
     compare = condition.owner
@@ -50,10 +50,10 @@ def is_rounded(value: SSAValue) -> bool:
 
 def is_multiple(op: Operation) -> bool:
     """
-    Whether an op multiplies with a rounded number, as in `a - trunc(a / b) * b`.
+    Whether an op multiplies by a rounded number, as in `a - trunc(a / b) * b`.
 
-    Such a product takes a multiple off, so what is left must not be that of the exact product: a
-    multiply-add makes -3.45e30 of the remainder 0 of 3.4e38 and 1.7.
+    The product must be rounded before the subtraction. Contracted to a multiply-add, the
+    remainder of 3.4e38 and 1.7 becomes -3.45e30 instead of 0.
     """
     if op.name != "arith.mulf" or not is_native(op.results[0].type):
         return False

@@ -1,5 +1,4 @@
-/* What the C backend spells differently from others: its vectors, half floats and complex numbers
-   are the compiler's own. */
+/* Definitions of the C backend: vectors, half floats and complex numbers are native compiler types. */
 #define IREES_INLINE static inline __attribute__((always_inline, unused))
 
 typedef _Float16 irees_f16;
@@ -40,8 +39,8 @@ irees_c128 cpow(irees_c128, irees_c128);
 irees_c64 cpowf(irees_c64, irees_c64);
 
 #define IREES_BITCAST(T, S, x) __extension__({ S a_ = (x); T r_; memcpy(&r_, &a_, sizeof r_); r_; })
-/* A product that is rounded by itself. A multiply-add with -0 is one, and cannot become part of
-   another; clang would make it a product again, and gcc does not respect __builtin_assoc_barrier. */
+/* A product that is rounded and never contracted. An FMA with -0 has this effect, and cannot be fused
+   further. clang would simplify it to a product; gcc ignores __builtin_assoc_barrier. */
 #if defined(__clang__)
 #define IREES_PRODUCT(FMA, ZERO, a, b) __extension__({ __auto_type p_ = (a) * (b); __asm__("" : "+m"(p_)); p_; })
 #elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -53,13 +52,13 @@ irees_c64 cpowf(irees_c64, irees_c64);
 #define IREES_LEADING_ZEROS(x) __builtin_clzll(x)
 #define IREES_TRAILING_ZEROS(x) __builtin_ctzll(x)
 
-/* A size in bytes; what is negative or needs more than 60 bits becomes what no memory has room for. */
+/* A size in bytes, a * b; negative or more than 2^60 saturates to 2^60, which no allocation satisfies. */
 IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
   int64_t r;
   return a >> 60 || b >> 60 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
 }
 
-/* Where the part after one of that many bytes begins, at a whole line; at most 2^60, like sizes. */
+/* The offset after a part of `bytes` at `place`, rounded up to a line; saturates at 2^60, like sizes. */
 IREES_INLINE int64_t irees_after(int64_t place, int64_t bytes, int64_t line) {
   int64_t r = place + (bytes + line - 1) / line * line;
   return r >> 60 ? INT64_C(1) << 60 : r;
@@ -67,10 +66,10 @@ IREES_INLINE int64_t irees_after(int64_t place, int64_t bytes, int64_t line) {
 
 /* --- vectors ---------------------------------------------------------------------- */
 
-/* N lanes of x, one by one: 16-bit floats promote to float in mixed arithmetic. */
+/* Broadcasts x lane by lane: 16-bit floats would be promoted to float in mixed arithmetic. */
 #define IREES_LANES(V, T, N, x) __extension__({ V v_; for (int i_ = 0; i_ < N; i_++) v_[i_] = x; v_; })
 
-/* Defines vector type V of N lanes of T, its unaligned load and store, and what is done lane by lane. */
+/* Defines the vector type V of N lanes of T, with its unaligned loads and stores, splat and step. */
 #define IREES_VECTOR_OF(V, T, N, SPLAT)                                                     \
   typedef T V __attribute__((vector_size(N * sizeof(T))));                                  \
   IREES_INLINE V V##_load(const void *p) { V v; memcpy(&v, p, sizeof v); return v; }        \
@@ -92,7 +91,7 @@ IREES_INLINE int64_t irees_after(int64_t place, int64_t bytes, int64_t line) {
 #define v8f64_min(a, b) ((v8f64)__builtin_ia32_minpd512_mask(a, b, a, (char)-1, 4))
 #endif
 #ifdef __AVX512F__
-/* The range instructions order zeros and drop a NaN: a sum puts it back. */
+/* The range instructions order zeros but drop NaNs; a + b restores them. */
 #define IREES_RANGE_v16f32(a, b, which) __extension__({ v16f32 a_ = (a), b_ = (b), r_ = \
   (v16f32)__builtin_ia32_rangeps512_mask(a_, b_, which, a_, (short)-1, 4); \
   v16f32_mask m_ = (a_ != a_) | (b_ != b_); IREES_SELECT(v16f32, v16f32_mask, m_, a_ + b_, r_); })
@@ -111,7 +110,7 @@ IREES_INLINE int64_t irees_after(int64_t place, int64_t bytes, int64_t line) {
 #define v4f64_fma(a, b, c) ((v4f64)__builtin_ia32_vfmaddpd256(a, b, c))
 #define v2f64_fma(a, b, c) ((v2f64)__builtin_ia32_vfmaddpd(a, b, c))
 #endif
-/* Stores past the caches, where the address allows it; the runtime makes others see them. */
+/* Non-temporal stores, if the address is aligned; the runtime fences them at the end of a region. */
 #if defined(__clang__)
 #define IREES_PAST(V, p) __builtin_nontemporal_store(v_, (V *)(p))
 #define IREES_PAST_64(V, p) IREES_PAST(V, p)
@@ -149,16 +148,16 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define v8f32_min(a, b) ((v8f32)__builtin_ia32_minps256(a, b))
 #endif
 
-/* x - 0 is x exactly, for -0 too, and broadcasts. */
+/* x - 0 broadcasts x exactly, including -0. */
 #define IREES_VECTOR(V, T, N) IREES_VECTOR_OF(V, T, N, x - (V){0})
 #define IREES_VECTOR_HALF(V, T, N) IREES_VECTOR_OF(V, T, N, IREES_LANES(V, T, N, x))
 
-/* x86 takes b where a and b do not compare. The macros above stand in for these functions. */
+/* Returns b where a and b are unordered, like x86. The macros above override these functions. */
 #define IREES_VECTOR_ORDER(V, T, N, I)                                                      \
   typedef I V##_mask __attribute__((vector_size(N * sizeof(T))));                           \
   IREES_INLINE V (V##_max)(V a, V b) { V##_mask m = a > b; return (V)((m & (V##_mask)a) | (~m & (V##_mask)b)); } \
   IREES_INLINE V (V##_min)(V a, V b) { V##_mask m = a < b; return (V)((m & (V##_mask)a) | (~m & (V##_mask)b)); } \
-  /* NaN where either is, and -0 below 0: the bits of equal numbers differ in a sign only. */ \
+  /* NaN if either is NaN, and -0 < +0: the bits of equal numbers differ only in the sign. */ \
   IREES_INLINE V (V##_maximum)(V a, V b) {                                                  \
     V##_mask m = (a > b) | (a != a), e = a == b, r = (m & (V##_mask)a) | (~m & (V##_mask)b); \
     return (V)(r & (~e | (V##_mask)a));                                                     \
@@ -170,8 +169,9 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define IREES_VECTOR_FMA(V, N, KIND) \
   IREES_INLINE V (V##_fma)(V a, V b, V c) { V r; for (int i = 0; i < N; i++) r[i] = irees_fma_##KIND(a[i], b[i], c[i]); return r; }
 #define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t) IREES_VECTOR_FMA(V, N, f64)
-/* x * 2^n, n whole and from -252 to 254: two factors, of which only the second may round. The last
-   bits of the sum are n + 2 * 127, and the shifts drop all others: each half is a biased exponent. */
+/* x * 2^n for integers n from -252 to 254, with two factors, so that only the second product can round.
+   The low bits of the sum are n + 2 * 127 and the shifts drop the others: each half is a biased
+   exponent. */
 #define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int32_t) IREES_VECTOR_FMA(V, N, f32) \
   IREES_INLINE V (V##_ldexp)(V x, V n) {                                                    \
     V##_mask whole = (V##_mask)(n + (0x1.8p+23f + 254)), half = whole >> 1;                 \
@@ -180,7 +180,7 @@ typedef float irees_16 __attribute__((vector_size(16)));
   IREES_INLINE V (V##_scalef)(V x, V n) { V r; for (int i = 0; i < N; i++) r[i] = irees_scalef(x[i], n[i]); return r; }
 
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (m)) | ((M)(b) & ~(m))))
-/* Lanes of a and b by number; M is the vector of integers as wide as their lanes. */
+/* Selects lanes of a and b by index; M is the vector of integers of the same lane width. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define IREES_SHUFFLE(M, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -189,7 +189,7 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define IREES_MAP1(V, N, f, a) __extension__({ V a_ = (a), r_; for (int i_ = 0; i_ < N; i_++) r_[i_] = f(a_[i_]); r_; })
 #define IREES_MAP2(V, N, f, a, b) __extension__({ V a_ = (a), b_ = (b), r_; for (int i_ = 0; i_ < N; i_++) r_[i_] = f(a_[i_], b_[i_]); r_; })
 #define IREES_FOLD(T, N, f, a) __extension__({ __auto_type a_ = (a); T r_ = a_[0]; for (int i_ = 1; i_ < N; i_++) r_ = f(r_, a_[i_]); r_; })
-/* Lanes of a table of 16 by number: one instruction of AVX-512. */
+/* Looks up lanes in a table of 16 entries: one instruction with AVX-512. */
 #define IREES_LOOKUP(N, V, table, n) __extension__({ __auto_type t_ = (table); __auto_type n_ = (n); V r_; \
   for (int i_ = 0; i_ < N; i_++) r_[i_] = t_[n_[i_] & 15]; r_; })
 #if !defined(__AVX512F__)
@@ -199,18 +199,18 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #else
 #define IREES_LOOKUP_16(V, table, n) __builtin_shuffle(table, n)
 #endif
-/* Sums halves, so that the order is a tree and not a chain. */
+/* Tree reduction: combines halves, for a shorter dependency chain. */
 #define IREES_TREE(T, N, f, a) __extension__({ __auto_type a_ = (a); T t_[N]; memcpy(t_, &a_, sizeof t_); \
   for (int w_ = N / 2; w_ > 0; w_ /= 2) for (int i_ = 0; i_ < w_; i_++) t_[i_] = f(t_[i_], t_[i_ + w_]); t_[0]; })
 
 #define IREES_CONVERT(V, x) __builtin_convertvector(x, V)
 #if defined(__AVX512F__) && !defined(__clang__)
-/* gcc 12 goes by halves unless told the instruction. */
+/* gcc 12 converts in two halves without the builtin. */
 #define irees_v8f64_of_v8f32(x) ((v8f64)__builtin_ia32_cvtps2pd512_mask(x, (v8f64){0}, (char)-1, 4))
 #else
 #define irees_v8f64_of_v8f32(x) IREES_CONVERT(v8f64, x)
 #endif
-/* As irees_to_bf16, of every lane; U is the vector of integers as wide as those of x. */
+/* Like irees_to_bf16, for every lane; U is the vector of integers of the same lane width as x. */
 #define IREES_TO_BF16(U, x) __extension__({ __auto_type x_ = (x); U u_ = (U)x_, n_ = (U)(x_ != x_); \
   (((u_ + 0x7fff + ((u_ >> 16) & 1)) & ~n_) | ((u_ | 0x400000) & n_)) >> 16; })
 #define IREES_LITERAL(V, ...) ((V){__VA_ARGS__})

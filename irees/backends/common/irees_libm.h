@@ -1,5 +1,5 @@
-/* All that kernels call of libc and libm. The system's headers take longer to read than many a
-   kernel takes to compile, those of C++ longer than most. */
+/* Declarations of all libc and libm functions that kernels call. Parsing the system headers would take
+   longer than compiling many kernels; those of C++ are slower still. */
 #ifdef __cplusplus
 extern "C" {
 #endif

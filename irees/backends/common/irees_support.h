@@ -1,4 +1,4 @@
-/* Arithmetic that is defined for every input, in the words of C and of CUDA C++ alike. */
+/* Arithmetic that is defined for every input, in the common subset of C and CUDA C++. */
 
 #define IREES_OP_add(a, b) ((a) + (b))
 #define IREES_OP_mul(a, b) ((a) * (b))
@@ -52,12 +52,12 @@ IREES_FROM_FLOAT(irees_fptoui_i64, uint64_t, 0, UINT64_MAX, 18446744073709551616
 IREES_FLOATS(float, uint32_t, f32, copysignf)
 IREES_FLOATS(double, uint64_t, f64, copysign)
 
-/* x * 2^n, n whole and from -252 to 254: the last bits of the sum are n + 2 * 127, the shifts drop others. */
+/* x * 2^n for integers n from -252 to 254: the low bits of the sum are n + 2 * 127, shifts drop the rest. */
 IREES_INLINE float irees_ldexp(float x, float n) {
   const uint32_t whole = f32_bits(n + (0x1.8p+23f + 254)), half = whole >> 1;
   return x * f32_of(half << 23) * f32_of((whole - half) << 23);
 }
-/* x * 2^floor(n), x from 2^-20 to 2^20 in size; NaN for n gives NaN. */
+/* x * 2^floor(n) for |x| from 2^-20 to 2^20; NaN if n is NaN. */
 IREES_INLINE float irees_scalef(float x, float n) {
   float whole = floorf(n);
   whole = whole > 254.0f ? 254.0f : whole;

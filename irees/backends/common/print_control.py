@@ -1,4 +1,4 @@
-"""C of control flow: loops, branches, assertions."""
+"""Prints control flow as C: loops, branches, assertions."""
 
 from __future__ import annotations
 

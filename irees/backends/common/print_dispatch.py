@@ -1,4 +1,4 @@
-"""C of dispatches from the host, and of the scalars that they hand over."""
+"""Prints the host's dispatches as C, and how they pass scalar operands."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from irees.backends.common.types import scalar
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 
 BY_BITS = ("float", "double", "irees_f16", "irees_c64")
-"""The C types that are no integers, and fit into the 64 bits of a scalar operand."""
+"""Non-integer C types that fit into the 64 bits of a scalar operand: passed by bit pattern."""
 
 BY_ADDRESS = ("irees_c128",)
-"""Those that do not fit: they stay where they are until the callee has read them."""
+"""C types that do not fit into 64 bits: passed by address, valid until the callee returns."""
 
 
 def pack_scalar(c_type: str, text: str) -> str:
-    """The C of 64 bits that carry a scalar operand, in the block that waits for the callee."""
+    """The C expression that packs a scalar operand into 64 bits, in the block of the call."""
     if c_type in BY_ADDRESS:
         return f"(int64_t)(intptr_t)&({c_type}){{{text}}}"
     if c_type in BY_BITS:
@@ -29,7 +29,7 @@ def pack_scalar(c_type: str, text: str) -> str:
 
 
 def unpack_scalar(c_type: str, name: str, source: str) -> str:
-    """C that declares a scalar operand from the 64 bits that carry it."""
+    """The C statement that unpacks a scalar operand from its 64 bits."""
     if c_type in BY_BITS:
         return f"{c_type} {name}; memcpy(&{name}, &{source}, sizeof {name});"
     if c_type in BY_ADDRESS:
@@ -62,7 +62,7 @@ def _dispatch(p: Printer, op: Operation) -> None:
 
 @handles("stream.cmd.trace")
 def _trace(p: Printer, op: Operation) -> None:
-    """The caller gets the buffers and all their sizes, and knows the rest from the manifest."""
+    """Passes the buffers and all their sizes to the caller; types are in the manifest."""
     assert isinstance(op, CmdTraceOp)
     p.unit.traces.append(op)
     buffers = [p.buffer(value) for value in op.values]

@@ -1,4 +1,4 @@
-"""C of memory: allocation, views, loads and stores, copies."""
+"""Prints memory ops as C: allocation, views, loads and stores, copies."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def _dim(p: Printer, op: Operation) -> None:
 
 
 def _sizes(p: Printer, kind: MemRefType, dynamic: Sequence[SSAValue]) -> list[str]:
-    # The launcher, which sizes scratch memory, has no names of constants of a workgroup.
+    # The launcher computes scratch sizes, but constants of the workgroup have no name there.
     known = (constant_value(size) for size in dynamic)
     values = (p.name(v) if n is None else str(n) for v, n in zip(dynamic, known, strict=True))
     return [next(values) if s == DYNAMIC_INDEX else str(s) for s in kind.get_shape()]
 
 
 def buffer_bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:
-    """The C of how many bytes a buffer of these sizes has."""
+    """The C expression of the size in bytes of a buffer with these dims."""
     literals = [s for s in sizes if is_literal(s)]
     total = str(prod(map(int, literals)) * size_of(kind.element_type))
     for size in sizes:
@@ -64,10 +64,10 @@ def buffer_bytes(p: Printer, kind: MemRefType, sizes: Sequence[str]) -> str:
 
 def place_scratch(p: Printer, parts: Sequence[tuple[str, str]], line: int) -> list[str]:
     """
-    The C of where each part of scratch memory begins, and of where the last one ends.
+    Returns the C of the offset of each part of scratch memory, followed by the total size.
 
-    `parts` are names and sizes in bytes, each of which is rounded up to whole lines. The end is
-    2^60 where they are together at least as much, for which there is no memory.
+    `parts` are names and sizes in bytes; each size is rounded up to a multiple of `line`. The
+    total saturates at 2^60, which no allocation satisfies.
     """
     places = ["0"]
     for _, size in parts:
@@ -79,7 +79,7 @@ def place_scratch(p: Printer, parts: Sequence[tuple[str, str]], line: int) -> li
 
 
 def scratch_buffer(p: Printer, op: memref.AllocOp) -> None:
-    """A part of the scratch memory of a workgroup, which the launcher sizes."""
+    """Binds an allocation to a part of the workgroup's scratch memory, sized by the launcher."""
     kind, outer = op.memref.type, p.outer
     assert isinstance(kind, MemRefType)
     assert outer is not None
@@ -127,7 +127,7 @@ def _alloca(p: Printer, op: Operation) -> None:
 
 @handles("memref.dealloc")
 def _dealloc(p: Printer, op: Operation) -> None:
-    """Everything is freed when the function ends."""
+    """Prints nothing: the function frees all its allocations at its end."""
 
 
 @handles("memref.get_global")
@@ -144,7 +144,7 @@ def _get_global(p: Printer, op: Operation) -> None:
 
 
 def mixed(p: Printer, static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[str]:
-    """Static sizes as numbers, each `?` as the C of the next dynamic value."""
+    """The C of mixed sizes: literals for static ones, names for dynamic ones."""
     values = iter(dynamic)
     return [p.name(next(values)) if s == DYNAMIC_INDEX else str(s) for s in static]
 
@@ -181,7 +181,7 @@ def _pointer(p: Printer, kind: MemRefType, text: str) -> str:
 
 
 def _kept(op: memref.SubviewOp, kind: MemRefType) -> list[int]:
-    """Source dims that survive rank reduction: by strides where sizes leave a choice."""
+    """Source dims that survive rank reduction; unit dims are matched by size, first fit."""
     sizes = list(op.static_sizes.get_values())
     shape = list(kind.get_shape())
     missing = len(sizes) - len(shape)
@@ -218,7 +218,7 @@ def _reinterpret(p: Printer, op: Operation) -> None:
 
 @handles("memref.extract_strided_metadata")
 def _metadata(p: Printer, op: Operation) -> None:
-    """A pointer in C already includes the offset, so the offset beside it is 0."""
+    """The C pointer already includes the offset, so the offset result is 0."""
     base = p.buffer(op.operands[0])
     rank = len(base.sizes)
     p.buffers[op.results[0]] = Buffer(base.pointer, [], [])
@@ -230,7 +230,7 @@ def _metadata(p: Printer, op: Operation) -> None:
 
 @handles("memref.extract_aligned_pointer_as_index")
 def _address(p: Printer, op: Operation) -> None:
-    """Of the first element of a view: its offset, too, is in the pointer already."""
+    """The address of the view's first element: the C pointer already includes the offset."""
     p.define(op.results[0], f"(int64_t)({p.buffer(op.operands[0]).pointer})")
 
 

@@ -1,4 +1,4 @@
-"""C of vectors: loads, stores, broadcasts, lanes, reductions."""
+"""Prints vector ops as C: loads, stores, broadcasts, lanes, reductions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from irees.backends.common.types import is_bool, is_float, scalar, short, size_o
 from irees.dialects.irees import LookupOp
 
 STREAMED = (16, 32, 64)
-"""Bytes that an instruction of some processor stores past the caches."""
+"""Vector sizes in bytes that have a non-temporal store on some target."""
 
 
 def _lane_name(p: Printer, kind: VectorType) -> str:
-    """The vector type as it lies in memory; masks are bytes there."""
+    """The C vector type of the in-memory form; masks are bytes in memory."""
     if is_bool(kind.element_type):
         return p.expressions.vector(f"v{lanes(kind)}i8")
     return p.expressions.type(kind)
@@ -79,7 +79,7 @@ def _lookup(p: Printer, op: Operation) -> None:
     table, number = p.name(op.table), p.name(op.number)
     kind = op.result.type
     if not isinstance(kind, VectorType):
-        # An array, so that the C compiler may make vectors of the loop.
+        # An array, so that the C compiler can vectorize the loop.
         array = p.fresh()
         lanes_of_table = ", ".join(f"{table}[{i}]" for i in range(16))
         p.line(f"const float {array}[] = {{{lanes_of_table}}};")
@@ -156,7 +156,7 @@ def _reduction(p: Printer, op: Operation) -> None:
         if flag in ("maxui", "minui"):
             c_type = f"u{c_type}"
     if is_bool(lane):
-        # A set lane is -1, which is what it is to signed kinds; to the others it is 1.
+        # A set lane is -1: right for the signed reductions, negated to 1 for the others.
         source, c_type = source if flag in ("maxsi", "minsi") else f"(-{source})", "int32_t"
     text = f"IREES_TREE({c_type}, {lanes(kind)}, {function}, {source})"
     p.define(op.results[0], f"{text} & 1" if is_bool(lane) else text)

@@ -1,9 +1,9 @@
 """
-The state of printing one C function: names, buffers, captures, and the table of op printers.
+State of the printer of one C function: names, buffers, captures, and the table of op printers.
 
-The printers themselves are in `print_control.py`, `print_memory.py`, `print_vector.py` and
-`print_dispatch.py`, and in each backend's `print_forall.py`; expressions of values in
-`emit_ops.py`.
+The op printers are in `print_control.py`, `print_memory.py`, `print_vector.py`,
+`print_dispatch.py` and in each backend's `print_forall.py`. `emit_ops.py` prints value ops as
+expressions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OK_OR_FAIL = "IREES_OUT_OF_MEMORY"
 
 @dataclass
 class Buffer:
-    """A memref in C: the pointer to its first element, its sizes and strides in elements."""
+    """C form of a memref: pointer to the first element, sizes, and strides in elements."""
 
     pointer: str
     sizes: list[str]
@@ -35,19 +35,20 @@ class Buffer:
 @dataclass
 class Place:
     """
-    The C variables of a value that regions yield: one of a scalar, pointer and `?`s of a buffer.
+    The C variables of a value that a region yields: one for a scalar, or the pointer and the
+    dynamic sizes of a buffer.
 
-    A buffer that has been yielded belongs to the place, in `owned[slot]`.
+    A place owns the buffer yielded to it, in `owned[slot]`.
     """
 
     variables: list[tuple[str, str]]
-    """Name of each, and the C type as it stands before it."""
+    """Name and C type of each variable; the type is written directly before the name."""
     slot: int | None = None
 
 
 @dataclass
 class Trap:
-    """A failed `cf.assert`: what is said, and the op."""
+    """The message and the op of a `cf.assert`, reported when it fails."""
 
     message: str
     op: Operation
@@ -55,7 +56,7 @@ class Trap:
 
 @dataclass
 class Unit:
-    """What all functions of a program share."""
+    """State shared by all functions of a program."""
 
     traps: list[Trap] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Unit:
     traces: list[CmdTraceOp] = field(default_factory=list[CmdTraceOp])
 
     def trap(self, op: cf.AssertOp) -> int:
-        """The number (from 1) that a failure of this op returns."""
+        """Registers an assertion; returns its trap number, from 1."""
         self.traps.append(Trap(op.msg.data, op))
         return len(self.traps)
 
@@ -120,23 +121,23 @@ class Printer:
         self.in_workgroup = outer is not None
         self.allocations = 0
         self.scopes: list[list[tuple[str, int]]] = [[]]
-        """Allocations of each open block, innermost last: freed where the block ends."""
+        """Allocations of each open block, innermost last; freed at the end of the block."""
 
     # --- text --------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
-        """One line of the body."""
+        """Appends one line to the body."""
         self.lines.append("  " * self.depth + text)
 
     def fresh(self, letter: str = "v") -> str:
-        """A new C name."""
+        """Returns an unused C name."""
         self.counter += 1
         return f"{letter}{self.counter}"
 
     # --- values ------------------------------------------------------------------------
 
     def name(self, value: SSAValue) -> str:
-        """The C expression of a scalar or vector value; captures what comes from outside."""
+        """Returns the C expression of a scalar or vector value; captures values from outside."""
         found = self.names.get(value)
         if found is not None:
             return found
@@ -180,11 +181,11 @@ class Printer:
         return result
 
     def bind_buffer(self, value: SSAValue, pointer: str, sizes: list[str]) -> None:
-        """From here on the memref is a dense one at that pointer."""
+        """Binds the memref to a contiguous buffer at that pointer."""
         self.buffers[value] = Buffer(pointer, sizes, self.contiguous_strides(sizes))
 
     def delinearize(self, index: str, counts: Sequence[str]) -> list[str]:
-        """The places along dims of `counts` points of the point with that number."""
+        """Returns the indices along dims of sizes `counts` for a linear index."""
         places: list[str] = []
         for position in reversed(range(len(counts))):
             place = self.fresh("i")
@@ -198,13 +199,13 @@ class Printer:
         return places[::-1]
 
     def define(self, value: SSAValue, expression: str) -> None:
-        """const T vN = expression;"""
+        """Prints `const T vN = expression;` and binds the value to vN."""
         name = self.fresh()
         self.line(f"const {self.expressions.type(value.type)} {name} = {expression};")
         self.names[value] = name
 
     def hold(self, text: str) -> str:
-        """A name for an int64_t expression, or the literal itself."""
+        """Returns a name for an int64_t expression, or the literal itself."""
         if is_literal(text) or text.isidentifier():
             return text
         name = self.fresh("n")
@@ -212,14 +213,14 @@ class Printer:
         return name
 
     def address(self, base: Buffer, indices: Sequence[str]) -> str:
-        """&base[indices]"""
+        """Returns the C of `&base[indices]`."""
         offset = plus([times(i, s) for i, s in zip(indices, base.strides, strict=True)] or ["0"])
         return base.pointer if offset == "0" else f"{base.pointer} + {offset}"
 
     # --- ops ---------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
-        """All ops of a block but its terminator."""
+        """Prints all ops of a block except its terminator."""
         for op in block.ops:
             if op is block.last_op and op.name in (
                 "scf.yield",
@@ -232,7 +233,7 @@ class Printer:
             self.op(op)
 
     def op(self, op: Operation) -> None:
-        """One op."""
+        """Prints one op. Raises UnsupportedError for an op without a C form."""
         handler = self.handlers.get(op.name)
         if handler is not None:
             handler(self, op)
@@ -248,12 +249,12 @@ class Printer:
         raise UnsupportedError("no C for this op", op=op.name, location=str(op.location))
 
     def load_element(self, base: Buffer, indices: Sequence[str]) -> str:
-        """base[indices]"""
+        """Returns the C of `base[indices]`."""
         offset = plus([times(i, s) for i, s in zip(indices, base.strides, strict=True)] or ["0"])
         return f"{base.pointer}[{offset}]"
 
     def place(self, kind: Attribute, init: SSAValue | None = None) -> Place:
-        """Declares the variables of a value that regions yield; set to `init` if there is one."""
+        """Declares the variables of a value that regions yield, initialized to `init` if given."""
         if not isinstance(kind, MemRefType):
             place = Place([(self.fresh("x"), self.expressions.type(kind) + " ")])
         else:
@@ -270,7 +271,7 @@ class Printer:
         return place
 
     def texts(self, value: SSAValue) -> list[str]:
-        """The C expressions for the variables of a place."""
+        """Returns the C expressions to assign to the variables of a place."""
         if not isinstance(value.type, MemRefType):
             return [self.name(value)]
         base = self.buffer(value)
@@ -279,7 +280,7 @@ class Printer:
         return [base.pointer, *sizes]
 
     def bind(self, value: SSAValue, place: Place) -> None:
-        """From here on the value is what is in the place."""
+        """Binds the value to the variables of the place."""
         names = [name for name, _ in place.variables]
         if not isinstance(value.type, MemRefType):
             self.names[value] = names[0]
@@ -290,10 +291,10 @@ class Printer:
 
     def assign(self, places: Sequence[Place], values: Sequence[SSAValue]) -> None:
         """
-        places = values, all at once.
+        Prints the parallel assignment `places = values`.
 
-        A buffer that the innermost block has allocated is the place's from now on, and what
-        the place had before is freed.
+        Ownership of a buffer allocated by the innermost block moves to the place, and the
+        buffer that the place owned before is freed.
         """
         for place, value in zip(places, values, strict=True):
             pointer = self.texts(value)[0]
@@ -315,18 +316,18 @@ class Printer:
             self.line(f"{name} = {text};")
 
     def open(self, opening: str) -> None:
-        """{"""
+        """Opens a C block and its allocation scope."""
         self.line(opening + " {")
         self.depth += 1
         self.scopes.append([])
 
     def close(self) -> None:
-        """}"""
+        """Closes a C block."""
         self.depth -= 1
         self.line("}")
 
     def release(self) -> None:
-        """Frees what the innermost block allocated."""
+        """Frees the allocations of the innermost block."""
         for pointer, number in self.scopes.pop():
             self.line(f"rt->free({pointer}); owned[{number}] = NULL;")
 
@@ -340,7 +341,7 @@ class Printer:
         return strides[::-1]
 
     def fail(self, condition: str, number: int | str) -> None:
-        """Leaves with a trap when the condition holds (a workgroup only notes it)."""
+        """Traps if the condition holds: a launcher returns, a workgroup only sets the trap word."""
         if self.in_workgroup:
             self.line(f"if ({condition}) *d->trap = {number};")
         else:
@@ -348,14 +349,14 @@ class Printer:
 
     def trap_word(self) -> tuple[list[str], list[str]]:
         """
-        The lines of an entry that declare where workgroups note a trap, and those that look at it
-        when all have run, where nobody has looked before.
+        Returns the lines of an entry that declare the trap word, and those that check it at the
+        end. The latter are empty where each launch checks it.
         """
         return ["  int32_t failed = 0, *const trap = &failed;"], []
 
 
 def handles(*names: str, table: dict[str, Handler] = HANDLERS) -> Callable[[Handler], Handler]:
-    """Registers the printer of ops by name, for all backends or in a table of one."""
+    """Registers an op printer by op name, for all backends or in the table of one backend."""
 
     def register(function: Handler) -> Handler:
         for name in names:

@@ -1,5 +1,5 @@
 """
-A whole program: kernel IR to texts, a manifest and constants, whatever the backend.
+Prints a whole program, for any backend: kernel IR to texts, a manifest and constants.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Sources:
 
 @dataclass(frozen=True)
 class Backend:
-    """What differs between backends: who prints, and what stands in front of a text."""
+    """The parts of program printing that differ between backends: printers and prelude."""
 
     printer: Callable[[Unit, Expressions], Printer]
     """The printer of the host program."""
     kernel: Callable[[func.FuncOp, str, Unit], tuple[dict[str, str], str, Expressions]]
-    """Texts of their own by name, a launcher for the host's text and the vectors that it needs."""
+    """Returns the kernel's texts by name, its launcher for the host text, and its vector types."""
     unit: Callable[[], Unit] = Unit
     host_header: str = ""
     finish: Callable[[Unit, Sources], None] | None = None
@@ -67,22 +67,22 @@ class Backend:
 
 @cache
 def host_support() -> str:
-    """The C in front of every text that the C compiler gets."""
+    """The C prelude of every text for the C compiler."""
     return '#include "irees.h"\n' + "".join(
         (HERE / name).read_text() for name in ("irees_libm.h", "irees_c.h", "irees_support.h")
     )
 
 
 def unit_text(text: str, expressions: Expressions, header: str = "") -> str:
-    """A C text with all that it leans on."""
+    """A complete C translation unit: prelude, vector types, text."""
     typedefs = "\n".join(vector_typedef(name) for name in sorted(expressions.vectors))
     return f"{host_support()}{header}\n{typedefs}\n\n{text}"
 
 
 def joined_texts(texts: Mapping[str, str]) -> str:
     """
-    All C texts of a program as one that a compiler takes: what several of them lean on stands in
-    front of the first.
+    All C texts of a program as one translation unit, with the shared prelude and each vector
+    type only once.
     """
     parts, typedefs = [host_support()], set[str]()
     for name, text in texts.items():
@@ -99,7 +99,7 @@ def joined_texts(texts: Mapping[str, str]) -> str:
 
 class ProgramText:
     """
-    The texts of a module, kernel by kernel: each may be printed as soon as its code is final.
+    Prints a module kernel by kernel, each as soon as its code is final.
 
     Raises UnsupportedError for an op or type that has no C.
     """
@@ -119,7 +119,7 @@ class ProgramText:
             self.unit.constants[op.sym_name.data] = number
 
     def print_kernel(self, executable: ExecutableOp) -> dict[str, str]:
-        """The texts of the next executable by name, in the order that the module has them."""
+        """Prints the next executable, in module order; returns its texts by name."""
         name = f"irees_k{len(self.unit.kernels)}"
         self.unit.kernels[executable.sym_name.data] = name
         function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
@@ -130,7 +130,7 @@ class ProgramText:
         return texts
 
     def finish(self) -> Sources:
-        """The whole program, once all kernels are printed."""
+        """Returns the whole program. Call it after all kernels are printed."""
         top = self.module.body.block.ops
         public = [op for op in top if isinstance(op, func.FuncOp) and is_entry(op)]
         constants = {op.sym_name.data: _held(op) for op in self.globals}
@@ -141,7 +141,7 @@ class ProgramText:
         return sources
 
     def _host(self, public: list[func.FuncOp]) -> str:
-        """The text of the host: launchers, prototypes of kernels, entries of functions."""
+        """The host text: launchers, kernel prototypes, function entries."""
         prototype = "int32_t {}(const irees_runtime *, void *const *, const int64_t *, int32_t *);"
         host = [*self.launchers, *map(prototype.format, self.unit.kernels.values())]
         for number, function in enumerate(public):
@@ -153,7 +153,7 @@ class ProgramText:
     def _manifest(
         self, public: list[func.FuncOp], constants: dict[str, np.ndarray]
     ) -> dict[str, Any]:
-        """What the runtime has to know of the texts, once the host is printed."""
+        """The manifest that the runtime reads. Call it after the host is printed."""
         unit = self.unit
         traps = [
             {"message": t.message, "loc": describe_location(t.op.location) or "", "op": t.op.name}
@@ -181,7 +181,7 @@ class ProgramText:
 
 def print_program(module: ModuleOp, backend: Backend) -> Sources:
     """
-    The texts of a module that went through all phases: of its kernels, and one for the host.
+    Prints a module that was lowered through all phases: a text per kernel, one for the host.
 
     Raises UnsupportedError for an op or type that has no C.
     """
@@ -194,7 +194,7 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
 
 def _held(op: memref.GlobalOp) -> np.ndarray:
     """
-    The data of a global: shared with the source when it is constant, its own when it is not.
+    The data of a global: a view of the attribute if it is constant, a copy if it is mutable.
 
     Raises OutOfMemoryError.
     """
@@ -239,7 +239,7 @@ def _text(op: Operation, name: str) -> str:
 
 
 def _work(op: Operation) -> dict[str, int | None]:
-    """Flops and bytes that `irees-annotate-dispatches` wrote down, None where unknown."""
+    """Flops and bytes recorded by `irees-annotate-dispatches`, None where unknown."""
     work = op.attributes.get("work")
     found: dict[str, int | None] = {}
     for name in ("flops", "bytes"):
@@ -249,7 +249,7 @@ def _work(op: Operation) -> dict[str, int | None]:
 
 
 def _configs(executable: ExecutableOp) -> list[dict[str, Any]]:
-    """The lowering config of each structured op of a kernel, in order."""
+    """The lowering configs of a kernel's structured ops, in order."""
     configs = executable.attributes.get("configs")
     if not isinstance(configs, ArrayAttr):
         return []
@@ -257,7 +257,7 @@ def _configs(executable: ExecutableOp) -> list[dict[str, Any]]:
 
 
 def widest_vector(executable: ExecutableOp) -> str | None:
-    """The vector type with the most bytes in a kernel, as `16xf32`, or None without any."""
+    """The widest vector type of a kernel as `16xf32`, None if it has no vectors."""
     best, best_bits = None, 0
     for op in executable.walk():
         for kind in (v.type for v in (*op.results, *op.operands)):
@@ -283,7 +283,7 @@ def _function_record(function: func.FuncOp, entry: int) -> dict[str, Any]:
 
 
 def equal_dims(function: func.FuncOp) -> list[dict[str, Any]]:
-    """The dims of arguments that the function asserts to be equal before it runs a kernel."""
+    """Pairs of argument dims that the function asserts to be equal before its first dispatch."""
     arguments = function.body.block.args
 
     def argument_dim(value: SSAValue) -> list[int] | None:
@@ -308,7 +308,7 @@ def equal_dims(function: func.FuncOp) -> list[dict[str, Any]]:
 
 
 def _subject(op: Operation) -> str:
-    """The op that an assertion speaks of: the last word of its message."""
+    """The op that an assertion is about: the part of its message after the last ' of '."""
     message = op.properties["msg"].data
     return message.rpartition(" of ")[2] if " of " in message else "cf.assert"
 
@@ -316,7 +316,7 @@ def _subject(op: Operation) -> str:
 def argument_records(
     function: Operation, kinds: Sequence[Attribute] | None = None
 ) -> list[dict[str, Any]]:
-    """The arguments of a function in the manifest, of other types where these are given."""
+    """Manifest records of a function's arguments; `kinds` overrides their types."""
     named = element_names(function, "arg")
     if kinds is None:
         kinds = function.properties["function_type"].inputs  # pyright: ignore
@@ -324,7 +324,7 @@ def argument_records(
 
 
 def result_records(function: Operation, kinds: Iterable[Attribute]) -> list[dict[str, Any]]:
-    """The results of a function, of these types, in the manifest."""
+    """Manifest records of a function's results of these types."""
     unsigned, named = unsigned_results(function), element_names(function, "res")
     return [spec_record(kind, i in unsigned, named.get(i)) for i, kind in enumerate(kinds)]
 
@@ -333,8 +333,8 @@ def spec_record(
     kind: Attribute, unsigned: bool = False, element: str | None = None
 ) -> dict[str, Any]:
     """
-    An argument or result as the manifest has it; `unsigned` is for integers, but not for i1, and
-    `element` for elements that are stored as another type.
+    Manifest record of an argument or result. `unsigned` applies to integers except i1; `element`
+    is the caller's element type if it is stored as another type.
     """
     if not isinstance(kind, MemRefType | TensorType):
         return {"kind": "scalar", "dtype": element or _dtype(kind, unsigned)}

@@ -1,10 +1,10 @@
 """
-From C text to a shared library: finds the C compiler, runs it, and remembers what it made.
+Compiles C texts to a shared library: finds the C compiler, runs it, and caches the results.
 
-Every text becomes an object and all objects one library; both are cached by content
-(`irees.runtime.cache`), so a program that changed in one kernel compiles one file. The compiler
-is a process with an argument list, a clean environment and a time limit, never a shell.
-The same flags serve gcc, clang and `zig cc`.
+Every text becomes an object, and all objects become one library. Both are cached by content
+(`irees.runtime.cache`), so a change in one kernel recompiles one file. The compiler runs as a
+process with an argument list, a clean environment and a time limit, never through a shell.
+gcc, clang and `zig cc` get the same flags.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ STDERR_LINES = 20
 NATIVE = Path(__file__).parents[2] / "runtime" / "native"
 
 _OPTIMIZATION = {0: "-O0", 1: "-O1", 2: "-O3", 3: "-O3"}
-# gnu11, because c11 turns trigraphs on. Signed overflow wraps and aliasing is by address, because
-# the IR says so. No error numbers and no float traps: neither changes a result.
+# gnu11, because c11 enables trigraphs. IR semantics need wrapping signed overflow and no
+# type-based aliasing. errno and float traps are off: neither changes a result.
 _COMPILE_FLAGS = (
     *("-fPIC", "-fvisibility=hidden", "-fwrapv", "-fno-strict-aliasing"),
     *("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
     "-Werror=return-type",
 )
 _C_FLAGS = ("-std=gnu11", "-Werror=implicit-function-declaration")
-# Nothing of C++'s library, so that the linker of C is enough.
+# No use of the C++ runtime library, so the C compiler can link.
 _CXX_FLAGS = ("-std=gnu++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 _LINK_FLAGS = ("-Wl,-z,defs", "-Wl,-z,noexecstack") if sys.platform == "linux" else ()
-# What lets a stranger's environment change the meaning of a compilation.
+# Environment variables that could change the result of a compilation.
 _FOREIGN_ENVIRONMENT = (
     *("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"),
     *("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "LD_PRELOAD", "CFLAGS", "LDFLAGS"),
@@ -62,7 +62,7 @@ _flights_lock = threading.Lock()
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler: how to run it, and all that a cache key must know of it."""
+    """A C compiler: its command, and the identity that is part of cache keys."""
 
     command: tuple[str, ...]
     version: str
@@ -70,13 +70,13 @@ class Compiler:
 
     @property
     def is_zig(self) -> bool:
-        """Whether it is `zig cc`, which adds checks of undefined behaviour by itself."""
+        """Whether this is `zig cc`, which enables checks for undefined behaviour by default."""
         return any(Path(word).name in ("zig", "ziglang") for word in self.command)
 
 
 @dataclass(frozen=True)
 class Language:
-    """A language, where its compiler is looked for, and what its compiler is told."""
+    """A source language: where to find its compiler, and the flags for it."""
 
     name: str
     suffix: str
@@ -92,8 +92,8 @@ CXX = Language("C++", ".cpp", ("IREES_CXX", "CXX"), ("clang++", "g++", "c++"), "
 
 def find_compiler(language: Language = C) -> Compiler:
     """
-    The compiler to use: `IREES_CC`, `CC`, clang, gcc, cc, then the `ziglang` package; for C++
-    `IREES_CXX`, `CXX`, clang++, g++, c++.
+    Returns the first compiler found: `IREES_CC`, `CC`, clang, gcc, cc, then the `ziglang`
+    package; for C++ `IREES_CXX`, `CXX`, clang++, g++, c++, then `ziglang`.
 
     Raises ToolchainError when there is none, or when the chosen one does not run.
     """
@@ -155,7 +155,7 @@ def _probe(command: tuple[str, ...]) -> Compiler:
 
 @dataclass(frozen=True)
 class Job:
-    """One text to compile, and how."""
+    """One text to compile, with the command for it."""
 
     name: str
     text: str
@@ -165,9 +165,9 @@ class Job:
 
 class LibraryCompiler:
     """
-    The compilers of one library, which start on a text as soon as it is known.
+    Compiles one library in parallel: each text starts compiling as soon as it is known.
 
-    A context: when it is left early, for an error or Ctrl-C, nobody waits for what still runs.
+    A context manager: on an early exit (an error or Ctrl-C) it kills the running compilers.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class LibraryCompiler:
         self.build.close(error)
 
     def begin(self, name: str, text: str, language: Language = C) -> None:
-        """Starts to compile a text that the library may be made of."""
+        """Starts to compile a text that the library may need."""
         key, job = self._job(name, text, language)
         self.build.begin(key, job)
 
@@ -200,9 +200,9 @@ class LibraryCompiler:
         self, sources: Mapping[str, str], cxx_sources: Mapping[str, str] | None = None
     ) -> bytes:
         """
-        The library made of those C texts (name => text) and C++ texts, as bytes.
+        Returns the image of the library built from C texts (name => text) and C++ texts.
 
-        Names only help to read an error; they do not reach the library. Raises ToolchainError.
+        Names are used in error messages only, not in the library. Raises ToolchainError.
         """
         jobs = dict(self._job(name, text, C) for name, text in sources.items())
         jobs |= dict(self._job(name, text, CXX) for name, text in (cxx_sources or {}).items())
@@ -215,7 +215,7 @@ class LibraryCompiler:
         return image
 
     def _job(self, name: str, text: str, language: Language) -> tuple[str, Job]:
-        """A text to compile, and the key of its object."""
+        """The cache key of a text's object, and the job that compiles it."""
         if language not in self.commands:
             compiler = find_compiler(language)
             flags = _compile_flags(compiler, language, self.target, self.fp, self.opt_level)
@@ -231,13 +231,13 @@ class LibraryCompiler:
 def compile_library(
     sources: Mapping[str, str], cxx_sources: Mapping[str, str] | None = None, **options: Any
 ) -> bytes:
-    """The library of texts that are all known; `options` as LibraryCompiler has them."""
+    """Compiles a library from a complete set of texts; `options` are LibraryCompiler's."""
     with LibraryCompiler(**options) as compiler:
         return compiler.library(sources, cxx_sources)
 
 
 def runtime_library(store: Cache | None = None) -> bytes:
-    """The services of `runtime/native/runtime.c`, for any CPU of this family."""
+    """The library of `runtime/native/runtime.c`, for the baseline CPU of the host's family."""
     text = (NATIVE / "runtime.c").read_text()
     return compile_library({"runtime": text}, target=cpu_target("generic"), store=store)
 
@@ -249,16 +249,16 @@ def _compile_flags(
     flags = [*language.flags, *_COMPILE_FLAGS, _OPTIMIZATION[opt_level], contract]
     if not compiler.is_zig:
         return [*flags, *target.c_flags]
-    # zig has its own names of processors, takes the host's when none is given, and adds checks.
+    # zig has its own CPU names, and compiles for the host CPU unless -mcpu is given.
     plain = target.arch == "generic" or target.gpu is not None
     processor = "baseline" if plain else target.arch.replace("-", "_")
-    # Unasked, zig checks for undefined behaviour and writes the folder's name down for debuggers.
+    # By default, zig adds UB checks, and debug info that contains the folder's name.
     return [*flags, f"-mcpu={processor}", "-fno-sanitize=undefined", "-g0"]
 
 
 @contextmanager
 def _single_flight(key: str) -> Iterator[None]:
-    """One build of a key at a time in this process; the next one finds it in the cache."""
+    """Serializes builds of the same key in this process; later ones find it in the cache."""
     with _flights_lock:
         flight = _flights.setdefault(key, threading.Lock())
     with flight:
@@ -266,7 +266,7 @@ def _single_flight(key: str) -> Iterator[None]:
 
 
 class _Build:
-    """The compiler processes of one library, and the private folder that they work in."""
+    """The compiler processes of one library, and their private working folder."""
 
     def __init__(self, store: Cache):
         self.store = store
@@ -277,7 +277,7 @@ class _Build:
         self.pool = ThreadPoolExecutor(max(1, default_threads()))
 
     def close(self, error: BaseException | None) -> None:
-        """Stops what still runs; the texts stay where an error speaks of them."""
+        """Kills running compilers; keeps the texts of failed compilations for the error message."""
         self._stop()
         self.pool.shutdown(cancel_futures=True)
         if self.folder is None:
@@ -294,7 +294,7 @@ class _Build:
             _remove(self.folder)
 
     def begin(self, key: str, job: Job) -> None:
-        """Starts on a text, unless it did before."""
+        """Starts to compile a text, unless it was started before."""
         if key in self.running:
             return
         if self.folder is None:
@@ -312,7 +312,7 @@ class _Build:
         wanted = [self.running[key] for key in jobs]
         waiting = set(wanted)
         while waiting:
-            # Another thread may get the signal of Ctrl-C, and this one would not wake for it.
+            # Polls, because Ctrl-C may interrupt another thread and not wake this one.
             done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
             for each in wanted:
                 if each in done:
@@ -328,12 +328,11 @@ class _Build:
         tail = ["-I", str(NATIVE), "-c", source.name, "-o", path.name]
         self._run([*job.command, *tail], f"the {job.language.name} compiler, on {job.name},")
         self.store.put(key, _read(path))
-        # Only what failed is kept.
         _remove(source)
         return path
 
     def link(self, objects: Sequence[Path], compiler: Compiler) -> bytes:
-        """The library made of the objects."""
+        """Links the objects; returns the image of the library."""
         names = [path.name for path in objects]
         tail = [*names, "-lm", "-lpthread", "-o", "library.so"]
         self._run([*compiler.command, "-shared", *_LINK_FLAGS, *tail], "the linker")
@@ -384,7 +383,7 @@ class _Build:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    # The compiler is a driver: its children are in the session that it leads.
+    # The compiler driver has child processes, which are in its process group.
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except OSError:

@@ -1,9 +1,9 @@
 """
-How MLIR types are spelled in C.
+C types of MLIR types.
 
-i1 is a byte in memory and in a scalar, and a 32-bit mask in a lane of a vector; bf16 is
-carried by its bits; index is int64_t. `irees_f16`, `irees_c64` and vectors are C's own types or
-structs of C++, as each backend's header says. Names never come from the program.
+i1 is a byte in memory and as a scalar, and a 32-bit mask as a vector lane. bf16 is stored as its
+bits in uint16_t, index is int64_t. `irees_f16`, `irees_c64` and vectors are native C types or
+C++ structs, as each backend's header defines. Names never come from the program.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _COMPLEX = {4: ("irees_c64", "c64", 8), 8: ("irees_c128", "c128", 16)}
 
 def complex_of(kind: Attribute) -> tuple[str, str, int] | None:
     """
-    C type, short name and bytes of a complex type, None for any other. Raises UnsupportedError for
-    one of other parts than f32 and f64.
+    C type, short name and bytes of a complex type, None for other types. Raises UnsupportedError
+    for complex elements other than f32 and f64.
     """
     if not isinstance(kind, ComplexType):
         return None
@@ -47,7 +47,7 @@ def complex_of(kind: Attribute) -> tuple[str, str, int] | None:
 
 
 def is_float(kind: Attribute) -> bool:
-    """Whether a scalar type is one of the float types that can be emitted."""
+    """Whether a scalar type is a float type with a C form."""
     return type(kind) in _FLOATS
 
 
@@ -105,9 +105,9 @@ def vector(kind: VectorType) -> str:
 
 def widths_between(narrow: Attribute, wide: Attribute) -> list[int]:
     """
-    Widths of the integers on the way from lanes of an integer type to those of a wider type.
+    Intermediate integer widths of a vector conversion from an integer type to a wider type.
 
-    gcc 12 goes lane by lane where lanes become four times as wide, or floats, at once.
+    gcc 12 scalarizes a conversion that widens lanes four times, or to floats, in one step.
     """
     if is_float(narrow) or is_bool(narrow) or is_bool(wide):
         return []

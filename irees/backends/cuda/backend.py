@@ -1,9 +1,9 @@
 """
 The CUDA backend: kernel IR to CUDA C++ texts, a host program in C, a manifest and constants.
 
-The host program is the C backend's, with memory and launches through services. The text of a
-kernel is for NVRTC, and for a C++ compiler with IREES_EMULATED defined: what differs is in the
-headers alone.
+The host program is printed like the C backend's, with memory and launches through runtime
+services. A kernel text compiles with NVRTC, and with a C++ compiler if IREES_EMULATED is defined;
+only the headers differ.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 
 @cache
 def kernel_support() -> str:
-    """The CUDA C++ in front of every text of kernels."""
+    """The CUDA C++ prelude of every kernel text."""
     return "".join(
         (
             "#ifdef IREES_EMULATED\n",
@@ -47,23 +47,23 @@ def kernel_support() -> str:
 
 @cache
 def warpgroup_support() -> str:
-    """The CUDA C++ that only some texts need, after that which all have."""
+    """The additional prelude of texts with warpgroup ops."""
     return (HERE / "irees_warpgroup.h").read_text()
 
 
 @cache
 def box_support() -> str:
-    """That for texts which copy boxes."""
+    """The additional prelude of texts with TMA copies."""
     return (HERE / "irees_boxes.h").read_text()
 
 
 def emulation_engine() -> str:
-    """The C++ that runs blocks of threads on the CPU."""
+    """The C++ emulation that runs thread blocks on the CPU."""
     return (HERE / "emulation.cpp").read_text()
 
 
 def kernel_text(kernels: list[Kernel]) -> str:
-    """A text with some kernels, complete."""
+    """A complete translation unit of some kernels."""
     vectors = sorted({name for kernel in kernels for name in kernel.vectors})
     return "\n".join(
         (
@@ -83,14 +83,14 @@ def kernel_text(kernels: list[Kernel]) -> str:
 def _kernel(
     function: func.FuncOp, name: str, unit: Unit
 ) -> tuple[dict[str, str], str, Expressions]:
-    """The kernels of a dispatch are one text, its launcher is part of the host's."""
+    """Prints the kernels of a dispatch as one text, and its launcher for the host text."""
     assert isinstance(unit, CudaUnit)
     kernels, launcher, expressions = emit.kernel(function, name, unit)
     return ({name: kernel_text(kernels)} if kernels else {}), launcher, expressions
 
 
 def _finish(unit: Unit, sources: Sources) -> None:
-    """The table of kernels: in the host's text for the emulation, in the manifest for the rest."""
+    """Adds the kernel table: to the host text for the emulation, to the manifest for devices."""
     assert isinstance(unit, CudaUnit)
     names = [kernel.name for kernel in unit.launches]
     table = [f"void {name}_call(const int64_t *);" for name in names]
@@ -107,16 +107,16 @@ BACKEND = Backend(HostPrinter, _kernel, CudaUnit, (HERE / "irees_device.h").read
 
 def emit_program(module: ModuleOp) -> Sources:
     """
-    The texts of a module that went through all phases: CUDA C++ by dispatch, and C as `host`.
+    Prints a module that was lowered through all phases: CUDA C++ per dispatch, and C as `host`.
 
-    Raises UnsupportedError for an op or type that has none.
+    Raises UnsupportedError for an op or type that has no CUDA C++ or C form.
     """
     return print_program(module, BACKEND)
 
 
 @dataclass(frozen=True)
 class IreesCudaTarget(XdslTarget):
-    """Prints the CUDA C++ and the C of a module that went through `irees-pipeline`."""
+    """Prints a module lowered by `irees-pipeline` as CUDA C++ and C (`xdsl-opt -t irees-cuda`)."""
 
     name = "irees-cuda"
 

@@ -1,5 +1,5 @@
 """
-Prints kernels as CUDA C++, and for each a launcher in C.
+Prints executables as CUDA C++ kernels with a launcher in C.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from irees.backends.cuda.unit import CudaUnit, Kernel
 def kernel(
     function: func.FuncOp, name: str, unit: CudaUnit
 ) -> tuple[list[Kernel], str, Expressions]:
-    """The kernels of one executable, the C of its launcher and the vectors that this needs."""
+    """Returns an executable's kernels, its launcher in C, and the launcher's vector types."""
     first = len(unit.launches)
     p = HostPrinter(unit, Expressions())
     text = launcher(p, function, name)

@@ -1,9 +1,9 @@
 /* Runs a kernel on the CPU, block by block.
 
-   The threads of a block are fibres of one OS thread: each runs until it waits at a barrier or for
-   its warp, and when all wait, the wait is over. Under a sanitizer they are threads of the system
-   instead, so that a missing barrier is a data race that is seen. A kernel that never waits needs
-   neither. Shared memory is allocated for each block to the byte and filled with NaN. */
+   The threads of a block are fibers of one OS thread: each runs until it waits at a barrier or for its
+   warp, and the wait ends when all of them wait. Under a sanitizer they are OS threads instead, so that
+   a missing barrier is detected as a data race. A kernel without synchronization runs as a plain loop
+   over threads. Each block's shared memory has the exact size and is filled with NaN. */
 #include "irees.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ typedef void (*irees_kernel_fn)(const int64_t *arguments);
 
 #define MAX_THREADS 1024
 #define WARP 32
-/* No power of two: the ends of all stacks would be in one set of the caches. */
+/* Not a power of two, because the tops of all stacks would map to the same cache set. */
 #define STACK_BYTES (((size_t)256 << 10) + 4096 + 192)
 
 struct irees_place {
@@ -51,7 +51,7 @@ static uint64_t order_seed;
 extern "C" EXPORT void irees_emulation_order(uint64_t seed) { order_seed = seed; }
 extern "C" irees_emulated_state *irees_emulated_here(void) { return &here; }
 
-/* Shuffled 0..count-1 when a seed is set, so that what depends on an order shows. */
+/* A permutation of 0..count-1 if a seed is set, to expose dependences on the order. */
 static void order_of(uint32_t *order, uint32_t count, uint64_t salt) {
   uint64_t state = order_seed * 0x9e3779b97f4a7c15u + salt;
   for (uint32_t i = 0; i < count; i++) order[i] = i;
@@ -63,8 +63,8 @@ static void order_of(uint32_t *order, uint32_t count, uint64_t salt) {
   }
 }
 
-/* The place of a block in that order, where there may be very many: steps that have no common divisor
-   with their number come by each. */
+/* Block number `number` of a permutation of 0..count-1, without a table: a step that is coprime to the
+   count visits each block once. */
 static int64_t block_at(int64_t number, int64_t count) {
   if (!order_seed) return number;
   uint64_t total = (uint64_t)count, step = order_seed * 0x9e3779b97f4a7c15u % total | 1;
@@ -80,8 +80,8 @@ static int64_t block_at(int64_t number, int64_t count) {
   return (int64_t)(((unsigned __int128)step * (uint64_t)number + order_seed) % total);
 }
 
-/* A thread that has one sees what all wrote that had one before: no more is needed, so that less is a
-   data race that a sanitizer sees. */
+/* A fence orders a thread after all earlier fences of other threads, and nothing more, so that a
+   sanitizer detects a missing fence as a data race. */
 static uint32_t fences;
 extern "C" void irees_emulated_threadfence(void) { __atomic_fetch_add(&fences, 1, __ATOMIC_ACQ_REL); }
 
@@ -90,7 +90,7 @@ extern "C" EXPORT void *irees_emulated_counters(const irees_runtime *rt, int64_t
   if (counters) memset(counters, 0, (size_t)bytes);
   return counters;
 }
-/* On a device they would not be 0 for the next launch. */
+/* Checks that counters were reset: on a device, the next launch would find them nonzero. */
 extern "C" EXPORT int32_t irees_emulated_counted(const void *counters, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i++)
     if (((const char *)counters)[i]) return IREES_BAD_COUNTER;
@@ -105,7 +105,7 @@ struct task {
 
 extern "C" void irees_emulated_misaligned(void) { __atomic_store_n(here.fault, IREES_MISALIGNED, __ATOMIC_RELAXED); }
 
-/* The copies that one thread has begun, in order; `groups` of them have an end. */
+/* The pending copies of one thread, in order, and the number of committed groups. */
 #define MAX_COPIES 256
 struct copies {
   int32_t count, groups;
@@ -116,14 +116,14 @@ struct copies {
   } each[MAX_COPIES];
 };
 static copies *copies_here(void);
-/* Set while something has been copied that readers by the async proxy may not see. */
+/* Set after copies that the async proxy may not see yet. */
 static uint8_t *unfenced_here(void);
 
 extern "C" void irees_emulated_copy(void *to, const void *from, int32_t size, int32_t count) {
   copies *mine = copies_here();
   if ((uint64_t)(uintptr_t)to % (uint32_t)size || (count && (uint64_t)(uintptr_t)from % (uint32_t)size)) irees_emulated_misaligned();
   if (mine->count == MAX_COPIES) abort();
-  memset(to, 0xff, (size_t)size); /* nobody may count on what was there, from now on */
+  memset(to, 0xff, (size_t)size); /* the old contents are undefined from now on */
   mine->each[mine->count++] = {(char *)to, (const char *)from, size, count, mine->groups};
 }
 
@@ -146,7 +146,7 @@ extern "C" void irees_emulated_copies_wait(int32_t groups) {
 
 extern "C" void irees_emulated_fence(void) { *unfenced_here() = 0; }
 
-/* The products of warpgroups that one thread has begun, in order. */
+/* The pending warpgroup products of one thread, in order. */
 #define MAX_PRODUCTS 8
 struct products {
   int32_t count;
@@ -172,14 +172,13 @@ extern "C" void irees_emulated_products_wait(int32_t left) {
   }
 }
 
-/* Barriers that count bytes, and the boxes that have not arrived. What a device leaves undefined, and
-   what it refuses, is a fault here. */
+/* mbarriers and the pending TMA copies. Undefined behavior and errors of a device are faults here. */
 #define MAX_BARRIERS 64
 #define MAX_BOXES 64
 #define MOST_BYTES ((1 << 20) - 1)
 #define MAP_MARK 0x1ee5b0c5u
 
-/* What a tensor map is here. */
+/* The emulation's encoding of a tensor map. */
 struct encoded_map {
   const char *address;
   uint64_t strides[IREES_MOST_DIMS];
@@ -191,9 +190,9 @@ static_assert(sizeof(encoded_map) <= sizeof(irees_tensor_map), "a tensor map has
 
 struct mbarrier {
   uint64_t *where;
-  uint32_t count, pending; /* threads */
+  uint32_t count, pending; /* number of threads */
   int32_t bytes;
-  uint32_t thread, met; /* who initialised it, and how many barriers of the block it had passed then */
+  uint32_t thread, met; /* the initializing thread, and its number of passed block barriers */
   uint8_t phase, fenced;
 };
 struct box {
@@ -207,11 +206,11 @@ struct arrivals {
   mbarrier barriers[MAX_BARRIERS];
   box boxes[MAX_BOXES];
 };
-static arrivals *arrivals_here(void); /* of the block */
-static uint32_t *met_here(void);      /* barriers of the block that the thread has passed */
+static arrivals *arrivals_here(void); /* those of the block */
+static uint32_t *met_here(void);      /* number of block barriers that the thread has passed */
 static void bad_box(void) { __atomic_store_n(here.fault, IREES_BAD_BOX, __ATOMIC_RELAXED); }
 
-/* By the limits of cuTensorMapEncodeTiled. */
+/* Checks the limits of cuTensorMapEncodeTiled. */
 extern "C" EXPORT int32_t irees_emulated_tensor_map(irees_tensor_map *map, const irees_tensor *tensor) {
   encoded_map made = {};
   const int32_t rank = tensor->rank, swizzle = tensor->swizzle_bytes, size = tensor->element_bytes;
@@ -237,7 +236,8 @@ extern "C" EXPORT int32_t irees_emulated_tensor_map(irees_tensor_map *map, const
 }
 
 static uint64_t mbarrier_mark(const uint64_t *where) { return (uint64_t)(uintptr_t)where ^ 0x6d62617272696572u; }
-/* The barrier at a place: its bits are what it left there, and the thread has met the one that did. */
+/* The mbarrier at an address. Faults if its mark was overwritten, or if no block barrier separates this
+   thread from the initialization. */
 static mbarrier *mbarrier_at(uint64_t *where) {
   arrivals *all = arrivals_here();
   for (uint32_t i = 0; i < all->barrier_count; i++) {
@@ -281,7 +281,7 @@ static void mbarrier_ends(mbarrier *b) {
   b->phase ^= 1;
   b->pending = b->count;
 }
-/* Whether a phase is over, or is now that its boxes arrive: they do so when somebody waits. */
+/* Whether a phase is complete; pending boxes arrive when a thread waits. */
 static int mbarrier_over(mbarrier *b, uint32_t parity) {
   arrivals *all = arrivals_here();
   uint32_t kept = 0;
@@ -341,7 +341,7 @@ static void copy_box(void *to, const void *map, uint64_t *where, int32_t rank, c
     return;
   }
   memcpy(copy.at, at, (size_t)rank * sizeof *at);
-  memset(to, 0xff, (size_t)bytes); /* nobody may count on what was there, from now on */
+  memset(to, 0xff, (size_t)bytes); /* the old contents are undefined from now on */
   all->boxes[all->box_count++] = copy;
 }
 
@@ -352,7 +352,7 @@ struct fibre {
   uint64_t given;
   int32_t line;
   waits wait;
-  int alive; /* has a stack with `fibre_main` on it */
+  int alive; /* whether its stack runs `fibre_main` */
   copies begun;
   products multiplied;
   uint8_t unfenced;
@@ -362,12 +362,12 @@ struct fibre {
 
 struct block_state {
   fibre fibres[MAX_THREADS];
-  uint64_t together[MAX_THREADS]; /* what the threads of a warp gave when they last met */
+  uint64_t together[MAX_THREADS]; /* values of the last exchange of each warp */
   char *stacks;
   jmp_buf scheduler;
   const task *work;
   uint32_t current, count;
-  int unfenced; /* whether some thread was when all met at the last barrier */
+  int unfenced; /* whether some thread was unfenced at the last barrier */
   arrivals arriving;
 };
 static __thread block_state *running;
@@ -411,7 +411,7 @@ extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all) {
   for (uint32_t i = 0; i < WARP && first + i < running->count; i++) all[i] = running->together[first + i];
 }
 
-/* One thread of each block in turn: to make a fibre costs system calls, to go on with one does not. */
+/* A fiber runs one thread of each block, and is then reused: creating a fiber takes system calls. */
 static void fibre_main(void) {
   for (;;) {
     running->work->kernel(running->work->launch->arguments);
@@ -438,13 +438,13 @@ static void run_thread(uint32_t thread) {
   else _longjmp(running->fibres[thread].state, 1);
 }
 
-/* Lets those go on whose wait is over. False when nobody ever can. */
+/* Releases threads whose wait is over. Returns false on deadlock. */
 static int release(void) {
   uint32_t count = running->count, released = 0, done = 0;
   for (uint32_t first = 0; first < count; first += WARP) {
     uint32_t end = first + WARP < count ? first + WARP : count, in_warp = 0;
     for (uint32_t t = first; t < end; t++) in_warp += running->fibres[t].wait == IN_WARP;
-    /* Here and not by the takers, who run when others may have given again. */
+    /* Copied here, because other threads may publish new values before a receiver runs. */
     for (uint32_t t = first; in_warp == end - first && t < end; t++, released++) {
       running->together[t] = running->fibres[t].given;
       running->fibres[t].wait = READY;
@@ -499,7 +499,7 @@ static int run_waiting_block(const task *work) {
       done += mine->fibres[order[i]].wait == DONE;
     }
     if (done == mine->count) {
-      if (mine->arriving.box_count) bad_box(); /* to memory that is another block's by then */
+      if (mine->arriving.box_count) bad_box(); /* it would write to the memory of another block */
       return 1;
     }
     if (release()) continue;
@@ -511,12 +511,12 @@ static int run_waiting_block(const task *work) {
 #else
 
 #define MOST_SECONDS 60
-/* Where the threads of a block meet. Each has its own: what blocks tell each other is in the memory of
-   the device, and a sanitizer shall see how. */
+/* Synchronization of the threads of one block. Not shared between blocks, so that a sanitizer sees only
+   the synchronization through device memory. */
 struct meeting_place {
   pthread_barrier_t block, warps[MAX_THREADS / WARP];
   uint64_t given[MAX_THREADS];
-  /* What a thread does with them happens before what the next one does. */
+  /* Protected by the lock. */
   arrivals arriving;
   pthread_mutex_t lock;
   pthread_cond_t something_arrived;
@@ -561,7 +561,7 @@ extern "C" void irees_emulated_mbarrier_wait(uint64_t *where, uint32_t parity) {
   alone([=] {
     mbarrier *b = mbarrier_at(where);
     while (b && !mbarrier_over(b, parity)) {
-      if (__atomic_load_n(here.fault, __ATOMIC_RELAXED)) return; /* one that waited for ever is enough */
+      if (__atomic_load_n(here.fault, __ATOMIC_RELAXED)) return; /* one timeout is enough */
       if (pthread_cond_timedwait(&meeting->something_arrived, &meeting->lock, &until)) bad_box();
     }
   });
@@ -655,7 +655,7 @@ static void run_part(const irees_dispatch *dispatch, int64_t number, void *scrat
 }
 
 #ifdef IREES_SYSTEM_THREADS
-/* Blocks run one after another, by threads that nothing but what the blocks do puts in an order. */
+/* Runs blocks one after another on separate threads, which only the blocks' own operations order. */
 struct part {
   const irees_dispatch *dispatch;
   int64_t number, *turn;

@@ -1,5 +1,5 @@
-/* A CUDA device for a C++17 compiler: what the text of a kernel needs, on the CPU. The threads of a
-   block take turns at barriers and shuffles; `emulation.cpp` has the scheduler. */
+/* Emulates a CUDA device on the CPU: kernel texts compile with a C++17 compiler and this header. The
+   threads of a block are switched at barriers and shuffles; the scheduler is in `emulation.cpp`. */
 #include <stdint.h>
 
 #define IREES_EXPORT __attribute__((visibility("default")))
@@ -14,7 +14,7 @@ struct irees_place {
   uint32_t x;
 };
 
-/* Where the thread that runs now is, as its OS thread sees it. */
+/* The position of the running thread; one state per OS thread. */
 struct irees_emulated_state {
   irees_place thread, block, block_dim, grid_dim;
   unsigned char *shared;
@@ -23,32 +23,32 @@ struct irees_emulated_state {
 };
 extern "C" irees_emulated_state *irees_emulated_here(void);
 extern "C" void irees_emulated_barrier(int32_t line);
-/* Gives `mine` to the other threads of the warp, and takes what each of the 32 gave. */
+/* Exchanges values in a warp: publishes `mine`, and receives the values of all 32 threads. */
 extern "C" void irees_emulated_gather(uint64_t mine, uint64_t *all);
 
-/* Begins a copy, ends a group of copies, waits for all but the last groups: what has been copied
-   is there when it has been waited for, and not before. */
+/* Asynchronous copies: start a copy, commit a group, wait for all but the last `groups`. The copied
+   data appears only at the wait. */
 extern "C" void irees_emulated_copy(void *to, const void *from, int32_t size, int32_t count);
 extern "C" void irees_emulated_copies_end(void);
 extern "C" void irees_emulated_copies_wait(int32_t groups);
-/* Begins a product of a warpgroup, and waits for all but the last ones of this thread: `arrive` is
-   called for each that is done. */
+/* Asynchronous warpgroup products: start one, wait for all but the last `left` of this thread. `arrive`
+   is called for each completed product. */
 extern "C" void irees_emulated_product(void *sums, void (*arrive)(void *));
 extern "C" void irees_emulated_products_wait(int32_t left);
-/* What this thread copied to shared memory is there for those products; and whether some thread had
-   copied and not said so when they all last met. */
+/* The async-proxy fence: makes this thread's copies to shared memory visible to products. `unfenced`
+   returns whether some thread had copies without a fence at the last barrier. */
 extern "C" void irees_emulated_fence(void);
 extern "C" int irees_emulated_unfenced(void);
-/* Barriers in shared memory that count threads and bytes, and copies of boxes, whose bytes they count:
-   a box is there when its barrier has been waited for, and not before. */
+/* mbarriers, which count threads and bytes, and TMA copies, whose bytes they count. The box of a copy
+   appears only at a wait for its mbarrier. */
 extern "C" void irees_emulated_mbarrier_init(uint64_t *where, uint32_t count);
 extern "C" void irees_emulated_mbarrier_fence(void);
 extern "C" void irees_emulated_mbarrier_expect(uint64_t *where, uint32_t bytes);
 extern "C" void irees_emulated_mbarrier_wait(uint64_t *where, uint32_t parity);
 extern "C" void irees_emulated_copy_box(void *to, const void *map, uint64_t *where, int32_t rank, const int32_t *at);
-/* What a thread wrote before it is there for who sees what it writes after, if he has one too. */
+/* A memory fence: a thread that observes a later write, and then fences, also observes earlier ones. */
 extern "C" void irees_emulated_threadfence(void);
-/* Notes that an access is not aligned to its size, which a device reports as an error. */
+/* Reports an access that is not aligned to its size, which is an error on a device. */
 extern "C" void irees_emulated_misaligned(void);
 IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {
   if ((uint64_t)(uintptr_t)p % size) irees_emulated_misaligned();
@@ -69,7 +69,7 @@ IREES_INLINE void irees_emulated_aligned(const void *p, uint64_t size) {
 #define IREES_LEADING_ZEROS(x) __builtin_clzll(x)
 #define IREES_TRAILING_ZEROS(x) __builtin_ctzll(x)
 
-/* Not through a pointer to the vector: who is told of a wrong place must live to tell it. */
+/* memcpy instead of a vector load, so that a misaligned access is reported instead of crashing. */
 template <typename V> IREES_INLINE V irees_read(const void *p) {
   V v;
   irees_emulated_aligned(p, alignof(V));
@@ -102,7 +102,7 @@ IREES_INLINE void __syncwarp() {
   irees_emulated_gather(0, all);
 }
 
-/* What a device computes approximately: as exact as libm is, but 0 for what is less than 2^-126. */
+/* Approximate functions of a device: as exact as libm here, but subnormal results are 0. */
 IREES_INLINE float irees_exp2_approx(float x) {
   const float r = exp2f(x);
   return r < 0x1p-126f ? 0.0f : r;
@@ -111,8 +111,8 @@ IREES_INLINE float irees_rsqrt_approx(float x) { return 1.0f / sqrtf(x); }
 IREES_INLINE float irees_max_any_zero(float a, float b) { return a > b || b != b ? a : b; }
 IREES_INLINE float irees_min_any_zero(float a, float b) { return a < b || b != b ? a : b; }
 
-/* To the nearest half float, ties to even; from a float by its bits. NaN keeps the highest bits of
-   its fraction, as in the interpreter; an instruction gives 0x7fff for all. */
+/* Rounds to half, to nearest even. NaN keeps the high bits of its fraction, like in the interpreter;
+   the hardware instruction returns 0x7fff for all NaNs. */
 IREES_INLINE uint16_t irees_half_bits(float x) {
   uint32_t u, size;
   memcpy(&u, &x, sizeof u);
@@ -129,7 +129,7 @@ IREES_INLINE uint16_t irees_half_bits(double x) {
   if (!(a < 65520.0) || a == (double)(float)a) return irees_half_bits((float)x);
   if (a < 0x1p-14) return (uint16_t)(sign | (uint16_t)(int32_t)rint(a * 0x1p24));
   int exponent;
-  double fraction = __builtin_frexp(a, &exponent); /* 0.5 to 1 */
+  double fraction = __builtin_frexp(a, &exponent); /* in [0.5, 1) */
   return (uint16_t)(sign | (((exponent + 14) << 10) + ((int32_t)rint(fraction * 2048.0) - 1024)));
 }
 IREES_INLINE float irees_half_value(uint16_t u) {

@@ -1,4 +1,4 @@
-"""CUDA C++ expressions: those of C, but for what C++ takes as undefined."""
+"""CUDA C++ expressions: those of C, except where CUDA needs another form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from irees.dialects.nvgpu import WarpgroupAccumulatorType
 
 
 def has_flag(op: Operation, flag: arith.FastMathFlag) -> bool:
-    """Whether an op allows what a fast-math flag says."""
+    """Whether an op has a fast-math flag."""
     flags = op.properties.get("fastmath")
     return isinstance(flags, arith.FastMathFlagsAttr) and flag in flags.data
 
 
 def native_function(op: Operation) -> str | None:
-    """The function of `irees_cuda.h` that a flag of an op on f32 allows in place of its own."""
+    """The `irees_cuda.h` function that an f32 op's fast-math flags allow, None if there is none."""
     if not isinstance(element(op.results[0].type), Float32Type):
         return None
     if op.name == "math.exp2" and has_flag(op, arith.FastMathFlag.APPROX_FUNC):
@@ -30,7 +30,7 @@ def native_function(op: Operation) -> str | None:
 
 
 class CudaExpressions(Expressions):
-    """No compiler of CUDA has -fwrapv: integers that may wrap are computed without a sign."""
+    """CUDA compilers have no -fwrapv, so integer arithmetic is done on unsigned types."""
 
     def type(self, kind: Attribute) -> str:
         if isinstance(kind, WarpgroupAccumulatorType):
@@ -49,7 +49,7 @@ class CudaExpressions(Expressions):
         return super().print(op, names)
 
     def _math(self, name: str, kind: Attribute, names: Names) -> str:
-        # Where f32 has to be exact it is 1 / sqrt(x) by now (`expand-math`).
+        # `expand-math` has already replaced it with 1 / sqrt(x) where it has to be exact.
         if name == "math.rsqrt" and isinstance(element(kind), Float32Type):
             return self._mapped("irees_rsqrt_approx", kind, names)
         return super()._math(name, kind, names)

@@ -1,9 +1,9 @@
-/* --- copies of boxes of tensors, which barriers in shared memory count -------------------------- */
+/* --- TMA copies and mbarriers -------------------------------------------------------------------- */
 
-/* Only texts with such copies have this part. A tensor map has 128 bytes in the format of the driver,
-   which encoded it for the host. An mbarrier's phase ends when its threads have arrived, and all the
-   bytes that they said to expect; then the next one begins. Phases are even and odd, from an even one
-   on (PTX ISA, "mbarrier", "cp.async.bulk.tensor"). Coordinates begin with that of the last dim. */
+/* Included only in texts with TMA copies. A tensor map has 128 bytes in the driver's private format,
+   encoded on the host. An mbarrier's phase completes when its threads and all expected bytes have
+   arrived; then the next phase starts. Phases have alternating parity, starting with even (PTX ISA,
+   "mbarrier", "cp.async.bulk.tensor"). Coordinates start with the last dim. */
 struct alignas(64) irees_tensor_map {
   uint64_t words[16];
 };

@@ -1,7 +1,6 @@
-/* What CUDA C++ spells differently from C: vectors, half floats and complex numbers are structs
-   here, with the operators that the printed expressions use. The same text compiles with NVRTC, and
-   with a C++17 compiler under IREES_EMULATED, where emulation.h in front of it says what a device
-   is. */
+/* Definitions of the CUDA backend: vectors, half floats and complex numbers are structs with the
+   operators that printed expressions use. The same text compiles with NVRTC, and with a C++17 compiler
+   if IREES_EMULATED is defined; then emulation.h before it emulates the device. */
 #ifndef IREES_EMULATED
 typedef signed char int8_t;
 typedef short int16_t;
@@ -33,7 +32,7 @@ typedef unsigned long long uint64_t;
 #define IREES_METHOD __device__ __forceinline__
 #define IREES_UNROLL _Pragma("unroll")
 #define IREES_PREFETCH(p, write, locality) ((void)(p))
-/* Shared memory of a block: what is known to be little is static, so that ptxas reports it. */
+/* Shared memory of a block: static up to 48 KiB, so that ptxas reports it. */
 #define IREES_SHARED_STATIC(name, bytes, alignment) __shared__ __align__(alignment) unsigned char name[bytes]
 #define IREES_SHARED_DYNAMIC(name, alignment) extern __shared__ __align__(alignment) unsigned char name[]
 #define IREES_POPCOUNT(x) __popcll((long long)(x))
@@ -76,18 +75,18 @@ IREES_INLINE float irees_half_value(uint16_t u) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(u));
   return x;
 }
-/* 2^x within 2 units of the last place; less than 2^-126 is 0 (PTX ISA, "ex2"). */
+/* 2^x within 2 ulp; results below 2^-126 are 0 (PTX ISA, "ex2"). */
 IREES_INLINE float irees_exp2_approx(float x) {
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
 IREES_INLINE float irees_rsqrt_approx(float x) { return rsqrtf(x); }
-/* As irees_maxnum_f32 and irees_minnum_f32, but of 0 and -0 either: one instruction. */
+/* Like irees_maxnum_f32 and irees_minnum_f32, but for 0 and -0 either may result: one instruction. */
 IREES_INLINE float irees_max_any_zero(float a, float b) { return fmaxf(a, b); }
 IREES_INLINE float irees_min_any_zero(float a, float b) { return fminf(a, b); }
 #if __CUDA_ARCH__ >= 800
-/* To nearest, ties to even, as irees_to_bf16 in irees_support.h; NaN gives 0x7fff (PTX ISA, "cvt"). */
+/* Rounds to nearest even, like irees_to_bf16 in irees_support.h; NaN gives 0x7fff (PTX ISA, "cvt"). */
 #define IREES_HARDWARE_BF16
 IREES_INLINE uint16_t irees_to_bf16(float x) {
   uint16_t u;
@@ -105,7 +104,7 @@ template <typename T, typename S> IREES_INLINE T irees_bitcast(S x) {
 }
 #define IREES_BITCAST(T, S, x) irees_bitcast<T>((S)(x))
 
-/* --- half floats: 16 bits, computed with in f32 ------------------------------------- */
+/* --- half floats: stored in 16 bits, computed in f32 -------------------------------- */
 
 struct irees_f16 {
   uint16_t bits;
@@ -133,7 +132,7 @@ template <typename T> IREES_INLINE irees_complex<T> operator-(irees_complex<T> a
 template <typename T> IREES_INLINE irees_complex<T> operator*(irees_complex<T> a, irees_complex<T> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
-/* Smith's algorithm: scaled by the larger part of the divisor, so that squares do not overflow. */
+/* Smith's algorithm: scales by the larger part of the divisor, so that squares do not overflow. */
 template <typename T> IREES_INLINE irees_complex<T> operator/(irees_complex<T> a, irees_complex<T> b) {
   if (fabs(b.re) >= fabs(b.im)) {
     T ratio = b.im / b.re, scale = b.re + b.im * ratio;
@@ -188,7 +187,7 @@ template <typename T> IREES_INLINE irees_complex<T> irees_cpow(irees_complex<T> 
 #define irees_cpow_c64 irees_cpow
 #define irees_cpow_c128 irees_cpow
 
-/* --- vectors: as GNU's, a comparison gives lanes of 0 and -1 ------------------------------ */
+/* --- vectors: comparisons give lanes of 0 and -1, like GNU vectors ------------------------ */
 
 template <int B> struct irees_lane;
 template <> struct irees_lane<1> { typedef int8_t type; };
@@ -209,7 +208,7 @@ template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N :
   IREES_METHOD T operator[](int64_t i) const { return v[i]; }
 };
 
-/* A product that is rounded by itself: no compiler makes it part of a multiply-add. */
+/* A product that is rounded and never contracted into an FMA. */
 #ifdef IREES_EMULATED
 #define IREES_PRODUCT(FMA, ZERO, a, b) ((a) * (b))
 #else
@@ -270,7 +269,7 @@ template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shu
 #define IREES_SHUFFLE(M, a, b, ...) irees_shuffled<__VA_ARGS__>(a, b)
 #define IREES_LITERAL(V, ...) (V::of(__VA_ARGS__))
 
-/* Two numbers as halves, the first in the low bits: one instruction from sm_80 on. */
+/* Converts two numbers to halves, the first in the low bits: one instruction since sm_80. */
 #if defined IREES_EMULATED || __CUDA_ARCH__ < 800
 template <typename V, typename T> IREES_INLINE V irees_pair_f16(irees_vector<T, 2> x) { return irees_convert<irees_f16>(x); }
 IREES_INLINE uint16_t irees_to_bf16(float x); /* irees_support.h */
@@ -290,8 +289,7 @@ IREES_PAIR(bf16)
 
 /* --- tiles in shared memory --------------------------------------------------------------- */
 
-/* Copies that nobody waits for at once. Of `size` bytes the first `count` are read, the others
-   become 0. */
+/* Asynchronous copies of `size` bytes: the first `count` are read, the rest is zero-filled. */
 #ifdef IREES_EMULATED
 template <int size> IREES_INLINE void irees_copy_async(void *to, const void *from, int64_t count) {
   irees_emulated_copy(to, from, size, (int32_t)count);
@@ -312,8 +310,9 @@ template <int groups> IREES_INLINE void irees_copies_wait(void) {
 }
 #endif
 
-/* Four matrices of 8 x 8 elements of 16 bits. Lane l names row l % 8 of matrix l / 8, and gets of
-   each the word l % 4 of row l / 4; turned, two neighbours of column l / 4 (PTX ISA, "ldmatrix"). */
+/* Loads four 8 x 8 matrices of 16-bit elements. Lane l passes the address of row l % 8 of matrix l / 8.
+   From each matrix it gets word l % 4 of row l / 4 or, transposed, two adjacent elements of column l / 4
+   (PTX ISA, "ldmatrix"). */
 #ifdef IREES_EMULATED
 template <typename V, bool turned> IREES_INLINE irees_vector<V, 4> irees_ldmatrix(const void *row) {
   uint64_t rows[32] = {0};
@@ -346,13 +345,15 @@ template <typename V, bool turned> IREES_INLINE irees_vector<V, 4> irees_ldmatri
 }
 #endif
 
-/* --- matrices: 16 rows of 32 bytes times 8 columns, one product for a warp ---------------------- */
+/* --- warp-level matrix products: 16 rows of 32 bytes times 8 columns ---------------------------- */
 
-/* A word is two halves, four bytes or one f32. Lane l holds of A, by the words a0 to a3, rows l / 4 and
-   l / 4 + 8 of word l % 4, then of the word 4 further; of B, by b0 and b1, those words of column
-   l / 4; of the sums rows l / 4 and l / 4 + 8 of columns 2 * (l % 4) and the next (PTX ISA,
-   "mma.m16n8k16", "mma.m16n8k32" and "mma.m16n8k8"). An f32 is rounded to tf32, 10 bits of fraction,
-   ties away from zero: what is not rounded first the instruction cuts off. */
+/* A word is two halves, four bytes or one f32. Fragments of lane l (PTX ISA, "mma.m16n8k16",
+   "mma.m16n8k32" and "mma.m16n8k8"):
+   - A, a0 to a3: word l % 4 of rows l / 4 and l / 4 + 8, then word l % 4 + 4 of the same rows;
+   - B, b0 and b1: words l % 4 and l % 4 + 4 of column l / 4;
+   - accumulators: rows l / 4 and l / 4 + 8 of columns 2 * (l % 4) and 2 * (l % 4) + 1.
+   An f32 is rounded to tf32 first (10 bits of fraction, ties away from zero), because the instruction
+   truncates. */
 #ifdef IREES_EMULATED
 IREES_INLINE float irees_wide(irees_f16 x) { return (float)x; }
 IREES_INLINE float irees_wide(uint16_t x) {
@@ -378,7 +379,7 @@ template <typename V, typename T> IREES_INLINE irees_vector<T, 4> irees_mma(V a0
       c.v[i] += irees_wide(left[row / 8 + k / word / 4 * 2].v[k % word]) * irees_wide(right[4 + k / word / 4].v[k % word]);
     }
   }
-  irees_emulated_gather(0, all); /* until here the others look at `mine` */
+  irees_emulated_gather(0, all); /* keeps `mine` alive until all lanes have read it */
   return c;
 }
 #define irees_mma_f16 irees_mma
@@ -410,7 +411,7 @@ template <typename V> IREES_INLINE irees_vector<float, 4> irees_mma_bf16(V a0, V
       : "r"(irees_word(a0)), "r"(irees_word(a1)), "r"(irees_word(a2)), "r"(irees_word(a3)), "r"(irees_word(b0)), "r"(irees_word(b1)));
   return c;
 }
-/* Not volatile: a word that several products take is rounded once. */
+/* Not volatile, so that a word used in several products is rounded once. */
 template <typename V> IREES_INLINE uint32_t irees_tf32(V x) {
   uint32_t u;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(x.v[0]));
@@ -428,7 +429,7 @@ template <typename V> IREES_INLINE irees_vector<int32_t, 4> irees_mma_i8(V a0, V
   return c;
 }
 #else
-/* The first instructions for bytes take 8 x 16 times 16 x 8. */
+/* The first instructions for bytes (sm_75) multiply 8 x 16 by 16 x 8. */
 template <typename V> IREES_INLINE irees_vector<int32_t, 4> irees_mma_i8(V a0, V a1, V a2, V a3, V b0, V b1, irees_vector<int32_t, 4> c) {
   const uint32_t a[4] = {irees_word(a0), irees_word(a1), irees_word(a2), irees_word(a3)}, b[2] = {irees_word(b0), irees_word(b1)};
   IREES_UNROLL for (int i = 0; i < 4; i++)

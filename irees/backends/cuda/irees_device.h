@@ -1,4 +1,4 @@
-/* How the host program reaches a device: by the services of the runtime, or, emulated, directly. */
+/* The host program's access to a device: through runtime services, or directly if emulated. */
 #ifdef IREES_EMULATED
 typedef void (*irees_kernel_fn)(const int64_t *arguments);
 extern const irees_kernel_fn irees_kernels[];
@@ -12,7 +12,7 @@ int32_t irees_emulated_counted(const void *counters, int64_t bytes);
 #define IREES_ENCODE_TENSOR_MAP(map, tensor) irees_emulated_tensor_map(map, tensor)
 #define IREES_TRAP_WORD(word) &(word)
 #define IREES_TRAPPED(word, status) ((word) ? (word) : (status))
-/* A kernel that trapped left anything: what the host reads of it could keep a loop going. */
+/* A trapped kernel leaves garbage, and a host loop that reads it might not terminate. */
 #define IREES_DEVICE_READ(host, device, bytes) (memcpy(host, device, (size_t)(bytes)), *trap)
 #define IREES_DEVICE_WRITE(device, host, bytes) (memcpy(device, host, (size_t)(bytes)), 0)
 #define IREES_DEVICE_COPY(device, source, bytes) (memcpy(device, source, (size_t)(bytes)), 0)

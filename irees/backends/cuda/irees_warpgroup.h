@@ -1,17 +1,18 @@
-/* --- products of four warps, which read their operands from shared memory --------------------- */
+/* --- warpgroup matrix products (wgmma) with operands in shared memory -------------------------- */
 
-/* Only texts with such products have this part, since `sm_90a` is the one architecture for it.
+/* Included only in texts with wgmma, because it requires `sm_90a`.
 
-   A matrix descriptor says where an operand lies (PTX ISA, "Matrix Descriptor Format"): bits 0 to 13
-   its address, 16 to 29 the leading and 32 to 45 the stride byte offset, all in units of 16 bytes,
-   and 62 to 63 the swizzle: 1 for rows of 128 bytes, 2 of 64, 3 of 32. The sums of 64 rows and N
-   columns are in N / 2 registers of each lane: lane l of warp w has, of each 8 columns, 2 * (l % 4)
-   and the next, of rows 16 * w + l / 4 and 8 further ("Register Fragments for wgmma.m64nNk16"). */
+   A matrix descriptor locates an operand (PTX ISA, "Matrix Descriptor Format"): bits 0 to 13 are its
+   address, 16 to 29 the leading and 32 to 45 the stride byte offset, all in units of 16 bytes. Bits 62
+   to 63 are the swizzle mode: 1 for rows of 128 bytes, 2 for 64, 3 for 32. The accumulator of 64 rows
+   and N columns is in N / 2 registers of each lane. In each group of 8 columns, lane l of warp w has
+   columns 2 * (l % 4) and 2 * (l % 4) + 1 of rows 16 * w + l / 4 and 16 * w + l / 4 + 8 ("Register
+   Fragments for wgmma.m64nNk16"). */
 #define IREES_WARPGROUPS
 
 #ifdef IREES_EMULATED
-/* Of what `v` shall be: the sums of products that have arrived, and what the others made when they
-   began. Until none is left `v` is NaN. */
+/* `sums` are the sums of completed products, `begun` are the pending ones with their results at their
+   start. `v` is NaN while products are pending. */
 #define IREES_MOST_BEGUN 4
 template <int N> struct irees_accumulator {
   float v[N / 2], sums[N / 2];
@@ -35,8 +36,8 @@ IREES_INLINE uint64_t irees_descriptor(const void *p, uint32_t leading, uint32_t
 
 #ifdef IREES_EMULATED
 
-/* The address of one element of an operand: the canonical layouts of the PTX ISA ("Strides"), in
-   which pieces of 16 bytes then change places. `turned` is for rows that are steps. */
+/* The address of one element of an operand: the canonical layouts of the PTX ISA ("Strides"), followed
+   by the swizzle of 16-byte chunks. `turned` means transposed: rows are reduction steps. */
 IREES_INLINE uint32_t irees_matrix_place(uint64_t descriptor, bool turned, uint32_t point, uint32_t step) {
   const uint32_t start = (uint32_t)(descriptor & 0x3fff) << 4, leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4;
   const uint32_t stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4, swizzle = (uint32_t)(descriptor >> 62);
@@ -60,7 +61,7 @@ template <typename E> IREES_INLINE float irees_matrix_element(uint64_t descripto
   return irees_wide(x);
 }
 
-/* What one product of a warpgroup adds to the sums of this lane. */
+/* Computes what one warpgroup product adds to this lane's sums. */
 template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b>
 static void irees_warpgroup_product(uint64_t a, uint64_t b, float *made) {
   const uint32_t lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
@@ -75,7 +76,7 @@ static void irees_warpgroup_product(uint64_t a, uint64_t b, float *made) {
       }
     }
 }
-/* It is done: the operands must be what they were when it began. */
+/* Completes a product; its operands must not have changed since its start. */
 template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b>
 static void irees_warpgroup_arrives(void *sums) {
   irees_accumulator<N> &c = *(irees_accumulator<N> *)sums;
@@ -111,7 +112,7 @@ template <int left> IREES_INLINE void irees_warpgroup_wait(void) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
 }
 IREES_INLINE void irees_fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/* The compiler sees no wait in an asm: nothing that reads or writes the sums may pass this. */
+/* The compiler does not know that an asm waits: this keeps accesses to the sums from moving across. */
 template <int N> IREES_INLINE void irees_settle(irees_accumulator<N> &c) {
   IREES_UNROLL for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(c.v[i])::"memory");
 }
@@ -148,7 +149,7 @@ IREES_INLINE void irees_warpgroup_mma(irees_accumulator<N> &c, uint64_t a, uint6
 }
 #endif
 
-/* What a lane has of columns 8 * i to 8 * i + 7. */
+/* The lane's elements of columns 8 * i to 8 * i + 7. */
 template <int i, int N> IREES_INLINE irees_vector<float, 4> irees_warpgroup_sums(const irees_accumulator<N> &c) {
   return irees_vector<float, 4>::of(c.v[4 * i], c.v[4 * i + 1], c.v[4 * i + 2], c.v[4 * i + 3]);
 }

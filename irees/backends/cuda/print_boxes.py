@@ -1,4 +1,4 @@
-"""C of tensor maps, and CUDA C++ of what copies boxes by them."""
+"""Prints tensor maps as C for the host, and TMA copies and mbarriers as CUDA C++ for kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irees.dialects.nvgpu import (
 )
 
 MAPS: dict[str, Handler] = {}
-"""Of the host."""
+"""Printers for the host program."""
 
 BOXES: dict[str, Handler] = {}
 
@@ -26,7 +26,7 @@ BARRIER_BYTES = 8
 
 @handles("nvgpu.tma.create.descriptor", table=MAPS)
 def _create_map(p: Printer, op: Operation) -> None:
-    """Dims from the last one on, strides in bytes."""
+    """Prints a tensor map; dims are in reverse order and strides in bytes, as CUDA expects."""
     assert isinstance(op, TmaCreateDescriptorOp)
     kind = op.tensor_map.type.tensor  # type: ignore[attr-defined]
     buffer, size = p.buffer(op.tensor), size_of(kind.element_type)
@@ -58,7 +58,7 @@ def _create(p: Printer, op: Operation) -> None:
 
 
 def _barrier(p: Printer, op: Operation) -> str:
-    """Which one of them an op is about."""
+    """The C of the address of the mbarrier that an op uses."""
     first, number = p.name(op.barriers), p.name(op.number)  # type: ignore[attr-defined]
     return first if is_literal(number) and int(number) == 0 else f"{first} + {number}"
 
@@ -90,7 +90,7 @@ def _wait(p: Printer, op: Operation) -> None:
 
 @handles("nvgpu.tma.async.load", table=BOXES)
 def _load(p: Printer, op: Operation) -> None:
-    """Coordinates, too, from that of the last dim on."""
+    """Prints a TMA copy; coordinates are in reverse order, like the dims of the tensor map."""
     assert isinstance(op, TmaAsyncLoadOp)
     tensor_map = p.tensor_map(op.tensor_map)  # type: ignore[attr-defined]
     places = ", ".join(f"(int32_t){_factor(p.name(c))}" for c in reversed(op.coordinates))
@@ -99,5 +99,5 @@ def _load(p: Printer, op: Operation) -> None:
 
 
 def _factor(text: str) -> str:
-    """An expression that a cast can stand before."""
+    """The expression, in parentheses where a cast would bind tighter."""
     return text if text.isidentifier() or is_literal(text) else f"({text})"

@@ -1,4 +1,4 @@
-"""C of counters, and CUDA C++ of what workgroups tell each other by them."""
+"""Prints counters as C for the host, and the atomics on them as CUDA C++ for kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from irees.dialects.upstream.memref import ATOMIC_KINDS
 from irees.errors import UnsupportedError
 
 COUNTERS: dict[str, Handler] = {}
-"""Of the host."""
+"""Printers for the host program."""
 
 ATOMICS: dict[str, Handler] = {}
 
@@ -24,7 +24,7 @@ _FUNCTIONS = {"addi": "atomicAdd", "assign": "atomicExch"}
 
 @handles("irees.counters", table=COUNTERS)
 def _counters(p: Printer, op: Operation) -> None:
-    """Given back with what the launcher has allocated; a launch that uses them is checked."""
+    """Allocates counters, freed with the launcher's buffers; launches that use them are checked."""
     assert isinstance(op, CountersOp)
     kind = op.counters.type
     assert isinstance(kind, MemRefType)
@@ -41,7 +41,7 @@ def _counters(p: Printer, op: Operation) -> None:
 
 @handles("memref.atomic_rmw", table=ATOMICS)
 def _atomic(p: Printer, op: Operation) -> None:
-    """Of i32 only: no order of floats that are added would be the same again."""
+    """Supports i32 only: float atomics would add in a different order in each run."""
     assert isinstance(op, memref.AtomicRMWOp)
     function = _FUNCTIONS.get(ATOMIC_KINDS[op.kind.value.data])
     if function is None or op.value.type != i32:

@@ -1,6 +1,6 @@
 """
-CUDA C++ of parallel loops: a loop over workgroups is a kernel and its launch, a loop over the
-threads of one is a strided loop, and a barrier is a barrier.
+Prints parallel loops as CUDA C++: a loop over workgroups becomes a kernel and its launch, and a
+loop over the threads of a workgroup becomes a loop strided by the block size.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ from irees.errors import UnsupportedError
 from irees.transforms.utils.shapes import constant_value
 
 STATIC_SHARED_BYTES = 48 << 10
-"""More shared memory than this has to be asked for when a kernel is launched."""
+"""Limit of static shared memory in bytes; kernels above it use dynamic shared memory."""
 
 SCRATCH_BLOCKS = 256
-"""Workgroups that run at a time where each has scratch memory of its own."""
+"""Maximum grid size of kernels with per-workgroup scratch memory, which bounds its size."""
 
 SCRATCH_LINE = 128
-"""Bytes at whose multiples scratch buffers begin: a line of the L2 cache."""
+"""Alignment of scratch buffers in bytes: an L2 cache line."""
 
 SHARED_ALIGNMENT = 128
-"""Of all of the shared memory of a kernel."""
+"""Minimum alignment of a kernel's shared memory, in bytes."""
 
 DEFAULT_THREADS = 128
 
 TENSOR_MAP = "irees_tensor_map"
 
 EVERY_LANE = -1
-"""The mask of a whole warp."""
+"""The lane mask of a full warp."""
 
 HOST: dict[str, Handler] = {}
 KERNEL: dict[str, Handler] = {}
 
 
 class HostPrinter(Printer):
-    """Prints the host program: buffers are on the device, so elements are read through services."""
+    """Prints the host program; buffers are on the device and accessed through runtime services."""
 
     handlers = ChainMap(HOST, MAPS, COUNTERS, HANDLERS)
 
     def __init__(self, unit: CudaUnit, expressions: Expressions):
         super().__init__(unit, expressions)
         self.counters: dict[str, int] = {}
-        """How many bytes of counters are where."""
+        """C name of a counter buffer => its size in bytes."""
 
     def trap_word(self) -> tuple[list[str], list[str]]:
         assert isinstance(self.unit, CudaUnit)
@@ -96,9 +96,9 @@ class KernelPrinter(Printer):
         self.warpgroups = False
         self.traps = False
         self.exclusive: set[str] = set()
-        """Names of parameters through which alone their memory is read or written."""
+        """Parameters whose memory no other pointer accesses: `__restrict__`."""
         self.captured_maps: dict[SSAValue, tuple[str, str]] = {}
-        """The name of each outside and inside."""
+        """Tensor map => its C names in the launcher and in the kernel."""
 
     def tensor_map(self, value: SSAValue) -> str:
         """Passes a tensor map of the launcher to the kernel; returns its name there."""
@@ -108,7 +108,7 @@ class KernelPrinter(Printer):
         return self.captured_maps[value][1]
 
     def share(self, size: int, alignment: int = 16) -> int:
-        """The offset of that many bytes of shared memory."""
+        """Allocates `size` bytes of shared memory; returns their offset."""
         self.shared_alignment = max(self.shared_alignment, alignment)
         offset = -(-self.shared_bytes // alignment) * alignment
         self.shared_bytes = offset + max(1, size)
@@ -116,18 +116,18 @@ class KernelPrinter(Printer):
 
     def fail(self, condition: str, number: int | str) -> None:
         self.traps = True
-        # The kernels after one that failed run too: the first trap is told.
+        # Kernels after a failed one still run, so keep the first trap.
         self.line(f"if ({condition} && !*trap) *trap = {number};")
 
 
 def threads_of(op: Operation) -> int:
-    """Threads of each workgroup of a loop."""
+    """Threads per workgroup of a loop."""
     found = op.attributes.get("threads")
     return found.value.data if isinstance(found, IntegerAttr) else DEFAULT_THREADS
 
 
 def launch_bounds(op: Operation) -> str:
-    """Its threads, and where that is said how many workgroups a multiprocessor should have."""
+    """`__launch_bounds__` of a loop: threads, and minimum workgroups per SM if given."""
     fewest = op.attributes.get(FEWEST_WORKGROUPS)
     more = f", {fewest.value.data}" if isinstance(fewest, IntegerAttr) else ""
     return f"__launch_bounds__({threads_of(op)}{more})"
@@ -135,7 +135,7 @@ def launch_bounds(op: Operation) -> str:
 
 @handles("scf.forall", table=HOST)
 def _workgroups(p: Printer, op: Operation) -> None:
-    """A loop over workgroups: its body becomes a kernel, which is launched here."""
+    """Prints the body of a loop over workgroups as a kernel, and the launch of it."""
     unit = p.unit
     assert isinstance(unit, CudaUnit)
     uppers = mixed(p, op.properties["staticUpperBound"].get_values(), upper_operands(op))
@@ -209,12 +209,12 @@ def _exclusive_pointers(unit: CudaUnit, op: Operation, inner: KernelPrinter) -> 
     for value, buffer in inner.buffers.items():
         if buffer.pointer in parameters and root(value) in pointers:
             pointers[root(value)].add(buffer.pointer)
-    # Several views of one buffer are no exclusive pointers.
+    # Two views of one buffer alias, so neither is exclusive.
     return {name for names in pointers.values() if len(names) == 1 for name in names}
 
 
 def _print_scratch(p: Printer, inner: KernelPrinter, blocks: str) -> list[str]:
-    """One piece of device memory, with a part for each workgroup that runs at a time."""
+    """Prints the allocation of scratch memory for all workgroups; returns pointers to free."""
     if not inner.scratch:
         return []
     *places, size = place_scratch(p, inner.scratch, SCRATCH_LINE)
@@ -228,14 +228,14 @@ def _print_scratch(p: Printer, inner: KernelPrinter, blocks: str) -> list[str]:
 
 
 def _counters_of(p: Printer, inner: KernelPrinter) -> list[tuple[str, int]]:
-    """The counters that a kernel takes."""
+    """Counter buffers that a kernel captures, with their sizes in bytes."""
     assert isinstance(p, HostPrinter)
     taken = [outside for outside, _, _ in inner.captured_pointers]
     return [(pointer, p.counters[pointer]) for pointer in taken if pointer in p.counters]
 
 
 def _words(c_type: str, text: str) -> list[tuple[str, str]]:
-    """The parts of a scalar that fit into 64 bits each, with their C types."""
+    """Splits a scalar into parts of at most 64 bits: C type and text of each."""
     if c_type != "irees_c128":
         return [(c_type, text)]
     return [("double", f"IREES_REAL({text})"), ("double", f"IREES_IMAGINARY({text})")]
@@ -295,7 +295,7 @@ def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> st
 
 @handles("scf.forall", table=KERNEL)
 def _threads(p: Printer, op: Operation) -> None:
-    """A loop over points: every thread takes each one that is a block of threads further on."""
+    """Prints a loop over threads; a larger trip count is strided by the block size."""
     assert isinstance(p, KernelPrinter)
     (upper,) = mixed(p, op.properties["staticUpperBound"].get_values(), upper_operands(op))
     body = op.regions[0].block
@@ -323,7 +323,7 @@ def _barrier(p: Printer, op: Operation) -> None:
 
 @handles("gpu.shuffle", table=KERNEL)
 def _shuffle(p: Printer, op: Operation) -> None:
-    """Only `xor` over whole warps is printed."""
+    """Supports only `xor` over full warps."""
     assert isinstance(p, KernelPrinter)
     assert isinstance(op, ShuffleOp)
     if op.mode.data is not ShuffleMode.XOR or p.name(op.width) != "32":
@@ -335,7 +335,7 @@ def _shuffle(p: Printer, op: Operation) -> None:
 
 @handles("nvvm.match.sync", table=KERNEL)
 def _match(p: Printer, op: Operation) -> None:
-    """Only whole warps are printed."""
+    """Supports only full warps."""
     assert isinstance(p, KernelPrinter)
     assert isinstance(op, MatchSyncOp)
     if constant_value(op.thread_mask) != EVERY_LANE:
@@ -356,7 +356,7 @@ def _sync_warp(p: Printer, op: Operation) -> None:
 
 @handles("memref.alloc", table=KERNEL)
 def _alloc(p: Printer, op: Operation) -> None:
-    """Shared memory of the workgroup, or scratch memory of its own."""
+    """Allocates shared memory, or scratch memory in global memory."""
     assert isinstance(p, KernelPrinter)
     assert isinstance(op, memref.AllocOp)
     kind = op.memref.type
@@ -375,7 +375,7 @@ def _alloc(p: Printer, op: Operation) -> None:
 
 @handles("memref.alloca", table=KERNEL)
 def _alloca(p: Printer, op: Operation) -> None:
-    """Registers of one thread, or its local memory."""
+    """Declares a thread-local array: registers, or local memory if they spill."""
     assert isinstance(op, memref.AllocaOp)
     kind = op.memref.type
     assert isinstance(kind, MemRefType)
@@ -385,14 +385,14 @@ def _alloca(p: Printer, op: Operation) -> None:
 
 
 def address_space(kind: MemRefType) -> str | None:
-    """`workgroup`, `private` or None."""
+    """Address space of a memref: `workgroup`, `private` or None."""
     space = getattr(kind.memory_space, "data", None)
     return getattr(space, "value", None)
 
 
 @handles("memref.load", table=HOST)
 def _load(p: Printer, op: Operation) -> None:
-    """The host reads one element of a buffer of the device."""
+    """Reads one element of a device buffer on the host."""
     assert isinstance(op, memref.LoadOp)
     place = p.address(p.buffer(op.memref), [p.name(i) for i in op.indices])
     name, c_type = p.fresh(), scalar(op.res.type)

@@ -1,4 +1,4 @@
-"""CUDA C++ of what the lanes of a warp do together with tiles in shared memory."""
+"""Prints warp-level matrix ops as CUDA C++: mma.sync, ldmatrix and cp.async."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _ldmatrix(p: Printer, op: Operation) -> None:
 
 @handles("vector.extract", table=MATRICES)
 def _extract(p: Printer, op: Operation) -> None:
-    """Of the words of several matrices those of one."""
+    """Extracts the words of one matrix from the result of an ldmatrix."""
     assert isinstance(op, vector.ExtractOp)
     if not isinstance(op.result.type, VectorType):
         HANDLERS["vector.extract"](p, op)

@@ -1,4 +1,4 @@
-"""CUDA C++ of what four warps do together: products of matrices in shared memory."""
+"""Prints warpgroup matrix multiplication (wgmma) as CUDA C++."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from irees.dialects.nvvm import WgmmaWaitGroupOp
 WARPGROUPS: dict[str, Handler] = {}
 
 MODES = {128: 1, 64: 2, 32: 3}
-"""What a descriptor calls the swizzle of rows of so many bytes."""
+"""Row bytes => swizzle mode of a wgmma descriptor."""
 
 PIECE = 16
-"""Bytes that a descriptor counts in."""
+"""Unit of descriptor offsets, in bytes."""
 
 ROWS = 8
-"""Rows after which a swizzle begins again."""
+"""Period of the swizzle pattern, in rows."""
 
 
 def columns_of(kind: WarpgroupAccumulatorType) -> int:
-    """How many columns of sums there are."""
+    """Columns of an accumulator."""
     return kind.fragmented.get_shape()[1]
 
 
@@ -39,7 +39,7 @@ def _descriptor(p: Printer, op: Operation) -> None:
     p.warpgroups = True  # type: ignore[attr-defined]
     kind = op.descriptor.type.tensor  # type: ignore[attr-defined]
     row = swizzled_bytes(kind)
-    # From one block of 64 points to the next, where rows are steps; else it is not read.
+    # Distance between blocks of 64 elements if rows are reduction steps; ignored otherwise.
     leading = row * kind.get_shape()[1] if kind.get_num_dims() == 3 else PIECE
     buffer = p.buffer(op.tensor)
     text = f"irees_descriptor({buffer.pointer}, {leading}, {ROWS * row}, {MODES[row]})"
@@ -50,7 +50,7 @@ def _descriptor(p: Printer, op: Operation) -> None:
 
 @handles("nvgpu.warpgroup.mma.init.accumulator", table=WARPGROUPS)
 def _init(p: Printer, op: Operation) -> None:
-    """A variable: what is added to an accumulator stays in it."""
+    """Declares a C variable: wgmma accumulates in place."""
     assert isinstance(op, WarpgroupMmaInitAccumulatorOp)
     name = p.fresh()
     p.line(f"{p.expressions.type(op.matrix_c.type)} {name} = {{}};")
@@ -63,7 +63,7 @@ def _mma(p: Printer, op: Operation) -> None:
     p.waits = True  # type: ignore[attr-defined]
     _, columns, steps = op.shape
     turned = op.transpose_a is not None, op.transpose_b is not None
-    # 16 steps further are 32 bytes in a row, or 16 rows of 128 bytes.
+    # 16 reduction steps advance 32 bytes within a row, or 16 rows of 128 bytes if transposed.
     moves = [16 * 128 // PIECE if each else 32 // PIECE for each in turned]
     element = scalar(op.descriptor_a.type.tensor.element_type)  # type: ignore[attr-defined]
     left = 0 if op.wait_group is None else op.wait_group.value.data

@@ -1,8 +1,8 @@
 """
-From CUDA C++ text to what runs: cubins by NVRTC, or a shared library for the emulation.
+Compiles CUDA C++ texts to cubins with NVRTC.
 
-NVRTC is a library and needs neither a GPU nor a driver. It is called through ctypes, with the
-text in memory; no file is read or written. Cubins and what the assembler says of them (registers,
+NVRTC is a library that needs neither a GPU nor a driver. It is called through ctypes with the
+text in memory, without files. Cubins and their resource usage as reported by ptxas (registers,
 shared memory, spills) are cached by content, like objects of the C compiler.
 """
 
@@ -33,7 +33,7 @@ _DEMOTED = re.compile(
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel takes: registers of a thread, and bytes."""
+    """Resource usage of one kernel: registers per thread, and memory in bytes."""
 
     registers: int
     shared_bytes: int
@@ -43,7 +43,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Cubin:
-    """The machine code of one text for one architecture, and what each kernel of it takes."""
+    """Machine code of one text for one architecture, and the resource usage of its kernels."""
 
     image: bytes
     resources: dict[str, Resources]
@@ -52,7 +52,7 @@ class Cubin:
 @cache
 def find_nvrtc() -> ctypes.CDLL:
     """
-    NVRTC: of the wheels `nvidia-cuda-nvrtc-cu12` or -cu13, or of the system.
+    Loads NVRTC from the `nvidia-cuda-nvrtc-cu12` or -cu13 wheel, or from the system.
 
     Raises ToolchainError when there is none.
     """
@@ -69,10 +69,10 @@ def find_nvrtc() -> ctypes.CDLL:
 
 def _load_builtins(nvrtc: Path) -> None:
     """
-    Loads libnvrtc-builtins from the folder of an NVRTC that is given with its folder.
+    Preloads libnvrtc-builtins from the folder of an NVRTC given by absolute path.
 
-    NVRTC opens it by its bare name, and the library of the CUDA 13.0 wheel has no RUNPATH: without
-    this every compilation fails. A library that is loaded is found by its name from anywhere.
+    NVRTC opens it by its bare name, and the library of the CUDA 13.0 wheel has no RUNPATH, so
+    every compilation would fail. dlopen finds a loaded library by its bare name.
     """
     if nvrtc.is_absolute():
         for builtins in sorted(nvrtc.parent.glob("libnvrtc-builtins.so*")):
@@ -103,7 +103,7 @@ def compile_cubin(
     text: str, arch: str, *, fp: str = "default", store: Cache | None = None
 ) -> Cubin:
     """
-    The machine code of a text for an architecture (`sm_80`), from the cache if it was made before.
+    Compiles a text for an architecture (`sm_80`), or returns the cubin from the cache.
 
     Raises ToolchainError.
     """
@@ -148,7 +148,7 @@ def _buffer(size_of, read, program) -> bytes:
 
 
 def parse_resources(log: str) -> dict[str, Resources]:
-    """What `ptxas -v` says of each kernel."""
+    """Parses the resource usage of each kernel from the output of `ptxas -v`."""
     found: dict[str, Resources] = {}
     name, stack, spilled = "", 0, 0
     for line in log.splitlines():
@@ -165,14 +165,14 @@ def parse_resources(log: str) -> dict[str, Resources]:
 
 
 def arch_of(text: str, arch: str) -> str:
-    """The architecture that NVRTC is told: with an `a` where a text has what is only there."""
+    """The architecture for NVRTC: `sm_90a` if the text uses warpgroup ops, else `arch`."""
     return f"{arch}a" if arch == "sm_90" and "#define IREES_WARPGROUPS\n" in text else arch
 
 
 def compile_cubins(
     texts: Mapping[str, str], target: Target, fp: str, store: Cache | None = None
 ) -> dict[str, Cubin]:
-    """The cubins of all texts of kernels, by their names. Raises ToolchainError."""
+    """Compiles all kernel texts in parallel; returns cubins by name. Raises ToolchainError."""
     find_nvrtc()
     with ThreadPoolExecutor(max(1, min(default_threads(), len(texts)))) as pool:
         jobs = {
@@ -183,6 +183,6 @@ def compile_cubins(
 
 
 def host_and_kernels(texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The C texts of a program, and its texts of kernels."""
+    """Splits the texts of a program into C texts of the host and kernel texts."""
     host = {name: text for name, text in texts.items() if name == "host"}
     return host, {name: text for name, text in texts.items() if name != "host"}

@@ -1,4 +1,4 @@
-"""What all functions of a CUDA program share: above all the kernels that it launches, in order."""
+"""State shared by all functions of a CUDA program: mainly its kernels, in launch-table order."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Kernel:
     threads: int
     shared_bytes: int
     waits: bool
-    """Whether its threads wait for each other, at a barrier or for their warp."""
+    """Whether its threads synchronize, at a barrier or within a warp."""
     warpgroups: bool
-    """Whether four warps multiply together."""
+    """Whether it uses warpgroup matrix multiplication."""
     maps: int
-    """How many of its parameters, the first ones, are tensor maps: a launch has their addresses."""
+    """Number of leading parameters that are tensor maps; a launch passes their addresses."""
     vectors: tuple[str, ...]
     parameters: tuple[str, ...]
     traps: bool
-    """Whether it takes the trap word of the call."""
+    """Whether it has the trap word of the call as last parameter."""
 
     def record(self, source: str) -> dict[str, Any]:
-        """What the manifest says of it; `source` is the text that it is in."""
+        """The kernel's manifest record; `source` is the name of its text."""
         return {
             "name": self.name,
             "source": source,
@@ -39,7 +39,7 @@ class Kernel:
         }
 
     def emulated_call(self) -> str:
-        """C++ that calls it with the arguments of a launch."""
+        """C++ of a wrapper that calls the kernel with the arguments of a launch."""
         arguments = [
             f"a[{i}]"
             if t == "int64_t"
@@ -56,8 +56,8 @@ class Kernel:
 
 @dataclass
 class CudaUnit(Unit):
-    """A program for a device."""
+    """Shared state of a CUDA program."""
 
     launches: list[Kernel] = field(default_factory=list[Kernel])
     dispatches: dict[str, list[CmdDispatchOp]] | None = None
-    """Those of the host program by executable, once they are known."""
+    """Dispatches of the host program by executable name; None until computed."""

@@ -1,7 +1,7 @@
 """
-The reference backend: a module at any phase as something to call, run by the interpreter.
+The reference backend: makes a module at any phase callable through the interpreter.
 
-Nothing is generated. It needs no compiler and no hardware, every value is exact, and it is slow.
+It generates no code and needs no compiler or accelerator. It is slow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from irees.runtime.tracing import Tracer
 
 
 class ReferenceFunction:
-    """A public function; takes numpy arrays, or what becomes one."""
+    """A public function; takes numpy arrays, or values convertible to arrays."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class ReferenceFunction:
         ]
 
     def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
-        """The arguments, checked as those of a compiled program are."""
+        """The arguments, checked like those of a compiled program."""
         if len(arguments) != len(self.arguments):
-            return [numpy_of(a) for a in arguments]  # the interpreter says how many it takes
+            return [numpy_of(a) for a in arguments]  # the interpreter reports the wrong count
         pairs = zip(self.arguments, arguments)
         return [numpy_of(a) if spec is None else spec.checked(a) for spec, a in pairs]
 
     def _stored(self, arrays: list[Any]) -> list[Any]:
-        """Elements that have another name for callers, as the module has them."""
+        """Views arguments whose element type differs for callers as the module's element type."""
         found = list(arrays)
         for number, dtype in self.stored.items():
             found[number] = found[number].view(dtype)
@@ -89,8 +89,8 @@ class ReferenceFunction:
 
 def owned(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[Any]:
     """
-    The results, copied where they are read-only or share memory with an argument or with an
-    earlier result: the interpreter's views must not reach a caller, who may write to them.
+    Returns the results, copied if they are read-only or share memory with an argument or an
+    earlier result. The interpreter returns views, and the caller may write to its results.
     """
     taken: list[np.ndarray] = list(arguments)
     found: list[Any] = []
@@ -106,9 +106,9 @@ def owned(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[Any]:
 
 class ReferenceProgram:
     """
-    A module that is interpreted. `program(...)` calls `main`, or the only public function; all
-    of them are in `program.functions`. The dispatches of `traced`, the same program lowered, are
-    interpreted besides and shown to `tracer`.
+    An interpreted module. `program(...)` calls `main`, or the only public function;
+    `program.functions` has all of them. `traced` is the same program lowered to dispatches: it
+    is interpreted too, and its dispatches are reported to `tracer`.
     """
 
     @fenced
@@ -143,8 +143,8 @@ class ReferenceProgram:
     @fenced
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """
-        Calls `main`, or the only public function, as the function that it was made of where the
-        program has a signature. Raises what that raises.
+        Calls `main`, or the only public function. If the program has a signature, it takes the
+        arguments of the original Python function. Raises ArgumentError and RuntimeTrap.
         """
         main = main_function(self.functions)
         if self.signature is not None:
@@ -160,7 +160,7 @@ class ReferenceProgram:
 def specs(
     records: Sequence[dict[str, Any]], names: Mapping[int, str] | None = None
 ) -> list[TensorSpec | ScalarSpec | None]:
-    """What arguments or results are; None for a type that only the interpreter knows."""
+    """Specs of arguments or results; None for a type that only the interpreter supports."""
     found: list[TensorSpec | ScalarSpec | None] = []
     for index, record in enumerate(records):
         try:
@@ -171,13 +171,13 @@ def specs(
 
 
 def stored_dtypes(op: func.FuncOp | UtilFuncOp) -> dict[int, np.dtype[Any]]:
-    """The dtypes in the module of arguments whose elements have another name for callers."""
+    """The module's dtypes of arguments whose element type differs for callers."""
     types = op.function_type.inputs.data
     return {i: dtype_of(types[i]) for i in element_names(op, "arg")}
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp | UtilFuncOp]:
-    """The functions that can be called from outside."""
+    """The public functions of a module."""
     return [
         op
         for op in module.body.block.ops

@@ -1,6 +1,6 @@
 """
-The `flow` dialect: a program as dispatches on tensors, seen from the host. Names and syntax are
-IREE's (`compiler/src/iree/compiler/Dialect/Flow/IR`).
+The `flow` dialect: the host program as dispatches on tensors. Names and syntax are IREE's
+(`compiler/src/iree/compiler/Dialect/Flow/IR`).
 """
 
 from __future__ import annotations

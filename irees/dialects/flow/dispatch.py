@@ -1,7 +1,7 @@
 """
-Dispatches as seen from the host, on tensors.
+Dispatches on tensors, as the host sees them.
 
-`flow.dispatch.region` groups the ops that become one kernel; outlining turns it into a
+`flow.dispatch.region` groups the ops that become one kernel. Outlining replaces it with a
 `flow.executable` and a `flow.dispatch` that calls it.
 """
 
@@ -49,11 +49,11 @@ from .._shaped import (
 @irdl_op_definition
 class DispatchRegionOp(IRDLOperation):
     """
-    The ops that will become one dispatch; results are the values used outside.
+    Groups the ops that become one dispatch; results are the values used outside.
 
-    `result_dims` are the dynamic dims of all results, in order, written behind each type:
-    `-> (tensor<?x4xf32>{%n})`. The region `workgroup_count` computes a grid from the values of
-    `workload`, and may be empty (IREE: `flow.dispatch.region`).
+    `result_dims` are the dynamic dims of all results, in order; they follow each type:
+    `-> (tensor<?x4xf32>{%n})`. The region `workgroup_count` computes the grid from `workload`, and
+    may be empty (IREE: `flow.dispatch.region`).
     """
 
     name = "flow.dispatch.region"
@@ -166,10 +166,10 @@ class DispatchOp(IRDLOperation):
     """
     Calls an executable's function on tensors and scalars (IREE: `flow.dispatch`).
 
-    `argument_dims` and `result_dims` are the dynamic dims of all arguments and results, in order,
-    written behind each type; a result that is tied to an argument takes its storage. The function
-    takes the arguments, then one writable dispatch tensor for each result. irees' own dispatches
-    give no `argument_dims`: the function gets the dims that it needs as arguments.
+    `argument_dims` and `result_dims` are the dynamic dims of all arguments and results, in order;
+    they follow each type. A result that is tied to an argument reuses its storage. The function
+    takes the arguments, then one writable dispatch tensor per result. irees' own dispatches have no
+    `argument_dims`: the function takes the dims that it needs as arguments.
 
         flow.dispatch @e::@f(%x, %n) : (tensor<?xf32>{%n}, index) -> tensor<4x?xf32>{%m}
         flow.dispatch @e::@g(%x) : (tensor<4xf32>) -> %x
@@ -203,7 +203,7 @@ class DispatchOp(IRDLOperation):
 
     @property
     def entry_point(self) -> SymbolRefAttr:
-        """The function that is called, of several variants the first."""
+        """The called function; the first one if there are several variants."""
         return self.entry_points.data[0]
 
     @entry_point.setter

@@ -1,7 +1,7 @@
 """
-What the host does with tensors between dispatches: constants, copies, views, transfers, traces.
+Tensor ops of the host between dispatches: constants, copies, views, transfers, traces.
 
-Dynamic dims are written behind the type that has them: `tensor<?x4xf32>{%d}`.
+Dynamic dims follow their type: `tensor<?x4xf32>{%d}`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .._shaped import (
 from ..iree_encoding import PackedStorageAttr
 
 BYTE = 8
-"""Bits."""
+"""Bits per byte."""
 
 
 def _check_dims(type: Attribute, given: Sequence[SSAValue]) -> None:
@@ -60,7 +60,7 @@ def _element(type: Attribute) -> Attribute:
 
 @irdl_op_definition
 class TensorConstantOp(IRDLOperation):
-    """A tensor that is known now (IREE: `flow.tensor.constant`)."""
+    """A constant tensor (IREE: `flow.tensor.constant`)."""
 
     name = "flow.tensor.constant"
 
@@ -100,7 +100,7 @@ def _type_of(value: Attribute) -> Attribute | None:
 @irdl_op_definition
 class TensorDynamicConstantOp(IRDLOperation):
     """
-    A tensor that is known now, of whose dims the compiler may know less (IREE:
+    A constant tensor whose result type hides some static dims from the compiler (IREE:
     `flow.tensor.dynamic_constant`).
     """
 
@@ -142,7 +142,7 @@ class TensorDynamicConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorTieShapeOp(IRDLOperation):
-    """A tensor, whose dims are known to be these (IREE: `flow.tensor.tie_shape`)."""
+    """Associates a tensor with its dynamic dims (IREE: `flow.tensor.tie_shape`)."""
 
     name = "flow.tensor.tie_shape"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -160,7 +160,7 @@ class TensorTieShapeOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorSplatOp(IRDLOperation):
-    """A tensor whose elements are all one scalar (IREE: `flow.tensor.splat`)."""
+    """Fills a tensor with a scalar (IREE: `flow.tensor.splat`)."""
 
     name = "flow.tensor.splat"
 
@@ -200,7 +200,7 @@ class TensorSplatOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorEmptyOp(IRDLOperation):
-    """A tensor with no contents yet (IREE: `flow.tensor.empty`)."""
+    """A tensor with undefined contents (IREE: `flow.tensor.empty`)."""
 
     name = "flow.tensor.empty"
 
@@ -216,7 +216,7 @@ class TensorEmptyOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorCloneOp(IRDLOperation):
-    """A copy of a tensor (IREE: `flow.tensor.clone`)."""
+    """Copies a tensor (IREE: `flow.tensor.clone`)."""
 
     name = "flow.tensor.clone"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -234,7 +234,7 @@ class TensorCloneOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorTransferOp(IRDLOperation):
-    """A tensor where the target is: no copy if it is there (IREE: `flow.tensor.transfer`)."""
+    """Transfers a tensor to a target; no copy if it is there (IREE: `flow.tensor.transfer`)."""
 
     name = "flow.tensor.transfer"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -260,7 +260,7 @@ class TensorTransferOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorBarrierOp(IRDLOperation):
-    """A tensor that is known to be where the target is: no copy (IREE: `flow.tensor.barrier`)."""
+    """Requires a tensor to be on a target, without a copy (IREE: `flow.tensor.barrier`)."""
 
     name = "flow.tensor.barrier"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -280,7 +280,7 @@ class TensorBarrierOp(IRDLOperation):
 
 
 class _Recast(IRDLOperation):
-    """What reshape and bitcast share: the same storage under another type."""
+    """Base of reshape and bitcast: the same storage with another type."""
 
     source = operand_def(TensorType)
     source_dims = var_operand_def(IndexType)
@@ -301,7 +301,7 @@ class _Recast(IRDLOperation):
 
 @irdl_op_definition
 class TensorReshapeOp(_Recast):
-    """The same elements with another shape, in the same storage (IREE: `flow.tensor.reshape`)."""
+    """Reshapes a tensor without a copy (IREE: `flow.tensor.reshape`)."""
 
     name = "flow.tensor.reshape"
 
@@ -313,8 +313,9 @@ class TensorReshapeOp(_Recast):
 
 def storage_bits(kind: Attribute) -> int | None:
     """
-    Bits of an element where elements lie densely, as IREE stores them; None where they do not.
-    An i1 takes a byte, unless the tensor's encoding is that of packed storage.
+    Returns the storage bits per element, as in IREE, or None if elements do not pack into bytes.
+
+    An i1 takes 8 bits, or 1 with the encoding `packed_storage`.
     """
     assert isa(kind, TensorType)
     element = kind.element_type
@@ -326,7 +327,7 @@ def storage_bits(kind: Attribute) -> int | None:
 
 @irdl_op_definition
 class TensorBitCastOp(_Recast):
-    """The same bits as elements of another type or shape (IREE: `flow.tensor.bitcast`)."""
+    """Reinterprets bits as another element type or shape (IREE: `flow.tensor.bitcast`)."""
 
     name = "flow.tensor.bitcast"
 
@@ -345,7 +346,7 @@ class TensorBitCastOp(_Recast):
 
 @irdl_op_definition
 class TensorLoadOp(IRDLOperation):
-    """One element, read by the host (IREE: `flow.tensor.load`)."""
+    """Loads one element on the host (IREE: `flow.tensor.load`)."""
 
     name = "flow.tensor.load"
 
@@ -389,7 +390,7 @@ class TensorLoadOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorStoreOp(IRDLOperation):
-    """A tensor with one element overwritten by the host (IREE: `flow.tensor.store`)."""
+    """Overwrites one element of a tensor on the host (IREE: `flow.tensor.store`)."""
 
     name = "flow.tensor.store"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -441,7 +442,7 @@ class TensorStoreOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorSliceOp(IRDLOperation):
-    """A box of a tensor, copied (IREE: `flow.tensor.slice`)."""
+    """Copies a contiguous subregion of a tensor (IREE: `flow.tensor.slice`)."""
 
     name = "flow.tensor.slice"
 
@@ -469,7 +470,7 @@ class TensorSliceOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorUpdateOp(IRDLOperation):
-    """A tensor with a box of it overwritten, in its storage (IREE: `flow.tensor.update`)."""
+    """Overwrites a subregion of a tensor in place (IREE: `flow.tensor.update`)."""
 
     name = "flow.tensor.update"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -496,7 +497,7 @@ class TensorUpdateOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorTraceOp(IRDLOperation):
-    """Shows tensors to whoever runs the program, under a key (IREE: `flow.tensor.trace`)."""
+    """Traces tensors at run time under a key (IREE: `flow.tensor.trace`)."""
 
     name = "flow.tensor.trace"
 

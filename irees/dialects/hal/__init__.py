@@ -1,7 +1,6 @@
 """
-The `hal` dialect: what dispatches see of it, the border between callers and a program, and the
-attributes that name devices. Names and syntax are IREE's
-(`compiler/src/iree/compiler/Dialect/HAL/IR`).
+The `hal` dialect: dispatch interfaces, the program's ABI, and device attributes. Names and syntax
+are IREE's (`compiler/src/iree/compiler/Dialect/HAL/IR`).
 """
 
 from __future__ import annotations

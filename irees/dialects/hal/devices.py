@@ -1,7 +1,8 @@
 """
-Where things are: the attributes that name a device, and the handles that callers pass.
+Placement: attributes that name a device, and the handle types that callers pass.
 
-An *affinity* is one of three attributes; a set of queues narrows it, and none means any queue:
+An *affinity* is one of three attributes. It may name a set of queues; without one, any queue may be
+used:
 
     #hal.device.promise<@dev_a>                 a device that is declared later
     #hal.device.affinity<@dev_a, [0, 2]>        a declared device, queues 0 and 2
@@ -21,9 +22,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 ANY_QUEUE = -1
-"""The queue mask of an affinity that names no queues."""
+"""Queue mask of an affinity that names no queues."""
 QUEUES = 64
-"""The number of queues that a mask has bits for."""
+"""Number of bits of a queue mask."""
 
 
 def _parse_queues(parser: AttrParser) -> IntAttr:
@@ -49,7 +50,7 @@ def _print_queues(printer: Printer, mask: int) -> None:
 
 @irdl_attr_definition
 class DevicePromiseAttr(ParametrizedAttribute):
-    """A device that will be declared later, by name (IREE: `#hal.device.promise`)."""
+    """The name of a device that is declared later (IREE: `#hal.device.promise`)."""
 
     name = "hal.device.promise"
 
@@ -75,7 +76,7 @@ class DevicePromiseAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceAffinityAttr(ParametrizedAttribute):
-    """A device of the program (IREE: `#hal.device.affinity`)."""
+    """A declared device of the program (IREE: `#hal.device.affinity`)."""
 
     name = "hal.device.affinity"
 
@@ -104,7 +105,7 @@ class DeviceAffinityAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceOptimalAttr(ParametrizedAttribute):
-    """Any of several devices, whichever is best (IREE: `#hal.device.optimal`)."""
+    """The best of several devices (IREE: `#hal.device.optimal`)."""
 
     name = "hal.device.optimal"
 
@@ -131,26 +132,26 @@ class DeviceOptimalAttr(ParametrizedAttribute):
 
 
 Affinity: TypeAlias = DevicePromiseAttr | DeviceAffinityAttr | DeviceOptimalAttr
-"""An attribute that says where something is or runs (IREE: `AffinityAttr`)."""
+"""Attributes for where a value is placed or an op runs (IREE: `AffinityAttr`)."""
 
 
 @irdl_attr_definition
 class BufferType(ParametrizedAttribute, TypeAttribute):
-    """Bytes in the memory of a device."""
+    """A buffer in device memory, untyped."""
 
     name = "hal.buffer"
 
 
 @irdl_attr_definition
 class BufferViewType(ParametrizedAttribute, TypeAttribute):
-    """A buffer with a shape and an element type: what callers pass for a tensor."""
+    """A buffer with a shape and an element type: the ABI type of a tensor."""
 
     name = "hal.buffer_view"
 
 
 @irdl_attr_definition
 class FenceType(ParametrizedAttribute, TypeAttribute):
-    """A moment in the timelines of several devices."""
+    """A synchronization point on the timelines of several devices."""
 
     name = "hal.fence"
 

@@ -1,10 +1,9 @@
 """
 The bindings and constants of a dispatch.
 
-A dispatch function of IREE takes no arguments. It asks for its buffers by binding number
-(`hal.interface.binding.subspan`) and for its dynamic dims by ordinal
-(`hal.interface.constant.load`). irees' own pipeline passes both as arguments; passes that work
-on dispatches take either.
+A dispatch function of IREE takes no arguments. It gets its buffers by binding number
+(`hal.interface.binding.subspan`) and its dynamic dims by ordinal (`hal.interface.constant.load`).
+irees' own pipeline passes both as arguments. Passes on dispatches support both forms.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 from irees.dialects.iree_tensor_ext import DispatchTensorType
 
 DESCRIPTOR_FLAGS = {"ReadOnly": 1, "Indirect": 2}
-"""The bits of `flags(...)`."""
+"""Bit values of `flags(...)`."""
 
 
 def _print_flags(printer: Printer, text: str) -> None:
@@ -60,7 +59,7 @@ def _parse_flags(parser: AttrParser) -> str:
 
 @irdl_attr_definition
 class PipelineBindingAttr(ParametrizedAttribute):
-    """What kind of buffer a binding is, with its flags."""
+    """The buffer type of a binding, with its flags."""
 
     name = "hal.pipeline.binding"
 
@@ -86,7 +85,7 @@ class PipelineBindingAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class PipelineLayoutAttr(ParametrizedAttribute):
-    """The bindings of a dispatch, and how many 32-bit constants it is given."""
+    """The bindings of a dispatch, and its number of 32-bit constants."""
 
     name = "hal.pipeline.layout"
 
@@ -150,7 +149,7 @@ def _parse_number(parser: Parser, keyword: str) -> IntegerAttr | None:
 
 @irdl_op_definition
 class InterfaceConstantLoadOp(IRDLOperation):
-    """A constant that the host gives a dispatch (IREE: `hal.interface.constant.load`)."""
+    """Loads a constant that the host passes to a dispatch (IREE: `hal.interface.constant.load`)."""
 
     name = "hal.interface.constant.load"
 
@@ -193,8 +192,9 @@ class InterfaceConstantLoadOp(IRDLOperation):
 @irdl_op_definition
 class InterfaceBindingSubspanOp(IRDLOperation):
     """
-    A binding of a dispatch from a byte offset on, as a dispatch tensor or as a memref. It is
-    contiguous and row-major, so the same binding may be seen with any shape of as many elements
+    Returns a binding from a byte offset on, as a dispatch tensor or as a memref.
+
+    The binding is contiguous and row-major, so any shape with the same number of elements is valid
     (IREE: `hal.interface.binding.subspan`).
     """
 
@@ -212,7 +212,7 @@ class InterfaceBindingSubspanOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def with_type(self, type: Attribute, dims: Sequence[SSAValue]) -> InterfaceBindingSubspanOp:
-        """The same bytes seen as another type, whose dynamic dims are `dims`."""
+        """Returns the same subspan with another type, whose dynamic dims are `dims`."""
         offset = [] if self.byte_offset is None else [self.byte_offset]
         kept = {k: v for k, v in self.properties.items() if k != "operandSegmentSizes"}
         new = InterfaceBindingSubspanOp.build(

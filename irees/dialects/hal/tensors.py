@@ -1,8 +1,8 @@
 """
-The border of a program: tensors that come from callers and go to them.
+The ABI of a program: tensors passed from and to callers.
 
-An affinity on one of these ops pins the value there; without one the op says nothing of where
-its value is.
+An affinity on one of these ops pins the value to a device. Without one the op does not constrain
+the placement.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _check_dims(type: Attribute, given: int) -> None:
 
 @irdl_op_definition
 class TensorImportOp(IRDLOperation):
-    """A caller's buffer as a tensor, without a copy (IREE: `hal.tensor.import`)."""
+    """Imports a caller's buffer as a tensor, without a copy (IREE: `hal.tensor.import`)."""
 
     name = "hal.tensor.import"
 
@@ -83,7 +83,7 @@ class TensorImportOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorExportOp(IRDLOperation):
-    """A tensor as a buffer for a caller, without a copy (IREE: `hal.tensor.export`)."""
+    """Exports a tensor as a buffer to the caller, without a copy (IREE: `hal.tensor.export`)."""
 
     name = "hal.tensor.export"
 
@@ -107,7 +107,7 @@ class TensorExportOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorAliasOp(IRDLOperation):
-    """A tensor whose storage is a caller's buffer (IREE: `hal.tensor.alias`)."""
+    """Stores a tensor in a caller's buffer (IREE: `hal.tensor.alias`)."""
 
     name = "hal.tensor.alias"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -132,7 +132,7 @@ class TensorAliasOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorTransientsOp(IRDLOperation):
-    """A tensor whose temporaries lie in a caller's buffer (IREE: `hal.tensor.transients`)."""
+    """Stores the temporaries of a tensor in a caller's buffer (IREE: `hal.tensor.transients`)."""
 
     name = "hal.tensor.transients"
     T: ClassVar = VarConstraint("T", BaseAttr(TensorType))
@@ -155,7 +155,7 @@ class TensorTransientsOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorBarrierOp(IRDLOperation):
-    """Its operands, and a fence that all of them have passed (IREE: `hal.tensor.barrier`)."""
+    """Signals a fence when all operands are available (IREE: `hal.tensor.barrier`)."""
 
     name = "hal.tensor.barrier"
 
@@ -172,7 +172,7 @@ class TensorBarrierOp(IRDLOperation):
 
 
 class _BufferViewQuery(IRDLOperation):
-    """The assembly of a query: op<%view : !hal.buffer_view>[index] : type."""
+    """Base of buffer view queries: op<%view : !hal.buffer_view>[index] : type."""
 
     buffer_view = operand_def(BufferViewType)
     result = result_def(IndexType | IntegerType)
@@ -195,7 +195,7 @@ class _BufferViewQuery(IRDLOperation):
 
     @classmethod
     def parse_index(cls, parser: Parser) -> dict[str, Attribute]:
-        """What stands behind the view."""
+        """Parses the optional index after the view."""
         return {}
 
     def print(self, printer: Printer) -> None:
@@ -209,12 +209,12 @@ class _BufferViewQuery(IRDLOperation):
         printer.print_attribute(self.result.type)
 
     def print_index(self, printer: Printer) -> None:
-        """What stands behind the view."""
+        """Prints the optional index after the view."""
 
 
 @irdl_op_definition
 class BufferViewDimOp(_BufferViewQuery):
-    """The size of a dim of a caller's buffer (IREE: `hal.buffer_view.dim`)."""
+    """Returns a dim of a buffer view (IREE: `hal.buffer_view.dim`)."""
 
     name = "hal.buffer_view.dim"
 
@@ -232,7 +232,7 @@ class BufferViewDimOp(_BufferViewQuery):
 
 @irdl_op_definition
 class BufferViewRankOp(_BufferViewQuery):
-    """How many dims a caller's buffer has (IREE: `hal.buffer_view.rank`)."""
+    """Returns the rank of a buffer view (IREE: `hal.buffer_view.rank`)."""
 
     name = "hal.buffer_view.rank"
 

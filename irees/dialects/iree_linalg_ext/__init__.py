@@ -1,5 +1,5 @@
 """
-`iree_linalg_ext`: tensor ops that linalg cannot express, with IREE's names, syntax and rules
+`iree_linalg_ext`: tensor ops that linalg cannot express, with IREE's names, syntax and semantics
 (`compiler/src/iree/compiler/Dialect/LinalgExt/IR/LinalgExtOps.td`).
 """
 
@@ -76,8 +76,8 @@ class IndexOp(IRDLOperation):
 @irdl_op_definition
 class CustomOp(LinalgExtOperation):
     """
-    A computation on tiles that is fused as its author says: maps give the tile of each operand per
-    iteration, symbols stand for whole dims, the region computes on tiles
+    A user-defined fused computation on tiles. Maps give each operand's tile per iteration, map
+    symbols stand for whole dims, and the region computes on the tiles
     (IREE: iree_linalg_ext.custom_op).
     """
 

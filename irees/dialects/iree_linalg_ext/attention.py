@@ -1,4 +1,4 @@
-"""iree_linalg_ext ops of attention: attention, online_attention, exp_reduction."""
+"""iree_linalg_ext ops for attention: attention, online_attention, exp_reduction."""
 
 from __future__ import annotations
 
@@ -81,28 +81,28 @@ def _verify_attention(op: AttentionOp | OnlineAttentionOp) -> None:
 
 
 NARROW_BITS = 8
-"""Widest queries, in bits, whose scores IREE scales after the region."""
+"""Largest query element width, in bits, for which IREE scales the scores after the region."""
 
 
 @dataclass(frozen=True)
 class RegionUnits:
     """
-    The units of the scores that the region of an attention sees.
+    Units of the scores that the region of an attention sees.
 
-    IREE computes powers of two. So it multiplies the scale by log2(e), and a region computes with
-    `query . key * scale * log2(e)`; what it yields is an exponent of two. A soft cap of 2 thus
-    limits the exponents to 2, not the scores. Scores of queries of at most 8 bits are multiplied by
-    the scale after the region.
+    IREE computes exp as a power of two: it multiplies the scale by log2(e), so the region sees
+    `query . key * scale * log2(e)` and yields an exponent of two. A soft cap of 2 thus limits the
+    exponents to 2, not the scores. For queries of at most 8 bits, the scale is applied after the
+    region.
     """
 
     scaled: bool = True
     """Whether the scale is applied before the region."""
     factor: float = 1.0
-    """Factor on the argument of the region. Its result is divided by it."""
+    """Factor that multiplies the region's argument and divides its result."""
 
     @staticmethod
     def of(op: AttentionOp | OnlineAttentionOp) -> RegionUnits:
-        """The units of one op; an identity region needs none."""
+        """Returns the units of an op; an identity region needs no conversion."""
         block = op.body.block
         if len(block.ops) == 1 and block.ops.first.operands[0] is block.args[0]:  # type: ignore
             return RegionUnits()
@@ -118,9 +118,9 @@ class RegionUnits:
 @irdl_op_definition
 class AttentionOp(LinalgExtOperation):
     """
-    softmax(region(query . key * scale) + mask) . value, with the dims of each operand said by its
-    map: batch, M, K1 (of query and key), K2 (of key and value) and N (IREE:
-    iree_linalg_ext.attention). `RegionUnits` has the units of the region.
+    softmax(region(query . key * scale) + mask) . value. Each operand's map gives its dims: batch,
+    M, K1 (of query and key), K2 (of key and value) and N (IREE: iree_linalg_ext.attention).
+    `RegionUnits` has the units of the region.
     """
 
     name = "iree_linalg_ext.attention"
@@ -148,7 +148,7 @@ class AttentionOp(LinalgExtOperation):
 
     @property
     def output_map(self) -> AffineMapAttr:
-        """The map of the output."""
+        """The indexing map of the output."""
         return self.indexing_maps.data[-1]
 
     def verify_(self) -> None:
@@ -158,8 +158,8 @@ class AttentionOp(LinalgExtOperation):
 @irdl_op_definition
 class OnlineAttentionOp(LinalgExtOperation):
     """
-    Attention that carries the running maximum and sum of the scores beside the unnormalised result,
-    so that it can be tiled along K2; dividing by the sum is left to the user of the results
+    Attention that carries the running maximum and sum of the scores with the unnormalized result,
+    so that it can be tiled along K2. The users of the results divide by the sum
     (IREE: iree_linalg_ext.online_attention).
     """
 
@@ -190,7 +190,7 @@ class OnlineAttentionOp(LinalgExtOperation):
 
     @property
     def output_map(self) -> AffineMapAttr:
-        """The map of the output."""
+        """The indexing map of the output."""
         return self.indexing_maps.data[-3]
 
     def verify_(self) -> None:
@@ -200,8 +200,8 @@ class OnlineAttentionOp(LinalgExtOperation):
 @irdl_op_definition
 class ExpReductionOp(LinalgExtOperation):
     """
-    linalg.generic whose first input is a score: the outputs named by `exp_reduced_operands` are
-    rescaled by exp(old maximum - new maximum) as the maximum grows (IREE:
+    linalg.generic whose first input is a score. The outputs listed in `exp_reduced_operands` are
+    rescaled by exp(old maximum - new maximum) when the maximum grows (IREE:
     iree_linalg_ext.exp_reduction).
     """
 

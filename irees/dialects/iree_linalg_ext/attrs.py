@@ -30,7 +30,7 @@ class IteratorTypeAttr(EnumAttribute[IteratorType]):
 @irdl_attr_definition
 class SplitReductionMappingAttr(ParametrizedAttribute):
     """
-    `#iree_linalg_ext.split_reduction_mapping<0>`: a loop over parts of a reduction
+    `#iree_linalg_ext.split_reduction_mapping<0>`: maps a loop to the parts of a split reduction
     (LinalgExtAttrs.td).
     """
 

@@ -1,14 +1,11 @@
 """
-What all iree_linalg_ext ops share: their assembly, their verifiers' parts, and one view of
-operands.
+Base of the iree_linalg_ext ops: assembly, verifier helpers, and destination-passing style.
 
-Each op keeps IREE's operand names (`updates`, `indices`, `original`, ...), so that its generic
-form is IREE's; `inputs` and `outputs` are the same operands seen as destination-passing style,
-which is how tiling and bufferization look at them. The assembly is one scheme,
+Each op keeps IREE's operand names (`updates`, `indices`, `original`, ...), so that its generic form
+is IREE's. `inputs` and `outputs` are the same operands in destination-passing style, for tiling and
+bufferization. All ops share one assembly, for which an op only declares its clauses:
 
     name attr-dict clause* ins(...) outs(...) late-clause? region? (-> types)?
-
-in which an op only says its clauses.
 """
 
 from __future__ import annotations
@@ -44,13 +41,13 @@ from ..upstream.linalg.syntax import (
 
 
 class Clause:
-    """`keyword(value)`, `keyword = value` or a bare `keyword`, as a property."""
+    """Assembly of a property: `keyword(value)`, `keyword = value` or a bare `keyword`."""
 
     def __init__(self, keyword: str, kind: str, equals: bool = False, optional: bool = False):
         self.keyword, self.kind, self.equals, self.optional = keyword, kind, equals, optional
 
     def parse(self, parser: Parser) -> Attribute | None:
-        """The attribute that the text gives, None where an optional clause is absent."""
+        """Parses the clause; returns None if it is optional and absent."""
         if self.kind == "unit":
             return UnitAttr() if parser.parse_optional_keyword(self.keyword) else None
         if self.optional:
@@ -73,7 +70,7 @@ class Clause:
         return DenseArrayBase.from_list(i64, numbers)
 
     def print(self, attr: Attribute | None, printer: Printer) -> None:
-        """The inverse of `parse`."""
+        """Prints the clause as `parse` reads it."""
         if attr is None:
             return
         printer.print_string(f" {self.keyword}")
@@ -104,7 +101,7 @@ class LinalgExtOperation(IRDLOperation, ABC):
 
     @classmethod
     def arrange(cls, ins: Sequence[SSAValue], outs: Sequence[SSAValue]) -> Sequence:
-        """The operand groups of the op, in the order of its definition."""
+        """Returns the operand groups of the op, in the order of its definition."""
         return [ins, outs]
 
     @property
@@ -114,7 +111,7 @@ class LinalgExtOperation(IRDLOperation, ABC):
 
     @property
     def outputs(self) -> Sequence[SSAValue]:
-        """The operands that are updated: memrefs in place, tensors as results."""
+        """The operands that are written: memrefs in place, tensors as results."""
         raise NotImplementedError
 
     @classmethod
@@ -127,7 +124,7 @@ class LinalgExtOperation(IRDLOperation, ABC):
         result_types: Sequence[Attribute] | None = None,
     ):
         """
-        The op over these operands; results are the tensors among `outs` unless said otherwise.
+        Returns an op with these operands. By default there is one result per tensor in `outs`.
         """
         if result_types is None:
             result_types = [value.type for value in outs if isinstance(value.type, TensorType)]
@@ -141,10 +138,10 @@ class LinalgExtOperation(IRDLOperation, ABC):
 
     @classmethod
     def parse_late(cls, parser: Parser, operands: list) -> None:
-        """Parse what stands between `outs` and the region."""
+        """Parses the late clause, between `outs` and the region."""
 
     def print_late(self, printer: Printer) -> None:
-        """The inverse of `parse_late`."""
+        """Prints the late clause as `parse_late` reads it."""
 
     @classmethod
     def parse(cls, parser: Parser):
@@ -182,11 +179,11 @@ class LinalgExtOperation(IRDLOperation, ABC):
 
     @classmethod
     def parse_results(cls, parser: Parser) -> Sequence[Attribute]:
-        """`-> types`, or nothing."""
+        """Parses `-> types`, or nothing."""
         return parse_arrow_types(parser)
 
     def print_results(self, printer: Printer) -> None:
-        """The inverse of `parse_results`."""
+        """Prints result types as `parse_results` reads them."""
         print_arrow_types(printer, [result.type for result in self.results], parens=False)
 
     def print(self, printer: Printer) -> None:
@@ -207,8 +204,7 @@ class LinalgExtOperation(IRDLOperation, ABC):
 
     def verify_inits(self) -> None:
         """
-        Operands are all tensors or all memrefs, and each tensor init gives a result of its
-        type.
+        Checks that outs are all tensors or all memrefs, with one result of its type per tensor.
         """
         inits = [value.type for value in self.outputs if isinstance(value.type, TensorType)]
         if inits and len(inits) != len(self.outputs):
@@ -218,7 +214,7 @@ class LinalgExtOperation(IRDLOperation, ABC):
 
 
 def _to_dense(parser: Parser, attr: Attribute | None) -> Attribute | None:
-    """`[1, 2]` as `array<i64: 1, 2>`."""
+    """Converts `[1, 2]` to `array<i64: 1, 2>`."""
     if not isinstance(attr, ArrayAttr):
         return attr
     if not all(isinstance(item, IntegerAttr) for item in attr):
@@ -227,19 +223,19 @@ def _to_dense(parser: Parser, attr: Attribute | None) -> Attribute | None:
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor or memref."""
+    """Returns the shape of a tensor or memref. Raises VerifyException for other types."""
     if not isinstance(value.type, ShapedType):
         raise VerifyException(f"expected a shaped operand, but got {value.type}")
     return value.type.get_shape()
 
 
 def element_of(value: SSAValue) -> Attribute:
-    """The element type of a tensor or memref."""
+    """Returns the element type of a tensor or memref."""
     return value.type.get_element_type()  # type: ignore[union-attr]
 
 
 def check_compatible(a: Sequence[int], b: Sequence[int], what: str) -> None:
-    """Two shapes that can be equal at run time."""
+    """Raises VerifyException unless two shapes can be equal at run time."""
     if len(a) != len(b) or any(
         DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(a, b)
     ):
@@ -247,7 +243,7 @@ def check_compatible(a: Sequence[int], b: Sequence[int], what: str) -> None:
 
 
 def check_dimension(dimension: int, rank: int) -> None:
-    """A dim of a shape of that rank."""
+    """Checks that a dim is within a rank."""
     if not 0 <= dimension < rank:
         raise VerifyException(f"dimension must be within [0, {rank}), but is {dimension}")
 
@@ -255,7 +251,7 @@ def check_dimension(dimension: int, rank: int) -> None:
 def check_region(
     region: Region, arguments: Sequence[Attribute], results: Sequence[Attribute], terminator: str
 ) -> None:
-    """One block with arguments of these types that ends by yielding these types."""
+    """Checks that a region's block takes these types and that its terminator yields these types."""
     if [arg.type for arg in region.block.args] != list(arguments):
         wanted = ", ".join(str(t) for t in arguments)
         raise VerifyException(
@@ -272,5 +268,5 @@ def check_region(
 
 
 def check_comparator(region: Region, elements: Sequence[Attribute]) -> None:
-    """A region that takes two of each element and yields an i1."""
+    """Checks that a region takes two values of each element type and yields an i1."""
     check_region(region, [e for e in elements for _ in range(2)], [i1], "iree_linalg_ext.yield")

@@ -1,4 +1,4 @@
-"""iree_linalg_ext ops that convolutions and transforms become: im2col, winograd.*, fft."""
+"""iree_linalg_ext ops for convolutions and FFT: im2col, winograd.*, fft."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class FftOp(LinalgExtOperation):
 
 
 class _Winograd(LinalgExtOperation):
-    """What the transforms of Winograd convolution share."""
+    """Base of the Winograd transforms."""
 
     NUM_INS: ClassVar = (1, 1)
     NUM_OUTS: ClassVar = (1, 1)
@@ -122,8 +122,8 @@ class _Winograd(LinalgExtOperation):
 
     def verify_tile(self, tiled: SSAValue, dims: Sequence[int], flat: SSAValue) -> None:
         """
-        The leading two dims of `tiled` are tiles of output + kernel - 1; two dims of `flat` are
-        transformed.
+        Checks that two dims of `flat` are transformed, and that the leading two dims of `tiled` are
+        tiles of size output_tile_size + kernel_size - 1.
         """
         tile = self.output_tile_size.value.data + self.kernel_size.value.data - 1
         rank = len(shape_of(flat))
@@ -199,8 +199,8 @@ _POSITIONS = ("batch_pos", "m_pos", "k_pos", "input_k_perm", "output_perm")
 @irdl_op_definition
 class Im2colOp(LinalgExtOperation):
     """
-    The image of a convolution as the matrix of a matrix product: for each output place (batch, M,
-    K) the input element at m * stride + window * dilation and its channel, or `pad_value` outside
+    Expands the image of a convolution into a matrix for a matmul. Element (batch, M, K) is the
+    input element at m * stride + window * dilation and its channel, or `pad_value` out of bounds
     (IREE: iree_linalg_ext.im2col).
     """
 

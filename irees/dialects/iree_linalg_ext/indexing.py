@@ -1,5 +1,5 @@
 """
-iree_linalg_ext ops that move elements by computed places: scatter, gather, map_load, map_store.
+iree_linalg_ext ops that move elements by computed indices: scatter, gather, map_load, map_store.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from .base import (
 
 class _Indexed(LinalgExtOperation):
     """
-    What scatter and gather share: `whole` is indexed at `dimension_map`, `part` holds the
+    Base of scatter and gather: `whole` is indexed in the dims of `dimension_map`, `part` holds the
     slices.
     """
 
@@ -60,12 +60,12 @@ class _Indexed(LinalgExtOperation):
 
     @property
     def index_depth(self) -> int:
-        """How many dims of the whole an index names."""
+        """The number of indexed dims of the whole."""
         return len(self.dimension_map)  # type: ignore[attr-defined]
 
     @property
     def batch_rank(self) -> int:
-        """How many leading dims of the part count the slices."""
+        """The number of leading batch dims of the part."""
         whole, part = self._whole_and_part()
         return len(shape_of(part)) - (len(shape_of(whole)) - self.index_depth)
 
@@ -73,7 +73,7 @@ class _Indexed(LinalgExtOperation):
         raise NotImplementedError
 
     def verify_indices(self, whole_name: str, part_name: str) -> None:
-        """The rules of `dimension_map`, indices and mask."""
+        """Verifies `dimension_map`, indices and mask."""
         whole_value, part_value = self._whole_and_part()
         whole, part = shape_of(whole_value), shape_of(part_value)
         indices = shape_of(self.indices)  # type: ignore[attr-defined]
@@ -120,9 +120,8 @@ class _Indexed(LinalgExtOperation):
 class ScatterOp(_Indexed):
     """
     For each batch index b: original[dimension_map <- indices[b]] = region(updates[b],
-    original[...]). Batch dims lead; indices out of range are skipped; where `unique_indices` is
-    false, updates are applied in order; where the mask is false, nothing is (IREE:
-    iree_linalg_ext.scatter).
+    original[...]). Batch dims lead. Out-of-range indices and updates with a false mask are skipped.
+    If `unique_indices` is false, updates are applied in order (IREE: iree_linalg_ext.scatter).
     """
 
     name = "iree_linalg_ext.scatter"
@@ -154,7 +153,7 @@ class ScatterOp(_Indexed):
 class GatherOp(_Indexed):
     """
     For each batch index b: output[b] = source[dimension_map <- indices[b]]. Where the mask is
-    false, the output keeps what it has (IREE: iree_linalg_ext.gather).
+    false, the output keeps its old value (IREE: iree_linalg_ext.gather).
     """
 
     name = "iree_linalg_ext.gather"
@@ -179,7 +178,7 @@ class GatherOp(_Indexed):
 
 
 class _Mapped(LinalgExtOperation):
-    """The assembly of map_load and map_store: `%a into %b { region } : type into type -> type`."""
+    """Base of map_load and map_store: `%a into %b { region } : type into type -> type`."""
 
     @classmethod
     def parse(cls, parser: Parser):
@@ -228,8 +227,8 @@ class _Mapped(LinalgExtOperation):
 @irdl_op_definition
 class MapLoadOp(_Mapped):
     """
-    Each element of the output is read from the source at the indices that the region computes from
-    the output's; out of bounds it is the padding that the region yields last
+    Loads each output element from the source at the indices that the region computes from the
+    output indices. Out of bounds, the element is the padding that the region yields last
     (IREE: iree_linalg_ext.map_load).
     """
 
@@ -252,8 +251,8 @@ class MapLoadOp(_Mapped):
 @irdl_op_definition
 class MapStoreOp(_Mapped):
     """
-    Each element of the input is stored in the output at the indices that the region computes from
-    the input's, unless the i1 that it yields last is false (IREE: iree_linalg_ext.map_store).
+    Stores each input element to the output at the indices that the region computes from the input
+    indices, unless the i1 that it yields last is false (IREE: iree_linalg_ext.map_store).
     """
 
     name = "iree_linalg_ext.map_store"

@@ -1,6 +1,5 @@
 """
-iree_linalg_ext ops that order or accumulate along one dim: sort, topk, topk_v2, arg_compare,
-scan.
+iree_linalg_ext ops that sort or accumulate along one dim: sort, topk, topk_v2, arg_compare, scan.
 """
 
 from __future__ import annotations
@@ -52,15 +51,15 @@ from .base import (
 
 
 def without(shape: Sequence[int], dim: int) -> tuple[int, ...]:
-    """A shape less one dim."""
+    """Returns a shape without one dim."""
     return (*shape[:dim], *shape[dim + 1 :])
 
 
 @irdl_op_definition
 class SortOp(LinalgExtOperation):
     """
-    Sorts all operands together along a dim, by a comparator over pairs of elements of each of them:
-    true says that the left element comes first. `ins`, where present, are the unsorted values of
+    Sorts all operands jointly along a dim. The comparator takes a pair of elements of each operand
+    and returns true if the left ones come first. `ins`, if present, are the unsorted values of
     `outs` (IREE: iree_linalg_ext.sort).
     """
 
@@ -100,9 +99,9 @@ class SortOp(LinalgExtOperation):
 @irdl_op_definition
 class TopkOp(LinalgExtOperation):
     """
-    The first K elements along a dim by a comparator, with their indices. The outs hold the best so
-    far: an element is inserted before the first entry that it beats; of equals the first stays
-    (IREE: iree_linalg_ext.topk).
+    Top K elements along a dim by a comparator, with their indices. The outs start as the best
+    entries so far: an element is inserted before the first entry that it beats, so ties keep the
+    earlier one (IREE: iree_linalg_ext.topk).
     """
 
     name = "iree_linalg_ext.topk"
@@ -132,9 +131,9 @@ class TopkOp(LinalgExtOperation):
 @irdl_op_definition
 class TopkV2Op(LinalgExtOperation):
     """
-    The first K elements along a dim by a comparator, K being the size of the outs there; indices
-    are optional, of any integer type, and count along the dim unless input indices are given.
-    With `is_sorted` the result is in order (IREE: iree_linalg_ext.topk_v2).
+    Top K elements along a dim by a comparator, where K is the size of the outs in that dim. Indices
+    are optional, of any integer type, and are positions along the dim unless input indices are
+    given. With `is_sorted` the result is sorted (IREE: iree_linalg_ext.topk_v2).
     """
 
     name = "iree_linalg_ext.topk_v2"
@@ -198,8 +197,8 @@ def _verify_topk(op: TopkOp | TopkV2Op, index_types: list | None) -> None:
 @irdl_op_definition
 class ArgCompareOp(LinalgExtOperation):
     """
-    Reduces a dim to its best element by a comparator, and where it was: counted along the dim plus
-    `index_base`, or taken from an input of indices. The outs hold what to beat
+    Reduces a dim to its best element by a comparator, with its index: the position along the dim
+    plus `index_base`, or an element of an index input. The outs are the initial best
     (IREE: iree_linalg_ext.arg_compare).
     """
 
@@ -267,7 +266,8 @@ class ArgCompareOp(LinalgExtOperation):
 @irdl_op_definition
 class ScanOp(LinalgExtOperation):
     """
-    A running combination along a dim. The accumulator result is the last element of the output.
+    Prefix scan along a dim. The accumulator result is the last element of the output.
+
     An exclusive scan starts with the accumulator operand. An inclusive scan starts with the first
     element and does not read the accumulator, unless the dim is empty (IREE: iree_linalg_ext.scan,
     which does not write the accumulator of an inclusive scan of one element).

@@ -1,9 +1,9 @@
 """
-`nvgpu`: what threads of an NVIDIA GPU do together with the tiles in shared memory.
+`nvgpu`: copies to shared memory and matrix instructions of NVIDIA GPUs.
 
-Copies to shared memory that nobody waits for at once, of single threads and of whole boxes, loads
-of the operands of matrix instructions, and products of four warps that read shared memory
-themselves. MLIR: `mlir/include/mlir/Dialect/NVGPU/IR/NVGPUOps.td`.
+Asynchronous copies to shared memory, per thread (`cp.async`) and in bulk (TMA), loads of matrix
+fragments (`ldmatrix`), and warpgroup matrix multiplies from shared memory (`wgmma`).
+MLIR: `mlir/include/mlir/Dialect/NVGPU/IR/NVGPUOps.td`.
 """
 
 from __future__ import annotations

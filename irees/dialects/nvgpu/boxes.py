@@ -1,4 +1,4 @@
-"""Bulk copies: boxes of tensors, and the barriers that count what arrives of them."""
+"""Bulk (TMA) copies of tensor boxes, and the mbarriers that track them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .warpgroups import SWIZZLES, swizzled_bytes
 class MBarrierGroupType(ParametrizedAttribute, TypeAttribute):
     """
     `!nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>`: barriers
-    of 8 bytes each in shared memory, which count threads that arrive, and bytes.
+    in shared memory, 8 bytes each, which count arriving threads and bytes.
     """
 
     name = "nvgpu.mbarrier.group"
@@ -38,12 +38,12 @@ class MBarrierGroupType(ParametrizedAttribute, TypeAttribute):
 
     @staticmethod
     def of(count: int) -> MBarrierGroupType:
-        """So many barriers of a workgroup."""
+        """Returns a group of `count` barriers in shared memory."""
         return MBarrierGroupType(AddressSpaceAttr(AddressSpace.WORKGROUP), IntAttr(count))
 
     @property
     def bytes(self) -> int:
-        """What they take of shared memory."""
+        """The shared memory that the barriers take, in bytes."""
         return 8 * self.count.data
 
     @classmethod
@@ -71,7 +71,7 @@ class MBarrierGroupType(ParametrizedAttribute, TypeAttribute):
 
 
 MOST_DIMS, LONGEST_BOX, BOX_BYTES = 5, 256, 16
-"""Dims of a tensor map, points of a box along one of them, and bytes that its rows are made of."""
+"""Limits of tensor maps: rank, box elements per dim, and row granularity in bytes."""
 
 
 @irdl_attr_definition
@@ -80,7 +80,7 @@ class TensorMapDescriptorType(ParametrizedAttribute, TypeAttribute):
     `!nvgpu.tensormap.descriptor<tensor = ..., swizzle = swizzle_128b, l2promo = none, oob = zero,
     interleave = none>`: a tensor that is copied in boxes. `tensor` is a box in shared memory.
 
-    Of a box, rows along the last dim have no more bytes than the swizzle that moves their pieces.
+    A row of the box, along its last dim, has as many bytes as the swizzle mode.
     """
 
     name = "nvgpu.tensormap.descriptor"
@@ -94,7 +94,7 @@ class TensorMapDescriptorType(ParametrizedAttribute, TypeAttribute):
 
     @staticmethod
     def of(box: MemRefType[Attribute]) -> TensorMapDescriptorType:
-        """Boxes whose rows are swizzled by as many bytes as they have; outside of it all is 0."""
+        """Returns the type for a box: swizzle mode = row bytes; out-of-bounds elements are 0."""
         words = (f"swizzle_{swizzled_bytes(box)}b", "none", "zero", "none")
         return TensorMapDescriptorType(box, *(StringAttr(word) for word in words))
 
@@ -129,13 +129,13 @@ class TensorMapDescriptorType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def bytes(self) -> int:
-        """What one copy brings."""
+        """The size of one copy in bytes."""
         return prod(self.tensor.get_shape()[:-1]) * swizzled_bytes(self.tensor)
 
 
 @irdl_op_definition
 class MBarrierCreateOp(IRDLOperation):
-    """Barriers in shared memory, which nobody may use before they are initialised."""
+    """Allocates mbarriers in shared memory; they must be initialized before use."""
 
     name = "nvgpu.mbarrier.create"
 
@@ -148,7 +148,7 @@ class MBarrierCreateOp(IRDLOperation):
 
 @irdl_op_definition
 class MBarrierInitOp(IRDLOperation):
-    """A barrier's first phase begins, which ends when `count` threads have arrived."""
+    """Initializes a barrier: each phase completes after `count` arrivals."""
 
     name = "nvgpu.mbarrier.init"
 
@@ -163,7 +163,7 @@ class MBarrierInitOp(IRDLOperation):
 
 @irdl_op_definition
 class MBarrierArriveExpectTxOp(IRDLOperation):
-    """The thread arrives, and the phase does not end before `txcount` more bytes have."""
+    """Arrives at a barrier and makes its phase also wait for `txcount` bytes."""
 
     name = "nvgpu.mbarrier.arrive.expect_tx"
 
@@ -179,8 +179,10 @@ class MBarrierArriveExpectTxOp(IRDLOperation):
 @irdl_op_definition
 class MBarrierTryWaitParityOp(IRDLOperation):
     """
-    Waits for the end of the phase of that parity: the first is even, its parity 0. For that of the
-    phase before the present one nobody waits. After `ticks` nanoseconds it is asked again.
+    Waits until the phase with this parity completes; the first phase has parity 0.
+
+    The parity of the phase before the current one returns at once. `ticks` is the time limit of
+    one try, in nanoseconds, after which it is repeated.
     """
 
     name = "nvgpu.mbarrier.try_wait.parity"
@@ -200,10 +202,10 @@ class MBarrierTryWaitParityOp(IRDLOperation):
 @irdl_op_definition
 class TmaCreateDescriptorOp(IRDLOperation):
     """
-    A tensor map: what copies of boxes of a buffer need to know, as the host encodes it.
+    Creates a tensor map, which the host encodes, for copies of boxes of a buffer.
 
-    The buffer begins at a multiple of 16 bytes, and so are its strides along all dims but the last,
-    which is dense. MLIR's has no rank.
+    The buffer is 16-byte aligned. Its strides are multiples of 16 bytes, except for the last dim,
+    which is contiguous. MLIR's op takes an unranked buffer.
     """
 
     name = "nvgpu.tma.create.descriptor"
@@ -228,10 +230,11 @@ class TmaCreateDescriptorOp(IRDLOperation):
 @irdl_op_definition
 class TmaAsyncLoadOp(IRDLOperation):
     """
-    Begins to copy the box at some coordinates to shared memory; a barrier counts its bytes as they
-    arrive: `cp.async.bulk.tensor` of PTX. One thread does it for all. What is outside of the tensor
-    is 0. The rows of the box lie there one after the other, from a place on where its swizzle
-    begins. MLIR's has a mask of workgroups and a predicate more.
+    Starts to copy the box at these coordinates to shared memory (PTX `cp.async.bulk.tensor`).
+
+    One thread issues the copy; a barrier counts the bytes as they arrive. Elements outside of the
+    tensor are 0. The rows of the box are stored contiguously, from an address aligned to the
+    swizzle pattern. MLIR's op also has a multicast mask and a predicate.
     """
 
     name = "nvgpu.tma.async.load"

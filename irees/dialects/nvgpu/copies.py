@@ -1,4 +1,4 @@
-"""Copies of single threads to shared memory, and loads of matrices from there."""
+"""Per-thread asynchronous copies to shared memory, and matrix loads from shared memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from xdsl.utils.exceptions import VerifyException
 
 @irdl_attr_definition
 class DeviceAsyncTokenType(ParametrizedAttribute, TypeAttribute):
-    """`!nvgpu.device.async.token`: copies that may not have arrived yet."""
+    """`!nvgpu.device.async.token`: copies that may still be in flight."""
 
     name = "nvgpu.device.async.token"
 
@@ -44,7 +44,7 @@ TOKEN = DeviceAsyncTokenType()
 
 
 def _parse_place(parser: Parser) -> tuple:
-    """%buffer[%i, %j]"""
+    """Parses %buffer[%i, %j]."""
     buffer = parser.parse_unresolved_operand()
     indices = parser.parse_comma_separated_list(
         parser.Delimiter.SQUARE, parser.parse_unresolved_operand
@@ -61,8 +61,9 @@ def _print_place(printer: Printer, buffer: SSAValue, indices: Sequence[SSAValue]
 @irdl_op_definition
 class DeviceAsyncCopyOp(IRDLOperation):
     """
-    Begins to copy `dst_elements` neighbours to shared memory: `cp.async` of PTX, of 4, 8 or 16
-    bytes. Of them the first `src_elements` are read, the others become 0.
+    Starts to copy `dst_elements` contiguous elements to shared memory (PTX `cp.async`).
+
+    The copy has 4, 8 or 16 bytes. Only the first `src_elements` are read; the rest is zero-filled.
     """
 
     name = "nvgpu.device_async_copy"
@@ -95,7 +96,7 @@ class DeviceAsyncCopyOp(IRDLOperation):
 
     @property
     def bytes(self) -> int:
-        """How many are copied."""
+        """The size of the copy in bytes."""
         assert isinstance(self.dst.type, MemRefType)
         width = getattr(self.dst.type.element_type, "bitwidth", 0)
         return self.dst_elements.value.data * width // 8
@@ -154,7 +155,7 @@ class DeviceAsyncCopyOp(IRDLOperation):
 
 @irdl_op_definition
 class DeviceAsyncCreateGroupOp(IRDLOperation):
-    """Makes one group of the copies that the thread began since the last one."""
+    """Commits the copies that the thread started since the last group as one group."""
 
     name = "nvgpu.device_async_create_group"
 
@@ -168,7 +169,7 @@ class DeviceAsyncCreateGroupOp(IRDLOperation):
 
 @irdl_op_definition
 class DeviceAsyncWaitOp(IRDLOperation):
-    """Waits until all but the thread's last `numGroups` groups of copies have arrived."""
+    """Waits until at most the thread's last `numGroups` copy groups are pending."""
 
     name = "nvgpu.device_async_wait"
 
@@ -187,8 +188,9 @@ class LdMatrixOp(IRDLOperation):
     """
     Loads four 8 x 8 matrices of 16 bits from shared memory for a warp: `ldmatrix` of PTX.
 
-    Lane l names row l mod 8 of matrix l / 8. Of each matrix it gets the word l mod 4 of row l / 4;
-    with `transpose` elements 2 * (l mod 4) and the next of column l / 4. A row is 16 bytes.
+    Lane l passes the address of row l mod 8 of matrix l / 8. From each matrix it receives word
+    l mod 4 of row l / 4; with `transpose`, elements 2 * (l mod 4) and the next one of column l / 4.
+    A row is 16 bytes.
     """
 
     name = "nvgpu.ldmatrix"

@@ -1,4 +1,4 @@
-"""Products of four warps, which read shared memory themselves."""
+"""Warpgroup matrix multiplies, which read their operands from shared memory (`wgmma`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 class _NamedType(ParametrizedAttribute, TypeAttribute):
-    """A type of one parameter that has a name: `<tensor = memref<64x64xf16>>`."""
+    """Base of types with one named parameter: `<tensor = memref<64x64xf16>>`."""
 
     PARAMETER: ClassVar[str]
 
@@ -40,7 +40,7 @@ class _NamedType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class WarpgroupMatrixDescriptorType(_NamedType):
-    """`!nvgpu.warpgroup.descriptor<tensor = ...>`: where and how a matrix lies in shared memory."""
+    """`!nvgpu.warpgroup.descriptor<tensor = ...>`: address and layout of a shared-memory matrix."""
 
     name = "nvgpu.warpgroup.descriptor"
     PARAMETER = "tensor"
@@ -49,7 +49,7 @@ class WarpgroupMatrixDescriptorType(_NamedType):
 
 @irdl_attr_definition
 class WarpgroupAccumulatorType(_NamedType):
-    """`!nvgpu.warpgroup.accumulator<fragmented = ...>`: a matrix in the registers of four warps."""
+    """`!nvgpu.warpgroup.accumulator<fragmented = ...>`: a matrix in a warpgroup's registers."""
 
     name = "nvgpu.warpgroup.accumulator"
     PARAMETER = "fragmented"
@@ -57,24 +57,25 @@ class WarpgroupAccumulatorType(_NamedType):
 
 
 SWIZZLES = (32, 64, 128)
-"""Bytes of a row in shared memory, whose pieces of 16 bytes change places."""
+"""Swizzle modes: row sizes, in bytes, within which 16-byte chunks are permuted."""
 
 
 def swizzled_bytes(kind: MemRefType[Attribute]) -> int:
-    """Bytes of a row of a matrix that a descriptor tells of."""
+    """Returns the bytes of a matrix row, which is also the swizzle mode."""
     return kind.get_shape()[-1] * getattr(kind.element_type, "bitwidth", 0) // 8
 
 
 @irdl_op_definition
 class WarpgroupGenerateDescriptorOp(IRDLOperation):
     """
-    Says where a matrix lies in shared memory, for `nvgpu.warpgroup.mma`.
+    Builds the descriptor of a matrix in shared memory, for `nvgpu.warpgroup.mma`.
 
-    Its rows have 128, 64 or 32 bytes, and 8 of them begin at a multiple of 8 rows. They are
-    swizzled by as much: of the n pieces of 16 bytes in a row, number p is at the place
-    p xor (row / (8 / n) mod n). Rows are points of the matrix, along the reduction, in two dims; or
-    they are steps of the reduction, then there are three dims, blocks x steps x 64. MLIR's reads
-    the swizzle off a tensor map, which is an operand more.
+    Rows have 128, 64 or 32 bytes, in groups of 8 that are aligned to 8 rows. The row size is also
+    the swizzle mode: of the n 16-byte chunks of a row, chunk p is stored at position
+    p xor (row / (8 / n) mod n).
+
+    A 2-D memref is K-major: a row is contiguous along the reduction. A 3-D memref, blocks x K x 64,
+    has one row per reduction step. MLIR's op reads the swizzle from a tensor map, an extra operand.
     """
 
     name = "nvgpu.warpgroup.generate.descriptor"
@@ -100,7 +101,7 @@ class WarpgroupGenerateDescriptorOp(IRDLOperation):
 
 @irdl_op_definition
 class WarpgroupMmaInitAccumulatorOp(IRDLOperation):
-    """Zeros."""
+    """A zeroed accumulator."""
 
     name = "nvgpu.warpgroup.mma.init.accumulator"
 
@@ -115,12 +116,14 @@ class WarpgroupMmaInitAccumulatorOp(IRDLOperation):
 @irdl_op_definition
 class WarpgroupMmaOp(IRDLOperation):
     """
-    Begins sums of a warpgroup plus a 64 x K times a K x N matrix, all four warps together: a fence,
-    `wgmma.mma_async` for each 16 of K, a commit, and a wait for all but the last `waitGroup` such
-    groups. What is not waited for must be left alone, the operands in shared memory too.
+    Starts D = C + A * B of a warpgroup, with A 64 x K and B K x N.
 
-    A is 64 x K, or with `transposeA` 1 x K x 64; B is N x K, or with `transposeB` N / 64 x K x 64.
-    (MLIR calls B K x N in both cases, and has more rows of A.) The accumulator has no other user.
+    Consists of a fence, one `wgmma.mma_async` per 16 steps of K, a commit, and a wait until at most
+    `waitGroup` groups are pending. Accumulators and shared-memory operands of pending groups must
+    not be accessed.
+
+    A is 64 x K, or 1 x K x 64 with `transposeA`. B is N x K, or N / 64 x K x 64 with `transposeB`.
+    MLIR's B is K x N in both cases, and its A may have more rows. The accumulator has no other use.
     """
 
     name = "nvgpu.warpgroup.mma"
@@ -154,7 +157,7 @@ class WarpgroupMmaOp(IRDLOperation):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Rows, columns and steps of the reduction."""
+        """M, N and K of the product."""
         assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)
         b = self.descriptor_b.type.tensor.get_shape()
         if self.transpose_b is not None:

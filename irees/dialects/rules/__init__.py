@@ -1,11 +1,12 @@
 """
-Rules of MLIR and IREE that no verifier of an op has here, by the name of the op.
+Verification rules of MLIR and IREE that the op verifiers here lack, by op name.
 
-A verifier runs after every pass, and says what passes count on. These rules run once, when a text
-is read: they refuse what MLIR refuses, so that an error stands where the fault is. Each dialect
-has a module with `RULES`, loaded when the first op of the dialect is verified. A rule is for one
-op, or for all of a dialect (`"*"`). It raises VerifyException, or VerifyError with the op that is
-wrong where that is another one, such as the terminator of a region.
+Op verifiers run after every pass and check what passes rely on. These rules run once, on parsed
+text: they reject what MLIR rejects, so that the error points at the fault in the input.
+
+Each dialect has a module with `RULES`, loaded when its first op is verified. A rule applies to one
+op, or to all ops of the dialect (`"*"`). It raises VerifyException, or VerifyError if another op is
+at fault, such as the terminator of a region.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ DIALECTS = frozenset(
     "affine arith builtin flow func iree_linalg_ext linalg memref ml_program scf tensor util"
     " vector".split()
 )
-"""The dialects that have a module here."""
+"""Dialects with a rules module."""
 
 
 @cache
@@ -33,7 +34,7 @@ def _table(dialect: str) -> Mapping[str, tuple[Rule, ...]]:
 
 @cache
 def rules_of(name: str) -> tuple[Rule, ...]:
-    """The rules for ops of a name."""
+    """Returns the rules for an op name."""
     table = _table(name.partition(".")[0])
     return (*table.get("*", ()), *table.get(name, ()))
 

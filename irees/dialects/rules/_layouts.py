@@ -1,4 +1,4 @@
-"""Strides and offsets of memrefs; None is what is not known."""
+"""Strides and offsets of memrefs; None means dynamic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Known = int | None
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the elements of a memref are."""
+    """Strided layout of a memref, in elements."""
 
     strides: tuple[Known, ...]
     offset: Known
@@ -44,12 +44,12 @@ def plus(a: Known, b: Known) -> Known:
 
 
 def size(number: int) -> Known:
-    """A dim of a type."""
+    """Returns a dim, None if it is dynamic."""
     return None if number == DYNAMIC_INDEX else number
 
 
 def row_major(shape: Sequence[int]) -> tuple[Known, ...]:
-    """The strides of elements that lie densely."""
+    """Returns the strides of a contiguous row-major layout."""
     strides: list[Known] = []
     step: Known = 1
     for number in reversed(shape):
@@ -59,7 +59,7 @@ def row_major(shape: Sequence[int]) -> tuple[Known, ...]:
 
 
 def layout_of(kind: MemRefType) -> Layout | None:
-    """The layout of a memref, None where it is not strided."""
+    """Returns the layout of a memref, or None if it is not strided."""
     layout = kind.layout
     if isinstance(layout, NoneAttr):
         return Layout(row_major(kind.get_shape()), 0)
@@ -76,7 +76,7 @@ def _strided(layout: AffineMap) -> Layout | None:
 
 
 def _terms(expr: AffineExpr, dims: int) -> list[Known] | None:
-    """The factor of each dim, and what is added; None where it is no sum of such."""
+    """Returns the coefficient of each dim and the constant term, or None if not affine in dims."""
     found: list[Known] = [0] * (dims + 1)
     if isinstance(expr, AffineDimExpr):
         found[expr.position] = 1

@@ -10,7 +10,8 @@ from xdsl.utils.exceptions import VerifyException
 
 def ends_body_of(*parents: str) -> Callable[[Any], None]:
     """
-    The check that an op stands in one of these ops; a name that ends with a dot is a whole dialect.
+    Returns a check that the parent op is one of these. A name that ends with a dot matches all ops
+    of that dialect.
     """
 
     def check(op: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rules of what a symbol names."""
+"""Verification rules for symbol references."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _reference(op: Operation) -> SymbolRefAttr:
 
 
 def lookup(op: Operation, kind: str) -> Operation:
-    """The op that a symbol of an op names. Raises VerifyException where it names no `kind`."""
+    """Returns the op that a symbol refers to. Raises VerifyException unless it is a `kind`."""
     reference = _reference(op)
     around: Operation | None = op
     while around is not None and not around.has_trait(SymbolTable, value_if_unregistered=False):
@@ -29,7 +29,7 @@ def lookup(op: Operation, kind: str) -> Operation:
 
 
 def check_load(kind: str) -> Callable[[Any], None]:
-    """A rule: a load has the type of a global that there is."""
+    """Returns a rule: a load names an existing global of its type."""
 
     def rule(op: Any) -> None:
         _check_type(op, lookup(op, kind), op.results[0].type, "load")
@@ -38,7 +38,7 @@ def check_load(kind: str) -> Callable[[Any], None]:
 
 
 def check_store(kind: str) -> Callable[[Any], None]:
-    """A rule: a store has the type of a global that there is."""
+    """Returns a rule: a store names an existing global of its type."""
 
     def rule(op: Any) -> None:
         _check_type(op, lookup(op, kind), op.operands[0].type, "store")
@@ -55,7 +55,7 @@ def _check_type(op: Operation, found: Operation, kind: Attribute, what: str) -> 
 
 
 def check_call(kind: str) -> Callable[[Any], None]:
-    """A rule: a call has the types of a function that there is."""
+    """Returns a rule: a call names an existing function of its type."""
 
     def rule(op: Any) -> None:
         types = lookup(op, kind).properties["function_type"]

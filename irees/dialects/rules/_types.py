@@ -1,4 +1,4 @@
-"""Questions about types that several dialects ask."""
+"""Type queries and checks shared by the rules of several dialects."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def element(kind: Attribute) -> Attribute:
-    """The element type of a shaped type, or the type itself."""
+    """Returns the element type of a shaped type, or the type itself."""
     if isinstance(kind, UnrankedTensorType):
         return kind.element_type
     return kind.get_element_type() if isinstance(kind, ShapedType) else kind  # pyright: ignore
 
 
 def scalable(kind: Attribute) -> tuple[bool, ...]:
-    """Which dims of a vector are scalable; nothing for other types."""
+    """Returns a flag per vector dim, true if it is scalable; empty for other types."""
     if not isinstance(kind, VectorType):
         return ()
     return tuple(bool(flag.value.data) for flag in kind.scalable_dims)
 
 
 def encoding(kind: Attribute) -> Attribute:
-    """The encoding of a tensor, or nothing."""
+    """Returns the encoding of a tensor, or NoneAttr."""
     return kind.encoding if isinstance(kind, TensorType) else NoneAttr()
 
 
 def check_widths(op: Operation) -> None:
-    """No integer of an op is without bits."""
+    """Rejects integers of width 0."""
     for value in (*op.operands, *op.results):
         kind = element(value.type)
         if isinstance(kind, IntegerType) and kind.width.data == 0:
@@ -44,12 +44,12 @@ def check_widths(op: Operation) -> None:
 
 
 def check_signless(kind: Attribute, what: str) -> None:
-    """An integer type has no sign."""
+    """Checks that an integer type is signless."""
     number = element(kind)
     if isinstance(number, IntegerType) and number.signedness.data != Signedness.SIGNLESS:
         raise VerifyException(f"{what} must be signless, but is {kind}")
 
 
 def is_index(kind: Attribute) -> bool:
-    """Whether a type, or its elements, are indices."""
+    """Whether a type or its element type is index."""
     return isinstance(element(kind), IndexType)

@@ -1,4 +1,4 @@
-"""Rules of affine: which values may be dims and symbols of a map."""
+"""Verification rules for affine: valid dims and symbols of a map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from irees.dialects.rules._parents import ends_body_of
 
 SCOPES = ("func.func", "util.func", "builtin.module", "util.initializer")
-"""Ops whose regions are scopes: a value at their top level does not change inside of a loop."""
+"""Affine scopes: values at the top level of their regions are loop-invariant."""
 LOOPS = ("affine.for", "affine.parallel")
 DIMS = ("tensor.dim", "memref.dim")
 
@@ -27,14 +27,14 @@ def _owner_block(value: SSAValue) -> Block | None:
 
 
 def is_top_level(value: SSAValue) -> bool:
-    """Whether a value is made at the top of a scope."""
+    """Whether a value is defined at the top level of a scope."""
     block = _owner_block(value)
     parent = None if block is None else block.parent_op()
     return parent is not None and parent.name in SCOPES
 
 
 def is_symbol(value: SSAValue) -> bool:
-    """Whether a value is the same in all iterations of the loops of its scope."""
+    """Whether a value is a valid symbol: invariant in all loops of its scope."""
     if is_top_level(value):
         return True
     op = value.owner
@@ -51,7 +51,7 @@ def is_symbol(value: SSAValue) -> bool:
 
 
 def is_dim(value: SSAValue) -> bool:
-    """Whether a value is a symbol, an induction variable, or computed from these by a map."""
+    """Whether a value is a valid dim: a symbol, an induction variable, or a map of these."""
     if is_symbol(value):
         return True
     op = value.owner
@@ -75,7 +75,7 @@ def _check(map_: AffineMap, operands: Sequence[SSAValue]) -> None:
 
 
 def check_access(op: Any) -> None:
-    """Indices of a load or store are dims; xDSL reads them all as symbols of the map."""
+    """Checks that load and store indices are valid dims; xDSL parses them all as symbols."""
     for value in op.indices:
         if not is_dim(value):
             raise VerifyException("operand cannot be used as a dimension id")
@@ -83,8 +83,8 @@ def check_access(op: Any) -> None:
 
 def check_for(op: Any) -> None:
     """
-    Bounds are maps with results, of dims and symbols, the step is positive, and the body is one
-    block that takes the index and what is carried, and yields the latter.
+    Checks the bound maps, that the step is positive, and that the body is one block that takes the
+    index and the iter_args and yields the iter_args.
     """
     bounds = (
         ("lower", op.lowerBoundMap.data, op.lowerBoundOperands),
@@ -107,7 +107,7 @@ def check_for(op: Any) -> None:
 
 
 def check_apply(op: Any) -> None:
-    """An induction variable is no symbol."""
+    """Checks that no induction variable is used as a symbol."""
     map_ = op.map.data
     for value in op.mapOperands[map_.num_dims :]:
         if is_dim(value) and not is_symbol(value):
@@ -115,7 +115,7 @@ def check_apply(op: Any) -> None:
 
 
 def check_extreme(op: Any) -> None:
-    """There is something to take the least or the greatest of."""
+    """Checks that the map of a min or max has results."""
     if not op.map.data.results:
         raise VerifyException("affine map expect at least one result")
 

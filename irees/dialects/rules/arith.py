@@ -1,4 +1,4 @@
-"""Rules of arith."""
+"""Verification rules for arith."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASTS = (
 
 
 def check_cast(op: Operation) -> None:
-    """Operand and result have the same dims, scalable ones too, and the same encoding."""
+    """Checks that operand and result have the same scalable dims and the same encoding."""
     source, result = op.operands[0].type, op.results[0].type
     if scalable(source) != scalable(result):
         raise VerifyException("requires the same shape for all operands and results")
@@ -28,14 +28,14 @@ def check_cast(op: Operation) -> None:
 
 
 def check_bitcast(op: Operation) -> None:
-    """An index has no bits that are known."""
+    """Rejects bitcasts of index, whose width is unknown."""
     for value in (op.operands[0], op.results[0]):
         if is_index(value.type):
             raise VerifyException(f"bits of {value.type} are not known: use arith.index_cast")
 
 
 def check_constant(op: arith.ConstantOp) -> None:
-    """The value has the result's type, no sign, and elements only for a vector that has a size."""
+    """Checks that the value is signless, of the result's type, and a splat if it is scalable."""
     kind, value = op.result.type, op.value
     check_signless(kind, "integer return type")
     if not isinstance(value, IntegerAttr | FloatAttr) and not hasattr(value, "get_type"):

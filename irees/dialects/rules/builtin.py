@@ -1,4 +1,4 @@
-"""Rules of builtin."""
+"""Verification rules for builtin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def check_cast(op: Operation) -> None:
-    """A cast has a result."""
+    """Checks that a cast has a result."""
     if not op.results:
         raise VerifyException("expected at least one result for cast operation")
 

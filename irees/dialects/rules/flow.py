@@ -1,4 +1,4 @@
-"""Rules of flow."""
+"""Verification rules for flow."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def check_return(op: Any) -> None:
-    """A region returns what its op has as results."""
+    """Checks that a dispatch region returns values of its op's result types."""
     parent = op.parent_op()
     if parent is None or parent.name != "flow.dispatch.region":
         return
     if op.parent_region() is not parent.regions[0]:
-        # The other region says how many workgroups there are.
+        # The other region returns the workgroup count.
         return
     given, wanted = [v.type for v in op.operands], [r.type for r in parent.results]
     if len(given) != len(wanted):

@@ -1,4 +1,4 @@
-"""Rules of func."""
+"""Verification rules for func."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..iree_encoding import LayoutAttr, PackedStorageAttr
 from ..signature import UPDATES
 
 BYTE = 8
-"""Bits."""
+"""Bits per byte."""
 
 
 def check_attributes(op: Any) -> None:
-    """Attributes of arguments and results belong to a dialect."""
+    """Checks that argument and result attributes are dialect attributes."""
     for kind, what in (("arg_attrs", "arguments"), ("res_attrs", "results")):
         given = op.properties.get(kind)
         if not isinstance(given, ArrayAttr):
@@ -27,7 +27,7 @@ def check_attributes(op: Any) -> None:
 
 
 def check_packing(op: Any) -> None:
-    """Elements that lie densely are below a byte, a power of two of which fill one."""
+    """Checks that packed_storage has elements of 1, 2 or 4 bits."""
     types = op.function_type
     for kind in (*types.inputs, *types.outputs):
         encoding = kind.encoding if isinstance(kind, TensorType) else None
@@ -43,7 +43,7 @@ def check_packing(op: Any) -> None:
 
 
 def check_updates(op: Any) -> None:
-    """A result that is the new value of an argument has its type, and no other result is that."""
+    """Checks that each result that updates an argument has its type and is the only one."""
     given, types = op.properties.get("res_attrs"), op.properties["function_type"]
     if not isinstance(given, ArrayAttr):
         return

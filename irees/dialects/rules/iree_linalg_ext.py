@@ -1,4 +1,4 @@
-"""Rules of iree_linalg_ext."""
+"""Verification rules for iree_linalg_ext."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irees.dialects.rules._parents import ends_body_of
 from irees.errors import VerifyError
 
 LINES = 2
-"""Axes that a Winograd transform works on."""
+"""Number of axes that a Winograd transform is applied to."""
 IMAGE_DIMS = ([1, 2], [2, 3])
 KERNEL_DIMS = ([0, 1], [2, 3])
 
@@ -29,7 +29,7 @@ def _differ(a: int, b: int) -> bool:
 
 
 def check_sort(op: Any) -> None:
-    """Operands have one shape, also in what is known of it."""
+    """Checks that operands have the same shape, including which dims are static."""
     shapes = [_shape(v) for v in op.outputs]
     for number, shape in enumerate(shapes):
         if shape != shapes[0]:
@@ -37,7 +37,7 @@ def check_sort(op: Any) -> None:
 
 
 def check_scatter(op: Any) -> None:
-    """Updates and indices have the same batch."""
+    """Checks that updates and indices have the same batch dims."""
     updates, indices = _shape(op.updates), _shape(op.indices)
     indexed = len(op.dimension_map.get_values())
     batch = len(updates) - (len(_shape(op.original)) - indexed)
@@ -47,7 +47,7 @@ def check_scatter(op: Any) -> None:
 
 
 def check_yield(op: Any) -> None:
-    """What the region of a scatter or of a mapping yields is wrong at its terminator."""
+    """Reports a wrong yield of a scatter or map_load/map_store region at the terminator."""
     try:
         op.verify_()
     except VerifyException as error:
@@ -57,7 +57,7 @@ def check_yield(op: Any) -> None:
 
 
 def check_projections(op: Any) -> None:
-    """Maps name each loop at most once, and nothing else."""
+    """Checks that indexing maps are projected permutations."""
     for attr in op.indexing_maps.data:
         dims = [e.position for e in attr.data.results if isinstance(e, AffineDimExpr)]
         if attr.data.num_symbols or len(set(dims)) != len(attr.data.results):
@@ -68,7 +68,7 @@ def check_projections(op: Any) -> None:
 
 
 def check_im2col(op: Any) -> None:
-    """Outputs, permutations and paddings are of as many dims as positions say."""
+    """Checks that output sizes, permutation and paddings match the m and k positions."""
     shared = len(op.m_pos) + len(op.k_pos)
     permutation = list(op.input_k_perm.get_values())
     if len(permutation) != shared:
@@ -90,7 +90,7 @@ def check_im2col(op: Any) -> None:
 
 
 def _check_groups(op: Any, shared: int) -> None:
-    """After the batch come dims of M, then of K: each group has whole dims of the input."""
+    """Checks that output dims are batch, M, K, and that M and K cover whole input dims."""
     groups = [list(g.get_values()) for g in op.static_output_sizes.data][len(op.batch_pos) :]
     wanted, taken = len(op.m_pos), 0
     while groups and taken < wanted:
@@ -174,7 +174,7 @@ def check_winograd_filter(op: Any) -> None:
 
 
 def check_custom(op: Any) -> None:
-    """Operands are tensors or numbers, and maps have the rank and the symbols of each other."""
+    """Checks that operands are tensors or scalars, and that maps fit their rank and symbols."""
     operands = (*op.inputs, *op.outputs)
     symbols = op.indexing_maps.data[0].data.num_symbols if op.indexing_maps.data else 0
     for number, (value, attr) in enumerate(zip(operands, op.indexing_maps.data)):
@@ -207,7 +207,7 @@ ATTENTIONS = ("iree_linalg_ext.attention", "iree_linalg_ext.online_attention")
 
 
 def _score_loops(op: Any) -> set[int]:
-    """The loops of the scores of an attention: those of query and key that are not summed over."""
+    """Returns the loops of an attention's scores: query and key loops that are not reduced."""
     maps = [*op.indexing_maps.data[:3], op.output_map]
     query, key, value, output = (
         {dim for expr in m.data.results for dim in expr.used_dims()} for m in maps
@@ -216,7 +216,7 @@ def _score_loops(op: Any) -> set[int]:
 
 
 def check_index(op: Any) -> None:
-    """An index stands in an op that has loops, and names one of the scores' or of the op's."""
+    """Checks that an index names a loop of its parent op; in an attention, of the scores."""
     parent = op.parent_op()
     if parent is None or parent.name not in INDEXED:
         raise VerifyException(f"expected parent op to be one of {', '.join(INDEXED)}")
@@ -234,7 +234,7 @@ def check_index(op: Any) -> None:
 
 
 def check_no_index(op: Any) -> None:
-    """The body of an exp_reduction has no index."""
+    """Checks that the body of an exp_reduction has no linalg.index."""
     if any(inner.name == "linalg.index" for inner in op.body.walk()):
         raise VerifyException("linalg.index is not supported in body")
 

@@ -1,4 +1,4 @@
-"""Rules of linalg."""
+"""Verification rules for linalg."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _differ(a: int, b: int) -> bool:
 
 
 def check_yield(op: Operation) -> None:
-    """The terminator of a structured op yields an element for each of its outputs."""
+    """Checks that a structured op's terminator yields one element per output."""
     if not op.regions or len(op.regions[0].blocks) != 1:
         return
     outputs = getattr(op, "outputs", None)
@@ -48,7 +48,7 @@ def check_yield(op: Operation) -> None:
         return
     given = [a.type for a in op.regions[0].block.args]
     if given[-len(outputs) :] != [element(v.type) for v in outputs] or len(given) < len(outputs):
-        # The arguments are wrong, which is for the op to say.
+        # The block arguments are wrong: the op's own verifier reports that.
         return
     if len(last.operands) != len(outputs):
         raise VerifyError(
@@ -66,7 +66,7 @@ def check_yield(op: Operation) -> None:
 
 
 def check_results(op: Operation) -> None:
-    """A structured op has a result for each output that is a tensor, of its type."""
+    """Checks that a structured op has one result per tensor output, of its type."""
     if not isinstance(op, abstract_ops.LinalgStructuredOperation):
         return
     tensors = [v for v in op.outputs if isinstance(v.type, TensorType)]
@@ -85,14 +85,14 @@ def check_results(op: Operation) -> None:
 
 
 def check_parent_of_yield(op: Operation) -> None:
-    """A yield stands in an op of linalg."""
+    """Checks that the parent of a yield is a linalg or tensor op."""
     parent = op.parent_op()
     if parent is None or parent.name.partition(".")[0] not in ("linalg", "tensor"):
         raise VerifyException("expected parent op with LinalgOp interface")
 
 
 def check_fill(op: Any) -> None:
-    """A fill has a value of the element type."""
+    """Checks that the fill value has the output's element type."""
     value, output = op.inputs[0].type, element(op.outputs[0].type)
     if element(value) != output:
         raise VerifyException(
@@ -101,7 +101,7 @@ def check_fill(op: Any) -> None:
 
 
 def check_broadcast(op: Any) -> None:
-    """The dims of the input are those of the init that are not new."""
+    """Checks that the input dims equal the init dims that are not broadcast."""
     source, init = _shape(op.operands[0].type), _shape(op.operands[1].type)
     new = set(op.dimensions.get_values())
     kept = [i for i in range(len(init)) if i not in new]
@@ -113,14 +113,14 @@ def check_broadcast(op: Any) -> None:
             )
 
 
-# --- maps of products ----------------------------------------------------------------------------
+# --- indexing maps of contractions ---------------------------------------------------------------
 
 Allowed = Sequence[frozenset[tuple[int, ...]]]
-"""For each operand, the lists of loops by which it may be indexed."""
+"""Per operand, the loop lists that its indexing map may have."""
 
 
 def _orders(batch: tuple[int, ...], pair: tuple[int, int], depth: int) -> frozenset[Any]:
-    """A matrix per batch or for all, transposed or not, or a row along the depth."""
+    """Returns the allowed maps: a matrix, batched or shared, transposed or not, or a K vector."""
     a, b = pair
     wholes = {(*batch, a, b), (*batch, b, a), (a, b), (b, a)}
     return frozenset({*wholes, (depth,)})
@@ -140,7 +140,7 @@ PRODUCTS: dict[str, Allowed] = {
 
 
 def check_product(op: Operation) -> None:
-    """The maps that a product is given are those of transposed or broadcast operands."""
+    """Checks that a matmul's indexing maps only transpose or broadcast its operands."""
     maps = op.properties.get("indexing_maps", op.attributes.get("indexing_maps"))
     if not isinstance(maps, ArrayAttr):
         return
@@ -155,7 +155,7 @@ def check_product(op: Operation) -> None:
 
 
 def check_contract(op: Operation) -> None:
-    """The maps of a contraction name each loop at most once."""
+    """Checks that the maps of a contraction are projected permutations."""
     for attr in op.properties["indexing_maps"].data:  # pyright: ignore
         results = attr.data.results
         dims = [e.position for e in results if isinstance(e, AffineDimExpr)]
@@ -164,14 +164,14 @@ def check_contract(op: Operation) -> None:
 
 
 def check_unsigned_pooling(op: Any) -> None:
-    """An unsigned maximum or minimum is one of integers."""
+    """Checks that unsigned max and min pooling is of integers wider than i1."""
     kind = element(op.inputs[0].type)
     if not isinstance(kind, IntegerType) or kind.width.data == 1:
         raise VerifyException("unsupported operation: unsigned max or min of no integers")
 
 
 def check_elementwise(op: Any) -> None:
-    """The inputs of an elementwise op are all floats, all integers or all complex numbers."""
+    """Checks that the inputs are all floats, all integers or all complex."""
     kinds = {
         next(k for k in (AnyFloat, ComplexType, object) if isinstance(element(v.type), k))
         for v in op.inputs
@@ -188,7 +188,7 @@ def check_elementwise(op: Any) -> None:
 
 
 def check_pack(op: Any) -> None:
-    """Tiles are those of the packed type, and whole where nothing pads them."""
+    """Checks that inner tiles match the packed type, and are full if there is no padding."""
     packed = op.dest.type if op.name == "linalg.pack" else op.source.type
     plain = op.source.type if op.name == "linalg.pack" else op.dest.type
     if isinstance(packed, MemRefType):
@@ -216,7 +216,7 @@ def _check_whole_tiles(
         count = packed[outer.index(dim)]
         if DYNAMIC_INDEX in (plain[dim], count) or count == 0:
             continue
-        # A tile that is not known may still be known not to be whole.
+        # A dynamic tile cannot be full if its static count does not divide the dim.
         if tile == DYNAMIC_INDEX and plain[dim] % count:
             raise VerifyException(
                 "invalid tile factor or output size provided. Only full tiles are supported when "
@@ -233,7 +233,7 @@ def _check_output(found: Sequence[int], wanted: Sequence[int]) -> None:
 
 
 def _tiles(size: int, m: int, r: int) -> int:
-    """How many tiles an image of `size` rows has, 1 of one row."""
+    """Returns the number of tiles along an image dim. Raises VerifyException for partial tiles."""
     if size == DYNAMIC_INDEX:
         return DYNAMIC_INDEX
     if (size - r + 1) % m:
@@ -262,7 +262,7 @@ def check_winograd_input(op: Any) -> None:
     if len(output) != 6:
         raise VerifyException("the output shape is not expected")
     alpha = m + r - 1
-    # An axis with tiles of one is not transformed.
+    # An axis whose tile size is 1 is not transformed.
     left, right = output[0] != 1, output[1] != 1
     tall = _tiles(h, m, r) if left else h
     wide = _tiles(w, m, r) if right else w

@@ -1,4 +1,4 @@
-"""Rules of memref."""
+"""Verification rules for memref."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VISIBILITIES = ("public", "private", "nested")
 
 
 def check_alignment(op: Operation) -> None:
-    """An alignment is a power of two."""
+    """Checks that the alignment is a power of two."""
     attr = op.properties.get("alignment", op.attributes.get("alignment"))
     if isinstance(attr, IntegerAttr):
         number = attr.value.data
@@ -61,7 +61,7 @@ def _check_same(source: Any, result: Any) -> None:
 
 
 def check_map(op: Any) -> None:
-    """A layout has a dim for each of the memref, and an operand for each symbol."""
+    """Checks that an affine layout has the memref's rank and an operand per symbol."""
     kind = op.results[0].type
     if isinstance(kind, MemRefType) and isinstance(kind.layout, AffineMapAttr):
         layout, rank = kind.layout.data, kind.get_num_dims()
@@ -82,7 +82,7 @@ def _numbers(op: Any, name: str) -> list[Known]:
 
 
 def check_reinterpret_cast(op: Any) -> None:
-    """The result has the offset, sizes and strides that are given."""
+    """Checks that the result type has the given offset, sizes and strides."""
     result = op.results[0].type
     _check_same(op.operands[0].type, result)
     offsets, sizes, strides = (_numbers(op, name) for name in ("offsets", "sizes", "strides"))
@@ -108,7 +108,7 @@ def check_reinterpret_cast(op: Any) -> None:
 
 
 def check_subview(op: Any) -> None:
-    """The result is the part of the source that is given, or that without dims of size 1."""
+    """Checks that the result type is the subview's type, possibly rank-reduced."""
     source, result = op.source.type, op.result.type
     layout = layout_of(source)
     if layout is None:
@@ -174,14 +174,14 @@ def _check_bounds(
 
 
 def _includes(given: Known, found: Known) -> bool:
-    """Whether a type says of a number what is so, or nothing."""
+    """Whether a number in a type is dynamic or equal to the actual one."""
     return given is None or given == found
 
 
 def _is_part(
     result: MemRefType, sizes: Sequence[Known], strides: Sequence[Known], offset: Known
 ) -> bool:
-    """Whether a type has these dims, or these without some of size 1."""
+    """Whether a type has these dims, possibly without some unit dims."""
     layout, shape = layout_of(result), [size(n) for n in result.get_shape()]
     if layout is None or not _includes(layout.offset, offset):
         return False
@@ -190,7 +190,7 @@ def _is_part(
     for chosen in combinations(ones, dropped):
         kept = [i for i in range(len(sizes)) if i not in chosen]
         same = [sizes[i] for i in kept] == shape
-        # The stride along a dim of one element is never used.
+        # The stride of a unit dim is irrelevant.
         strides_fit = all(
             _includes(layout.strides[n], strides[i]) for n, i in enumerate(kept) if sizes[i] != 1
         )
@@ -200,7 +200,7 @@ def _is_part(
 
 
 def check_cast(op: Any) -> None:
-    """Types differ in what is known only."""
+    """Checks that the types differ only in which numbers are static."""
     source, result = op.operands[0].type, op.results[0].type
     wrong = f"operand type {source} and result type {result} are cast incompatible"
     if source.element_type != result.element_type or _space(source) != _space(result):
@@ -225,7 +225,7 @@ def _groups(op: Any) -> list[list[int]]:
 
 
 def _check_groups(wide: MemRefType, narrow: MemRefType, groups: list[list[int]]) -> None:
-    """The dims of `wide` in each group are one dim of `narrow`."""
+    """Checks that the product of each group of `wide` dims is a dim of `narrow`."""
     shape = wide.get_shape()
     if narrow.get_num_dims() == 0:
         if any(n != 1 for n in shape):
@@ -250,7 +250,7 @@ def _check_groups(wide: MemRefType, narrow: MemRefType, groups: list[list[int]])
 
 
 def check_expand_shape(op: Any) -> None:
-    """The output shape is that of the result, and a group of its dims is one of the source."""
+    """Checks that output_shape matches the result, and that its groups match the source dims."""
     source, result = op.operands[0].type, op.results[0].type
     output, shape = list(op.static_output_shape.get_values()), list(result.get_shape())
     if len(output) != len(shape):
@@ -270,7 +270,7 @@ def check_expand_shape(op: Any) -> None:
 
 
 def check_collapse_shape(op: Any) -> None:
-    """A group of dims of the source is one of the result, and lies as one."""
+    """Checks that groups of source dims match the result dims and are contiguous in memory."""
     source, result = op.operands[0].type, op.results[0].type
     groups = _groups(op)
     _check_groups(source, result, groups)
@@ -278,7 +278,7 @@ def check_collapse_shape(op: Any) -> None:
     if layout is None:
         return
     for group in groups:
-        # Dims of one element lie anywhere.
+        # Unit dims may have any stride.
         for outer, inner in pairwise([d for d in group if source.get_shape()[d] != 1]):
             step = times(layout.strides[inner], size(source.get_shape()[inner]))
             own = layout.strides[outer]
@@ -290,7 +290,7 @@ def check_collapse_shape(op: Any) -> None:
 
 
 def check_global(op: Any) -> None:
-    """A global has a static type, a value of it, and one of three visibilities."""
+    """Checks a global's visibility, and that its type is static and matches the initial value."""
     kind, value = op.properties["type"], op.properties.get("initial_value")
     if not isinstance(kind, MemRefType) or not kind.has_static_shape():
         raise VerifyException(f"type should be static shaped memref, but got {kind}")
@@ -316,7 +316,7 @@ def check_global(op: Any) -> None:
 
 
 def check_get_global(op: Any) -> None:
-    """A name is that of a global of the result's type."""
+    """Checks that the name refers to a global of the result's type."""
     found = SymbolTable.lookup_symbol(op, op.properties["name"])
     name = op.properties["name"].string_value()
     if not isinstance(found, memref.GlobalOp):
@@ -329,7 +329,7 @@ def check_get_global(op: Any) -> None:
 
 
 def check_atomic(op: Any) -> None:
-    """An index for each dim, and a value of the kind that is combined."""
+    """Checks that there is an index per dim, and that the value's type fits the atomic kind."""
     rank = op.memref.type.get_num_dims()
     if len(op.indices) != rank:
         raise VerifyException(
@@ -344,14 +344,14 @@ def check_atomic(op: Any) -> None:
 
 
 def check_dim(op: Any) -> None:
-    """A memref without dims has none to ask for."""
+    """Checks that the memref does not have rank 0."""
     kind = op.operands[0].type
     if isinstance(kind, MemRefType) and kind.get_num_dims() == 0:
         raise VerifyException(f"operand #0 must be of a rank that is not 0, but got {kind}")
 
 
 def check_distinct(op: Operation) -> None:
-    """There are operands, and results of their types."""
+    """Checks that there are operands, and that the results have their types."""
     if not op.operands:
         raise VerifyException("expected at least one operand")
     if [v.type for v in op.operands] != [v.type for v in op.results]:

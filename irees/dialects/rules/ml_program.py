@@ -1,4 +1,4 @@
-"""Rules of ml_program."""
+"""Verification rules for ml_program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GLOBAL = "ml_program.global"
 
 
 def check_global(op: Any) -> None:
-    """A global that never changes has a value, and a value has its type."""
+    """Checks that an immutable global has a value, and that a value has the global's type."""
     value = op.value
     if value is None and op.is_mutable is None:
         raise VerifyException("immutable global must have an initial value")

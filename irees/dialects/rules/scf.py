@@ -1,4 +1,4 @@
-"""Rules of scf."""
+"""Verification rules for scf."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irees.errors import VerifyError
 
 
 def check_for(op: Any) -> None:
-    """Results, initial values and arguments of the body are of the same types."""
+    """Checks that results have the types of the initial values."""
     inits = [v.type for v in op.iter_args]
     if len(op.results) != len(inits):
         raise VerifyException("mismatch in number of loop-carried values and defined values")
@@ -33,7 +33,7 @@ def _check_no_arguments(op: Operation) -> None:
 
 
 def check_if(op: Any) -> None:
-    """Both branches yield what the op returns."""
+    """Checks that both branches yield as many values as the op has results."""
     _check_no_arguments(op)
     if op.results and not op.false_region.blocks:
         raise VerifyException("must have an else block if defining values")
@@ -49,7 +49,7 @@ def check_if(op: Any) -> None:
 
 
 def _check_terminator(op: Any, name: str) -> None:
-    """The body ends in an op, and in no other before it."""
+    """Checks that the body's first terminator has this name."""
     for inner in op.regions[0].blocks[0].ops:
         if isinstance(inner, UnregisteredOp):
             continue
@@ -62,7 +62,7 @@ def _check_terminator(op: Any, name: str) -> None:
 
 
 def check_parallel(op: Any) -> None:
-    """There is a loop, steps are positive, and the body ends in scf.reduce."""
+    """Checks that there is a loop, steps are positive, and the body ends in scf.reduce."""
     if not op.lowerBound:
         raise VerifyException(
             "needs at least one tuple element for lowerBound, upperBound and step"
@@ -94,7 +94,7 @@ def _check_reduce(op: Operation, results: list[Any]) -> None:
 
 
 def check_reduce(op: Any) -> None:
-    """A reduction returns the type of what it reduces."""
+    """Checks that each reduction region returns the type of its operand."""
     for region, value in zip(op.regions, op.operands):
         last = region.blocks[0].last_op
         if last is None or last.name != "scf.reduce.return":
@@ -106,12 +106,12 @@ def check_reduce(op: Any) -> None:
 
 
 def check_execute_region(op: Operation) -> None:
-    """The region of an execute_region has no arguments."""
+    """Checks that the region of an execute_region has no arguments."""
     _check_no_arguments(op)
 
 
 def check_forall(op: Any) -> None:
-    """The body ends in scf.forall.in_parallel, which writes into the loop's own results."""
+    """Checks that the body ends in in_parallel, which inserts only into the loop's own outputs."""
     block = op.regions[0].blocks[0]
     _check_terminator(op, "scf.forall.in_parallel")
     last = block.last_op
@@ -124,7 +124,7 @@ def check_forall(op: Any) -> None:
 
 
 def check_switch(op: Any) -> None:
-    """Each region ends in a yield."""
+    """Checks that each region ends in scf.yield."""
     for region in op.regions:
         last = region.blocks[0].last_op if region.blocks else None
         if last is not None and last.name != "scf.yield":

@@ -1,4 +1,4 @@
-"""Rules of tensor."""
+"""Verification rules for tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irees.dialects.rules._parents import ends_body_of
 
 
 def check_from_elements(op: Any) -> None:
-    """There is an operand for each element."""
+    """Checks that there is one operand per element."""
     kind = op.results[0].type
     if isinstance(kind, TensorType) and kind.has_static_shape():
         count = prod(kind.get_shape())
@@ -24,14 +24,14 @@ def check_from_elements(op: Any) -> None:
 
 
 def check_concat(op: Any) -> None:
-    """The dim is one of the result's."""
+    """Checks that the concatenation dim is within the result's rank."""
     rank, axis = op.results[0].type.get_num_dims(), op.properties["dim"].value.data
     if not 0 <= axis < rank:
         raise VerifyException(f"concatenation dim must be in [0, {rank}), but is {axis}")
 
 
 def check_gather(op: Any) -> None:
-    """The result has the dims of the indices, and those of the source, 1 where one is gathered."""
+    """Checks that the result has batch dims, then source dims with gathered ones 1 or dropped."""
     source, indices = (v.type for v in op.operands[:2])
     result = op.results[0].type
     gathered = op.properties["gather_dims"].get_values()

@@ -1,4 +1,4 @@
-"""Rules of util."""
+"""Verification rules for util."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ._types import element
 from .func import check_updates
 
 UNTIED = -1
-"""What stands for a result that is tied to no operand."""
+"""Tied-operand index of a result that is tied to no operand."""
 
 
 def check_assumptions(op: Any) -> None:
-    """Operands have as many assumptions as each other, or one."""
+    """Checks that all operands have the same number of assumptions, or one."""
     counts = [len(row.data) for row in op.assumptions.data]
     most = max(counts, default=1)
     for number, count in enumerate(counts):
@@ -27,7 +27,7 @@ def check_assumptions(op: Any) -> None:
 
 
 def check_ties(op: Any) -> None:
-    """Results are tied to arguments that there are."""
+    """Checks that results are tied to existing arguments."""
     tied = op.properties.get("tied_operands")
     if not isinstance(tied, ArrayAttr):
         return
@@ -39,13 +39,13 @@ def check_ties(op: Any) -> None:
 
 
 def _bits(kind: Any) -> Any:
-    """The shape of a type, and the bits of its elements."""
+    """Returns the shape of a type and the bit width of its elements."""
     shape = tuple(kind.get_shape()) if isinstance(kind, ShapedType) else ()
     return shape, getattr(element(kind), "bitwidth", kind)
 
 
 def check_global(op: Any) -> None:
-    """An initial value has as many bits as the global; IREE lets its elements be others."""
+    """Checks an initial value's shape and bit width; as in IREE, element types may differ."""
     value, kind = op.properties.get("initial_value"), op.properties["type"]
     own = value.get_type() if hasattr(value, "get_type") else getattr(value, "type", None)
     if own is not None and own != kind and _bits(own) != _bits(kind):
@@ -53,7 +53,7 @@ def check_global(op: Any) -> None:
 
 
 def check_return(op: Any) -> None:
-    """A function or an initializer returns."""
+    """Checks that the parent of a return is a function or an initializer."""
     parent = op.parent_op()
     if parent is None or parent.name not in ("util.func", "util.initializer"):
         raise VerifyException("expects parent op to be 'util.func' or 'util.initializer'")

@@ -1,4 +1,4 @@
-"""Rules of vector."""
+"""Verification rules for vector."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _memory(op: Operation) -> MemRefType | None:
 
 
 def check_strides(op: Operation) -> None:
-    """Memory is read forwards."""
+    """Checks that memref strides are non-negative."""
     kind = _memory(op)
     layout = None if kind is None else layout_of(kind)
     if layout is not None and any(s is not None and s < 0 for s in layout.strides):
@@ -39,7 +39,7 @@ def check_strides(op: Operation) -> None:
 
 
 def check_dense(op: Operation) -> None:
-    """The elements of a vector lie side by side in memory of no lower rank."""
+    """Checks that the memref has unit stride innermost and at least the vector's rank."""
     kind, vector = _memory(op), _vector(op)
     if kind is None or vector is None or isinstance(kind.element_type, VectorType):
         return
@@ -53,7 +53,7 @@ def check_dense(op: Operation) -> None:
 
 
 def check_halves(op: Operation) -> None:
-    """Both results have one type, half of the source along its last dim."""
+    """Checks that both results have the same type, with half the source's last dim."""
     source, (first, second) = op.operands[0].type, (r.type for r in op.results)
     if first != second:
         raise VerifyException("all of {res1, res2} must have the same type")
@@ -67,7 +67,7 @@ def check_halves(op: Operation) -> None:
 
 
 def check_mask(op: Any) -> None:
-    """A mask of the op's shape around one op that can be masked, whose results are yielded."""
+    """Checks that a mask encloses one maskable op of its shape and yields that op's results."""
     mask = op.operands[0].type
     if not isinstance(mask, VectorType) or mask.get_num_dims() == 0:
         raise VerifyException(f"operand #0 must be a vector of bits with dims, but got {mask}")
@@ -92,7 +92,7 @@ def check_mask(op: Any) -> None:
 
 
 def check_contract(op: Any) -> None:
-    """Each loop indexes an operand, and integers have no sign."""
+    """Checks that each loop indexes the LHS or RHS, and that integers are signless."""
     for value in op.operands:
         check_signless(value.type, "integers of a contraction")
     maps = [attr.data for attr in op.properties["indexing_maps"].data]
@@ -102,14 +102,14 @@ def check_contract(op: Any) -> None:
 
 
 def check_outer_product(op: Operation) -> None:
-    """Of two vectors both may be scalable, or the second alone."""
+    """Checks that the LHS is scalable only if the RHS is."""
     lhs, rhs = (scalable(v.type) for v in op.operands[:2])
     if lhs and rhs and lhs[0] and not rhs[0]:
         raise VerifyException("expected either both or only #2 operand dim to be scalable")
 
 
 def check_slice(whole: Callable[[Operation], Attribute], part: Callable[[Operation], Attribute]):
-    """A rule: a scalable dim is taken whole, and stays scalable."""
+    """Returns a rule: a scalable dim is sliced whole and stays scalable."""
 
     def rule(op: Operation) -> None:
         outer, inner = whole(op), part(op)
@@ -136,7 +136,7 @@ FLOATLESS = ("and", "or", "xor", "minui", "minsi", "maxui", "maxsi")
 
 
 def check_scan(op: Any) -> None:
-    """Bits are combined of integers only."""
+    """Checks that bitwise and integer combining kinds are not used on floats."""
     kind = str(op.properties["kind"])
     element = op.operands[0].type.element_type
     if any(f"<{name}>" in kind for name in FLOATLESS) and str(element).startswith(("f", "bf")):

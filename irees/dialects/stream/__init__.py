@@ -1,9 +1,8 @@
 """
-The `stream` dialect: tensors as resources that lie on devices, and the host program on buffers.
+The `stream` dialect: tensors as resources on devices, and the host program on buffers.
 
-irees' own pipeline goes from `flow` to `stream.cmd.dispatch` on memrefs; the ops on resources are
-those that placement is decided on. Names and syntax are IREE's
-(`compiler/src/iree/compiler/Dialect/Stream/IR`).
+irees' own pipeline lowers `flow` to `stream.cmd.dispatch` on memrefs; the ops on resources are for
+placement decisions. Names and syntax are IREE's (`compiler/src/iree/compiler/Dialect/Stream/IR`).
 """
 
 from __future__ import annotations

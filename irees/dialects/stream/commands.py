@@ -1,8 +1,8 @@
 """
-What the host program does with buffers.
+Commands of the host program on buffers.
 
-After the stream phase the host works on memrefs: one arena is allocated, values are
-views of it, and `stream.cmd.dispatch` runs a kernel on them.
+After the stream phase the host works on memrefs: it allocates one arena, values are views of it,
+and `stream.cmd.dispatch` runs a kernel on them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class CmdDispatchOp(IRDLOperation):
     """
     Runs all workgroups of an executable's function and waits for them.
 
-    Operands are the function's, in order: `memref<?xi8>` bindings and scalars
+    Operands are the function's arguments, in order: `memref<?xi8>` bindings and scalars
     (IREE: `stream.cmd.dispatch`).
     """
 
@@ -43,9 +43,9 @@ class CmdDispatchOp(IRDLOperation):
 @irdl_op_definition
 class CmdTraceOp(IRDLOperation):
     """
-    Shows what lies in row-major buffers to whoever runs the program, under a key.
+    Traces the contents of row-major buffers at run time under a key.
 
-    Of the same kind as IREE's `stream.tensor.trace` and `hal.buffer_view.trace`.
+    Corresponds to IREE's `stream.tensor.trace` and `hal.buffer_view.trace`.
     """
 
     name = "stream.cmd.trace"
@@ -53,7 +53,7 @@ class CmdTraceOp(IRDLOperation):
     key = prop_def(StringAttr)
     values = var_operand_def(MemRefType)
 
-    # It writes nothing that the program sees, but must stay where it is.
+    # The write effect keeps the op from being removed or reordered; it writes no program memory.
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, key: str, values: Sequence[SSAValue]):

@@ -1,5 +1,5 @@
 """
-Kernels on resources, and regions of work that start together:
+Dispatches on resources, and regions of work that are scheduled together:
 
     %r, %t = stream.async.execute on(#a) await(%s) => with(%x as %y: T{%n}) -> %x{%n} {
       %d = stream.async.dispatch @e::@f(%y[%c0 to %n for %n]) : (T{%n}) -> %y{%n}
@@ -70,7 +70,7 @@ class AsyncDispatchOp(IRDLOperation):
     """
     Runs a kernel on ranges of resources and on scalars (IREE: `stream.async.dispatch`).
 
-    Offsets, ends and lengths are of the operands that are resources, in order.
+    There is one offset, end and length per operand that is a resource, in order.
     """
 
     name = "stream.async.dispatch"
@@ -182,7 +182,7 @@ def _print_range(
 @irdl_op_definition
 class AsyncExecuteOp(IRDLOperation):
     """
-    Work that starts when a moment has come, and the moment when it is done
+    Executes its region after a timepoint and returns the timepoint of its completion
     (IREE: `stream.async.execute`).
     """
 

@@ -1,5 +1,5 @@
 """
-Tensors as resources: how many bytes one takes, and how one comes from a caller or goes to one.
+Tensors as resources: sizes in bytes, imports from callers and exports to them.
 
 `E{%d} in T{%n}` is a tensor of type `E`, with its dynamic dims, in a resource of `%n` bytes.
 """
@@ -46,7 +46,7 @@ def _check_dims(encoding: Attribute, given: int) -> None:
 
 @irdl_op_definition
 class TensorImportOp(IRDLOperation):
-    """A caller's buffer as a resource (IREE: `stream.tensor.import`)."""
+    """Imports a caller's buffer as a resource (IREE: `stream.tensor.import`)."""
 
     name = "stream.tensor.import"
 
@@ -72,7 +72,7 @@ class TensorImportOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorExportOp(IRDLOperation):
-    """A resource as a buffer for a caller (IREE: `stream.tensor.export`)."""
+    """Exports a resource as a buffer to the caller (IREE: `stream.tensor.export`)."""
 
     name = "stream.tensor.export"
 
@@ -92,7 +92,7 @@ class TensorExportOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorSizeOfOp(IRDLOperation):
-    """The bytes that a tensor takes on a device (IREE: `stream.tensor.sizeof`)."""
+    """Returns the size of a tensor on a device, in bytes (IREE: `stream.tensor.sizeof`)."""
 
     name = "stream.tensor.sizeof"
 
@@ -110,7 +110,7 @@ class TensorSizeOfOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorConstantOp(IRDLOperation):
-    """A tensor that is known now (IREE: `stream.tensor.constant`)."""
+    """A constant tensor (IREE: `stream.tensor.constant`)."""
 
     name = "stream.tensor.constant"
 
@@ -132,7 +132,7 @@ class TensorConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorSplatOp(IRDLOperation):
-    """A tensor whose elements are all one scalar (IREE: `stream.tensor.splat`)."""
+    """Fills a tensor with a scalar (IREE: `stream.tensor.splat`)."""
 
     name = "stream.tensor.splat"
 
@@ -152,7 +152,7 @@ class TensorSplatOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorCloneOp(IRDLOperation):
-    """A copy of a tensor (IREE: `stream.tensor.clone`)."""
+    """Copies a tensor (IREE: `stream.tensor.clone`)."""
 
     name = "stream.tensor.clone"
 

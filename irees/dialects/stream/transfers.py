@@ -1,5 +1,5 @@
 """
-Work on whole resources in program order, before anything is scheduled or allocated.
+Asynchronous ops on resources in program order, before scheduling and allocation.
 
 `T{%n}` is a resource of `%n` bytes, `%x[%a to %b for %l]` its bytes from `%a` up to `%b`. An op
 that writes into a resource has a result that is tied to it: `-> %x as T{%n}`.
@@ -35,7 +35,7 @@ _AWAIT = "(`await` `(` $await_timepoint^ `)`)? "
 
 @irdl_op_definition
 class AsyncAllocaOp(IRDLOperation):
-    """A resource without contents (IREE: `stream.async.alloca`)."""
+    """Allocates a resource with undefined contents (IREE: `stream.async.alloca`)."""
 
     name = "stream.async.alloca"
 
@@ -49,7 +49,7 @@ class AsyncAllocaOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncConstantOp(IRDLOperation):
-    """A resource whose contents are known now (IREE: `stream.async.constant`)."""
+    """A resource with constant contents (IREE: `stream.async.constant`)."""
 
     name = "stream.async.constant"
 
@@ -86,7 +86,7 @@ class AsyncSplatOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncCloneOp(IRDLOperation):
-    """A copy of a resource (IREE: `stream.async.clone`)."""
+    """Copies a resource (IREE: `stream.async.clone`)."""
 
     name = "stream.async.clone"
 
@@ -105,7 +105,7 @@ class AsyncCloneOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncSliceOp(IRDLOperation):
-    """A copy of a range of a resource (IREE: `stream.async.slice`)."""
+    """Copies a range of a resource (IREE: `stream.async.slice`)."""
 
     name = "stream.async.slice"
     T: ClassVar = VarConstraint("T", BaseAttr(ResourceType))
@@ -128,7 +128,7 @@ class AsyncSliceOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncFillOp(IRDLOperation):
-    """A resource with a range of it filled with one pattern (IREE: `stream.async.fill`)."""
+    """Fills a range of a resource with one pattern (IREE: `stream.async.fill`)."""
 
     name = "stream.async.fill"
     T: ClassVar = VarConstraint("T", BaseAttr(ResourceType))
@@ -152,7 +152,7 @@ class AsyncFillOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncUpdateOp(IRDLOperation):
-    """A resource with a range of it overwritten by another (IREE: `stream.async.update`)."""
+    """Overwrites a range of a resource with another resource (IREE: `stream.async.update`)."""
 
     name = "stream.async.update"
     T: ClassVar = VarConstraint("T", BaseAttr(ResourceType))
@@ -177,7 +177,7 @@ class AsyncUpdateOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncCopyOp(IRDLOperation):
-    """A resource with a range of it overwritten by a range (IREE: `stream.async.copy`)."""
+    """Copies a range of a resource into a range of another (IREE: `stream.async.copy`)."""
 
     name = "stream.async.copy"
     T: ClassVar = VarConstraint("T", BaseAttr(ResourceType))
@@ -206,7 +206,7 @@ class AsyncCopyOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncBarrierOp(IRDLOperation):
-    """A resource that is known to be on a device: no copy (IREE: `stream.async.barrier`)."""
+    """Requires a resource to be on a device, without a copy (IREE: `stream.async.barrier`)."""
 
     name = "stream.async.barrier"
     T: ClassVar = VarConstraint("T", BaseAttr(ResourceType))
@@ -223,9 +223,9 @@ class AsyncBarrierOp(IRDLOperation):
 @irdl_op_definition
 class AsyncTransferOp(IRDLOperation):
     """
-    A resource with another lifetime, or on another device. The transfer runs on
-    `execution_affinity`; without it on the source, or on the target of what is external
-    or staged (IREE: `stream.async.transfer`).
+    Transfers a resource to another lifetime or device. It runs on `execution_affinity`; by default
+    on the source's device, or on the target's if the source is external, or staging and the result
+    is not (IREE: `stream.async.transfer`).
     """
 
     name = "stream.async.transfer"

@@ -1,4 +1,4 @@
-"""The types of the stream dialect: resources, whose bytes lie somewhere, and moments in time."""
+"""Types of the stream dialect: resources and timepoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 LIFETIMES = ("*", "external", "staging", "transient", "variable", "constant")
-"""What a resource is for; `*` is not decided yet."""
+"""Resource lifetimes; `*` means not decided yet."""
 
 
 @irdl_attr_definition
@@ -44,7 +44,7 @@ class ResourceType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class TimepointType(ParametrizedAttribute, TypeAttribute):
-    """When something has happened (IREE: `!stream.timepoint`)."""
+    """A point on the execution timeline that can be awaited (IREE: `!stream.timepoint`)."""
 
     name = "stream.timepoint"
 

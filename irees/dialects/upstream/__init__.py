@@ -1,10 +1,9 @@
 """
-What xDSL's own dialects lack: one module per dialect, each with `OPS`, `ATTRS`, `REPLACES` and
-`patch()`.
+Additions to xDSL's dialects: one module per dialect, with `OPS`, `ATTRS`, `REPLACES` and `patch()`.
 
-The first time that a dialect is loaded through `irees.dialects`, its module adds the ops and
-repairs xDSL's classes in place. Code that builds ops of xDSL without loading a dialect (a pass
-does) calls `patch_all` first.
+When `irees.dialects` first loads a dialect, its module adds the ops and patches xDSL's classes in
+place. Code that builds xDSL ops without loading the dialect, such as a pass, calls `patch_all`
+first.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from importlib import import_module
 
 @cache
 def patch_all() -> None:
-    """Repair the classes of every dialect that irees adds to. Cheap after the first call."""
+    """Patches the classes of every extended dialect. Cheap after the first call."""
     from irees.dialects import EXTENDED
 
     for name in EXTENDED:

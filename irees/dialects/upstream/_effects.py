@@ -1,6 +1,6 @@
 """
-Memory effects of ops on tensors and memrefs, which xDSL leaves undeclared for linalg and
-others.
+Memory effects of ops on tensors and memrefs, which xDSL does not declare for linalg and other
+dialects.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, get_effe
 
 class DestinationStyleEffects(MemoryEffect):
     """
-    An op that reads its memref operands, writes its memref `outs`, and does what its regions do.
-    On tensors alone it has no effects of its own, so it can be merged with its equal and dropped.
+    An op that reads and writes its memref operands and has the effects of its regions.
+
+    On tensors it has no effects of its own, so that CSE and DCE apply.
     """
 
     @classmethod
@@ -51,7 +52,7 @@ class WritesMemory(MemoryEffect):
 
 
 class ReadsMemRefOperands(MemoryEffect):
-    """An op that reads memory where its operand is a memref, and has no effect on a tensor."""
+    """An op that reads its memref operands and has no effects on tensors."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:

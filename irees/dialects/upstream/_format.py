@@ -1,4 +1,4 @@
-"""Gives a class of xDSL an assembly format after the fact."""
+"""Adds an assembly format to an existing xDSL op class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.printer import Printer
 
 
 def set_format(cls: type[IRDLOperation], assembly_format: str) -> None:
-    """Let `cls` parse and print by a declarative format, as if it had been defined with it."""
+    """Makes `cls` parse and print with a declarative assembly format."""
     program = FormatProgram.from_str(assembly_format, cls.get_irdl_definition())
 
     def parse(kind: type[IRDLOperation], parser: Parser) -> IRDLOperation:

@@ -39,7 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 
 @irdl_op_definition
 class MaxOp(IRDLOperation):
-    """The greatest of the results of an affine map (MLIR: affine.max)."""
+    """Maximum of the results of an affine map (MLIR: affine.max)."""
 
     name = "affine.max"
     arguments = var_operand_def(IndexType)
@@ -113,8 +113,8 @@ def _print_basis(op, printer: Printer) -> None:
 @irdl_op_definition
 class DelinearizeIndexOp(IRDLOperation):
     """
-    The coordinates of a linear index in a basis; the outermost element of the basis may be left
-    out, and the outermost result is then unbounded (MLIR: affine.delinearize_index).
+    Splits a linear index into coordinates of a basis. The outermost basis element may be omitted;
+    the outermost result is then unbounded (MLIR: affine.delinearize_index).
     """
 
     name = "affine.delinearize_index"
@@ -137,12 +137,12 @@ class DelinearizeIndexOp(IRDLOperation):
 
     @property
     def basis(self) -> list[SSAValue | int]:
-        """The sizes, outermost first."""
+        """The basis sizes, outermost first."""
         return _basis(self)
 
     @property
     def has_outer_bound(self) -> bool:
-        """Whether the basis bounds the outermost result too."""
+        """Whether the basis includes the outermost result."""
         return len(self.res) == len(self.static_basis)
 
     @classmethod
@@ -183,8 +183,8 @@ class DelinearizeIndexOp(IRDLOperation):
 @irdl_op_definition
 class LinearizeIndexOp(IRDLOperation):
     """
-    The linear index of coordinates in a basis, of which the outermost element may be left out;
-    `disjoint` promises that coordinates are within it (MLIR: affine.linearize_index).
+    Computes the linear index of coordinates in a basis, whose outermost element may be omitted.
+    `disjoint` asserts that coordinates are within the basis (MLIR: affine.linearize_index).
     """
 
     name = "affine.linearize_index"
@@ -215,7 +215,7 @@ class LinearizeIndexOp(IRDLOperation):
 
     @property
     def basis(self) -> list[SSAValue | int]:
-        """The sizes, outermost first."""
+        """The basis sizes, outermost first."""
         return _basis(self)
 
     @classmethod
@@ -260,7 +260,7 @@ class LinearizeIndexOp(IRDLOperation):
 
 @cache
 def patch() -> None:
-    """Nothing to repair."""
+    """Nothing to patch."""
 
 
 OPS = [MaxOp, DelinearizeIndexOp, LinearizeIndexOp]

@@ -1,8 +1,8 @@
 """
-arith on vectors and tensors, and the ops of arith that xDSL lacks.
+arith on vectors and tensors, and the arith ops that xDSL lacks.
 
-xDSL types compares, casts and selects as scalars only. Here the constraints of those classes are
-replaced in place, so that `isinstance` keeps working, and the shapes are checked instead.
+xDSL allows compares, casts and selects on scalars only. This module replaces the constraints of
+those classes in place, so that `isinstance` keeps working, and verifies the shapes instead.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from . import builtin
 
 
 class RoundingMode(StrEnum):
-    """IEEE-754 rounding of `arith.truncf`."""
+    """IEEE-754 rounding modes of `arith.truncf`."""
 
     TO_NEAREST_EVEN = "to_nearest_even"
     DOWNWARD = "downward"
@@ -63,7 +63,7 @@ class RoundingMode(StrEnum):
 @irdl_attr_definition
 class RoundingModeAttr(EnumAttribute[RoundingMode]):
     """
-    `#arith.rounding_mode<downward>`, printed in MLIR as `5 : i32` in the generic form
+    `#arith.rounding_mode<downward>`; MLIR prints it as `5 : i32` in the generic form
     (ArithBase.td).
     """
 
@@ -80,14 +80,14 @@ class RoundingModeAttr(EnumAttribute[RoundingMode]):
 
 
 def element_type(type_: Attribute) -> Attribute:
-    """The element of a tensor or vector, or the scalar itself."""
+    """Returns the element type of a tensor or vector, or the scalar type itself."""
     if isinstance(type_, TensorType | VectorType | UnrankedTensorType):
         return type_.element_type
     return type_
 
 
 def with_element(type_: Attribute, element: Attribute) -> Attribute:
-    """The type with the shape of `type_` and another element."""
+    """Returns a type with the shape of `type_` and another element type."""
     match type_:
         case TensorType():
             return TensorType(element, type_.get_shape(), type_.encoding)
@@ -107,7 +107,7 @@ def _kind(type_: Attribute) -> str | None:
 
 
 def check_kind(type_: Attribute, *kinds: str) -> None:
-    """Raise a VerifyException unless the elements are integer, index or float, as wanted."""
+    """Raises VerifyException unless the elements are of one of the kinds integer, index, float."""
     if _kind(type_) not in kinds:
         raise VerifyException(
             f"expected {' or '.join(kinds)} or a vector or tensor of it, but got {type_}"
@@ -343,10 +343,7 @@ def _verify_constant(op: arith.ConstantOp) -> None:
 
 @irdl_op_definition
 class RemFOp(IRDLOperation):
-    """
-    The remainder of a floating point division, with the sign of the dividend (MLIR:
-    arith.remf).
-    """
+    """Floating-point remainder with the sign of the dividend (MLIR: arith.remf)."""
 
     T: ClassVar = VarConstraint("T", AnyAttr())
     name = "arith.remf"
@@ -427,7 +424,7 @@ MinimumNumFOp = _number_op("arith.minimumnumf", "The smaller")
 
 @irdl_op_definition
 class IndexCastUIOp(IRDLOperation):
-    """A cast between index and an unsigned integer (MLIR: arith.index_castui)."""
+    """Casts between index and an unsigned integer (MLIR: arith.index_castui)."""
 
     name = "arith.index_castui"
     input = operand_def()
@@ -447,7 +444,7 @@ class IndexCastUIOp(IRDLOperation):
 
 
 def _any(cls: type[IRDLOperation], *names: str) -> None:
-    """Let these operands and results of an op be of any type; the op's verifier says which."""
+    """Allows any type for these operands and results; the op's verifier checks them instead."""
     definition = cls.get_irdl_definition()
     for defs, kind in ((definition.operands, OperandDef), (definition.results, ResultDef)):
         for index, (name, _) in enumerate(defs):
@@ -456,7 +453,7 @@ def _any(cls: type[IRDLOperation], *names: str) -> None:
 
 
 def _scalars_only(pattern_class) -> None:
-    """A canonicalization of xDSL that builds scalar constants must keep off vectors and tensors."""
+    """Restricts an xDSL pattern to scalars, because it builds scalar constants."""
     original = pattern_class.match_and_rewrite
 
     def match_and_rewrite(self, op, rewriter, /):
@@ -469,7 +466,7 @@ def _scalars_only(pattern_class) -> None:
 
 @cache
 def patch() -> None:
-    """Repair xDSL's arith classes in place, once; and the float constants that they are about."""
+    """Patches xDSL's arith classes and float constants in place, once."""
     builtin.patch()
     for cls, kinds in ((arith.CmpiOp, ("integer", "index")), (arith.CmpfOp, ("float",))):
         _any(cls, "lhs", "rhs", "result")

@@ -1,15 +1,15 @@
 """
-Repairs of xDSL's reading and printing of float constants, and affine maps with products of symbols.
+Patches of xDSL's float constants, string lexing and affine expressions.
 
-In a `dense<...>` of floats an integer in hexadecimal is the bits of a float (that is how MLIR
-prints NaN and infinity); xDSL reads it as a number. And xDSL prints infinities of the small float
-types as `inf`, which nothing reads.
+In a `dense<...>` of floats, MLIR prints NaN and infinity as a hexadecimal integer: the float's
+bits. xDSL parses it as a number. xDSL also prints infinities of small float types as `inf`, which
+no parser accepts.
 
-A string that does not end makes xDSL's lexer try every way to cut it into pieces; the pattern here
-matches the same strings and gives nothing back.
+xDSL's regular expression for strings backtracks exponentially on an unterminated string. `STRING`
+matches the same strings with possessive quantifiers.
 
 MLIR's affine expressions may multiply and divide by a symbol (`s0 + s1 * s2`: an index with a
-dynamic stride); xDSL knows the kind of expression but refuses to build it.
+dynamic stride). xDSL can represent this, but its operators raise NotImplementedError.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRLexer
 
 STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
-"""A string as xDSL's lexer reads it, with quantifiers that never give back."""
+"""String literal of xDSL's lexer, with possessive quantifiers (no backtracking)."""
 
 
 def _float_of_bits(parser: AttrParser, text: str, type_: AnyFloat, span) -> float:
@@ -51,7 +51,7 @@ def _allow_symbols(method: str, kind: AffineBinaryOpKind) -> None:
 
 @cache
 def patch() -> None:
-    """Repair xDSL's parser and printer of float constants, and its affine operators, once."""
+    """Patches xDSL's float constants, string lexing and affine operators, once."""
     _allow_symbols("__mul__", AffineBinaryOpKind.Mul)
     _allow_symbols("__floordiv__", AffineBinaryOpKind.FloorDiv)
     _allow_symbols("__mod__", AffineBinaryOpKind.Mod)

@@ -1,5 +1,5 @@
 """
-What xDSL's gpu lacks: address spaces, what a loop is mapped to, shuffles, the syntax of barriers.
+Additions to xDSL's gpu: address spaces, loop mapping attributes, shuffles, barrier syntax.
 
 MLIR: `mlir/include/mlir/Dialect/GPU/IR/GPUOps.td`.
 """
@@ -27,7 +27,7 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class AddressSpace(StrEnum):
-    """Where a memref is: in the device's memory, a workgroup's, or a thread's own."""
+    """Memory spaces: device memory, workgroup (shared) memory, private to a thread, constant."""
 
     GLOBAL = "global"
     WORKGROUP = "workgroup"
@@ -55,7 +55,7 @@ _DIMS = ("x", "y", "z", *(f"linear_dim_{i}" for i in range(10)))
 
 
 class _MappingAttr(ParametrizedAttribute):
-    """A dim of the grid or block that a loop is mapped to."""
+    """Base of the attributes for the grid or block dim that a loop is mapped to."""
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[StringAttr]:
@@ -95,14 +95,14 @@ class WarpMappingAttr(_MappingAttr):
 
 @irdl_op_definition
 class BarrierOp(IRDLOperation):
-    """Waits until every thread of the workgroup is here, and sees what the others wrote."""
+    """Barrier for all threads of the workgroup; makes their prior writes visible to each other."""
 
     name = "gpu.barrier"
     assembly_format = "attr-dict"
 
 
 class ShuffleMode(StrEnum):
-    """Which lane a thread hears."""
+    """How the source lane of a shuffle is computed."""
 
     XOR = "xor"
     DOWN = "down"
@@ -120,8 +120,8 @@ class ShuffleModeAttr(EnumAttribute[ShuffleMode]):
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
     """
-    Gives a value to the other lanes of the subgroup and takes one of theirs: with `xor`, that of
-    the lane whose number differs in the bits of `offset`.
+    Exchanges values between the lanes of a subgroup. With `xor`, a lane receives the value of lane
+    number xor `offset`.
     """
 
     name = "gpu.shuffle"
@@ -163,9 +163,9 @@ class ShuffleOp(IRDLOperation):
 
 OPS: list = [BarrierOp, ShuffleOp]
 REPLACES = frozenset(("gpu.barrier",))
-"""xDSL's has no syntax of its own."""
+"""Ops that replace xDSL's: its `gpu.barrier` has no custom syntax."""
 ATTRS = [ShuffleModeAttr, AddressSpaceAttr, BlockMappingAttr, ThreadMappingAttr, WarpMappingAttr]
 
 
 def patch() -> None:
-    """Nothing to repair."""
+    """Nothing to patch."""

@@ -1,4 +1,4 @@
-"""math ops that xDSL lacks: classification of floats, erfc, clampf, sincos."""
+"""math ops that xDSL lacks: float classification, erfc, clampf, sincos."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_FLAGS = FastMathFlagsAttr("none")
 
 
 class _Classification(IRDLOperation):
-    """`op %x fastmath<...> : type`, whose result is an i1 of the operand's shape."""
+    """Base of `op %x fastmath<...> : type` with an i1 result of the operand's shape."""
 
     operand = operand_def()
     result = result_def()
@@ -166,7 +166,7 @@ class SincosOp(IRDLOperation):
 
 @cache
 def patch() -> None:
-    """Nothing to repair."""
+    """Nothing to patch."""
 
 
 OPS = [IsNaNOp, IsInfOp, IsFiniteOp, IsNormalOp, ErfcOp, ClampFOp, SincosOp]

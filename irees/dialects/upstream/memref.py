@@ -1,4 +1,4 @@
-"""What xDSL's memref lacks: two ops, assembly of several, and globals whose data is a resource."""
+"""Additions to xDSL's memref: two ops, assembly formats, and globals with resource data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ._format import set_format
 
 @irdl_op_definition
 class TransposeOp(IRDLOperation):
-    """A view of a memref with its dims permuted (MLIR: memref.transpose)."""
+    """Returns a view of a memref with permuted dims (MLIR: memref.transpose)."""
 
     name = "memref.transpose"
     source = operand_def(MemRefType)
@@ -81,7 +81,7 @@ class TransposeOp(IRDLOperation):
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """A hint that an element will be read or written soon (MLIR: memref.prefetch)."""
+    """Hints that an element will be read or written soon (MLIR: memref.prefetch)."""
 
     name = "memref.prefetch"
     memref = operand_def(MemRefType)
@@ -188,10 +188,7 @@ def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp
 
 
 def _parse_elements(parser: Parser, type_: MemRefType) -> Attribute:
-    """
-    The value, whose `dense<...>` takes its type from the global as MLIR prints it, or has its
-    own.
-    """
+    """Parses the initial value. A `dense<...>` without a type has the global's type."""
     text = parser.lexer.input.content
     if parser.parse_optional_keyword("dense") is None:
         return parser.parse_attribute()
@@ -202,7 +199,7 @@ def _parse_elements(parser: Parser, type_: MemRefType) -> Attribute:
 
 
 def _end_of_brackets(text: str, start: int) -> int:
-    """Behind the `>` that closes the `<` at `start`."""
+    """Returns the position after the `>` that closes the `<` at `start`."""
     depth, quoted = 0, False
     for position in range(start, len(text)):
         char = text[position]
@@ -257,7 +254,7 @@ def _verify_copy(op: memref.CopyOp) -> None:
 ATOMIC_KINDS = """
 addf addi andi assign maximumf maxnumf maxs maxu minimumf minnumf mins minu mulf muli ori xori
 """.split()
-"""What `memref.atomic_rmw` makes of what memory holds and a value, by number (ArithBase.td)."""
+"""Combining kinds of `memref.atomic_rmw`, by enum value (ArithBase.td)."""
 
 
 def _parse_atomic_rmw(cls: type[memref.AtomicRMWOp], parser: Parser) -> memref.AtomicRMWOp:
@@ -303,7 +300,7 @@ def atomic_rmw(
     indices: Sequence[SSAValue],
     result: Attribute | None = None,
 ) -> memref.AtomicRMWOp:
-    """What a place holds becomes `kind` of it and a value; the result is what it held before."""
+    """Returns an atomic read-modify-write of kind `kind`, which yields the old value."""
     return memref.AtomicRMWOp.build(
         operands=[value, buffer, indices],
         properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
@@ -313,7 +310,7 @@ def atomic_rmw(
 
 @cache
 def patch() -> None:
-    """Repair xDSL's memref classes in place, once."""
+    """Patches xDSL's memref classes in place, once."""
     properties = memref.GlobalOp.get_irdl_definition().properties
     properties["initial_value"] = OptPropertyDef(AnyAttr())
     properties["sym_visibility"] = OptPropertyDef(properties["sym_visibility"].constr)

@@ -1,6 +1,5 @@
 """
-ml_program's loads and stores of globals, which torch-mlir uses for the state of its random
-numbers.
+ml_program loads and stores of globals, which torch-mlir uses for random-number state.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ._effects import ReadsMemory, WritesMemory
 
 @irdl_op_definition
 class GlobalLoadOp(IRDLOperation):
-    """The value of a mutable global (MLIR: ml_program.global_load)."""
+    """Loads the value of a mutable global (MLIR: ml_program.global_load)."""
 
     name = "ml_program.global_load"
     global_ = prop_def(SymbolRefAttr, prop_name="global")
@@ -42,7 +41,7 @@ class GlobalLoadOp(IRDLOperation):
 
 @irdl_op_definition
 class GlobalStoreOp(IRDLOperation):
-    """Give a mutable global a new value (MLIR: ml_program.global_store)."""
+    """Stores a value to a mutable global (MLIR: ml_program.global_store)."""
 
     name = "ml_program.global_store"
     global_ = prop_def(SymbolRefAttr, prop_name="global")
@@ -88,7 +87,7 @@ def _print_global(op: ml_program.GlobalOp, printer: Printer) -> None:
 
 @cache
 def patch() -> None:
-    """Let `ml_program.global` be without a visibility, and parse what MLIR prints."""
+    """Makes the visibility of `ml_program.global` optional and parses MLIR's syntax."""
     definition = ml_program.GlobalOp.get_irdl_definition()
     old = definition.properties["sym_visibility"]
     definition.properties["sym_visibility"] = OptPropertyDef(old.constr)

@@ -1,5 +1,5 @@
 """
-What xDSL's scf lacks: `scf.forall` with its terminator, the syntax of `scf.parallel`, and `-> t`.
+Additions to xDSL's scf: `scf.forall` and its terminator, `scf.parallel` syntax, and `-> t`.
 
 MLIR: `mlir/include/mlir/Dialect/SCF/IR/SCFOps.td`.
 """
@@ -55,7 +55,7 @@ _INSERTIONS = ("tensor.parallel_insert_slice", "iree_tensor_ext.parallel_insert_
 @irdl_op_definition
 class InParallelOp(IRDLOperation):
     """
-    Ends an `scf.forall`; holds what each iteration inserts into the shared outputs (MLIR:
+    Terminator of `scf.forall`; holds the inserts into the shared outputs (MLIR:
     scf.forall.in_parallel).
     """
 
@@ -92,9 +92,7 @@ class InParallelOp(IRDLOperation):
 
 @irdl_op_definition
 class ForallOp(IRDLOperation):
-    """
-    Runs its body for every point of an index space, in any order or at once (MLIR: scf.forall).
-    """
+    """Parallel loop nest: iterations run in any order or concurrently (MLIR: scf.forall)."""
 
     name = "scf.forall"
 
@@ -122,7 +120,7 @@ class ForallOp(IRDLOperation):
         region: Region,
         mapping: ArrayAttr | None = None,
     ) -> ForallOp:
-        """The loop from lower to upper by step; results are the shared outputs."""
+        """Returns a loop from lower to upper by step, with one result per shared output."""
         lists = [split_dynamic_index_list(values, DYNAMIC_INDEX) for values in (lower, upper, step)]
         names = ("staticLowerBound", "staticUpperBound", "staticStep")
         properties: dict[str, Attribute | None] = {
@@ -137,11 +135,11 @@ class ForallOp(IRDLOperation):
 
     @property
     def num_loops(self) -> int:
-        """How many induction variables there are: the first arguments of the body."""
+        """The number of induction variables, which are the first arguments of the body."""
         return len(self.staticUpperBound)
 
     def bounds(self) -> list[list[SSAValue | int]]:
-        """Lower bounds, upper bounds and steps, each a number or a value."""
+        """Returns lower bounds, upper bounds and steps, each an int or a value."""
         result: list[list[SSAValue | int]] = []
         for kind in ("LowerBound", "UpperBound", "Step"):
             dynamic = iter(getattr(self, f"dynamic{kind}"))
@@ -349,7 +347,7 @@ def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
 
 
 def _parse_types(parser: Parser) -> list[Attribute]:
-    """`-> (t, t)`, or `-> t` of a single result, which xDSL does not take."""
+    """Parses `(t, t)`, or `t` for a single result, which xDSL does not accept."""
     found = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
     return [parser.parse_type()] if found is None else found
 
@@ -428,7 +426,7 @@ def _print_reduce(op: scf.ReduceOp, printer: Printer) -> None:
 
 @cache
 def patch() -> None:
-    """Give `scf.parallel` its syntax, `scf.if`, `for` and `reduce` the rest of theirs, once."""
+    """Adds the syntax of `scf.parallel` and completes that of `if`, `for` and `reduce`, once."""
     scf.IfOp.parse = classmethod(_parse_if)
     scf.ForOp.parse = classmethod(_parse_for)
     scf.ParallelOp.parse = classmethod(_parse_parallel)

@@ -1,6 +1,5 @@
 """
-tensor ops that xDSL lacks, and verifiers that say what MLIR's say about slices, reshapes and
-pads.
+tensor ops that xDSL lacks, and verifiers of slices, reshapes and pads that match MLIR's.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from ._effects import WritesMemory
 
 @irdl_op_definition
 class GenerateOp(IRDLOperation):
-    """A tensor whose element at each index a region computes (MLIR: tensor.generate)."""
+    """Builds a tensor; its region computes the element at each index (MLIR: tensor.generate)."""
 
     name = "tensor.generate"
     dynamic_extents = var_operand_def(IndexType)
@@ -96,7 +95,7 @@ class RankOp(IRDLOperation):
 
 @irdl_op_definition
 class BitcastOp(IRDLOperation):
-    """The same bits as elements of another type of the same width (MLIR: tensor.bitcast)."""
+    """Reinterprets elements as another type of the same width (MLIR: tensor.bitcast)."""
 
     name = "tensor.bitcast"
     source = operand_def(TensorType)
@@ -117,7 +116,7 @@ class BitcastOp(IRDLOperation):
 
 @irdl_op_definition
 class GatherOp(IRDLOperation):
-    """Slices of a tensor at a tensor of coordinates (MLIR: tensor.gather)."""
+    """Gathers slices of a tensor at a tensor of coordinates (MLIR: tensor.gather)."""
 
     name = "tensor.gather"
     source = operand_def(TensorType)
@@ -139,7 +138,7 @@ class GatherOp(IRDLOperation):
 
 @irdl_op_definition
 class ScatterOp(IRDLOperation):
-    """A tensor with slices at a tensor of coordinates replaced (MLIR: tensor.scatter)."""
+    """Inserts slices into a tensor at a tensor of coordinates (MLIR: tensor.scatter)."""
 
     name = "tensor.scatter"
     source = operand_def(TensorType)
@@ -183,7 +182,7 @@ def _verify_gather_dims(dims: DenseArrayBase, source: Attribute, indices: Attrib
 @irdl_op_definition
 class ParallelInsertSliceOp(IRDLOperation):
     """
-    What one iteration of `scf.forall` contributes to a shared output (MLIR:
+    Inserts one `scf.forall` iteration's slice into a shared output (MLIR:
     tensor.parallel_insert_slice).
     """
 
@@ -237,8 +236,8 @@ class ParallelInsertSliceOp(IRDLOperation):
 
 def verify_slice(op, whole: Attribute, part: Attribute) -> None:
     """
-    The offsets, sizes and strides of `op` take a slice of `whole` that has the type `part`, where
-    dims of size 1 may be missing from `part`, and what is known to be out of bounds is an error.
+    Checks that the offsets, sizes and strides of `op` slice `whole` in bounds into the type `part`,
+    which may be rank-reduced. Only static numbers are checked.
     """
     assert isinstance(whole, TensorType)
     assert isinstance(part, TensorType)
@@ -279,8 +278,8 @@ def verify_slice(op, whole: Attribute, part: Attribute) -> None:
 
 def rank_reduction(sizes: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
     """
-    Which dims of `sizes` are missing in `shape`: all of them 1. None if `shape` is not a
-    rank-reduced `sizes`. Where there is a choice, the first 1s go, as in MLIR.
+    Returns the unit dims of `sizes` that `shape` drops, or None if `shape` is not a rank-reduced
+    `sizes`. A unit dim that matches the next dim of `shape` is kept, as in MLIR.
     """
     dropped: list[int] = []
     position = 0
@@ -478,14 +477,14 @@ def _print_collapse_shape(op: tensor.CollapseShapeOp, printer: Printer) -> None:
 
 
 def print_reassociation(printer: Printer, reassociation: ArrayAttr[ArrayAttr[IntegerAttr]]) -> None:
-    """`[[0, 1], [2]]`, without the types that xDSL prints."""
+    """Prints `[[0, 1], [2]]`, without the types that xDSL prints."""
     groups = (", ".join(str(index.value.data) for index in group) for group in reassociation)
     printer.print_string("[" + ", ".join(f"[{group}]" for group in groups) + "]")
 
 
 @cache
 def patch() -> None:
-    """Repair xDSL's tensor classes in place, once."""
+    """Patches xDSL's tensor classes in place, once."""
     tensor.ExtractSliceOp.verify_ = _verify_extract_slice
     tensor.InsertSliceOp.verify_ = _verify_insert_slice
     tensor.ExpandShapeOp.verify_ = _verify_expand_shape

@@ -1,8 +1,8 @@
 """
-The `util` dialect: globals, functions and hints that are not about tensors in particular.
+The `util` dialect: globals, functions and optimization hints.
 
-Names and syntax are IREE's (`compiler/src/iree/compiler/Dialect/Util/IR/UtilOps.td`); of its many
-ops here are those that reach a compiler's input or that its passes leave.
+Names and syntax are IREE's (`compiler/src/iree/compiler/Dialect/Util/IR/UtilOps.td`). Only the ops
+that appear in input programs or that our passes produce are defined.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""util ops of functions: func, return, call."""
+"""util ops for functions: func, return, call."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class FuncOp(IRDLOperation):
-    """A function; a result may be tied to the argument whose storage it takes (IREE: util.func)."""
+    """A function; a result may be tied to an argument and reuse its storage (IREE: util.func)."""
 
     name = "util.func"
     sym_name = prop_def(SymbolNameConstraint())

@@ -1,4 +1,4 @@
-"""util ops of the variables of a program: global, global.load, global.store, initializer."""
+"""util ops for global variables: global, global.load, global.store, initializer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ..upstream._effects import ReadsMemory, WritesMemory
 
 @irdl_op_definition
 class GlobalOp(IRDLOperation):
-    """A variable of the program, with its first value where it has one (IREE: util.global)."""
+    """A global variable with an optional initial value (IREE: util.global)."""
 
     name = "util.global"
     sym_visibility = opt_prop_def(StringAttr)
@@ -104,7 +104,7 @@ class GlobalOp(IRDLOperation):
 
 @irdl_op_definition
 class GlobalLoadOp(IRDLOperation):
-    """The value of a global (IREE: util.global.load)."""
+    """Loads the value of a global (IREE: util.global.load)."""
 
     name = "util.global.load"
     global_ = prop_def(FlatSymbolRefAttrConstr, prop_name="global")
@@ -120,9 +120,7 @@ class GlobalLoadOp(IRDLOperation):
 
 @irdl_op_definition
 class GlobalStoreOp(IRDLOperation):
-    """
-    Gives a mutable global a new value, or an immutable one its first (IREE: util.global.store).
-    """
+    """Stores to a mutable global, or initializes an immutable one (IREE: util.global.store)."""
 
     name = "util.global.store"
     value = operand_def()
@@ -137,7 +135,7 @@ class GlobalStoreOp(IRDLOperation):
 
 @irdl_op_definition
 class InitializerOp(IRDLOperation):
-    """Runs once, in the order of the module, before any function of it (IREE: util.initializer)."""
+    """Runs once, in module order, before any function is called (IREE: util.initializer)."""
 
     name = "util.initializer"
     body = region_def()

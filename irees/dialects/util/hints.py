@@ -1,4 +1,4 @@
-"""util ops that tell the compiler something, or hide it: assume.int, optimization_barrier, ..."""
+"""util ops that give facts to the compiler or hide them: assume.int, optimization_barrier, ..."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _BOUNDS = ("umin", "umax", "udiv")
 @irdl_attr_definition
 class IntAssumptionAttr(ParametrizedAttribute):
     """
-    `#util.int.assumption<umin = 0, umax = 10, udiv = 8>`: what is known of an integer; a bound
-    that is not known is left out (IREE: UtilAttrs.td).
+    `#util.int.assumption<umin = 0, umax = 10, udiv = 8>`: bounds and a divisor of an integer;
+    unknown ones are omitted (IREE: UtilAttrs.td).
     """
 
     name = "util.int.assumption"
@@ -48,16 +48,16 @@ class IntAssumptionAttr(ParametrizedAttribute):
     def of(
         cls, umin: int | None = None, umax: int | None = None, udiv: int | None = None
     ) -> IntAssumptionAttr:
-        """The assumption with these bounds."""
+        """Returns the assumption with these bounds."""
         given = {"umin": umin, "umax": umax, "udiv": udiv}
         return cls(
             DictionaryAttr({k: IntegerAttr(v, i64) for k, v in given.items() if v is not None})
         )
 
     def get(self, bound: str) -> int | None:
-        """`umin`, `umax` or `udiv`, None when nothing is said of it."""
+        """Returns `umin`, `umax` or `udiv`, None if it is unknown."""
         attr = self.bounds.data.get(bound)
-        # All three are unsigned, but an i64 attribute keeps its number signed.
+        # All three are unsigned, but an i64 attribute stores a signed value.
         return None if attr is None else attr.value.data % (1 << 64)  # type: ignore[attr-defined]
 
     @classmethod
@@ -79,14 +79,14 @@ class IntAssumptionAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class InlineNeverAttr(ParametrizedAttribute):
-    """`#util.inline.never`: calls of the function stay calls (IREE: UtilAttrs.td)."""
+    """`#util.inline.never`: calls of the function are never inlined (IREE: UtilAttrs.td)."""
 
     name = "util.inline.never"
 
 
 @irdl_attr_definition
 class InlineAlwaysAttr(ParametrizedAttribute):
-    """`#util.inline.always`: calls of the function are inlined where they can be."""
+    """`#util.inline.always`: calls of the function are inlined if possible."""
 
     name = "util.inline.always"
 
@@ -94,8 +94,8 @@ class InlineAlwaysAttr(ParametrizedAttribute):
 @irdl_op_definition
 class AssumeIntOp(IRDLOperation):
     """
-    Its operands, of which more is now known: each has one or several assumptions, of which one
-    holds (IREE: util.assume.int).
+    Returns its operands with added facts: for each, at least one of its assumptions holds
+    (IREE: util.assume.int).
     """
 
     name = "util.assume.int"
@@ -162,9 +162,7 @@ class AssumeIntOp(IRDLOperation):
 
 @irdl_op_definition
 class OptimizationBarrierOp(IRDLOperation):
-    """
-    Its operands, of which the compiler may conclude nothing (IREE: util.optimization_barrier).
-    """
+    """Returns its operands, opaque to optimizations (IREE: util.optimization_barrier)."""
 
     name = "util.optimization_barrier"
     values = var_operand_def()
@@ -234,7 +232,7 @@ class UnfoldableConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class AlignOp(IRDLOperation):
-    """A value rounded up to a multiple of a power of two (IREE: util.align)."""
+    """Rounds a value up to a multiple of a power of two (IREE: util.align)."""
 
     name = "util.align"
     value = operand_def(IntegerType | IndexType)

@@ -1,4 +1,4 @@
-"""Bessel and Airy functions of Scalars in f64, by the approximations of Cephes."""
+"""Bessel and Airy functions of f64 Scalars, with the approximations of Cephes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _ratio(x: Scalar, top: Any, bottom: Any) -> Scalar:
 
 
 def _waves(x: Scalar, order: int) -> tuple[Scalar, Scalar]:
-    """The terms of cosine and sine that j and y have for x > 5: j is their difference."""
+    """Amplitudes (p, q) of the cosine and sine terms of j and y for x > 5; j = p cos - q sin."""
     name = f"J{order}"
     w = 5 / x
     square = w * w
@@ -30,7 +30,7 @@ def _waves(x: Scalar, order: int) -> tuple[Scalar, Scalar]:
 
 
 def _large(x: Scalar, order: int, second: bool) -> Scalar:
-    """j or y (`second`) of an order for x > 5."""
+    """Bessel function j, or y if `second`, of the given order for x > 5."""
     p, q = _waves(x, order)
     angle = x - (math.pi / 4 if order == 0 else 3 * math.pi / 4)
     cosine, sine = angle.cos(), angle.sin()
@@ -81,7 +81,7 @@ def y1(x: Scalar) -> Scalar:
 
 
 def spherical_j0(x: Scalar) -> Scalar:
-    """sin(x) / x, by its series for |x| < 1/2."""
+    """sin(x) / x, with its power series for |x| < 1/2."""
     square = x * x
     terms = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(6, -1, -1)]
     value = (x.abs() < 0.5).where(polynomial(square, terms), x.sin() / x)
@@ -92,7 +92,7 @@ def spherical_j0(x: Scalar) -> Scalar:
 
 
 def _scaled_i(x: Scalar, near: Any, far: Any) -> tuple[Scalar, Scalar]:
-    """exp(-x) i(x) for x >= 0 by the two series, for x <= 8 and above."""
+    """exp(-x) i(x) for x >= 0: the Chebyshev series for x <= 8 and the one for x > 8."""
     return chebyshev(x * 0.5 - 2, near), chebyshev(32 / x - 2, far) / x.sqrt()
 
 
@@ -159,7 +159,7 @@ def _airy_series(first: int) -> list[float]:
 
 
 def airy_ai(x: Scalar) -> Scalar:
-    """Airy's function Ai: a power series near 0, else asymptotic ones."""
+    """The Airy function Ai: a power series near 0, asymptotic expansions elsewhere."""
     cube = x * x * x
     f, g = polynomial(cube, _airy_series(2)), x * polynomial(cube, _airy_series(3))
     centre = f * _AI_0 - g * _AI_1

@@ -1,4 +1,4 @@
-"""Sums of products: matmul, linear, and any contraction that einsum's letters say."""
+"""Contractions: matmul, linear, and einsum."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .shapes import reshape, unsqueeze
 
 def contract(b: Builder, spec: str, x: Tensor, y: Tensor, wide: DType | None = None) -> Tensor:
     """
-    sum over the letters that the result lacks of x[...] * y[...], as in "mk,nk->mn".
+    Sums x[...] * y[...] over the letters that the result lacks, as in "mk,nk->mn".
 
-    Each letter stands at most once in an operand. Halves are summed up in f32, and the result has
-    that dtype (`wide`).
+    Each letter occurs at most once in an operand. f16 and bf16 accumulate in f32 and the result has
+    that dtype, unless `wide` gives another.
     """
     ins, out = spec.split("->")
     left, right = ins.split(",")
@@ -37,7 +37,7 @@ def contract(b: Builder, spec: str, x: Tensor, y: Tensor, wide: DType | None = N
 
 
 def matmul(b: Builder, x: Tensor, y: Tensor, wide: DType | None = None) -> Tensor:
-    """numpy.matmul: vectors on either side, batch dims broadcast; f32 for halves (`wide`)."""
+    """numpy.matmul: vectors on either side, broadcast batch dims; f16, bf16 give f32 (`wide`)."""
     if x.rank == 1 and y.rank == 1:
         return contract(b, "k,k->", x, y, wide)
     if y.rank == 1:
@@ -53,12 +53,12 @@ def matmul(b: Builder, x: Tensor, y: Tensor, wide: DType | None = None) -> Tenso
 
 
 def _flat(b: Builder, x: Tensor) -> Tensor:
-    """All dims but the last as one."""
+    """Collapses all dims but the last."""
     return reshape(b, x, [b.product(x.shape[:-1]), x.shape[-1]])
 
 
 def _batched(b: Builder, x: Tensor, y: Tensor, wide: DType | None) -> Tensor:
-    """Batch dims that only one side has, or has more than one of, are loops of that side alone."""
+    """Matmul with batch dims; drops a batch dim of size 1 that broadcasts."""
     rank = max(x.rank, y.rank)
     while x.rank < rank:
         x = unsqueeze(b, x, 0)
@@ -84,7 +84,7 @@ def _batched(b: Builder, x: Tensor, y: Tensor, wide: DType | None) -> Tensor:
 def linear(
     b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None = None, wide: DType | None = None
 ) -> Tensor:
-    """x @ weight^T + bias over the last dim of x; f32 for halves (`wide`)."""
+    """x @ weight^T + bias over the last dim of x; f16 and bf16 give f32 (`wide`)."""
     if weight.rank == 1:
         result = matmul(b, x, weight, wide)
     else:
@@ -102,7 +102,8 @@ def outer(b: Builder, x: Tensor, y: Tensor) -> Tensor:
 
 def einsum(b: Builder, operands: Sequence[str], out: str, tensors: Sequence[Tensor]) -> Tensor:
     """
-    numpy.einsum over letters, each at most once in an operand, left to right, two at a time.
+    numpy.einsum where each letter occurs at most once per operand; contracts pairs from left to
+    right.
     """
     letters, result = operands[0], tensors[0]
     for i in range(1, len(tensors)):

@@ -1,9 +1,9 @@
 """
-Tensors under construction, and the few primitives that everything else is written with.
+The `Builder`, its `Tensor` type, and the primitives that all other builder functions use.
 
 `Builder` appends ops to one block. A `Tensor` is an SSA value with a `DType` and its dims, each an
-int or an index value; two dims that are the same value are equal. Nothing is verified here: the
-module is, once, when it is complete.
+int or an index value; two dims that are the same SSA value are equal. The builder does not verify
+ops: the complete module is verified once at the end.
 
 The primitives are `structured` (a `linalg.generic` whose body is a Python function of scalars),
 `map` (elementwise with broadcasting), `from_function` (each element from its indices) and `reduce`.
@@ -57,12 +57,12 @@ class Tensor:
 
     @property
     def rank(self) -> int:
-        """How many dims."""
+        """The number of dims."""
         return len(self.shape)
 
     @property
     def is_static(self) -> bool:
-        """Whether all dims are known."""
+        """Whether all dims are static."""
         return all(isinstance(size, int) for size in self.shape)
 
 
@@ -100,7 +100,9 @@ def _segments(*counts: int) -> DenseArrayBase:
 
 @lru_cache(1 << 10)
 def projection(loops: int, dims: tuple[int | None, ...]) -> AffineMap:
-    """(d0, ..., dn) -> the loops of these numbers; None is the constant 0."""
+    """
+    The map (d0, ..., dn) -> (d[dims[0]], d[dims[1]], ...), where None stands for the constant 0.
+    """
     from xdsl.ir.affine import AffineExpr
 
     results = [AffineExpr.constant(0) if d is None else AffineExpr.dimension(d) for d in dims]
@@ -108,7 +110,7 @@ def projection(loops: int, dims: tuple[int | None, ...]) -> AffineMap:
 
 
 class Builder(IndexBuilder):
-    """Appends ops to a block, all with the location that is current."""
+    """Appends ops to a block, all with the current location."""
 
     def __init__(self, block: Block, location: LocationAttr | None = None):
         super().__init__(InsertPoint.at_end(block), {})
@@ -131,7 +133,7 @@ class Builder(IndexBuilder):
         properties: dict[str, Attribute] | None = None,
         regions: Sequence[Region] = (),
     ) -> Operation:
-        """Appends an op made of its parts."""
+        """Creates an op from its parts and appends it."""
         op = kind.create(
             operands=operands, result_types=results, properties=properties or {}, regions=regions
         )
@@ -139,7 +141,7 @@ class Builder(IndexBuilder):
 
     @contextmanager
     def inside(self, block: Block):
-        """Appends to another block meanwhile; what it computes is not known outside."""
+        """Redirects insertion to another block; values computed there are not reused outside."""
         saved = self.block, self.known, self._numbers, self.point
         self.block, self.point = block, InsertPoint.at_end(block)
         self.known, self._numbers = dict(self.known or {}), dict(self._numbers)
@@ -148,10 +150,10 @@ class Builder(IndexBuilder):
         finally:
             self.block, self.known, self._numbers, self.point = saved
 
-    # --- tensors from nothing ---
+    # --- constants, tensors and scalars ---
 
     def of(self, value: SSAValue, dtype: DType, shape: Sequence[Size]) -> Tensor:
-        """A value as a tensor of this dtype and shape."""
+        """Wraps a value as a tensor of this dtype and shape."""
         return Tensor(value, dtype, tuple(shape))
 
     def number(self, value: float | complex | bool, dtype: DType) -> SSAValue:
@@ -170,7 +172,7 @@ class Builder(IndexBuilder):
         return self._numbers[key]
 
     def constant(self, array: np.ndarray, dtype: DType, key: str | None = None) -> Tensor:
-        """A tensor constant over the memory of an array, which is not copied if it is dense."""
+        """A tensor constant backed by the array's memory; copied only if not contiguous."""
         blob = Blob.from_array(key or "", array)
         if key is None:
             blob.key = f"constant_{blob.digest()}"
@@ -179,19 +181,19 @@ class Builder(IndexBuilder):
         return Tensor(op.results[0], dtype, array.shape)
 
     def empty(self, dtype: DType, shape: Sequence[Size]) -> Tensor:
-        """A tensor whose elements are not defined."""
+        """A tensor with undefined elements."""
         dynamic = [s for s in shape if isinstance(s, SSAValue)]
         op = self.emit(tensor.EmptyOp, dynamic, (tensor_type(dtype, shape),))
         return Tensor(op.results[0], dtype, tuple(shape))
 
     def full(self, value: float | complex | bool, dtype: DType, shape: Sequence[Size]) -> Tensor:
-        """A tensor of one number."""
+        """A tensor filled with one number."""
         if dtype.is_complex:
             return self.from_function(lambda s, *_: s.number(value, dtype), shape, dtype)
         return self.splat(self.number(value, dtype), dtype, shape)
 
     def splat(self, value: SSAValue, dtype: DType, shape: Sequence[Size]) -> Tensor:
-        """A tensor whose elements are all one scalar value."""
+        """A tensor filled with one scalar value."""
         init = self.empty(dtype, shape)
         block = Block(arg_types=[dtype.element, dtype.element])
         block.add_op(linalg.YieldOp.create(operands=[block.args[0]]))
@@ -205,22 +207,22 @@ class Builder(IndexBuilder):
         return Tensor(op.results[0], dtype, init.shape)
 
     def rank0(self, value: SSAValue, dtype: DType) -> Tensor:
-        """A scalar value as a tensor without dims."""
+        """A scalar value as a rank-0 tensor."""
         op = self.emit(tensor.FromElementsOp, (value,), (tensor_type(dtype, ()),))
         return Tensor(op.results[0], dtype, ())
 
     def item(self, x: Tensor, indices: Sequence[Size] = ()) -> SSAValue:
-        """An element as a scalar value; the indices must be inside of the bounds."""
+        """Extracts an element as a scalar value; the indices must be in bounds."""
         at = [self.value(i) for i in indices]
         return self.emit(tensor.ExtractOp, (x.value, *at), (x.dtype.element,)).results[0]
 
     def compute(self, fn: Fn, *values: tuple[SSAValue, DType]) -> Scalar:
-        """Scalar arithmetic outside of tensors: `fn` of these values."""
+        """Emits scalar arithmetic outside of structured ops: `fn` of these values."""
         body = Body(self.block, self.location)
         return fn(*(Scalar(body, value, dtype) for value, dtype in values))
 
     def check(self, condition: SSAValue, message: str) -> None:
-        """Stops the program with a message unless a bool holds."""
+        """Aborts the program with a message if a bool is false."""
         self.emit(cf.AssertOp, (condition,), (), {"msg": StringAttr(message)})
 
     # --- primitives ---
@@ -236,8 +238,8 @@ class Builder(IndexBuilder):
         """
         A `linalg.generic`: one loop per entry of `reduced`, one map per operand, inits last.
 
-        `body(s, *scalars)` gets a `Body` and an element of each operand, and returns a Scalar, or
-        one for each init. The results have the dtypes and dims of the inits.
+        `body(s, *scalars)` gets a `Body` and an element of each operand, and returns one Scalar per
+        init (a bare Scalar for a single init). The results have the dtypes and dims of the inits.
         """
         operands = [*inputs, *inits]
         block = Block(arg_types=[t.dtype.element for t in operands])
@@ -264,8 +266,8 @@ class Builder(IndexBuilder):
         self, fn: Fn, *inputs: Tensor, dtype: DType | None = None, shape: Sequence[Size] = ()
     ) -> Tensor:
         """
-        out[i] = fn(x[i], y[i], ...), shapes broadcast against each other (and `shape`) as in
-        numpy. `dtype` is that of the result, by default what `fn` returns for the first input's.
+        out[i] = fn(x[i], y[i], ...), with shapes broadcast against each other (and `shape`) as in
+        numpy. `dtype` is the result's dtype and defaults to that of the first input.
         """
         out = self.broadcast_shape(*(t.shape for t in inputs), tuple(shape))
         init = self.empty(dtype or inputs[0].dtype, out)
@@ -276,7 +278,7 @@ class Builder(IndexBuilder):
         return self.structured(inputs, [init], maps, reduced, lambda s, *v: fn(*v[:n]))[0]
 
     def from_function(self, fn: Fn, shape: Sequence[Size], dtype: DType) -> Tensor:
-        """out[i, j, ...] = fn(s, i, j, ...), with indices as Scalars of type index."""
+        """out[i, j, ...] = fn(s, i, j, ...), where the indices are Scalars of type index."""
         rank = len(shape)
         if any(isinstance(size, int) and size == 0 for size in shape):
             return self.empty(dtype, shape)
@@ -296,9 +298,9 @@ class Builder(IndexBuilder):
         starts: Sequence[tuple[Any, DType]],
     ) -> list[Tensor]:
         """
-        Folds along axes: acc = fn(s, *elements, *accs) from the start values (number, dtype).
+        Reduces along axes: acc = fn(s, *elements, *accs) from the start values (number, dtype).
 
-        All inputs have one shape; the results lack the axes.
+        All inputs have the same shape; the results lack the reduced axes.
         """
         shape = inputs[0].shape
         kept = tuple(i for i in range(len(shape)) if i not in axes)
@@ -310,21 +312,21 @@ class Builder(IndexBuilder):
     # --- broadcasting ---
 
     def broadcast_shape(self, *shapes: Sequence[Size]) -> tuple[Size, ...]:
-        """The shape that all broadcast to. A dim that is not known to be 1 is taken as it is."""
+        """The broadcast shape; a dim that is not statically 1 is assumed not to stretch."""
         rank = max((len(shape) for shape in shapes), default=0)
         out: list[Size] = [1] * rank
         for shape in shapes:
             for i, size in enumerate(shape, rank - len(shape)):
                 current = out[i]
                 if isinstance(current, int) and (current == 1 or not isinstance(size, int)):
-                    # Of 4 and a dim that is not known the result is 4.
+                    # A static 4 against a dynamic dim gives 4.
                     out[i] = size if current == 1 else current
                 elif isinstance(size, int) and size != 1:
                     out[i] = size
         return tuple(out)
 
     def broadcast_map(self, shape: Sequence[Size], out: Sequence[Size]) -> AffineMap:
-        """The map of an operand of `shape` in a loop nest over `out`."""
+        """The indexing map of an operand of `shape` in a loop nest over `out`."""
         skipped = len(out) - len(shape)
         stretched = (
             None if isinstance(size, int) and size == 1 and not same(size, out[i]) else i
@@ -332,10 +334,10 @@ class Builder(IndexBuilder):
         )
         return projection(len(out), tuple(stretched))
 
-    # --- views of types ---
+    # --- casts ---
 
     def cast(self, x: Tensor, dtype: DType) -> Tensor:
-        """x with its elements converted (`Scalar.to`)."""
+        """Returns x with its elements converted (`Scalar.to`)."""
         if dtype is x.dtype:
             return x
         if dtype.element == x.dtype.element:
@@ -343,7 +345,7 @@ class Builder(IndexBuilder):
         return self.map(lambda v: v.to(dtype), x, dtype=dtype)
 
     def with_shape(self, x: Tensor, shape: Sequence[Size]) -> Tensor:
-        """x with dims that are known to equal its own, static ones among them."""
+        """x with dims known to equal its own; casts if the static type changes."""
         kind = tensor_type(x.dtype, shape)
         value = x.value
         if value.type != kind:

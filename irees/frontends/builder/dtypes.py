@@ -1,8 +1,8 @@
 """
-Element types as frontends know them: signed and unsigned integers are different types here.
+Element types of the frontends: signed and unsigned integers are distinct types here.
 
-MLIR's integers carry no sign on linalg, so `u8` and `i8` share the element type `i8`, and the
-builder picks the signed or the unsigned op from the `DType`.
+linalg uses signless integers, so `u8` and `i8` share the MLIR element type `i8`; the builder picks
+the signed or the unsigned op from the `DType`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Kind = Literal["bool", "int", "uint", "float", "complex", "float8", "index"]
 
 @dataclass(frozen=True)
 class DType:
-    """An element type: `name` is unique, `bits` the storage size, `element` the type in MLIR."""
+    """An element type: unique `name`, storage size in `bits`, and MLIR type `element`."""
 
     name: str
     kind: Kind
@@ -41,49 +41,49 @@ class DType:
 
     @cached_property
     def is_float(self) -> bool:
-        """Whether arithmetic on it is that of real floats."""
+        """Whether this is a real float type with its own arithmetic (not float8)."""
         return self.kind == "float"
 
     @cached_property
     def is_complex(self) -> bool:
-        """Whether elements are pairs of floats."""
+        """Whether this is a complex type."""
         return self.kind == "complex"
 
     @cached_property
     def is_integer(self) -> bool:
-        """Whether elements are integers, bools included."""
+        """Whether this is an integer type; includes bool and index."""
         return self.kind in ("bool", "int", "uint", "index")
 
     @cached_property
     def is_unsigned(self) -> bool:
-        """Whether integer ops take the unsigned form."""
+        """Whether integer ops use their unsigned variant."""
         return self.kind in ("bool", "uint")
 
     @cached_property
     def computed(self) -> DType:
-        """The type that arithmetic runs in: f32 for halves and f8, itself otherwise."""
+        """The type used for arithmetic: f32 for f16, bf16 and f8, otherwise this type."""
         return F32 if self.kind == "float8" or (self.is_float and self.bits < 32) else self
 
     @cached_property
     def part(self) -> DType:
-        """The type of the real part of a complex type; itself otherwise."""
+        """The type of the real part of a complex type; otherwise this type."""
         return {"c64": F32, "c128": F64}.get(self.name, self)
 
     @cached_property
     def complex(self) -> DType:
-        """The complex type with this part."""
+        """The complex type whose parts have this type."""
         return C128 if self.name in ("f64", "c128") else C64
 
     @cached_property
     def lowest(self) -> float | int:
-        """The value that is less than or equal to every other; 0 for bool."""
+        """The lowest value: -inf for floats, the minimum for integers, 0 for bool."""
         if self.is_float:
             return float("-inf")
         return 0 if self.is_unsigned else -(1 << (self.bits - 1))
 
     @cached_property
     def highest(self) -> float | int:
-        """The value that is greater than or equal to every other; 1 for bool."""
+        """The highest value: inf for floats, the maximum for integers, 1 for bool."""
         if self.is_float:
             return float("inf")
         if self.kind == "bool":
@@ -91,7 +91,7 @@ class DType:
         return (1 << (self.bits - (not self.is_unsigned))) - 1
 
     def wrap(self, value: int) -> int:
-        """An integer modulo 2^bits, in the range of this type; 0 or 1 for bool."""
+        """Reduces an integer modulo 2^bits into the range of this type; 0 or 1 for bool."""
         if self.kind == "bool":
             return int(value != 0)
         value &= (1 << self.bits) - 1
@@ -102,13 +102,13 @@ class DType:
 @dataclass(frozen=True, repr=False)
 class Float8(DType):
     """
-    A float of one byte, by MLIR's name of the type, by which callers know it.
+    An 8-bit float, named after its MLIR type.
 
-    Elements are `i8`, and conversions are integer arithmetic (`float8.py`).
+    Elements are stored as `i8` codes, and conversions are integer arithmetic (`float8.py`).
     """
 
     def code(self, value: float) -> int:
-        """The code nearest to a number that the format can hold, as an i8."""
+        """The code nearest to a number that the format can represent, as an i8."""
         kind = getattr(ml_dtypes, f"float8_{self.name[2:].lower()}")
         return int(np.array(value, kind).view(np.int8))
 

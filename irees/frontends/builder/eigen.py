@@ -1,8 +1,8 @@
 """
-Eigenvalues of Hermitian matrices and singular values, by Jacobi's rotations.
+Eigenvalues of Hermitian matrices and singular values, with Jacobi rotations.
 
 A sweep rotates each pair of columns once, in rounds of disjoint pairs (a round-robin tournament),
-so that a round is one map over the whole matrix. Sweeps go on until nothing is left to rotate.
+so a round is one map over the whole matrix. Sweeps repeat until convergence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .loops import for_, while_
 from .scalars import Body, Scalar
 
 _MOST_SWEEPS = 40
-"""Convergence is quadratic: more than 15 sweeps have not been seen."""
+"""Sweep limit. Convergence is quadratic; more than 15 sweeps have not been observed."""
 
 
 def _epsilon(dtype: DType) -> float:
@@ -31,15 +31,16 @@ def _epsilon(dtype: DType) -> float:
 
 def _partner(b: Builder, n: Size) -> Any:
     """
-    A function (body, i, round) -> the column that i is rotated with, itself if it pauses. Column
-    i meets (round - i) mod m, m odd; the one that would meet itself meets the last one.
+    Returns a function (body, i, round) -> the column paired with i, or i itself if it is idle.
+    Column i is paired with (round - i) mod m, m odd; the column that would be paired with itself is
+    paired with the last one.
     """
     last = b.value(b.sub(b.add(n, b.rem(n, 2)), 1))
     half, size = b.value(b.floordiv(b.add(last, 1), 2)), b.value(n)
 
     def partner(s: Body, i: Scalar, turn: SSAValue) -> Scalar:
         m, r = s.scalar(last), s.scalar(turn)
-        # (round - i) mod m without negative numbers; for the last column m - i is 0.
+        # (round - i) mod m without negative numbers; m - i is 0 for the last column.
         met = (r + m - i).rem(m)
         met = (i == m).where((r * s.scalar(half)).rem(m), (met == i).where(m, met))
         return (met < s.scalar(size)).where(met, i)
@@ -53,8 +54,8 @@ def _rounds(b: Builder, n: Size) -> Size:
 
 def _rotation(p: Scalar, q: Scalar, pq: Scalar, first: Scalar) -> tuple[Scalar, Scalar]:
     """
-    c and sigma of columns x' = c x + sigma y that make 0 of the element pq of a Hermitian 2 by 2
-    matrix with diagonal p, q; `first` says which of the two columns x is.
+    c and sigma of the rotation x' = c x + sigma y that zeroes the off-diagonal element pq of a
+    Hermitian 2 by 2 matrix with diagonal p, q; `first` says whether x is the first column.
     """
     size = pq.abs()
     still = size == 0
@@ -77,7 +78,7 @@ def _scaled(v: Scalar, real: Scalar) -> Scalar:
 
 
 def _rotated(b: Builder, x: Tensor, c: Tensor, sigma: Tensor, turn: SSAValue, meets: Any) -> Tensor:
-    """Each column of x rotated with its partner."""
+    """Rotates each column of x with its partner."""
     init = b.empty(x.dtype, x.shape)
     across = projection(3, (0, 2))
     whole = projection(3, (0, 1, 2))
@@ -92,7 +93,9 @@ def _rotated(b: Builder, x: Tensor, c: Tensor, sigma: Tensor, turn: SSAValue, me
 def _rotations(
     b: Builder, dtype: DType, shape: Sequence[Size], turn: SSAValue, meets: Any, matrix: Any
 ) -> tuple[Tensor, Tensor]:
-    """c and sigma for each column; matrix(s, batch, low, high, i) gives the 2 by 2 matrix."""
+    """
+    c and sigma for each column; matrix(s, batch, low, high, i) is the 2 by 2 matrix of a pair.
+    """
     inits = [b.empty(dtype.part, shape), b.empty(dtype, shape)]
 
     def body(s: Body, *_: Scalar) -> tuple[Scalar, Scalar]:
@@ -109,7 +112,7 @@ def _rotations(
 
 
 def _until(b: Builder, done: Any, sweep: Any, *carried: Tensor) -> list[Tensor]:
-    """Sweeps while `done(values)`, a bool tensor without dims, is false, 40 at most."""
+    """Sweeps until `done(values)`, a rank-0 bool tensor, is true; at most 40 sweeps."""
     count = b.full(0, I64, ())
 
     def more(count: Tensor, *values: Tensor) -> SSAValue:
@@ -126,7 +129,7 @@ def _until(b: Builder, done: Any, sweep: Any, *carried: Tensor) -> list[Tensor]:
 
 
 def _hermitian(b: Builder, x: Tensor, lower: bool) -> Tensor:
-    """The Hermitian matrix of which one triangle is given."""
+    """Completes a Hermitian matrix from one triangle."""
 
     def element(v: Scalar) -> Scalar:
         s = v.body
@@ -142,7 +145,7 @@ def _hermitian(b: Builder, x: Tensor, lower: bool) -> Tensor:
 def _both_sides(
     b: Builder, a: Tensor, c: Tensor, sigma: Tensor, turn: SSAValue, meets: Any
 ) -> Tensor:
-    """J^H a J, with 0 where the rotations make it."""
+    """J^H a J, with exact zeros at the eliminated elements."""
     init = b.empty(a.dtype, a.shape)
     rows, columns = projection(3, (0, 1)), projection(3, (0, 2))
     whole = projection(3, (0, 1, 2))
@@ -162,8 +165,8 @@ def _both_sides(
 
 def eigh(b: Builder, x: Tensor, lower: bool) -> tuple[Tensor, Tensor]:
     """
-    Eigenvalues in ascending order, and the eigenvectors in columns, of Hermitian matrices of which
-    one triangle is read.
+    Eigenvalues in ascending order and eigenvectors (columns) of Hermitian matrices; reads only one
+    triangle.
     """
     batch, n, _ = x.shape
     a = _hermitian(b, x, lower)
@@ -214,7 +217,7 @@ def _columns(b: Builder, x: Tensor, order: Tensor) -> Tensor:
 
 
 def _dots(b: Builder, x: Tensor, turn: SSAValue, meets: Any) -> tuple[Tensor, Tensor]:
-    """|x_j|^2 for each column j, and x_low^H x_high of the pair that j is in."""
+    """|x_j|^2 for each column j, and x_low^H x_high for the pair of j."""
     batch, _, columns = x.shape
     out = projection(3, (0, 2))
     inits = [b.full(0.0, x.dtype.part, [batch, columns]), b.full(0, x.dtype, [batch, columns])]
@@ -232,7 +235,7 @@ def _dots(b: Builder, x: Tensor, turn: SSAValue, meets: Any) -> tuple[Tensor, Te
 
 
 def _orthogonalized(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
-    """x V with orthogonal columns, and V, for matrices with no more columns than rows."""
+    """Returns x V with orthogonal columns, and V; matrices must not have more columns than rows."""
     batch, rows, n = x.shape
     meets, dtype = _partner(b, n), x.dtype
     tolerance = _epsilon(dtype) * max(10.0, math.sqrt(rows) if isinstance(rows, int) else 10.0)
@@ -265,8 +268,8 @@ def _orthogonalized(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 def svd(b: Builder, x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     """
-    U, s in descending order and V^H with U diag(s) V^H = x; `full` makes U and V^H square. U is Q
-    of the orthogonal columns that Jacobi's method ends with: orthonormal for any rank.
+    U, s in descending order and V^H with U diag(s) V^H = x; `full` makes U and V^H square. U is the
+    Q factor of Jacobi's orthogonal columns, so it is orthonormal for any rank.
     """
     batch, rows, columns = x.shape
     if isinstance(rows, int) and isinstance(columns, int) and rows < columns:
@@ -296,8 +299,8 @@ def svd(b: Builder, x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 def pseudo_inverse(b: Builder, x: Tensor, bound: Any, hermitian: bool = False) -> Tensor:
     """
-    V diag(1 / s) U^H over the s with |s| above bound(body, largest |s|, index of the matrix); of
-    eigenvalues and eigenvectors for Hermitian matrices, of which the lower triangle is read.
+    V diag(1 / s) U^H over the s with |s| > bound(body, largest |s|, matrix index). Hermitian
+    matrices use eigenvalues and eigenvectors, and only the lower triangle is read.
     """
     if hermitian:
         sizes, right = eigh(b, x, True)

@@ -1,9 +1,9 @@
 """
-Discrete Fourier transforms as products with matrices of real numbers.
+Discrete Fourier transforms as real matrix products.
 
-One axis is a tensor [before, 2, n, after] of real and imaginary parts, so that a transform of n
-elements is a matmul of 2n by 2n. Composite sizes are split into factors by Cooley and Tukey's
-rule; sizes with a large prime factor are convolutions with a chirp (Bluestein's rule).
+One axis is viewed as [before, 2, n, after] with real and imaginary parts, so a transform of n
+elements is a 2n by 2n matmul. Composite sizes use Cooley-Tukey factorization; sizes with a large
+prime factor use Bluestein's convolution with a chirp.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .dtypes import BOOL, F64, I64, DType
 from .scalars import Body, Scalar
 
 DIRECT = 64
-"""Largest size that is one product with a matrix: a second factor costs a pass over memory."""
+"""Largest size computed as a single matmul: factorizing costs another pass over memory."""
 
 LARGEST_PRIME = 512
-"""Largest prime factor that is a product with a matrix, of 2 MiB in f32."""
+"""Largest prime factor computed as a matmul; its f32 matrix takes 2 MiB."""
 
 
 def _numpy(dtype: DType) -> type:
@@ -32,13 +32,13 @@ def _numpy(dtype: DType) -> type:
 
 @lru_cache(64)
 def _waves(rows: int, columns: int, n: int, sign: int) -> np.ndarray:
-    """e^(sign 2 pi i j k / n), the product j k taken modulo n."""
+    """e^(sign 2 pi i j k / n), with j k reduced modulo n."""
     places = np.outer(np.arange(rows), np.arange(columns)) % n
     return np.exp(sign * 2j * np.pi * places / n)
 
 
 def _matrix(waves: np.ndarray, real_in: bool, real_out: bool = False) -> np.ndarray:
-    """The real matrix [parts out, k, parts in, j] of a complex one [j, k]."""
+    """The real matrix [parts out, k, parts in, j] of a complex matrix [j, k]."""
     w = waves.T
     rows = [np.stack([w.real, -w.imag], 1), np.stack([w.imag, w.real], 1)]
     full = np.stack(rows[:1] if real_out else rows)
@@ -64,7 +64,7 @@ def _constant(b: Builder, array: np.ndarray, dtype: DType) -> Tensor:
 
 
 def _twiddle(b: Builder, x: Tensor, waves: np.ndarray) -> Tensor:
-    """x[a, p, k, n, c] times the complex waves[k, n], as [a, k, p, n, c]."""
+    """x[a, p, k, n, c] times the complex waves[k, n], transposed to [a, k, p, n, c]."""
     real = _constant(b, waves.real, x.dtype)
     cross = _constant(b, np.stack([-waves.imag, waves.imag]), x.dtype)
     before, parts, k, n, after = x.shape
@@ -84,12 +84,12 @@ def _twiddle(b: Builder, x: Tensor, waves: np.ndarray) -> Tensor:
 
 
 def _factor(n: int) -> int:
-    """The factor to split off: the largest up to 32; n where there is none."""
+    """The largest factor of n up to 32; n if there is none."""
     return next((f for f in range(32, 1, -1) if n % f == 0), n)
 
 
 def _transform(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
-    """The transform of [before, 1 or 2, n, after] as [before, 2, n, after]."""
+    """Transforms [before, 1 or 2, n, after] to [before, 2, n, after]."""
     real = x.shape[1] == 1
     first = _factor(n)
     if n > DIRECT and first == n and n > LARGEST_PRIME:
@@ -109,8 +109,8 @@ def _transform(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
 
 def _bluestein(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     """
-    X[k] = w[k] sum over j of (x[j] w[j]) conj(w)[k - j] with w[k] = e^(sign pi i k^2 / n): a
-    cyclic convolution of a power of two.
+    X[k] = w[k] sum over j of (x[j] w[j]) conj(w)[k - j] with w[k] = e^(sign pi i k^2 / n): a cyclic
+    convolution whose size is a power of two.
     """
     size = 1 << (2 * n - 2).bit_length()
     squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
@@ -137,7 +137,7 @@ def _scaled(b: Builder, x: Tensor, waves: np.ndarray) -> Tensor:
 def _computed_matrix(
     b: Builder, dtype: DType, n: Size, shape: Sequence[Size], sign: int, weigh: bool = False
 ) -> Tensor:
-    """The matrix [parts out, k, parts in, j] of a size that is not known before it runs."""
+    """The matrix [parts out, k, parts in, j] for a dynamic size, computed at run time."""
 
     def element(s: Body, q: Scalar, k: Scalar, p: Scalar, j: Scalar) -> Scalar:
         period = s.as_index(b.value(n)).maximum(1)
@@ -156,7 +156,7 @@ def _computed_matrix(
 
 
 def _split(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """x as parts [before, 1 or 2, n, after]."""
+    """Splits x into real and imaginary parts, [before, 1 or 2, n, after]."""
     before, after = b.product(x.shape[:axis]), b.product(x.shape[axis + 1 :])
     flat = shapes.reshape(b, x, [before, x.shape[axis], after])
     if not x.dtype.is_complex:
@@ -170,7 +170,7 @@ def _split(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def _join(b: Builder, x: Tensor, shape: Sequence[Size], scale: float | None) -> Tensor:
-    """Parts as complex numbers of a shape, times a scale."""
+    """Joins the parts to complex numbers of a shape, times `scale`."""
 
     def element(s: Body, a: Scalar, n: Scalar, c: Scalar) -> Scalar:
         re, im = (s.extract(x, [a, p, n, c]) for p in range(2))
@@ -215,8 +215,8 @@ def transform(
 
 def to_real(b: Builder, x: Tensor, axis: int, n: Size, scale: float | None = None) -> Tensor:
     """
-    The inverse transform of k = 0, ..., n / 2 of a spectrum with X[n - k] = conj(X[k]): n real
-    numbers. The imaginary parts of X[0] and X[n / 2] count as 0.
+    The inverse transform to n real numbers, from the half spectrum k = 0, ..., n / 2 with X[n - k]
+    = conj(X[k]). Ignores the imaginary parts of X[0] and X[n / 2].
     """
     given: Size = b.add(b.floordiv(n, 2), 1)
     x = shapes.slice_axis(b, x, axis, 0, given)
@@ -241,13 +241,13 @@ def to_real(b: Builder, x: Tensor, axis: int, n: Size, scale: float | None = Non
 
 
 def _alone(given: int, n: int) -> np.ndarray:
-    """Which of the places 0, ..., n / 2 are their own mirror image."""
+    """Mask of the indices 0, ..., n / 2 that equal their mirror image."""
     places = np.arange(given)
     return (places == 0) | (2 * places == n)
 
 
 def _mirrored(b: Builder, x: Tensor, n: int) -> Tensor:
-    """The whole spectrum of parts [before, 2, n / 2 + 1, after] of a real signal."""
+    """The full spectrum of a real signal from its half spectrum [before, 2, n / 2 + 1, after]."""
     before, _, _, after = x.shape
 
     def element(s: Body, a: Scalar, p: Scalar, k: Scalar, c: Scalar) -> Scalar:

@@ -1,4 +1,4 @@
-"""Conversions between numbers and floats of one byte, whose elements are codes here."""
+"""Conversions between f32 and 8-bit floats, which are represented by their integer codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .scalars import Body, Scalar
 
 
 class _Located(ScalarBuilder):
-    """A builder at the end of a body, whose ops have the location of the body."""
+    """A builder at the end of a body that gives its ops the body's location."""
 
     def __init__(self, body: Body):
         super().__init__(body.block)
@@ -26,14 +26,14 @@ class _Located(ScalarBuilder):
 
 
 def widened(x: Scalar) -> Scalar:
-    """The number of a code in f32, exactly."""
+    """Decodes an 8-bit float to f32, exactly."""
     return Scalar(x.body, narrow_floats.widened(_Located(x.body), x.value, x.dtype.name), F32)
 
 
 def rounded(x: Scalar, dtype: Float8) -> Scalar:
     """
-    The code nearest to an f32, ties to even. What is too large becomes infinity in `f8E5M2`, the
-    largest number in `f8E4M3FN`, and NaN in the others, as PyTorch's conversions on a CPU do it.
+    Encodes an f32 as the nearest 8-bit float, ties to even. Overflow gives infinity in `f8E5M2`,
+    the largest number in `f8E4M3FN`, and NaN in the other formats, as in PyTorch's CPU conversions.
     """
     code = narrow_floats.rounded(
         _Located(x.body), x.value, dtype.name, saturate=dtype.name == "f8E4M3FN"

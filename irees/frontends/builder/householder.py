@@ -1,6 +1,6 @@
 """
-QR by Householder's reflections H = 1 - tau v v^H with v[k] = 1, kept as LAPACK keeps them: v below
-the diagonal of R. Matrices are [batch, rows, columns].
+QR with Householder reflections H = 1 - tau v v^H, v[k] = 1, in LAPACK's storage: v is below the
+diagonal of R. Matrices are [batch, rows, columns].
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .scalars import Scalar
 
 
 def _reflector(v: Scalar, k: Any) -> Scalar:
-    """v[i] of step k, of the element below (or at) the diagonal."""
+    """v[i] of step k, from the stored column element."""
     i, at = v.body.index(1), v.body.scalar(k)
     return (i == at).where(1, (i > at).where(v, 0))
 
 
 def _tail(b: Builder, below: Tensor, k: Any) -> Tensor:
-    """The sum of |x[i]|^2 over i > k, as [batch, 1, 1]."""
+    """sum over i > k of |x[i]|^2, as [batch, 1, 1]."""
     part = below.dtype.part
 
     def element(v: Scalar) -> Scalar:
@@ -32,12 +32,12 @@ def _tail(b: Builder, below: Tensor, k: Any) -> Tensor:
 
 
 def _still(alpha: Scalar, rest: Scalar) -> Scalar:
-    """Whether a column needs no reflection."""
+    """Whether a column is already reduced and needs no reflection."""
     return rest == 0 if not alpha.dtype.is_complex else (rest == 0) & (alpha.im() == 0)
 
 
 def _beta(alpha: Scalar, rest: Scalar) -> Scalar:
-    """What the column becomes: its length, with the sign that alpha does not have."""
+    """The reflected column's diagonal element: its norm, with the opposite sign of alpha."""
     size = (square(alpha) + rest).sqrt()
     moved = (alpha.re() < 0).where(size, -size)
     return _still(alpha, rest).where(alpha.re(), moved)
@@ -63,14 +63,14 @@ def _scaled(v: Scalar, alpha: Scalar, rest: Scalar) -> Scalar:
 
 
 def _project(b: Builder, reflector: Tensor, x: Tensor) -> Tensor:
-    """The sum over i of conj(v[i]) x[i, j], as [batch, 1, columns]."""
+    """sum over i of conj(v[i]) x[i, j], as [batch, 1, columns]."""
     products = b.map(lambda v, w: v.conj() * w, reflector, x)
     total = reductions.sum_(b, products, [1])
     return shapes.reshape(b, total, [x.shape[0], 1, x.shape[2]])
 
 
 def geqrf(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
-    """R on and above the diagonal with the v below it, and tau."""
+    """Returns R on and above the diagonal with the vectors v below it, and tau."""
     batch, rows, columns = x.shape
     steps = b.minimum(rows, columns)
     taus = b.full(0, x.dtype, [batch, steps])
@@ -106,7 +106,7 @@ def geqrf(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def apply_q(b: Builder, a: Tensor, taus: Tensor, x: Tensor, adjoint: bool) -> Tensor:
-    """Q x, or Q^H x, for Q = H[0] H[1] ... of the v below the diagonal of a, and taus."""
+    """Q x, or Q^H x, for Q = H[0] H[1] ..., with the vectors v below the diagonal of `a`."""
     batch, steps = taus.shape
     if is_empty(*x.shape[1:], steps):
         return x
@@ -126,6 +126,6 @@ def apply_q(b: Builder, a: Tensor, taus: Tensor, x: Tensor, adjoint: bool) -> Te
 
 
 def q_of(b: Builder, a: Tensor, taus: Tensor, columns: Size) -> Tensor:
-    """The first columns of Q."""
+    """The leading `columns` columns of Q."""
     unit = identity(b, a.dtype, [a.shape[0], a.shape[1], columns])
     return apply_q(b, a, taus, unit, adjoint=False)

@@ -1,6 +1,6 @@
 """
-Gathers and scatters. Negative indices count from the end; what is outside then reads an element
-inside, and is not written.
+Gathers and scatters. Negative indices count from the end. Out-of-bounds indices are clamped by
+gathers and ignored by scatters.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Combine = Callable[[Scalar, Scalar], Scalar]
 
 
 def wrapped(s: Body, index: Scalar, size: Size) -> Scalar:
-    """An index of any integer dtype as one of type index, size added where it is negative."""
+    """Converts an index of any integer dtype to type index; adds `size` if it is negative."""
     at = index.to(INDEX)
     return at if index.dtype.is_unsigned else (at < 0).where(at + s.as_index(size), at)
 
 
 def inside(s: Body, at: Scalar, size: Size) -> Scalar:
-    """An integer moved to 0 <= i < size, as an index."""
+    """Clamps an integer to 0 <= i < size, as an index."""
     at = at.to(INDEX)
     return at.clamp(0, s.as_index(size) - 1)
 
 
 def take(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """out[i..., j..., k...] = x[i..., indices[j...], k...], i being the dims before the axis."""
+    """out[i..., j..., k...] = x[i..., indices[j...], k...], with i the dims before the axis."""
     shape = [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]]
     rank, middle = len(shape), tuple(range(axis, axis + indices.rank))
     maps = [projection(rank, middle), projection(rank, tuple(range(rank)))]
@@ -67,8 +67,8 @@ def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 class _Advanced:
     """
-    The advanced indices of x[i, :, j]: their common shape, where it stands among the dims of the
-    result, and which loop of the result each dim of x is indexed by.
+    Layout of advanced indexing, x[i, :, j]: the broadcast shape of the indices, its position among
+    the result dims, and the result loop that indexes each other dim of x.
     """
 
     def __init__(self, b: Builder, x: Tensor, places: Sequence[Tensor | None]):
@@ -91,11 +91,11 @@ class _Advanced:
         self.last = axes[-1]
 
     def map_of(self, b: Builder, index: Tensor) -> Any:
-        """The map of one index in loops over the result (or over its leading dims)."""
+        """The map of one index tensor in loops over the result (or over its leading dims)."""
         return self.map_in(index, self.rank)
 
     def map_in(self, index: Tensor, loops: int) -> Any:
-        """The same in a nest of so many loops."""
+        """The same map in a nest of `loops` loops."""
         skipped = self.first + len(self.batch) - index.rank
         dims = (
             None if isinstance(n, int) and n == 1 and self.batch[i + skipped - self.first] != 1
@@ -107,8 +107,8 @@ class _Advanced:
 
 def index(b: Builder, x: Tensor, places: Sequence[Tensor | None]) -> Tensor:
     """
-    x[i, :, j] with tensors of integers (None is `:`), one for each dim of x: numpy's advanced
-    indexing, where the dims of indices that stand apart come first.
+    x[i, :, j] with integer tensors, one per dim of x (None is `:`): numpy's advanced indexing,
+    where the index dims come first if the indexed dims are not adjacent.
     """
     where = _Advanced(b, x, places)
     tensors = [p for _, p in where.given]
@@ -129,8 +129,8 @@ def index_update(
     b: Builder, x: Tensor, places: Sequence[Tensor | None], values: Tensor, fn: Combine | None
 ) -> Tensor:
     """
-    x with x[i, :, j] = values, or fn(x[i, :, j], values), one update after the other. Values
-    broadcast to the shape that `index` has; of those for one place the last one stays.
+    x with x[i, :, j] = values, or fn(x[i, :, j], values), applied in order. Values broadcast to the
+    shape that `index` returns; for duplicate indices the last value wins.
     """
     from .shapes import broadcast_to
 
@@ -159,7 +159,7 @@ def index_update(
 def scatter(b: Builder, x: Tensor, at: Tensor, values: Tensor, fn: Combine | None) -> Tensor:
     """
     x with x[at[i..., :]] = values[i..., k...], or fn of both, in the order of i. The last dim of
-    `at` has one index for each leading dim of x; what is outside of x is left out.
+    `at` has one index for each leading dim of x; updates out of bounds are ignored.
     """
     depth = at.shape[-1]
     assert isinstance(depth, int)
@@ -202,7 +202,7 @@ def put_along(
 
 
 def scan(b: Builder, x: Tensor, axis: int, fn: Combine, dtype: DType | None = None) -> Tensor:
-    """The running fold along an axis: out[0] = x[0], out[i] = fn(out[i - 1], x[i])."""
+    """Inclusive scan along an axis: out[0] = x[0], out[i] = fn(out[i - 1], x[i])."""
     from .core import tensor_type
 
     wide = dtype or x.dtype
@@ -224,14 +224,14 @@ def scan(b: Builder, x: Tensor, axis: int, fn: Combine, dtype: DType | None = No
 
 
 def running_count(b: Builder, mask: Tensor) -> Tensor:
-    """How many are true up to and with each place of a vector, in i64."""
+    """Inclusive prefix count of the true elements of a vector, in i64."""
     return scan(b, mask, 0, lambda acc, v: acc + v, I64)
 
 
 def nonzero(b: Builder, mask: Tensor) -> Tensor:
     """
-    The places where a bool tensor is true, in row-major order, one per row, in i64. How many there
-    are is counted first: the first dim of the result is an index value.
+    The indices of the true elements of a bool tensor, in row-major order, one per row, in i64. They
+    are counted first: the first dim of the result is a dynamic size.
     """
     flat = flatten(b, mask)
     if isinstance(flat.shape[0], int) and flat.shape[0] == 0:
@@ -251,7 +251,7 @@ def nonzero(b: Builder, mask: Tensor) -> Tensor:
 
 
 def _coordinates(b: Builder, linear: Tensor, shape: Sequence[Size]) -> Tensor:
-    """Row-major places as one index per dim."""
+    """Converts row-major linear indices to one index per dim."""
     rank = len(shape)
     init = b.empty(I64, [linear.shape[0], rank])
     maps = [projection(2, (0,)), projection(2, (0, 1))]

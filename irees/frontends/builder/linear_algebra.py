@@ -1,8 +1,8 @@
 """
-Factorizations of matrices by loops over columns, and what is computed by them.
+Matrix factorizations by loops over columns, and the solvers and functions based on them.
 
-Matrices are [batch, rows, columns] here (`batched`); each step of a loop is one or a few maps over
-the whole matrix, with the current column and row as operands.
+Matrices are [batch, rows, columns] here (`batched`); each loop step is one or a few maps over the
+whole matrix, with the current column and row as operands.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from .scalars import Body, Scalar
 
 
 def batched(b: Builder, x: Tensor) -> Tensor:
-    """x[..., i, j] with all leading dims as one."""
+    """x[..., i, j] with all leading dims collapsed into one."""
     return shapes.reshape(b, x, [b.product(x.shape[:-2]), *x.shape[-2:]])
 
 
 def is_empty(*sizes: Size) -> bool:
-    """Whether a size is known to be 0: no loop over columns can be written."""
+    """Whether a size is statically 0, so that no loop over columns can be built."""
     return any(isinstance(s, int) and s == 0 for s in sizes)
 
 
 def transposed(b: Builder, x: Tensor, conjugate: bool = False) -> Tensor:
-    """x[..., j, i], or its conjugate."""
+    """x[..., j, i], conjugated if requested."""
     order = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
     x = shapes.transpose(b, x, order)
     return b.map(lambda v: v.conj(), x) if conjugate and x.dtype.is_complex else x
 
 
 def identity(b: Builder, dtype: DType, shape: Sequence[Size]) -> Tensor:
-    """1 where the last two indices are equal, else 0."""
+    """The identity matrix: 1 where the last two indices are equal, else 0."""
     return b.from_function(lambda s, *at: (at[-2] == at[-1]).to(dtype), shape, dtype)
 
 
@@ -52,7 +52,7 @@ def matmul(b: Builder, x: Tensor, y: Tensor) -> Tensor:
 
 
 def over(v: Scalar, real: Scalar) -> Scalar:
-    """v / real, of a number that may be complex."""
+    """v / real, where v may be complex."""
     if not v.dtype.is_complex:
         return v / real
     return (v.re() / real).with_imaginary(v.im() / real)
@@ -78,8 +78,8 @@ def row(b: Builder, x: Tensor, k: Size) -> Tensor:
 
 def cholesky(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     """
-    The lower L with L L^H = x, of which the lower triangle is read, and for each matrix the first
-    leading minor that is not positive (from 1; 0 for none) in i32.
+    Returns the lower L with L L^H = x, reading only the lower triangle of x, and an i32 status per
+    matrix: the first leading minor that is not positive (1-based; 0 for none).
     """
     batch, n, _ = x.shape
     info = b.full(0, I32, [batch, 1, 1])
@@ -111,7 +111,7 @@ def cholesky(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def solve_triangular(b: Builder, a: Tensor, x: Tensor, upper: bool, unit: bool = False) -> Tensor:
-    """y with a y = x for a triangular a, whose diagonal counts as 1 if `unit`."""
+    """Solves a y = x for y with a triangular a; `unit` treats its diagonal as 1."""
     n = a.shape[1]
     if is_empty(n, x.shape[2]):
         return x
@@ -135,7 +135,7 @@ def solve_triangular(b: Builder, a: Tensor, x: Tensor, upper: bool, unit: bool =
 
 
 def _pivot(b: Builder, a: Tensor, k: Any) -> Tensor:
-    """The row from k on whose element of column k is the largest, in i64 as [batch, 1, 1]."""
+    """The row >= k with the largest absolute element of column k, in i64 as [batch, 1, 1]."""
     batch, rows, _ = a.shape
     values = shapes.reshape(b, column(b, a, k), [batch, rows])
 
@@ -150,7 +150,7 @@ def _pivot(b: Builder, a: Tensor, k: Any) -> Tensor:
 
 
 def _swap(b: Builder, values: Tensor, k: Any, p: Tensor) -> Tensor:
-    """values[batch, i] with the elements k and p[batch] exchanged."""
+    """Exchanges the elements k and p[batch] of values[batch, i]."""
 
     def element(v: Scalar, chosen: Scalar) -> Scalar:
         s = v.body
@@ -162,7 +162,7 @@ def _swap(b: Builder, values: Tensor, k: Any, p: Tensor) -> Tensor:
 
 
 def _eliminate(b: Builder, a: Tensor, k: Any, p: Tensor) -> tuple[Tensor, Tensor]:
-    """A step of LU: rows k and p exchanged, column k divided, the rest updated; and the pivot."""
+    """One step of LU: exchanges rows k and p and eliminates below row k; also returns the pivot."""
     batch, _, columns = a.shape
 
     def chosen_row(s: Body, n: Scalar, _: Scalar, j: Scalar) -> Scalar:
@@ -186,8 +186,8 @@ def _eliminate(b: Builder, a: Tensor, k: Any, p: Tensor) -> tuple[Tensor, Tensor
 
 def lu(b: Builder, x: Tensor, pivoting: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """
-    L and U in one matrix with x[perm] = L U; the row that each step exchanged with its own, from 1,
-    in i32; `perm` in i64; and the first pivot that is 0 (from 1; 0 for none) in i32.
+    Returns L and U packed in one matrix, with x[perm] = L U; for each step the 1-based row that it
+    exchanged with its own (i32); `perm` (i64); and the first zero pivot (1-based; 0 for none; i32).
     """
     batch, rows, columns = x.shape
     steps = b.minimum(rows, columns)
@@ -218,7 +218,7 @@ def lu(b: Builder, x: Tensor, pivoting: bool = True) -> tuple[Tensor, Tensor, Te
 
 
 def permutation(b: Builder, pivots: Tensor, rows: Size) -> Tensor:
-    """`perm` of the exchanges of `lu`, one after the other."""
+    """The permutation that results from the row exchanges of `lu`, applied in order."""
     batch, steps = pivots.shape
     perm = b.from_function(lambda s, _, i: i.to(I64), [batch, rows], I64)
     if is_empty(rows, steps):
@@ -237,7 +237,7 @@ def permutation(b: Builder, pivots: Tensor, rows: Size) -> Tensor:
 
 
 def permutation_matrix(b: Builder, perm: Tensor, dtype: DType) -> Tensor:
-    """P with P x[perm] = x."""
+    """The permutation matrix P with P x[perm] = x."""
     batch, n = perm.shape
     at = shapes.reshape(b, perm, [batch, 1, n])
     return b.map(
@@ -246,7 +246,7 @@ def permutation_matrix(b: Builder, perm: Tensor, dtype: DType) -> Tensor:
 
 
 def factors(b: Builder, a: Tensor) -> tuple[Tensor, Tensor]:
-    """L, with 1 on its diagonal, and U of the one matrix that `lu` gives."""
+    """Unpacks the matrix of `lu` into L, with unit diagonal, and U."""
     _, rows, columns = a.shape
     steps = b.minimum(rows, columns)
 
@@ -271,7 +271,7 @@ def _rows(b: Builder, x: Tensor, perm: Tensor) -> Tensor:
 
 
 def _inverse(b: Builder, perm: Tensor) -> Tensor:
-    """q with q[perm[i]] = i."""
+    """The inverse permutation: q with q[perm[i]] = i."""
     batch, n = perm.shape
     at = shapes.reshape(b, perm, [batch, 1, n])
     hits = b.map(
@@ -282,7 +282,7 @@ def _inverse(b: Builder, perm: Tensor) -> Tensor:
 
 
 def lu_solve(b: Builder, a: Tensor, perm: Tensor, x: Tensor, adjoint: bool = False) -> Tensor:
-    """y with m y = x, or m^H y = x, for m[perm] = L U."""
+    """Solves m y = x, or m^H y = x if `adjoint`, for m[perm] = L U."""
     if is_empty(a.shape[1], x.shape[2]):
         return x
     if not adjoint:
@@ -295,7 +295,7 @@ def lu_solve(b: Builder, a: Tensor, perm: Tensor, x: Tensor, adjoint: bool = Fal
 
 
 def signed_diagonal(b: Builder, a: Tensor, pivots: Tensor) -> Tensor:
-    """The diagonal of U, negated where a step exchanged rows: the factors of the determinant."""
+    """The diagonal of U, negated where a step exchanged rows; its product is the determinant."""
 
     def element(d: Scalar, p: Scalar) -> Scalar:
         stays = p == (d.body.index(1) + 1).to(I32)
@@ -309,15 +309,15 @@ def signed_diagonal(b: Builder, a: Tensor, pivots: Tensor) -> Tensor:
 _DEGREE = 16
 _LARGEST = {32: 1.5, 64: 0.75}
 """
-The largest 1-norm for which 16 terms are enough: x^17 / 17! is below half an ulp of 1 in f64, and
+The largest 1-norm for which 16 terms suffice: x^17 / 17! is below half an ulp of 1 in f64, and
 below 3e-12 in f32.
 """
 
 
 def matrix_exp(b: Builder, x: Tensor) -> Tensor:
     """
-    sum over k <= 16 of (x / 2^s)^k / k!, squared s times: scaling and squaring, with a polynomial
-    in the fourth power of the matrix (Paterson and Stockmeyer).
+    sum over k <= 16 of (x / 2^s)^k / k!, squared s times: scaling and squaring, with the polynomial
+    evaluated in the fourth power of the matrix (Paterson and Stockmeyer).
     """
     batch, n, _ = x.shape
     if is_empty(n):
@@ -348,7 +348,7 @@ def matrix_exp(b: Builder, x: Tensor) -> Tensor:
 
 
 def _taylor(b: Builder, x: Tensor) -> Tensor:
-    """sum over k <= 16 of x^k / k! by six products."""
+    """sum over k <= 16 of x^k / k!, with six matrix products."""
     second = matmul(b, x, x)
     third, fourth = matmul(b, second, x), matmul(b, second, second)
     inverse = [1.0]

@@ -1,8 +1,8 @@
 """
-Loops with values that are carried from one iteration to the next.
+Loops with loop-carried values.
 
-`for_` and `while_` carry tensors; `scalar_for` and `scalar_while` run inside of the body of a
-structured op and carry scalars.
+`for_` and `while_` carry tensors; `scalar_for` and `scalar_while` are for the body of a structured
+op and carry scalars.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def for_(
 ) -> list[Tensor]:
     """
     values = body(i, *values) for i = start, ..., stop - 1. `i` is an index value; the tensors that
-    `body` returns have the dtypes and dims of those that it gets.
+    `body` returns have the dtypes and dims of its arguments.
     """
     bounds = [b.value(start), b.value(stop), b.value(1)]
     kinds = [t.value.type for t in carried]
@@ -68,7 +68,7 @@ def while_(
     return _carried(op.results, carried)
 
 
-# --- inside of bodies ---
+# --- inside of structured-op bodies ---
 
 
 def _scalars(s: Body, values: Sequence[SSAValue], dtypes: Sequence[DType]) -> list[Scalar]:
@@ -83,8 +83,9 @@ def scalar_for(
     s: Body, start: Any, stop: Any, carried: Sequence[Scalar], body: Callable[..., Any]
 ) -> list[Scalar]:
     """
-    values = body(i, *values) for i = start, ..., stop - 1, in a body. `i` is a Scalar of type
-    index that belongs to the body of the loop, as the values do; constants are made there, too.
+    values = body(i, *values) for i = start, ..., stop - 1, inside a structured op. `i` is a Scalar
+    of type index. `i`, the carried values and any constants that `body` creates belong to the
+    loop's own `Body`.
     """
     bounds = [s.as_index(v).value for v in (start, stop, 1)]
     dtypes = [v.dtype for v in carried]
@@ -103,7 +104,7 @@ def scalar_while(
     condition: Callable[..., Scalar],
     body: Callable[..., Any],
 ) -> list[Scalar]:
-    """values = body(*values) while condition(*values) holds, in a body."""
+    """values = body(*values) while condition(*values) holds, inside a structured op."""
     dtypes = [v.dtype for v in carried]
     kinds = [d.element for d in dtypes]
     before, after = Block(arg_types=kinds), Block(arg_types=kinds)

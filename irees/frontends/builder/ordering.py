@@ -1,4 +1,4 @@
-"""Sorting, selection, and running folds with the place of what they found."""
+"""Sorting, selection, search, and running maxima and minima with their indices."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .scalars import Body, Scalar
 from .shapes import flatten, slice_axis
 
 SHORT = 64
-"""The most elements that are selected by insertion rather than by a sort of the row."""
+"""Largest k for which top-k inserts into a buffer instead of sorting the row."""
 
 BISECTIONS = 40
-"""Steps of a search of a row whose size is not known: rows have fewer than 2^40 elements."""
+"""Binary-search steps for a row of dynamic size: enough for fewer than 2^40 elements."""
 
 
 def _along(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """The index along an axis, everywhere, in i64."""
+    """A tensor of the shape of x with each element's index along an axis, in i64."""
     return b.from_function(lambda s, *at: at[axis].to(I64), x.shape, I64)
 
 
 def _keys(b: Builder, x: Tensor) -> Tensor:
-    """x in a type whose order the comparator of a sort can say: bool as u8."""
+    """Converts x to a type that the sort comparator supports: bool becomes u8."""
     return b.cast(x, U8) if x.dtype is BOOL else x
 
 
 def sort(b: Builder, x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Tensor]:
     """
-    x in order along an axis, and where each element was, in i64. Equal elements keep their order;
-    NaN is larger than every number.
+    Sorts x along an axis; also returns each element's original index in i64. The sort is stable;
+    NaN compares above every number.
     """
     keys = _keys(b, x)
     kind = keys.dtype
@@ -50,7 +50,7 @@ def sort(b: Builder, x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Te
 
 
 def _comparator(kind: DType, others: int, descending: bool, b: Builder) -> Block:
-    """The one comparison that the lowering of sorts knows; NaN is the largest there."""
+    """The comparator form that the lowering of sorts recognizes; it orders NaN last."""
     block = Block(arg_types=[kind.element] * 2 + [I64.element] * 2 * others)
     s = Body(block, b.location)
     left, right = (Scalar(s, arg, kind) for arg in block.args[:2])
@@ -59,7 +59,7 @@ def _comparator(kind: DType, others: int, descending: bool, b: Builder) -> Block
 
 
 def topk(b: Builder, x: Tensor, k: Size, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """The k largest (or smallest) elements along an axis in order, and where, in i64."""
+    """The k largest (or smallest) elements along an axis in order, and their indices in i64."""
     if not isinstance(k, int) or not 0 < k <= SHORT:
         values, indices = sort(b, x, axis, descending=largest)
         return slice_axis(b, values, axis, 0, k), slice_axis(b, indices, axis, 0, k)
@@ -79,12 +79,13 @@ def topk(b: Builder, x: Tensor, k: Size, axis: int, largest: bool) -> tuple[Tens
 
 def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
     """
-    The largest (or smallest) element up to each place along an axis, and where it is, in i64: of
-    equal ones the last, and NaN from the first one on.
+    The running maximum (or minimum) along an axis and its index in i64: ties give the last index,
+    and the first NaN propagates.
     """
     from .indexing import scan, take
 
-    # A scan carries one value: it runs over places in row-major order, and compares what is there.
+    # A scan carries one value, so this one carries row-major indices and compares the elements
+    # there.
     flat = flatten(b, x)
     places = b.from_function(lambda s, *at: _linear(s, x.shape, at).to(I64), x.shape, I64)
 
@@ -108,7 +109,7 @@ def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tenso
 
 
 def _linear(s: Body, shape: Sequence[Size], at: Sequence[Scalar]) -> Scalar:
-    """The row-major place of indices."""
+    """The row-major linear index of `at`."""
     place = s.number(0, INDEX)
     for index, size in zip(at, shape, strict=True):
         place = place * s.as_index(size) + index
@@ -117,18 +118,18 @@ def _linear(s: Body, shape: Sequence[Size], at: Sequence[Scalar]) -> Scalar:
 
 def search(b: Builder, sorted_: Tensor, values: Tensor, right: bool) -> Tensor:
     """
-    How many elements of a sorted row are less than each value (`right`: less than or equal), in
-    i64. `sorted_` is a vector for all values, or has one row for each row of values.
+    The number of elements of a sorted row that are less than each value (`right`: less than or
+    equal), in i64. `sorted_` is a vector for all values, or has one row for each row of values.
 
-    A binary search: [low, high) holds the answer and is halved at mid = low + (high - low) / 2, as
-    C++'s `std::lower_bound` does, so a row that is not sorted has the answer that it has there.
+    A binary search: [low, high) contains the answer and is halved at mid = low + (high - low) / 2.
+    Unsorted rows give the same result as C++'s `std::lower_bound`.
     """
     size, rank = sorted_.shape[-1], values.rank
     row = range(0 if sorted_.rank == 1 else rank - 1)
 
     def step(s: Body, value: Scalar, low: Scalar, high: Scalar) -> tuple[Scalar, Scalar]:
         mid = (low + high).shift_right(s.number(1, INDEX))
-        # An interval that is empty may lie at the end of the row.
+        # An empty interval may be at the end of the row.
         place = mid.minimum(s.as_index(size) - 1)
         element = s.extract(sorted_, [*(s.index(i) for i in row), place])
         before, active = _is_before(element, value, right), low < high
@@ -153,7 +154,7 @@ def _bisect(s: Body, size: int, step: Any) -> Scalar:
 
 
 def _search_by_loop(b: Builder, values: Tensor, size: Size, step: Any) -> Tensor:
-    """The search of rows of a size that is not known."""
+    """`search` for rows of dynamic size."""
     rank = values.rank
     loops = rank + 1
     whole = projection(loops, tuple(range(rank)))
@@ -171,7 +172,7 @@ def _search_by_loop(b: Builder, values: Tensor, size: Size, step: Any) -> Tensor
 
 
 def _is_before(element: Scalar, value: Scalar, right: bool) -> Scalar:
-    """element < value, or <= for `right`; NaN is larger than every number."""
+    """element < value, or <= for `right`; NaN compares above every number."""
     before = element <= value if right else element < value
     if value.dtype.is_float:
         nan = value.isnan()

@@ -1,8 +1,8 @@
 """
-Orthogonal polynomials of Scalars: by their recurrence, or in closed form where that is shorter.
+Orthogonal polynomials of Scalars, by recurrence or by a closed form if that is shorter.
 
-`x` is f64 and the degree `n` i64; a negative degree gives 0. The loop ends at the first NaN, which
-an overflow leads to.
+`x` is f64 and the degree `n` i64; a negative degree gives 0. The loop exits at the first NaN, which
+follows an overflow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .scalars import Scalar
 
 
 def _recurrence(x: Scalar, n: Scalar, first: Scalar, step: Callable[..., Scalar]) -> Scalar:
-    """p(n) of p(0) = 1, p(1) = first, p(k + 1) = step(k, x, p(k), p(k - 1))."""
+    """p(n) with p(0) = 1, p(1) = first, p(k + 1) = step(k, x, p(k), p(k - 1))."""
 
     def more(k: Scalar, n: Scalar, x: Scalar, p: Scalar, before: Scalar) -> Scalar:
         return (k < n) & (p == p)
@@ -29,7 +29,7 @@ def _recurrence(x: Scalar, n: Scalar, first: Scalar, step: Callable[..., Scalar]
 
 
 _CLOSED_FROM = 8
-"""Degrees above have their closed form for |x| < 1."""
+"""Degree above which the closed form is used for |x| < 1."""
 
 
 def _chebyshev(
@@ -84,5 +84,5 @@ def legendre_p(x: Scalar, n: Scalar) -> Scalar:
 
 
 def shifted(fn: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Scalar, Scalar], Scalar]:
-    """fn(2 x - 1, n), of the interval from 0 to 1."""
+    """fn(2 x - 1, n): the polynomials shifted to the interval [0, 1]."""
     return lambda x, n: fn(x + x - 1, n)

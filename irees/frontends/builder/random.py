@@ -1,8 +1,8 @@
 """
-Random numbers by Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
+Random numbers with Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 
-An element's number depends on the seed and on its linear index alone, so tiles, threads and fusion
-do not change it. A seed is an i64 value; each tensor that is drawn needs one of its own.
+An element's number depends only on the seed and its linear index, so tiling, threading and fusion
+do not change it. A seed is an i64 value; each random tensor needs its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROUNDS = 10
 
 
 def philox(key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Four u32 of Philox 4x32-10 for a u64 key and the counter (low, high, 0, 0) of a u64."""
+    """Four u32 of Philox 4x32-10 for a u64 key and the counter (low, high, 0, 0), from a u64."""
     keys = [key.to(U32), key.logical_shift_right(32).to(U32)]
     a, b = counter.to(U32), counter.logical_shift_right(32).to(U32)
     c = d = a._other(0)
@@ -55,12 +55,12 @@ def draw(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType, fn: An
 
 
 def _digits(dtype: DType) -> int:
-    """How many random bits a uniform number of a dtype has: those of its significand."""
+    """The number of random bits in a uniform number of a dtype: its significand size."""
     return {"f16": 11, "bf16": 8, "f64": 53}.get(dtype.name, 24)
 
 
 def _fraction(high: Scalar, low: Scalar, digits: int) -> Scalar:
-    """A number of 0 <= u < 1 with so many bits; f64 for more than 24, else f32."""
+    """A number 0 <= u < 1 with `digits` random bits; f64 for more than 24, else f32."""
     if digits > 24:
         bits = high.to(U64).shift_left(32) | low.to(U64)
         return bits.logical_shift_right(64 - digits).to(F64) * 2.0**-digits
@@ -68,7 +68,7 @@ def _fraction(high: Scalar, low: Scalar, digits: int) -> Scalar:
 
 
 def _cosine(v: Scalar) -> Scalar:
-    """cos(2 pi v) for 0 <= v < 1, by its series for a quarter of the circle."""
+    """cos(2 pi v) for 0 <= v < 1, with its power series on a quarter circle."""
     a = (v - 0.5).abs()
     x = a.minimum(0.5 - a) * (2 * math.pi)
     terms = 11 if v.dtype is F64 else 7
@@ -83,14 +83,14 @@ def _sine(v: Scalar) -> Scalar:
 
 
 def _normal(u: Scalar, v: Scalar) -> Scalar:
-    """sqrt(-2 log(1 - u)) cos(2 pi v): Box and Muller's method."""
+    """sqrt(-2 log(1 - u)) cos(2 pi v): the Box-Muller transform."""
     return ((1 - u).log() * -2.0).sqrt() * _cosine(v)
 
 
 def uniform(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
     """
-    Multiples of 2^-n with 0 <= u < 1, n the bits of the significand of `dtype`; f32 for halves.
-    Both parts of complex numbers are drawn.
+    Multiples of 2^-n with 0 <= u < 1, where n is the significand size of `dtype`; f16 and bf16 give
+    f32. Draws both parts of complex numbers.
     """
     part = dtype.part
     digits = _digits(part)
@@ -103,7 +103,7 @@ def uniform(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> 
 
 
 def normal(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
-    """Standard normals by Box and Muller; f32 for halves. |z|^2 has mean 1 for complex z."""
+    """Standard normals (Box-Muller); f16 and bf16 give f32. |z|^2 has mean 1 for complex z."""
     part = dtype.part.computed
     digits = _digits(part)
 
@@ -121,9 +121,9 @@ def integers(
     b: Builder, seed: SSAValue, shape: Sequence[Size], low: Any, count: Any, dtype: DType
 ) -> Tensor:
     """
-    low + k with 0 <= k < count, each number alike to a part in 2^32 where count is less than that
-    (the high word of a product), by a remainder of 64 bits else. Both are ints, or functions from
-    the body to a Scalar in i64.
+    low + k with 0 <= k < count. Uniform to within 2^-32 if `count` is a constant up to 2^32 (the
+    high word of a product), otherwise a 64-bit remainder. Both are ints, or functions from the body
+    to an i64 Scalar.
     """
 
     def element(p: Scalar, q: Scalar, *_: Scalar) -> Scalar:
@@ -139,7 +139,7 @@ def integers(
 
 
 def permutation(b: Builder, seed: SSAValue, size: Size) -> Tensor:
-    """0, ..., size - 1 in a random order, in i64: the order of random keys."""
+    """A random permutation of 0, ..., size - 1 in i64: the sort order of random keys."""
     keys = draw(
         b, seed, [size], I64,
         lambda p, q, *_: (p.to(U64).shift_left(32) | q.to(U64)).to(I64),
@@ -148,7 +148,7 @@ def permutation(b: Builder, seed: SSAValue, size: Size) -> Tensor:
 
 
 def exponential(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
-    """-log(1 - u), never 0; f32 for halves."""
+    """-log(1 - u), never 0; f16 and bf16 give f32."""
     digits = _digits(dtype.computed)
     least = 2.0**-digits / 2
 
@@ -159,7 +159,7 @@ def exponential(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType)
 
 
 def open_uniform(b: Builder, seed: SSAValue, shape: Sequence[Size], dtype: DType) -> Tensor:
-    """Numbers of 0 < u < 1, in f64 for f64, else in f32."""
+    """Uniform numbers 0 < u < 1, in f64 for f64, else in f32."""
     wide = F64 if dtype is F64 else F32
     digits = _digits(wide) - 1
     half = 2.0 ** -(digits + 1)
@@ -170,8 +170,8 @@ def multinomial(
     b: Builder, seed: SSAValue, weights: Tensor, count: Size, replacement: bool
 ) -> Tensor:
     """
-    `count` indices of each row of weights, drawn by weight. With replacement, the inverse of the
-    running sum; without, those with the largest weight / e for exponential e.
+    Draws `count` indices from each row of weights. With replacement, by inverting the cumulative
+    sum; without, the indices of the largest weight / e for exponential e.
     """
     wide = F64 if weights.dtype is F64 else F32
     rows, last = b.cast(weights, wide), weights.rank - 1
@@ -191,13 +191,13 @@ def bernoulli(b: Builder, seed: SSAValue, shape: Sequence[Size], p: float) -> Te
 
 
 _ARRIVALS, _MOST = 160, 64.0
-"""Arrivals that are drawn for rates up to 64: 12 standard deviations above the mean."""
+"""Arrivals drawn for rates up to 64: 12 standard deviations above the mean."""
 
 
 def poisson(b: Builder, seed: SSAValue, rate: Tensor) -> Tensor:
     """
-    How many arrivals of a Poisson process are before time `rate`: counted one by one for rates up
-    to 64, and above by the normal quantile with Cornish and Fisher's correction for skewness.
+    The number of arrivals of a Poisson process before time `rate`: counted individually for rates
+    up to 64; above, a normal quantile with the Cornish-Fisher skewness correction.
     """
     wide = F64 if rate.dtype is F64 else F32
     rate, rank = b.cast(rate, wide), rate.rank

@@ -1,4 +1,4 @@
-"""Recurrent layers: one loop over time steps, with the product of the input taken before it."""
+"""Recurrent layers: one loop over time steps, with the input projection hoisted out of it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from .loops import for_
 from .shapes import select, slice_axis, unsqueeze, update_slice
 
 Step = Callable[[Builder, Tensor, list[Tensor]], list[Tensor]]
-"""(projected input, state) => new state; its first tensor is the output of the step."""
+"""(projected input, state) -> new state; its first tensor is the output of the step."""
 
 
 @dataclass(frozen=True)
 class Weights:
     """
-    One direction of a layer: `input` is [gates * hidden, features], `hidden` [gates * hidden,
-    outputs]; biases [gates * hidden] or None; `projection` [outputs, hidden] or None.
+    Weights of one direction of a layer: `input` is [gates * hidden, features], `hidden` [gates *
+    hidden, outputs]; biases are [gates * hidden] or None; `projection` is [outputs, hidden] or
+    None.
     """
 
     input: Tensor
@@ -29,7 +30,7 @@ class Weights:
 
 
 def _gates(b: Builder, x: Tensor, count: int) -> list[Tensor]:
-    """The last dim in `count` equal pieces."""
+    """Splits the last dim into `count` equal parts."""
     width = x.shape[-1]
     assert isinstance(width, int)
     size = width // count
@@ -38,8 +39,8 @@ def _gates(b: Builder, x: Tensor, count: int) -> list[Tensor]:
 
 def lstm_step(w: Weights) -> Step:
     """
-    i, f, g, o = split(x + W h + b); c' = sigmoid(f) c + sigmoid(i) tanh(g);
-    h' = sigmoid(o) tanh(c'), times the projection where there is one.
+    i, f, g, o = split(x + W h + b); c' = sigmoid(f) c + sigmoid(i) tanh(g); h' = sigmoid(o)
+    tanh(c'), multiplied by the projection if there is one.
     """
 
     def step(b: Builder, x: Tensor, state: list[Tensor]) -> list[Tensor]:
@@ -93,8 +94,8 @@ def layer(
     b: Builder, x: Tensor, state: Sequence[Tensor], w: Weights, step: Step, reverse: bool = False
 ) -> tuple[Tensor, list[Tensor]]:
     """
-    All time steps of one direction: x is [time, batch, features], each state [batch, size]. The
-    outputs of all steps, and the last state. Halves are computed in f32.
+    Runs all time steps of one direction: x is [time, batch, features], each state [batch, size].
+    Returns the outputs of all steps and the last state. f16 and bf16 compute in f32.
     """
     wide = x.dtype.computed
     projected = b.cast(linear(b, x, w.input, w.input_bias), wide)

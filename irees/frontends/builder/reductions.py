@@ -1,4 +1,4 @@
-"""Reductions along axes. Halves are summed up in f32, bools and small integers in i64."""
+"""Reductions along axes; f16 and bf16 accumulate in f32."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Axes = Sequence[int]
 
 
 def keep_dims(b: Builder, x: Tensor, reduced: Tensor, axes: Axes) -> Tensor:
-    """A reduction of x with the dims that it lacks as dims of size 1."""
+    """Restores the reduced dims of a reduction of x with size 1."""
     return reshape(b, reduced, [1 if i in axes else s for i, s in enumerate(x.shape)])
 
 
@@ -34,7 +34,7 @@ def fold(b: Builder, x: Tensor, axes: Axes, start: Any, wide: DType, fn: Any) ->
 
 
 def sum_(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor:
-    """The sum along axes, in `wide` (f32 for halves, else the dtype of x)."""
+    """The sum along axes, in `wide` (default: f32 for f16 and bf16, else the dtype of x)."""
     wide = wide or x.dtype.computed
     if not axes:
         return b.cast(x, wide)
@@ -50,19 +50,19 @@ def prod(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor
 
 
 def count(b: Builder, x: Tensor, axes: Axes) -> Size:
-    """How many elements are folded into one."""
+    """The number of elements reduced into one."""
     return b.product([x.shape[i] for i in axes])
 
 
 def size_as(b: Builder, size: Size, dtype: DType) -> Any:
-    """A size for use in a body: an int, or a function from the body to a Scalar."""
+    """A size for use in a body: a function from the body to a Scalar."""
     if isinstance(size, int):
         return lambda s: s.number(size, dtype)
     return lambda s: s.scalar(size).to(dtype)
 
 
 def mean(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor:
-    """sum(x) / n along axes; NaN where n is 0."""
+    """sum(x) / n along axes; NaN if n is 0."""
     total = sum_(b, x, axes, wide)
     n = size_as(b, count(b, x, axes), total.dtype.part)
     return b.map(lambda v: _over(v, n(v.body)), total)
@@ -70,8 +70,8 @@ def mean(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor
 
 def var_mean(b: Builder, x: Tensor, axes: Axes, correction: float) -> tuple[Tensor, Tensor]:
     """
-    sum(|x - mean|^2) / max(n - correction, 0) along axes, and the mean. Sums are in f64, so that
-    deviations from a large mean keep their digits, and that one pass over x can do both.
+    sum(|x - mean|^2) / max(n - correction, 0) along axes, and the mean. Sums are in f64 to keep the
+    precision of deviations from a large mean, and to let one pass over x compute both.
     """
     narrow = x.dtype.computed
     wide = C128 if narrow.is_complex else F64
@@ -80,7 +80,7 @@ def var_mean(b: Builder, x: Tensor, axes: Axes, correction: float) -> tuple[Tens
     around = keep_dims(b, x, total, axes)
 
     def square(s: Body, v: Scalar, t: Scalar, acc: Scalar) -> Scalar:
-        # The mean is divided here: `irees-merge-variance-passes` looks for the sum.
+        # Divides here because `irees-merge-variance-passes` matches the sum, not the mean.
         d = v.to(wide) - _over(t, n(s))
         if wide.is_complex:
             return acc + d.re() * d.re() + d.im() * d.im()
@@ -110,29 +110,29 @@ def _over(v: Scalar, n: Scalar) -> Scalar:
 
 
 def max_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
-    """The largest element along axes; NaN where there is one."""
+    """The largest element along axes; NaN if any element is NaN."""
     return fold(b, x, axes, x.dtype.lowest, x.dtype, Scalar.maximum)
 
 
 def min_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
-    """The smallest element along axes; NaN where there is one."""
+    """The smallest element along axes; NaN if any element is NaN."""
     return fold(b, x, axes, x.dtype.highest, x.dtype, Scalar.minimum)
 
 
 def any_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
-    """Whether an element along axes is not 0."""
+    """Whether any element along axes is nonzero."""
     return fold(b, x, axes, 0, BOOL, lambda acc, v: acc | v)
 
 
 def all_(b: Builder, x: Tensor, axes: Axes) -> Tensor:
-    """Whether all elements along axes are not 0."""
+    """Whether all elements along axes are nonzero."""
     return fold(b, x, axes, 1, BOOL, lambda acc, v: acc & v)
 
 
 def arg_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
     """
-    The largest (or smallest) element along an axis and its index in i64: of equal ones the first,
-    of NaNs the first, before every number.
+    The largest (or smallest) element along an axis and its index in i64. Ties give the first index;
+    NaN compares above every number, and the first NaN wins.
     """
     if x.dtype is BOOL:
         from .dtypes import U8
@@ -147,7 +147,7 @@ def arg_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, T
     if kind.is_float:
         better = better | (left.isnan() & ~right.isnan())
     block.add_op(YieldOp(better.value))
-    # The first element is the one to beat, so that the index is never that of a start value.
+    # Starts from element 0, so that the index is never that of a neutral start value.
     from .shapes import select, slice_axis
 
     shape = [size for i, size in enumerate(x.shape) if i != axis]
@@ -167,7 +167,7 @@ def arg_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, T
 
 
 def logsumexp(b: Builder, x: Tensor, axes: Axes) -> Tensor:
-    """log(sum(exp(x))) along axes, shifted by the largest element where that is finite."""
+    """log(sum(exp(x))) along axes, shifted by the largest element if that is finite."""
     wide = F32 if x.dtype.is_integer else x.dtype.computed
     x = b.cast(x, wide)
     real = b.map(lambda v: v.re(), x, dtype=wide.part) if wide.is_complex else x
@@ -178,7 +178,7 @@ def logsumexp(b: Builder, x: Tensor, axes: Axes) -> Tensor:
 
 
 def norm(b: Builder, x: Tensor, order: float, axes: Axes) -> Tensor:
-    """(sum(|x|^p))^(1/p) along axes; max or min of |x| for p = +-inf, how many are not 0 for 0."""
+    """(sum(|x|^p))^(1/p) along axes; max or min |x| for p = +-inf, nonzero count for p = 0."""
     wide = x.dtype.part.computed if not x.dtype.is_integer else F32
     size = b.map(lambda v: v.to(wide).abs() if not v.dtype.is_complex else v.abs(), x, dtype=wide)
     if order == math.inf:
@@ -196,7 +196,7 @@ def norm(b: Builder, x: Tensor, order: float, axes: Axes) -> Tensor:
 
 
 def distances(b: Builder, x: Tensor, y: Tensor, order: float) -> Tensor:
-    """out[..., i, j] = norm(x[..., i, :] - y[..., j, :]) of an order; batch dims broadcast."""
+    """out[..., i, j] = norm(x[..., i, :] - y[..., j, :]) of order `order`; batch dims broadcast."""
     batch = b.broadcast_shape(x.shape[:-2], y.shape[:-2])
     lead, wide = len(batch), x.dtype.computed
     shape = [*batch, x.shape[-2], y.shape[-2]]
@@ -218,7 +218,7 @@ def distances(b: Builder, x: Tensor, y: Tensor, order: float) -> Tensor:
 
 
 def _stretched(t: Tensor, batch: Sequence[Size]) -> list[int | None]:
-    """The loops of the batch dims of an operand, None where it has one for all."""
+    """The loops of an operand's batch dims; None for a dim of size 1 that broadcasts."""
     skipped = len(batch) - (t.rank - 2)
     return [
         None if isinstance(n, int) and n == 1 and batch[i + skipped] != 1 else i + skipped
@@ -227,7 +227,7 @@ def _stretched(t: Tensor, batch: Sequence[Size]) -> list[int | None]:
 
 
 def _norm_steps(order: float) -> tuple[Any, Any]:
-    """How a norm takes one more size, and what is done with the last one."""
+    """The accumulation step of a norm and its final function (None if there is none)."""
     if order == math.inf:
         return Scalar.maximum, None
     if order == -math.inf:
@@ -242,7 +242,7 @@ def _norm_steps(order: float) -> tuple[Any, Any]:
 
 
 def softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """exp(x - max(x)) / sum(exp(x - max(x))) along an axis, in f32 for halves."""
+    """exp(x - max(x)) / sum(exp(x - max(x))) along an axis; f16 and bf16 give f32."""
     x = b.cast(x, x.dtype.computed)
     op = SoftmaxOp(x.value, b.empty(x.dtype, x.shape).value, axis)
     b.insert(op)
@@ -250,7 +250,7 @@ def softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """x - max(x) - log(sum(exp(x - max(x)))) along an axis, in f32 for halves."""
+    """x - max(x) - log(sum(exp(x - max(x)))) along an axis; f16 and bf16 give f32."""
     wide = x.dtype.computed
     x = b.cast(x, wide)
     top = keep_dims(b, x, max_(b, x, [axis]), [axis])

@@ -1,4 +1,4 @@
-"""Interpolation between elements: on a regular grid (resizing) and at places that are computed."""
+"""Interpolation: resizing to a regular grid, and sampling at computed positions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .dtypes import I32, INDEX, U8, DType
 from .scalars import Body, Scalar
 
 Taps = list[tuple[Scalar, Scalar | None]]
-"""Places along a dim and their weights; None is 1."""
+"""Element indices along a dim with their weights; a weight of None is 1."""
 
 RADII = {"linear": 1, "cubic": 2, "lanczos": 3}
-"""Half of the elements that a filter reads, where nothing is made smaller."""
+"""Filter radius in elements, without downscaling."""
 
 
 @dataclass(frozen=True)
 class Resizing:
     """
-    How one dim is resized: "nearest", "exact" (nearest to the middles of elements), "linear" or
-    "cubic"; `aligned` maps the middles of the first and last elements onto each other. `factor`
-    is how often an input element is in the result, where that is not out / size.
+    How to resize one dim. `mode` is "nearest", "exact" (nearest to element centers), "linear" or
+    "cubic"; `aligned` aligns the centers of the first and last elements. `factor` is the scale
+    factor, if it differs from out / size.
     """
 
     mode: str
@@ -35,7 +35,7 @@ class Resizing:
     factor: float | None = None
 
     def step(self, s: Body, wide: DType) -> Scalar:
-        """How far neighbours of the result are apart in the input."""
+        """The distance in the input between adjacent result elements."""
         if self.factor and not self.aligned:
             return s.number(1.0 / self.factor, wide)
         one = int(self.aligned)
@@ -45,7 +45,7 @@ class Resizing:
         return size.to(wide) / out.maximum(1).to(wide)
 
     def taps(self, s: Body, at: Scalar, wide: DType) -> Taps:
-        """What place `at` of the result is made of."""
+        """The input elements and weights that result element `at` is interpolated from."""
         step, last = self.step(s, wide), s.as_index(self.size) - 1
         place = at.to(wide)
         if self.mode in ("nearest", "exact"):
@@ -65,8 +65,8 @@ class Resizing:
 
     def matrix(self, kind: Any = np.float32) -> np.ndarray[Any, Any]:
         """
-        The weights of inputs (columns) in each place of the result, for known sizes; places are
-        computed in a type of numpy's.
+        The weights of the inputs (columns) for each result element (rows), for static sizes;
+        positions are computed in the numpy type `kind`.
         """
         assert isinstance(self.size, int)
         assert isinstance(self.out, int)
@@ -95,7 +95,7 @@ class Resizing:
 
 
 def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
-    """Of four elements in a row, t behind the second one: Keys' cubic convolution."""
+    """Keys' cubic convolution: the weights of four adjacent elements, t past the second."""
 
     def near(x: Any) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -107,7 +107,7 @@ def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
 
 
 def resize(b: Builder, x: Tensor, dims: Sequence[Resizing], wide: DType) -> Tensor:
-    """The last dims of x resized, in dtype `wide`."""
+    """Resizes the trailing dims of x, in dtype `wide`."""
     lead = x.rank - len(dims)
     shape = [*x.shape[:lead], *(d.out for d in dims)]
 
@@ -135,11 +135,11 @@ def _sum(terms: Sequence[Scalar]) -> Scalar:
     return total
 
 
-# --- filters that average what is made smaller ---
+# --- antialiasing filters for downscaling ---
 
 
 def smooth_matrix(mode: str, size: int, out: int, step: float) -> np.ndarray[Any, Any]:
-    """The weights of a filter as wide as `step`, "linear", "cubic" or "lanczos", rows sum to 1."""
+    """Weights of a "linear", "cubic" or "lanczos" filter of width `step`; each row sums to 1."""
     scale = max(step, 1.0)
     radius = RADII[mode] * scale
     found = np.zeros((out, size))
@@ -168,7 +168,7 @@ def _filter(mode: str, x: float) -> float:
 def apply_matrices(
     b: Builder, x: Tensor, matrices: Sequence[np.ndarray[Any, Any]], wide: DType
 ) -> Tensor:
-    """Each of the last dims of x multiplied by a matrix of (result, input)."""
+    """Multiplies each trailing dim of x by a (result, input) matrix."""
     kinds = {"f32": np.float32, "f64": np.float64}
     letters = "abcdefgh"[: x.rank]
     for i, matrix in enumerate(matrices):
@@ -183,8 +183,8 @@ def apply_matrices_to_bytes(
     b: Builder, x: Tensor, matrices: Sequence[np.ndarray[Any, Any]]
 ) -> Tensor:
     """
-    The same for u8 as PyTorch has it: weights of 16 bits, (sum of x * w + half) >> bits, clamped
-    to 0 ... 255, along one dim after the other from the last one.
+    The u8 version of `apply_matrices`, as in PyTorch: 16-bit weights, (sum of x * w + half) >>
+    bits, clamped to 0 ... 255, one dim at a time starting with the last.
     """
     letters = "abcdefgh"[: x.rank]
     for i, matrix in reversed(list(enumerate(matrices))):
@@ -210,8 +210,9 @@ def apply_matrices_to_bytes(
 @dataclass(frozen=True)
 class Sampling:
     """
-    How a place from -1 to 1 is read: "linear", "nearest" or "cubic"; what is outside is 0
-    ("zeros"), the nearest element ("border") or mirrored ("reflection").
+    How to read x at a position in -1 to 1: `mode` is "linear", "nearest" or "cubic"; positions out
+    of bounds read 0 (`outside` "zeros"), the nearest element ("border") or a mirrored one
+    ("reflection").
     """
 
     mode: str
@@ -219,14 +220,14 @@ class Sampling:
     aligned: bool
 
     def scaled(self, place: Scalar, size: Size) -> Scalar:
-        """A place from -1 to 1 counted in elements."""
+        """Converts a position in -1 to 1 to element units."""
         n = place.body.as_index(size).to(place.dtype)
         if self.aligned:
             return (place + 1.0) / 2.0 * (n - 1.0)
         return ((place + 1.0) * n - 1.0) / 2.0
 
     def moved(self, place: Scalar, size: Size) -> Scalar:
-        """A place in elements brought inside, where this way of reading does so."""
+        """Clamps or mirrors a position in element units into bounds; unchanged for "zeros"."""
         if self.outside == "zeros":
             return place
         n = place.body.as_index(size).to(place.dtype)
@@ -245,7 +246,7 @@ class Sampling:
 
 
 def _read(s: Body, x: Tensor, lead: Sequence[Scalar], places: Sequence[Scalar]) -> Scalar:
-    """An element at whole places in floats, 0 outside."""
+    """Reads the element at integral float positions; 0 out of bounds."""
     inside, at = None, []
     for place, size in zip(places, x.shape[len(lead) :], strict=True):
         last = s.as_index(size) - 1
@@ -259,8 +260,8 @@ def _read(s: Body, x: Tensor, lead: Sequence[Scalar], places: Sequence[Scalar]) 
 
 def sample(b: Builder, x: Tensor, grid: Tensor, how: Sampling, wide: DType) -> Tensor:
     """
-    out[n, c, i...] = x[n, c] at the place grid[n, i..., :], whose last dim counts from the last
-    dim of x, in dtype `wide`.
+    out[n, c, i...] = x[n, c] at the position grid[n, i..., :], whose components are in reverse
+    order of the dims of x, in dtype `wide`.
     """
     rank = x.rank - 2
     shape = [*x.shape[:2], *grid.shape[1:-1]]

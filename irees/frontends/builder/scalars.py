@@ -1,11 +1,11 @@
 """
-Scalar arithmetic inside the body of a structured op, written with Python's operators.
+Scalar arithmetic for the body of a structured op, written with Python operators.
 
     builder.map(lambda x, y: x * y + 1, a, b)
 
-A `Scalar` is an SSA value with a `DType`. Both operands of an operator have one dtype; a Python
-number takes the dtype of the other operand. Integer arithmetic wraps. Integer division by zero and
-`MIN / -1` are defined (they never trap). Comparisons with NaN are false, but for `!=`.
+A `Scalar` is an SSA value with a `DType`. Both operands of an operator have the same dtype; a
+Python number takes the dtype of the other operand. Integer arithmetic wraps. Integer division by
+zero and `MIN / -1` are defined (they never trap). Comparisons with NaN are false, except `!=`.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ UNARY: dict[str, type[Operation]] = {
     "asinh": math.AsinhOp, "acosh": math.AcoshOp, "atanh": math.AtanhOp, "floor": math.FloorOp,
     "ceil": math.CeilOp, "round": math.RoundEvenOp, "trunc": math.TruncOp,
 }  # fmt: skip
-"""Functions of a real float, by their name in numpy (`round` is half to even)."""
+"""Unary float ops by numpy name (`round` rounds half to even)."""
 
 COMPLEX_UNARY: dict[str, type[Operation]] = {
     "exp": pairs.ExpOp, "log": pairs.LogOp, "sqrt": pairs.SqrtOp, "sin": pairs.SinOp,
     "cos": pairs.CosOp, "tan": pairs.TanOp, "tanh": pairs.TanhOp, "expm1": pairs.Expm1Op,
     "log1p": pairs.Log1pOp, "rsqrt": pairs.RsqrtOp,
 }  # fmt: skip
-"""Functions of a complex number that the complex dialect has."""
+"""Unary ops of the complex dialect."""
 
 
 class Body:
     """
-    A block under construction, the body of a structured op: it makes constants (each once),
-    loop indices and reads of tensors.
+    The body of a structured op under construction: creates constants (once each), loop indices and
+    reads of tensors.
     """
 
     def __init__(self, block: Block, location: LocationAttr | None = None):
@@ -82,7 +82,7 @@ class Body:
 
     def number(self, value: float | complex | bool, dtype: DType) -> Scalar:
         """A constant. Integers wrap to the dtype, floats round to it."""
-        # -0.0 == 0.0 and nan != nan: the key is the text.
+        # Keyed by text, because -0.0 == 0.0 and nan != nan.
         key = (repr(value), dtype.name)
         found = self._constants.get(key)
         if found is None:
@@ -105,7 +105,7 @@ class Body:
         return Scalar(self, constant, dtype)
 
     def index(self, loop: int) -> Scalar:
-        """The index of a loop of the structured op."""
+        """The induction variable of a loop of the structured op."""
         key = ("index", loop)
         if key not in self._constants:
             value = self.emit(linalg.IndexOp, (), INDEX.element, {"dim": IntegerAttr(loop, i64)})
@@ -113,17 +113,17 @@ class Body:
         return self._constants[key]
 
     def scalar(self, value: SSAValue, dtype: DType = INDEX) -> Scalar:
-        """A value from outside of the body, a dim above all."""
+        """Wraps a value defined outside of the body, typically a dim."""
         return Scalar(self, value, dtype)
 
     def extract(self, source: Any, indices: Sequence[Scalar | SSAValue | int]) -> Scalar:
-        """source[indices], which the caller has brought inside of the bounds."""
+        """source[indices]; the indices must be in bounds."""
         at = [i if isinstance(i, SSAValue) else self.as_index(i).value for i in indices]
         value = self.emit(tensor.ExtractOp, (source.value, *at), source.dtype.element)
         return Scalar(self, value, source.dtype)
 
     def as_index(self, value: Any) -> Scalar:
-        """An int, an SSA value of type index, or an integer Scalar, as a Scalar of type index."""
+        """Converts an int, an SSA value of type index or an integer Scalar to an index Scalar."""
         if isinstance(value, Scalar):
             return value.to(INDEX)
         if isinstance(value, SSAValue):
@@ -132,7 +132,7 @@ class Body:
 
 
 class Scalar:
-    """A scalar SSA value of a dtype, in a body."""
+    """A scalar SSA value with its dtype, in a body."""
 
     __slots__ = ("body", "dtype", "value")
 
@@ -204,13 +204,14 @@ class Scalar:
         return 0 - self
 
     def truncdiv(self, other: Any) -> Scalar:
-        """The quotient of integers rounded towards zero; x / 0 is some number, MIN / -1 is MIN."""
+        """The integer quotient, rounded towards zero; x / 0 is unspecified, MIN / -1 is MIN."""
         kind = arith.DivUIOp if self.dtype.is_unsigned else arith.DivSIOp
         return self._op(kind, self._other(other))
 
     def rem(self, other: Any) -> Scalar:
         """
-        The remainder of truncated division, exact: the sign of the dividend (C's `%` and `fmod`).
+        The exact remainder of truncated division, with the sign of the dividend (C's `%` and
+        `fmod`).
         """
         if self.dtype.is_float:
             return self._op(RemFOp, self._other(other), properties=_FAST)
@@ -218,7 +219,7 @@ class Scalar:
         return self._op(kind, self._other(other))
 
     def mod(self, other: Any) -> Scalar:
-        """The remainder of floored division, exact: the sign of the divisor (Python's `%`)."""
+        """The exact remainder of floored division, with the sign of the divisor (Python's `%`)."""
         other = self._other(other)
         rest = self.rem(other)
         if self.dtype.is_unsigned:
@@ -227,7 +228,7 @@ class Scalar:
         return differs.where(rest + other, rest)
 
     def floordiv(self, other: Any) -> Scalar:
-        """The quotient rounded towards minus infinity; of floats by Python's algorithm."""
+        """The quotient rounded towards minus infinity; floats use Python's algorithm."""
         other = self._other(other)
         if self.dtype.is_unsigned:
             return self.truncdiv(other)
@@ -265,7 +266,7 @@ class Scalar:
         return inside.where(self._op(arith.ShLIOp, count, properties=_WRAPS), 0)
 
     def shift_right(self, other: Any) -> Scalar:
-        """self >> other, arithmetic where signed; the sign (0 or -1) for a count outside."""
+        """self >> other, arithmetic if signed; a count out of range fills with the sign."""
         other = self._other(other)
         bits = self.dtype.bits
         inside = other.body.number(bits, self.dtype).unsigned_greater(other)
@@ -274,15 +275,15 @@ class Scalar:
         return self._op(arith.ShRSIOp, inside.where(other, bits - 1))
 
     def logical_shift_right(self, count: int) -> Scalar:
-        """The bits moved down by a known count, with zeros above."""
+        """Logical shift right by a constant count."""
         return self._op(arith.ShRUIOp, self._other(count))
 
     def unsigned_greater(self, other: Scalar) -> Scalar:
-        """Whether the bits of self, read without a sign, are a larger number."""
+        """Unsigned comparison of the bits of self and other."""
         return self._compare(other, "ugt")
 
     def bitcast(self, dtype: DType) -> Scalar:
-        """The same bits as another dtype of that size."""
+        """Reinterprets the bits as another dtype of the same size."""
         if dtype.element == self.dtype.element:
             return Scalar(self.body, self.value, dtype)
         return self._op(arith.BitcastOp, to=dtype)
@@ -350,40 +351,40 @@ class Scalar:
         return Scalar(self.body, value, self.dtype)
 
     def maximum(self, other: Any) -> Scalar:
-        """The larger one; NaN where one is NaN."""
+        """The larger operand; NaN if either is NaN."""
         if self.dtype.is_float:
             return self._op(arith.MaximumfOp, self._other(other), properties=_FAST)
         kind = arith.MaxUIOp if self.dtype.is_unsigned else arith.MaxSIOp
         return self._op(kind, self._other(other))
 
     def minimum(self, other: Any) -> Scalar:
-        """The smaller one; NaN where one is NaN."""
+        """The smaller operand; NaN if either is NaN."""
         if self.dtype.is_float:
             return self._op(arith.MinimumfOp, self._other(other), properties=_FAST)
         kind = arith.MinUIOp if self.dtype.is_unsigned else arith.MinSIOp
         return self._op(kind, self._other(other))
 
     def fmax(self, other: Any) -> Scalar:
-        """The larger one; the other where one is NaN."""
+        """The larger operand; if one is NaN, the other."""
         if self.dtype.is_float:
             return self._op(arith.MaxnumfOp, self._other(other), properties=_FAST)
         return self.maximum(other)
 
     def fmin(self, other: Any) -> Scalar:
-        """The smaller one; the other where one is NaN."""
+        """The smaller operand; if one is NaN, the other."""
         if self.dtype.is_float:
             return self._op(arith.MinnumfOp, self._other(other), properties=_FAST)
         return self.minimum(other)
 
     def clamp(self, low: Any = None, high: Any = None) -> Scalar:
-        """min(max(self, low), high), NaN where any is NaN; high wins where low > high."""
+        """min(max(self, low), high); NaN if any operand is NaN; `high` wins if low > high."""
         result = self if low is None else self.maximum(low)
         return result if high is None else result.minimum(high)
 
     # --- functions ---
 
     def call(self, name: str) -> Scalar:
-        """A function of `UNARY`, or of `COMPLEX_UNARY` for complex numbers."""
+        """Calls a function of `UNARY`, or of `COMPLEX_UNARY` for complex numbers."""
         table = COMPLEX_UNARY if self.dtype.is_complex else UNARY
         return self._op(table[name], properties=_FAST)
 
@@ -393,7 +394,7 @@ class Scalar:
         raise AttributeError(name)
 
     def abs(self) -> Scalar:
-        """The absolute value; MIN of a signed integer is its own; real for a complex number."""
+        """The absolute value; MIN maps to itself for signed integers; real for a complex number."""
         if self.dtype.is_complex:
             return self._op(pairs.AbsOp, to=self.dtype.part, properties=_FAST)
         if self.dtype.is_float:
@@ -413,19 +414,19 @@ class Scalar:
         return positive.where(1, negative.where(-1, self._other(0)))
 
     def isnan(self) -> Scalar:
-        """Whether it is NaN, or a part of it is."""
+        """Whether the number, or a complex part of it, is NaN."""
         if self.dtype.is_complex:
             return self.re().isnan() | self.im().isnan()
         return self._op(IsNaNOp, to=BOOL, properties=_FAST)
 
     def isinf(self) -> Scalar:
-        """Whether it is infinite, or a part of it is."""
+        """Whether the number, or a complex part of it, is infinite."""
         if self.dtype.is_complex:
             return self.re().isinf() | self.im().isinf()
         return self._op(IsInfOp, to=BOOL, properties=_FAST)
 
     def isfinite(self) -> Scalar:
-        """Whether it is neither NaN nor infinite, and both parts of it."""
+        """Whether the number, or both complex parts of it, are neither NaN nor infinite."""
         if self.dtype.is_complex:
             return self.re().isfinite() & self.im().isfinite()
         return self._op(IsFiniteOp, to=BOOL, properties=_FAST)
@@ -437,11 +438,11 @@ class Scalar:
         return self < 0 if not self.dtype.is_unsigned else self.body.number(0, BOOL)
 
     def copysign(self, other: Any) -> Scalar:
-        """The size of self with the sign of other."""
+        """The magnitude of self with the sign of other."""
         return self._op(math.CopySignOp, self._other(other), properties=_FAST)
 
     def atan2(self, other: Any) -> Scalar:
-        """The angle of the point (other, self)."""
+        """The angle of the vector (other, self)."""
         return self._op(math.Atan2Op, self._other(other), properties=_FAST)
 
     def pow(self, other: Any) -> Scalar:
@@ -454,7 +455,7 @@ class Scalar:
         return self._integer_pow(other)
 
     def _integer_pow(self, exponent: Scalar) -> Scalar:
-        """Square and multiply over all bits of the exponent."""
+        """Square-and-multiply over all bits of the exponent."""
         dtype = self.dtype
         base, power, rest = self, self._other(1), exponent
         for _ in range(min(dtype.bits, 64) - (not dtype.is_unsigned)):
@@ -474,7 +475,7 @@ class Scalar:
     # --- complex ---
 
     def re(self) -> Scalar:
-        """The real part; itself for a real number."""
+        """The real part; self for a real number."""
         if not self.dtype.is_complex:
             return self
         return self._op(pairs.ReOp, to=self.dtype.part, properties=_FAST)
@@ -486,15 +487,15 @@ class Scalar:
         return self._op(pairs.ImOp, to=self.dtype.part, properties=_FAST)
 
     def with_imaginary(self, imaginary: Scalar) -> Scalar:
-        """self + i imaginary, of two real numbers."""
+        """Builds the complex number self + i * imaginary from two real numbers."""
         return self._op(pairs.CreateOp, imaginary, to=self.dtype.complex)
 
     def conj(self) -> Scalar:
-        """The conjugate; itself for a real number."""
+        """The complex conjugate; self for a real number."""
         return self.re().with_imaginary(-self.im()) if self.dtype.is_complex else self
 
     def angle(self) -> Scalar:
-        """The angle of a complex number; 0 or pi of a real one, NaN of NaN."""
+        """The argument of a complex number; 0 or pi for a real number, NaN for NaN."""
         if self.dtype.is_complex:
             return self.im().atan2(self.re())
         flat = (self < 0).where(pymath.pi, self._other(0.0))
@@ -504,9 +505,9 @@ class Scalar:
 
     def to(self, dtype: DType) -> Scalar:
         """
-        The number as another dtype. Floats round to nearest even, integers wrap, bool is
-        `!= 0`; float to integer is x86's conversion: MIN where it does not fit, through i32 for
-        narrower types and through i64 for u32 and u64, as PyTorch and numpy have it.
+        Converts to another dtype. Floats round to nearest even, integers wrap, bool is `!= 0`.
+        Float to integer is x86's conversion: MIN if the value does not fit, through i32 for
+        narrower types and through i64 for u32 and u64, as in PyTorch and numpy.
         """
         if dtype is self.dtype:
             return self
@@ -528,7 +529,7 @@ class Scalar:
         return self._from_integer(dtype)
 
     def _through_f32(self, dtype: DType) -> Scalar:
-        """To or from a float of one byte."""
+        """Converts to or from an 8-bit float through f32."""
         from . import float8
 
         if isinstance(self.dtype, Float8):
@@ -538,7 +539,7 @@ class Scalar:
     def _from_float(self, dtype: DType) -> Scalar:
         if dtype.is_float:
             wider = dtype.bits > self.dtype.bits
-            if dtype.bits == self.dtype.bits:  # f16 and bf16
+            if dtype.bits == self.dtype.bits:  # f16 <-> bf16
                 return self.to(F32).to(dtype)
             return self._op(arith.ExtFOp if wider else arith.TruncFOp, to=dtype)
         if dtype not in (I32, I64):

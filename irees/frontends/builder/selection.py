@@ -1,4 +1,4 @@
-"""What stands out in sorted rows: medians, the most frequent element, distinct ones, counts."""
+"""Median, mode, distinct elements and histograms, mostly from sorted rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shapes import flatten, reshape, select, transpose, unsqueeze
 
 
 def pick(b: Builder, sorted_: Sequence[Tensor], place: Tensor, axis: int) -> list[Tensor]:
-    """Each tensor at one place per row along an axis, which it loses."""
+    """Reads each tensor at one index per row along an axis and removes the axis."""
     at = unsqueeze(b, place, axis)
     found = [indexing.take_along(b, t, at, axis) for t in sorted_]
     return [reshape(b, t, place.shape) for t in found]
@@ -20,8 +20,8 @@ def pick(b: Builder, sorted_: Sequence[Tensor], place: Tensor, axis: int) -> lis
 
 def median(b: Builder, x: Tensor, axis: int, skip_nan: bool) -> tuple[Tensor, Tensor]:
     """
-    Element (n - 1) // 2 of each sorted row and where it was, in i64. NaNs do not count for
-    `skip_nan`; else a row with one has the first of them.
+    Element (n - 1) // 2 of each sorted row and its original index in i64. With `skip_nan`, n
+    excludes NaNs; otherwise a row with a NaN gives its first NaN.
     """
     found = ordering.sort(b, x, axis, False)
     size = x.shape[axis]
@@ -43,7 +43,7 @@ def median(b: Builder, x: Tensor, axis: int, skip_nan: bool) -> tuple[Tensor, Te
 
 
 def _last_changes(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """The place up to each one along an axis where x last differed from the element before it."""
+    """For each element along an axis, the last index so far where x changed."""
 
     def change(s: Body, *at: Scalar) -> Scalar:
         before = [v if i != axis else (v - 1).maximum(0) for i, v in enumerate(at)]
@@ -55,7 +55,7 @@ def _last_changes(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def mode(b: Builder, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The most frequent element of each row, the smallest of several, and its last place."""
+    """The most frequent element of each row (smallest in a tie) and its last index."""
     found = ordering.sort(b, x, axis, False)
     starts = _last_changes(b, found[0], axis)
     rank = x.rank
@@ -80,7 +80,7 @@ def rows_along(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def _order_of_rows(b: Builder, rows: Tensor) -> Tensor:
-    """Where each row of a matrix comes from in lexicographic order, by comparing all pairs."""
+    """The permutation that sorts the rows of a matrix lexicographically; compares all pairs."""
     count, width = rows.shape
     maps = [projection(3, (0, 2)), projection(3, (1, 2)), projection(3, (0, 1))]
     last = b.value(b.sub(width, 1))
@@ -103,7 +103,7 @@ def _order_of_rows(b: Builder, rows: Tensor) -> Tensor:
 
 
 def _changes(b: Builder, rows: Tensor) -> Tensor:
-    """Whether each row of a matrix differs from the one before; the first one does."""
+    """Whether each row of a matrix differs from the previous one; true for the first."""
 
     def differs(s: Body, v: Scalar, acc: Scalar) -> Scalar:
         i = s.index(0)
@@ -119,9 +119,10 @@ def unique(
     b: Builder, x: Tensor, axis: int | None, in_order: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """
-    The distinct elements of x (or slices along an axis) in order, which of them each element is,
-    and how many of each there are. Without `in_order` only neighbours are compared, as they stand.
-    How many are distinct is counted first: that dim of the results is an index value.
+    The distinct elements of x (or slices along an axis) in sorted order, the index of the distinct
+    element for each element of x, and the number of occurrences of each. Without `in_order` only
+    adjacent elements are compared, without sorting. The number of distinct elements is computed
+    first: that dim of the results is dynamic.
     """
     source = flatten(b, x) if axis is None else x
     along = axis or 0
@@ -144,7 +145,7 @@ def unique(
 
 
 def _run_lengths(b: Builder, starts: Tensor, size: Size) -> Tensor:
-    """The distance of each start to the next one, or to the end."""
+    """The distance of each start to the next one, or to `size` for the last."""
     count = starts.shape[0]
 
     def length(s: Body, i: Scalar) -> Scalar:
@@ -162,7 +163,7 @@ def _run_lengths(b: Builder, starts: Tensor, size: Size) -> Tensor:
 def histogram(
     b: Builder, places: Tensor, weights: Tensor | None, bins: Size, dtype: DType
 ) -> Tensor:
-    """How many (or the sum of weights) of a vector of places there are of 0 ... bins - 1."""
+    """Counts (or sums the weights of) each value 0 ... bins - 1 in a vector of bin indices."""
     if weights is None:
         weights = b.full(1, dtype, places.shape)
     column = reshape(b, places, [places.shape[0], 1])

@@ -1,4 +1,4 @@
-"""Functions that move elements and compute none: reshape, transpose, slice, pad, concatenate."""
+"""Data movement without arithmetic: reshape, transpose, slice, pad, concatenate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Group = tuple[list[int], list[int]]
 
 
 def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """The elements of x in row-major order as another shape with as many."""
+    """Reshapes x in row-major order to a shape with the same number of elements."""
     shape = tuple(shape)
     if len(shape) == x.rank and all(map(same, shape, x.shape)):
         return x
@@ -27,7 +27,7 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
         return b.empty(x.dtype, shape)
     for source, target in _groups(x.shape, shape):
         if len(source) > 1 and len(target) > 1:
-            # Neither a pure collapse nor a pure expansion: through one dim.
+            # Neither a pure collapse nor a pure expansion: collapses to one dim first.
             x = _through_flat(b, x, shape)
             break
     return _regroup(b, x, shape)
@@ -35,10 +35,9 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
 
 def _groups(source: Sequence[Size], target: Sequence[Size]) -> list[Group]:
     """
-    Consecutive dims of both shapes that hold the same elements, as short as can be told.
+    Splits both shapes into the smallest runs of consecutive dims known to hold the same elements.
 
-    Dims that are not known to be equal to something end up in one group from the first to the
-    last of them.
+    All dims from the first to the last that cannot be matched end up in one group.
     """
     groups: list[Group] = []
     i, j = 0, 0
@@ -59,7 +58,7 @@ def _groups(source: Sequence[Size], target: Sequence[Size]) -> list[Group]:
         if rest[0] and rest[1]:
             groups.append(rest)
         elif groups or tail:
-            # Only ones are left: they join their neighbour.
+            # Only unit dims are left: adds them to the adjacent group.
             near = groups[-1] if groups else tail[0]
             for mine, more in zip(near, rest):
                 mine[:] = sorted(mine + more)
@@ -71,7 +70,7 @@ def _groups(source: Sequence[Size], target: Sequence[Size]) -> list[Group]:
 def _next_group(
     source: Sequence[Size], target: Sequence[Size], i: int, j: int
 ) -> tuple[int, int] | None:
-    """Where the group that begins at dims i and j ends, where that can be told."""
+    """The ends of the group that starts at dims i and j; None if it cannot be determined."""
     if same(source[i], target[j]):
         return i + 1, j + 1
     left, right = source[i], target[j]
@@ -91,7 +90,7 @@ def _next_group(
 
 
 def _through_flat(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """x with the dims of each group of several on both sides made one dim."""
+    """Collapses the dims of each many-to-many group of x into one dim."""
     flat: list[Size] = []
     for source, target in _groups(x.shape, shape):
         if len(source) > 1 and len(target) > 1:
@@ -112,7 +111,7 @@ def _collapsed(source: Sequence[Size], target: Sequence[Size]) -> list[Group]:
 
 
 def _regroup(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """A reshape all of whose groups have one dim on one side."""
+    """A reshape where each group has a single dim on one of its sides."""
     groups = _groups(x.shape, shape)
     if not x.rank or not shape:
         return _to_or_from_scalar(b, x, shape)
@@ -141,7 +140,7 @@ def _collapse(
 ) -> Tensor:
     if len(shape) == x.rank:
         return x
-    # The type of a collapsed dim is static only where all of its parts are.
+    # A collapsed dim has a static type only if all of its parts are static.
     inferred = [
         size if all(isinstance(x.shape[i], int) for i in group) else b.value(size)
         for size, group in zip(shape, groups)
@@ -160,7 +159,7 @@ def _expand(
 ) -> Tensor:
     for group, size in zip(groups, x.shape):
         if isinstance(size, int) and not all(isinstance(shape[j], int) for j in group):
-            # A static dim expands to dims that are not all known: its size is not known, either.
+            # A static dim that expands to dynamic dims must be dynamic itself.
             x = b.with_shape(x, [b.value(s) if s is size else s for s in x.shape])
             break
         if not isinstance(size, int) and all(isinstance(shape[j], int) for j in group):
@@ -177,7 +176,7 @@ def _expand(
 
 
 def flatten(b: Builder, x: Tensor) -> Tensor:
-    """All elements in one dim."""
+    """Collapses all dims into one."""
     return reshape(b, x, [b.product(x.shape)])
 
 
@@ -187,7 +186,7 @@ def unsqueeze(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def squeeze(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """x without these dims, each of size 1."""
+    """Removes these dims, each of size 1."""
     x = b.with_shape(x, [1 if i in axes else s for i, s in enumerate(x.shape)])
     return reshape(b, x, [s for i, s in enumerate(x.shape) if i not in axes])
 
@@ -204,7 +203,7 @@ def transpose(b: Builder, x: Tensor, order: Sequence[int]) -> Tensor:
 
 
 def broadcast_to(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """x stretched to a shape as in numpy."""
+    """Broadcasts x to a shape as in numpy."""
     if len(shape) == x.rank and all(map(same, shape, x.shape)):
         return x
     return b.map(lambda v: v, x, shape=shape)
@@ -217,7 +216,7 @@ def slice_(
     sizes: Sequence[Size],
     strides: Sequence[Size] | None = None,
 ) -> Tensor:
-    """out[i, ...] = x[offset + i * stride, ...]; the caller has seen to it that it is inside."""
+    """out[i, ...] = x[offset + i * stride, ...]; the slice must be in bounds."""
     strides = strides or [1] * x.rank
     if all(map(same, sizes, x.shape)) and all(isinstance(o, int) and o == 0 for o in offsets):
         return x
@@ -236,7 +235,7 @@ def slice_axis(b: Builder, x: Tensor, axis: int, start: Size, size: Size, step: 
 
 
 def select(b: Builder, x: Tensor, axis: int, index: Size) -> Tensor:
-    """x[..., index, ...] without the dim."""
+    """x[..., index, ...] with the dim removed."""
     return squeeze(b, slice_axis(b, x, axis, index, 1), [axis])
 
 
@@ -307,7 +306,7 @@ def _pad_by_update(
 
 
 def concatenate(b: Builder, parts: Sequence[Tensor], axis: int) -> Tensor:
-    """The parts one after the other along an axis; all other dims agree."""
+    """Concatenates the parts along an axis; all other dims must agree."""
     parts = [p for p in parts if not (isinstance(p.shape[axis], int) and p.shape[axis] == 0)] or [
         parts[0]
     ]
@@ -329,7 +328,7 @@ def concatenate(b: Builder, parts: Sequence[Tensor], axis: int) -> Tensor:
 
 
 def stack(b: Builder, parts: Sequence[Tensor], axis: int) -> Tensor:
-    """The parts along a new axis."""
+    """Joins the parts along a new axis."""
     return concatenate(b, [unsqueeze(b, p, axis) for p in parts], axis)
 
 
@@ -348,7 +347,7 @@ def roll(b: Builder, x: Tensor, shift: Size, axis: int) -> Tensor:
     size = x.shape[axis]
     if isinstance(size, int) and size == 0:
         return x
-    # Floored remainder: a negative shift is a positive one.
+    # The floored remainder maps a negative shift to the equivalent positive one.
     if isinstance(shift, int) and isinstance(size, int):
         first: Size = -shift % size
     else:
@@ -394,5 +393,5 @@ def iota(b: Builder, size: Size, dtype: Any = I64) -> Tensor:
 
 
 def ones_like(b: Builder, x: Tensor) -> Tensor:
-    """true everywhere, in the shape of x."""
+    """A bool tensor of true in the shape of x."""
     return b.full(1, BOOL, x.shape)

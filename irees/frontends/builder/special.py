@@ -1,8 +1,8 @@
 """
-Gamma, zeta and error functions of Scalars, to the accuracy of f64, and the bits of floats.
+Gamma, zeta and error functions of Scalars to f64 accuracy, and functions on the bits of floats.
 
-A function takes and returns f64 but for those that work on bits. Arguments outside of a function's
-domain give NaN, poles give infinities.
+Functions take and return f64, except those on bits. Arguments outside of a function's domain give
+NaN, poles give infinities.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def polynomial(x: Scalar, coefficients: Sequence[float]) -> Scalar:
 
 
 def chebyshev(x: Scalar, coefficients: Sequence[float]) -> Scalar:
-    """c[n] / 2 + c[n - 1] T1(x / 2) + ... + c[0] Tn(x / 2) by Clenshaw's rule, as Cephes has it."""
+    """c[n] / 2 + c[n - 1] T1(x / 2) + ... + c[0] Tn(x / 2) by Clenshaw's rule, as in Cephes."""
     first, *rest = coefficients
     before, last = x._other(0.0), x._other(first)
     older = before
@@ -39,14 +39,14 @@ def chebyshev(x: Scalar, coefficients: Sequence[float]) -> Scalar:
 
 
 def _select(default: Scalar, *cases: tuple[Scalar, float | Scalar]) -> Scalar:
-    """The value of the first case that holds, else the default."""
+    """The value of the first case whose condition is true, else the default."""
     for condition, value in reversed(cases):
         default = condition.where(value, default)
     return default
 
 
 def _fraction_of_pi(x: Scalar) -> Scalar:
-    """pi (x - round(x)), of which sine and tangent keep their accuracy."""
+    """pi (x - round(x)): range reduction that keeps sine and tangent accurate."""
     return (x - x.round()) * math.pi
 
 
@@ -56,7 +56,7 @@ _SHIFT = 10
 
 
 def lgamma(x: Scalar) -> Scalar:
-    """log|gamma(x)|, by Stirling's series at x + 10 and by reflection for x < 1 / 2."""
+    """log|gamma(x)|, with Stirling's series at x + 10 and reflection for x < 1 / 2."""
     reflected = x < 0.5
     y = reflected.where(1 - x, x)
     product = y
@@ -75,7 +75,7 @@ def lgamma(x: Scalar) -> Scalar:
 
 
 def digamma(x: Scalar) -> Scalar:
-    """gamma'(x) / gamma(x), by its asymptotic series at x + 10 and by reflection for x < 0."""
+    """gamma'(x) / gamma(x), with its asymptotic series at x + 10 and reflection for x < 0."""
     reflected = x < 0
     y = reflected.where(1 - x, x)
     near = y < float(_SHIFT)
@@ -97,10 +97,10 @@ def digamma(x: Scalar) -> Scalar:
 
 def zeta(s: Scalar, q: Scalar) -> Scalar:
     """
-    sum over k >= 0 of (q + k)^-s, by Euler and Maclaurin's formula after ten terms or more. For
-    q < 0 and no integer s it is NaN, at the poles q = 0, -1, ... infinite.
+    sum over k >= 0 of (q + k)^-s, by Euler-Maclaurin after at least ten terms. NaN for q < 0 and a
+    non-integer s, infinite at the poles q = 0, -1, ...
     """
-    first = (q > -1e6).where(q, 1.0)  # below, no loop that ends is long enough
+    first = (q > -1e6).where(q, 1.0)  # below -1e6 the loop would take too many steps
 
     def more(a: Scalar, total: Scalar, term: Scalar, count: Scalar) -> Scalar:
         relevant = ~((term / total).abs() < EPSILON)
@@ -135,7 +135,7 @@ def zeta(s: Scalar, q: Scalar) -> Scalar:
 
 
 def trigamma(x: Scalar) -> Scalar:
-    """The derivative of digamma, by its asymptotic series and by reflection for x < 1 / 2."""
+    """The derivative of digamma, with its asymptotic series and reflection for x < 1 / 2."""
     reflected = x < 0.5
     y = reflected.where(1 - x, x)
     total = 1 / (y * y)
@@ -151,7 +151,7 @@ def trigamma(x: Scalar) -> Scalar:
 
 
 def polygamma(n: int, x: Scalar) -> Scalar:
-    """Derivative n of digamma: (-1)^(n + 1) n! zeta(n + 1, x)"""
+    """The n-th derivative of digamma: (-1)^(n + 1) n! zeta(n + 1, x)"""
     if n < 2:
         return digamma(x) if n == 0 else trigamma(x)
     sign = 1.0 if n % 2 else -1.0
@@ -212,14 +212,14 @@ def _continued_fraction(a: Scalar, x: Scalar) -> Scalar:
 
 def igamma(a: Scalar, x: Scalar, complement: bool = False) -> Scalar:
     """
-    The integral of t^(a - 1) e^-t from 0 to x over gamma(a), or 1 minus that: a power series for
-    x <= a or x <= 1, else a continued fraction.
+    The regularized incomplete gamma function, or its complement: the integral of t^(a - 1) e^-t
+    from 0 to x divided by gamma(a). A power series for x <= a or x <= 1, else a continued fraction.
     """
     valid = (a > 0) & (x > 0) & a.isfinite() & x.isfinite()
     u, v = valid.where(a, 1.0), valid.where(x, 1.0)
     small = (v <= 1) | (v <= u)
     scale = (u * v.log() - v - lgamma(u)).exp()
-    # The one that is not taken gets arguments for which its loop ends at once.
+    # The unselected branch gets arguments for which its loop exits at once.
     lower = scale / u * _series(u, small.where(v, 0.0))
     upper = scale * _continued_fraction(small.where(1.0, u), small.where(1.0, v))
     value = small.where(1 - lower if complement else lower, upper if complement else 1 - upper)
@@ -239,7 +239,7 @@ def igamma(a: Scalar, x: Scalar, complement: bool = False) -> Scalar:
 
 
 def _quantile(q: Scalar, tail: Scalar) -> Scalar:
-    """x with (1 + erf(x / sqrt(2))) / 2 = q + 1/2; `tail` is that or 1 minus that, the smaller."""
+    """x with (1 + erf(x / sqrt(2))) / 2 = q + 1/2; `tail` is the smaller of q + 1/2 and 1/2 - q."""
 
     def ratio(v: Scalar, top: Sequence[float], bottom: Sequence[float]) -> Scalar:
         return polynomial(v, top) / polynomial(v, bottom)
@@ -259,7 +259,7 @@ def erfinv(y: Scalar) -> Scalar:
 
 
 def erfcx(x: Scalar) -> Scalar:
-    """exp(x^2) erfc(x), by Cody's rational approximations of three intervals."""
+    """exp(x^2) erfc(x), with Cody's rational approximations on three intervals."""
     y = x.abs()
     square = y * y
     near = square.exp() * (
@@ -291,7 +291,7 @@ def log_ndtr(x: Scalar) -> Scalar:
 
 
 def nextafter(x: Scalar, y: Scalar) -> Scalar:
-    """The number of this dtype that follows x in the direction of y."""
+    """The next representable number of this dtype after x in the direction of y."""
     dtype = x.dtype
     kind = {16: I16, 32: I32, 64: I64}[dtype.bits]
     wide_x, wide_y = x.to(dtype.computed), y.to(dtype.computed)
@@ -306,7 +306,7 @@ def nextafter(x: Scalar, y: Scalar) -> Scalar:
 
 
 def frexp(x: Scalar) -> tuple[Scalar, Scalar]:
-    """m and e (in i32) with x = m 2^e and 1/2 <= |m| < 1; 0, infinities and NaN stay."""
+    """m and e (i32) with x = m 2^e and 1/2 <= |m| < 1; 0, infinities and NaN are unchanged."""
     kind, digits, bias = (I32, 23, 126) if x.dtype is F32 else (I64, 52, 1022)
     tiny = x.abs() < 2.0**-bias
     scaled = tiny.where(x * 2.0 ** (digits + 2), x)

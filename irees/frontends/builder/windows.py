@@ -1,4 +1,4 @@
-"""Convolutions and poolings of any rank: sums and maxima over windows of the last dims."""
+"""Convolutions and poolings of any rank over the trailing dims."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .shapes import flip, pad, reshape, slice_axis, transpose, unsqueeze, update
 @dataclass(frozen=True)
 class Windows:
     """
-    Along each spatial dim: the size of a window, the distance between windows and between their
-    elements, and what is added before and after.
+    Window geometry per spatial dim: kernel size, stride, dilation, and padding before (`low`) and
+    after (`high`).
     """
 
     kernel: tuple[int, ...]
@@ -29,15 +29,15 @@ class Windows:
 
     @property
     def rank(self) -> int:
-        """How many spatial dims."""
+        """The number of spatial dims."""
         return len(self.kernel)
 
     def extent(self, i: int) -> int:
-        """How many elements a window spans."""
+        """The number of elements that a window spans, including dilation."""
         return self.dilation[i] * (self.kernel[i] - 1) + 1
 
     def outputs(self, b: Builder, sizes: Sequence[Size]) -> list[Size]:
-        """How many windows there are along each spatial dim."""
+        """The number of windows along each spatial dim."""
         found: list[Size] = []
         for i, size in enumerate(sizes):
             free = b.add(size, self.low[i] + self.high[i] - self.extent(i))
@@ -72,8 +72,8 @@ def convolution(
     """
     out[n, f, o...] = sum over c, k... of x[n, c, o * stride + k * dilation...] * w[f, c, k...]
 
-    x has its channels in dim 1; `groups` cuts the channels of both. `out` are the spatial dims of
-    the result where they are known. Halves are summed up in f32 (`wide`).
+    The channels of x are dim 1; `groups` splits the channels of both operands. `out` are the
+    spatial dims of the result, if known. f16 and bf16 accumulate in f32 (`wide`).
     """
     wide = wide or x.dtype.computed
     n = windows.rank
@@ -152,11 +152,11 @@ def transposed_convolution(
     wide: DType | None = None,
 ) -> Tensor:
     """
-    The adjoint of `convolution` by x: out[n, f, i * stride + k * dilation - low...] sums up
-    x[n, c, i...] * w[c, f, k...].
+    The adjoint of `convolution` with respect to x: out[n, f, i * stride + k * dilation - low...]
+    sums x[n, c, i...] * w[c, f, k...].
 
-    `out` are the spatial dims of the result; `high` is not read. It is a convolution with the
-    flipped weight over x with stride - 1 zeros between its elements.
+    `out` are the spatial dims of the result; `high` is not used. Computed as a convolution of the
+    flipped weight with x, after inserting stride - 1 zeros between the elements of x.
     """
     n = windows.rank
     spread = _spread(b, x, windows, out)
@@ -173,17 +173,17 @@ def transposed_convolution(
 
 
 def _spread(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
-    """x[..., i, ...] at (extent - 1 - low) + i * stride of zeros, cut to out + extent - 1."""
+    """Zeros with x[..., i, ...] at (extent - 1 - low) + i * stride, cropped to out + extent - 1."""
     for i in range(windows.rank):
         axis, before = i + 2, windows.extent(i) - 1 - windows.low[i]
         stride, size = windows.stride[i], x.shape[i + 2]
         needed = b.add(out[i], windows.extent(i) - 1)
         if before < 0:
-            # Elements that only reach what is cut off: ceil(-before / stride) of them.
+            # The first ceil(-before / stride) elements contribute only to cropped outputs.
             dropped = -(before // stride)
             x = slice_axis(b, x, axis, dropped, b.sub(size, dropped))
             before, size = before + dropped * stride, x.shape[axis]
-        # As many as fit into what is read.
+        # Keeps only the elements that the convolution reads.
         most = b.add(b.floordiv(b.sub(b.sub(needed, before), 1), stride), 1)
         kept = b.minimum(size, most)
         x = slice_axis(b, x, axis, 0, kept)
@@ -198,7 +198,7 @@ def _spread(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Ten
 
 
 def _pool_maps(x: Tensor, windows: Windows, results: int) -> tuple[list[AffineMap], list[bool]]:
-    """Maps of the input, of the shape of a window, and of results; loops ..., o..., k..."""
+    """The maps of the input, of the window shape, and of the results; loops are ..., o..., k..."""
     n, lead = windows.rank, x.rank - windows.rank
     loops = lead + 2 * n
     spatial, inner = list(range(lead, lead + n)), list(range(lead + n, loops))
@@ -211,7 +211,7 @@ def _pool_maps(x: Tensor, windows: Windows, results: int) -> tuple[list[AffineMa
 
 
 def _padded(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size], value: float) -> Tensor:
-    """x with what its windows reach: at least `high` behind it, more where `out` asks for it."""
+    """Pads x so that all windows fit: at least `high` at the end, more if `out` requires it."""
     lead = x.rank - windows.rank
     high: list[Size] = []
     for i, size in enumerate(x.shape[lead:]):
@@ -230,7 +230,7 @@ def pool(
     fn: Callable[[Scalar, Scalar], Scalar],
     wide: DType | None = None,
 ) -> Tensor:
-    """acc = fn(acc, x) over each window of the last dims, from `start`, which pads x as well."""
+    """acc = fn(acc, x) over each window of the trailing dims, from `start`, which also pads x."""
     wide = wide or x.dtype
     lead = x.rank - windows.rank
     padded = _padded(b, x, windows, out, start)
@@ -243,7 +243,7 @@ def pool(
 
 
 def max_pool(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
-    """The largest element of each window; NaN where there is one."""
+    """The largest element of each window; NaN if the window contains one."""
     return pool(b, x, windows, out, x.dtype.lowest, Scalar.maximum)
 
 
@@ -251,8 +251,8 @@ def max_pool_with_indices(
     b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]
 ) -> tuple[Tensor, Tensor]:
     """
-    The largest element of each window, and its place in the row-major order of the spatial dims
-    of x, in i64: the first of equal ones, the last NaN.
+    The largest element of each window and its row-major index in the spatial dims of x (i64): the
+    first among equal elements, the last among NaNs.
     """
     n, lead = windows.rank, x.rank - windows.rank
     padded = _padded(b, x, windows, out, x.dtype.lowest)
@@ -290,8 +290,8 @@ def average_pool(
     divisor: int | None = None,
 ) -> Tensor:
     """
-    The sum of each window by how many elements it has: of x alone, or with its padding (`low`
-    and `high`, not what windows reach beyond), or by `divisor`.
+    The sum of each window divided by its element count, or by `divisor`. The count includes padding
+    (`low` and `high`, but nothing beyond them) if `include_padding`.
     """
     total = pool(b, x, windows, out, 0, lambda acc, v: acc + v, x.dtype.computed)
     sizes = x.shape[x.rank - windows.rank :]
@@ -306,7 +306,7 @@ def by_window_size(
     include_padding: bool,
     divisor: int | None = None,
 ) -> Tensor:
-    """A number for each window over `sizes`, by how many elements the window has."""
+    """Divides each window's total by its element count, or by `divisor`."""
     wide = total.dtype
     n, lead = windows.rank, total.rank - windows.rank
 
@@ -333,8 +333,8 @@ def fold(
     b: Builder, x: Tensor, windows: Windows, sizes: Sequence[Size], wide: DType | None = None
 ) -> Tensor:
     """
-    The adjoint of `unfold`: out[n, c, i...] is the sum of x[n, c, k..., o...] over all k and o
-    with o * stride + k * dilation - low = i. A kernel dim of x may be 1 for all of them.
+    The adjoint of `unfold`: out[n, c, i...] is the sum of x[n, c, k..., o...] over all k and o with
+    o * stride + k * dilation - low = i. A kernel dim of x may have size 1 and is then broadcast.
     """
     n, wide = windows.rank, wide or x.dtype.computed
     loops = 2 + 2 * n  # n, c, i..., k...
@@ -366,8 +366,8 @@ def weight_gradient(
     b: Builder, x: Tensor, grad: Tensor, windows: Windows, groups: int, wide: DType | None = None
 ) -> Tensor:
     """
-    The adjoint of `convolution` by its weight: out[f, c, k...] sums up
-    x[n, c, o * stride + k * dilation...] * grad[n, f, o...].
+    The adjoint of `convolution` with respect to the weight: out[f, c, k...] sums x[n, c, o * stride
+    + k * dilation...] * grad[n, f, o...].
     """
     n, wide = windows.rank, wide or x.dtype.computed
     x = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
@@ -405,7 +405,7 @@ def unfold(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tens
 
 
 def as_channels(b: Builder, x: Tensor, spatial: int) -> tuple[Tensor, bool]:
-    """x with a batch dim in front where it has none, and whether one was added."""
+    """Adds a leading batch dim to x if it has none; also returns whether it did."""
     if x.rank == spatial + 1:
         return unsqueeze(b, x, 0), True
     return x, False
@@ -415,12 +415,13 @@ def adaptive_pool(
     b: Builder, x: Tensor, out: Sequence[Size], largest: bool
 ) -> tuple[Tensor, Tensor]:
     """
-    Over windows from floor(i * n / m) to ceil((i + 1) * n / m) of the last dims, for i < m: the
-    mean in f32 or wider, or the largest element; and the place of that in the spatial dims.
+    Pools windows from floor(i * n / m) to ceil((i + 1) * n / m), i < m, of the trailing dims.
+    Returns the largest element, or the mean in f32 or wider, and the index of the largest element
+    in the spatial dims (-1 for the mean).
     """
     n, lead = len(out), x.rank - len(out)
     sizes = x.shape[lead:]
-    # A window has ceil(n / m) + 1 elements at most; what is beyond its end is left out.
+    # A window has at most ceil(n / m) + 1 elements; elements beyond its end are masked.
     reach = [b.add(b.floordiv(b.add(s, b.sub(o, 1)), o), 1) for s, o in zip(sizes, out)]
     wide = x.dtype if largest else x.dtype.computed
     loops = lead + 2 * n
@@ -466,9 +467,9 @@ def fractional_pool(
     b: Builder, x: Tensor, kernel: Sequence[int], out: Sequence[Size], samples: Tensor
 ) -> tuple[Tensor, Tensor]:
     """
-    The largest element of windows at distances that vary, and its place in the spatial dims. Of m
-    windows over n elements number i begins at floor((i + u) * a) - floor(u * a) with
-    a = (n - k) / (m - 1), the last one at n - k; u is samples[n, c, :], by spatial dim.
+    Max pooling over windows with fractional spacing; also returns the index of the maximum in the
+    spatial dims. With m windows over n elements, window i begins at floor((i + u) * a) - floor(u *
+    a) with a = (n - k) / (m - 1), and the last one at n - k; u is samples[n, c, :], by spatial dim.
     """
     n, lead = len(kernel), 2
     sizes, loops = x.shape[lead:], lead + 2 * n

@@ -1,11 +1,11 @@
 """
-MLIR text in and out.
+Import and printing of MLIR text.
 
     module = import_mlir("model.mlir")
     text = print_module(module, elide_resources=False)
 
-Each name is imported when it is first used: to cut a text and its weights apart (`open_source`),
-which is enough to find a program in the cache, takes no dialect.
+Names are imported lazily: `open_source`, which splits a text from its weights and suffices for a
+cache lookup, must not load any dialects.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-What no program may contain, whoever built the module: the limits of `irees.limits` that concern
-ops, types and affine maps, sizes that no index counts, elements that are no elements, divisions by
-zero in maps, and symbols that are not defined.
+Checks that apply to every module, parsed or built in Python: the limits of `irees.limits` on ops,
+types and affine maps, sizes beyond the index range, invalid element types, divisions by zero in
+maps, and undefined symbols.
 
-The parser checks the same while it reads. A module that Python code built is checked as a whole.
+The parser checks some of this while it reads. A module built in Python is checked as a whole.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DIVISIONS = {
 
 def check_map(results: Sequence[AffineExpr], **where: Any) -> None:
     """
-    Raises LimitExceededError for a map with too many operators, which would exhaust the stack, and
+    Raises LimitExceededError for a map with so many operators that it would exhaust the stack, and
     VerifyError for a division by a constant that is not positive.
     """
     terms, stack = 0, list(results)
@@ -68,18 +68,18 @@ def check_map(results: Sequence[AffineExpr], **where: Any) -> None:
 
 
 NO_ELEMENTS = (TensorType, UnrankedTensorType, FunctionType, TupleType, NoneType)
-"""Builtin types that no tensor, memref or vector has as elements."""
+"""Builtin types that are invalid as tensor, memref or vector elements."""
 
 Number = IntegerType | IndexType | AnyFloat | ComplexType[AnyFloat | IntegerType]
 
 MAX_ELEMENTS = 1 << 59
-"""Number of elements that a type may have: their offsets in bytes, 16 each, fit in 63 bits."""
+"""Maximum number of elements of a type: byte offsets of 16-byte elements fit in 63 bits."""
 
 
 def check_shaped(kind: TensorType | MemRefType | VectorType, **where: Any) -> None:
     """
-    Raises VerifyError for more elements than an index can count, or elements that are none, and
-    UnsupportedError for a tensor of other things than numbers.
+    Raises VerifyError for more elements than an index can count or invalid element types, and
+    UnsupportedError for a tensor of anything but numbers.
     """
     shape, element = kind.get_shape(), kind.element_type
     if isinstance(element, NO_ELEMENTS):
@@ -92,7 +92,7 @@ def check_shaped(kind: TensorType | MemRefType | VectorType, **where: Any) -> No
 
 
 def size_of(root: Attribute) -> int:
-    """The attributes in an attribute, one that is shared counted wherever it stands."""
+    """The number of attributes in an attribute; a shared one is counted at each use."""
     sizes: dict[int, int] = {}
     stack = [root]
     while stack:
@@ -117,7 +117,7 @@ def _inside(attribute: Attribute) -> Sequence[Attribute]:
 
 
 class _Admission:
-    """The attributes that were found to be admissible, by identity, which is quick."""
+    """Checks attributes; remembers by identity those already checked."""
 
     def __init__(self):
         self.seen: dict[int, Attribute] = {}
@@ -153,17 +153,17 @@ _REFERENCES = {
         "global",
     ),
 }
-"""Ops that name a symbol, and what it is the name of."""
+"""Ops that refer to a symbol, and the kind of symbol."""
 
 
 class _Symbols:
-    """The symbols of each table, read once."""
+    """Symbol names of each symbol table, cached."""
 
     def __init__(self):
         self._tables: dict[Operation, set[str]] = {}
 
     def check(self, op: Operation) -> None:
-        """Raises VerifyError when an op names a symbol that no table around it has."""
+        """Raises VerifyError if an op refers to a symbol that no enclosing table defines."""
         for attribute in op.properties.values():
             if not isinstance(attribute, SymbolRefAttr):
                 continue
@@ -185,8 +185,8 @@ class _Symbols:
 def admit(module: Operation) -> None:
     """
     Raises LimitExceededError for a module with more ops, wider integers or larger affine maps than
-    `irees.limits` allows, and VerifyError for a map that divides by zero, a type that is larger
-    than any memory or a symbol that is not defined.
+    `irees.limits` allows. Raises VerifyError for a map that divides by zero, a type larger than any
+    memory, or an undefined symbol.
     """
     admission, symbols = _Admission(), _Symbols()
     for number, op in enumerate(module.walk()):

@@ -1,8 +1,8 @@
 """
-MLIR text to a module.
+Imports MLIR text as a module.
 
-The importer promises: any bytes give a verified module or an `IreesError` that says where. Weights
-stay outside the text (`irees.blobs`), every op has a location.
+Guarantee: any input gives a verified module or an `IreesError` with a location. Weights stay
+outside of the text (`irees.blobs`), and every op has a location.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _RECURSION_LIMIT = 6000
 
 UNDEFINED = re.compile(r"values used but not defined: \[(%[^\],]+)")
 MISSING = re.compile(r"Expected '\W+'|Expected region|attribute expected", re.IGNORECASE)
-"""What xDSL says of a token that should have come before the one that it found."""
+"""xDSL's messages for a missing token, which belongs before the token that was found."""
 
 
 @contextmanager
 def _room_for_recursion():
-    """Texts as deep as `limits` allows must parse from any depth of the caller's own stack."""
+    """Raises the recursion limit so that any nesting that `limits` allows can be parsed."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _RECURSION_LIMIT))
     try:
@@ -58,9 +58,9 @@ def import_mlir(
     verify: bool = True,
 ) -> ModuleOp:
     """
-    The module in a file, or in a text. Raises ParseError, VerifyError or LimitExceededError, and
-    nothing else. `name` is what locations call the text (the path, by default). `blobs` are
-    resources that the text names and does not have.
+    Imports a module from a file or a text. Raises only ParseError, VerifyError or
+    LimitExceededError. `name` is the text's name in locations (default: the path). `blobs` are
+    resources that the text refers to but does not contain.
     """
     return import_opened(open_source(path_or_text, name), ctx, blobs=blobs, verify=verify)
 
@@ -72,7 +72,7 @@ def import_opened(
     blobs: Mapping[str, Blob] | None = None,
     verify: bool = True,
 ) -> ModuleOp:
-    """The module in a source whose weights were cut off already. Raises as `import_mlir`."""
+    """Imports a module from a source whose resources are split off. Raises as `import_mlir`."""
     with _room_for_recursion(), limits.budgeted():
         parser = None
         try:
@@ -114,13 +114,13 @@ def _place(parser: ImportParser | None, name: str) -> str:
 
 def _offset(parser: ImportParser, error: XdslParseError) -> int:
     """
-    Where an error is: what is missing at the end of a line is not at the start of the next.
+    The offset to report for an error: a token missing at the end of a line is reported there.
 
-    As in MLIR, blanks and comments in front of a token that was not expected are skipped.
+    As in MLIR, blanks and comments before the unexpected token are skipped.
     """
     start, text = error.span.start, parser.lexer.input.content
     if (name := UNDEFINED.search(error.msg)) is not None:
-        # xDSL finds out at the end of the region.
+        # xDSL reports this at the end of the region.
         used = re.search(re.escape(name[1]) + r"(?![\w$.#-])", text)
         return start if used is None else used.start()
     if not MISSING.match(error.msg) or text[text.rfind("\n", 0, start) + 1 : start].strip():

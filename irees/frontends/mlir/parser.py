@@ -1,13 +1,13 @@
 """
-xDSL's parser, with what real programs and hostile ones need.
+xDSL's parser, extended for real programs and hardened against malicious input.
 
-* every op gets a location: what `loc(...)` says, or the place where the op stands in the text;
-* `#loc` aliases may be used before they are defined, ranges and `fused` locations are read;
-* `dense_resource<key>` gets the bytes of this text, not of another one that used the key before;
-* `dense<1> : tensor<1000000000xi32>` stays one element;
-* what `irees.limits` does not admit is refused where it stands: more ops, wider integers, larger
-  affine maps, and aliases that double in size;
-* a type like `tensor<1x64x112x112xf32>`, which xDSL reads dim by dim, is read once per text.
+* Every op gets a location: its `loc(...)`, or its position in the text.
+* `#loc` aliases may be used before they are defined; ranges and `fused` locations are read.
+* `dense_resource<key>` gets the bytes from this text, even if another text used the same key.
+* `dense<1> : tensor<1000000000xi32>` stays a single element.
+* Whatever exceeds `irees.limits` is rejected at its position: too many ops, too wide integers, too
+  large affine maps, and aliases that grow exponentially.
+* A type like `tensor<1x64x112x112xf32>` is parsed only once per text, since xDSL's parsing is slow.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from irees.errors import IreesError
 from .admission import check_map, size_of
 
 MAX_SPLAT_BYTES = 1 << 20
-"""A splat that takes more than this stays one element in memory."""
+"""Splat size in bytes above which a splat is stored as a single element."""
 
 SMALL_ALIAS = 64
-"""Tokens of an alias that costs no `work` where it is used."""
+"""Largest size of an alias, in tokens, whose uses are not charged to the work budget."""
 
 _LOC_ALIAS = re.compile(r"^(#loc[0-9]*)[ \t]*=[ \t]*(loc\(.*\))[ \t]*$", re.MULTILINE)
 _PLAIN_TYPE = re.compile(r"(?:tensor|memref|vector)<[0-9?x]*x(?:f|bf|i)[0-9]+>")
 
 
 class Aliases(dict[str, Attribute]):
-    """Aliases by name; using a large one takes work, since it is compared and printed whole."""
+    """Aliases by name; charges each use of a large one, as it is compared and printed whole."""
 
     def __init__(self):
         super().__init__()
@@ -70,7 +70,7 @@ class Aliases(dict[str, Attribute]):
 
 
 class ImportParser(Parser):
-    """A parser of one text; see the module's docstring."""
+    """A parser of one text; see the module docstring."""
 
     def __init__(
         self, ctx: Context, text: str, name: str, blobs: dict[str, Blob] | None = None
@@ -83,14 +83,14 @@ class ImportParser(Parser):
         self._loc_texts = {m.group(1): m.group(2) for m in _LOC_ALIAS.finditer(text)}
         self._ops = 0
         self.failed_at: int | None = None
-        """Where the op begins that could not be made."""
+        """Offset of the innermost op or alias whose construction failed."""
         super().__init__(ctx, text, name)
         self.attribute_aliases: Aliases = Aliases()
 
-    # Places
+    # Positions
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """The line and column, from 1, of an offset in the text."""
+        """The 1-based line and column of an offset in the text."""
         if self._line_starts is None:
             text = self.lexer.input.content
             self._line_starts = [0, *(m.end() for m in re.finditer("\n", text))]
@@ -98,7 +98,7 @@ class ImportParser(Parser):
         return line, offset - self._line_starts[line - 1] + 1
 
     def place(self, offset: int | None = None) -> str:
-        """`file:line:col` of an offset, or of where the parser is."""
+        """`file:line:col` of an offset (default: the current position)."""
         line, column = self.line_and_column(self.pos if offset is None else offset)
         return f"{self.lexer.input.name}:{line}:{column}"
 
@@ -120,7 +120,7 @@ class ImportParser(Parser):
         return op
 
     def _fail(self, start: int) -> None:
-        """Notes where what could not be made begins: the innermost is what is wrong."""
+        """Records the offset of a failed construct; keeps the first, which is the innermost."""
         if self.failed_at is None:
             self.failed_at = start
 

@@ -1,6 +1,4 @@
-"""
-Prints a module as MLIR text that can be read back: with the bytes of its resources, or without.
-"""
+"""Prints a module as MLIR text that can be imported again, with or without resource data."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _CHUNK = 1 << 20
 
 
 class ModulePrinter(Printer):
-    """xDSL's printer, which also collects the resources that were named."""
+    """xDSL's printer; also collects the resources that the module refers to."""
 
     def __init__(self, stream: IO[str], debuginfo: bool = False):
         super().__init__(stream=stream, print_debuginfo=debuginfo)
@@ -57,8 +55,8 @@ def write_module(
     module: Operation, stream: IO[str], *, elide_resources: bool = True, debuginfo: bool = False
 ) -> None:
     """
-    Write a module as text. With `elide_resources=False` the bytes of the resources that it names
-    follow it, so that `import_mlir` of the text gives the same program.
+    Writes a module as text. With `elide_resources=False`, the data of its resources is appended, so
+    that `import_mlir` of the text gives the same program.
     """
     printer = ModulePrinter(stream, debuginfo)
     printer.print_op(module)
@@ -80,7 +78,7 @@ def write_module(
 def print_module(
     module: Operation, *, elide_resources: bool = True, debuginfo: bool = False
 ) -> str:
-    """The text of a module; see `write_module`."""
+    """Returns a module as text; see `write_module`."""
     stream = StringIO()
     write_module(module, stream, elide_resources=elide_resources, debuginfo=debuginfo)
     return stream.getvalue()

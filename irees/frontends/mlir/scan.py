@@ -1,9 +1,8 @@
 """
-The front door: a linear scan that refuses text which would exhaust the parser.
+A linear scan that rejects text that would exhaust the parser.
 
-xDSL's parser is recursive, so the nesting depth of brackets is stack; Python refuses to read
-numbers of thousands of digits; a string without its closing quote makes the lexer of xDSL
-backtrack.
+xDSL's parser is recursive, so bracket nesting consumes stack. Python refuses to parse numbers with
+thousands of digits. An unterminated string makes xDSL's lexer backtrack.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from irees.errors import ParseError
 _TOKENS = re.compile(
     STRING + r'|"|//[^\n]*|->|>=|<=|[(\[{<]|[)\]}>]|(?<![\w"])-?(?:0x[0-9a-fA-F]{64,}|[0-9]{64,})'
 )
-"""Strings, quotes that open no string, comments, arrows, brackets, and long numbers."""
+"""Strings, unmatched quotes, comments, arrows, brackets, and long numbers."""
 
 _OPENING = frozenset("([{<")
 _CLOSING = frozenset(")]}>")
@@ -25,8 +24,8 @@ _CLOSING = frozenset(")]}>")
 
 def scan(text: str, name: str) -> None:
     """
-    Raises LimitExceededError for text that nests deeper or has longer numbers than `irees.limits`
-    allows, and ParseError for a string that does not end in its line.
+    Raises LimitExceededError for text with deeper nesting or longer numbers than `irees.limits`
+    allows, and ParseError for a string that is not terminated in its line.
     """
 
     def place(offset: int) -> str:

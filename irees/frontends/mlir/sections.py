@@ -1,8 +1,8 @@
 """
-Cuts `{-# ... #-}` off MLIR text, and finds the resources in it.
+Splits `{-# ... #-}` sections off MLIR text and finds the resources in them.
 
-The section may be a gigabyte of hexadecimal digits, so nothing here copies it: the scanner walks
-the names and punctuation between the long strings and remembers where those start and end.
+A section may hold a gigabyte of hexadecimal digits, so it is never copied: the scanner reads only
+the names and punctuation between the long strings and records their extents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 
 class Source:
-    """Text to import: `name`, the IR as `text`, and the resources by key."""
+    """Text to import: its `name`, the IR as `text`, and the resources by key."""
 
     def __init__(self, name: str, data: Any):
         self.name = name
@@ -41,7 +41,7 @@ class Source:
         self.text = head + ("\n" * _count_lines(data, start, end) + tail if tail.strip() else "")
 
     def _decode(self, start: int, stop: int) -> str:
-        # Before it is copied, which a file of any size would need memory for.
+        # Checks the size before copying, since a file may be larger than memory.
         size = stop - start
         limits.check("text_bytes", size, f"the text has {size} bytes", location=self.name)
         raw = bytes(self._data[start:stop])
@@ -75,8 +75,8 @@ def _count_lines(data: Any, start: int, end: int) -> int:
 
 def open_source(path_or_text: str | bytes | os.PathLike[str], name: str | None = None) -> Source:
     """
-    A file (mapped, not read) or text. A `str` is text if it begins as MLIR does or has a line
-    break or a brace in it, and a path otherwise.
+    Opens a file (memory-mapped) or a text. A `str` is text if it starts like MLIR or contains a
+    line break or a brace; otherwise it is a path.
     """
     if isinstance(path_or_text, bytes):
         return Source(name or "<text>", path_or_text)
@@ -94,14 +94,13 @@ def open_source(path_or_text: str | bytes | os.PathLike[str], name: str | None =
 
 
 def is_text(source: str) -> bool:
-    """Whether a string is MLIR text, rather than a path."""
+    """Whether a string is MLIR text, not a path."""
     return source.lstrip()[:1] in ("", "%", "#", "!", '"') or any(c in source for c in "\n{(\0")
 
 
 class _Scanner:
     """
-    Walks the metadata dictionaries; strings below `dialect_resources: {builtin: ...}` become
-    blobs.
+    Scans the metadata dictionaries; strings in `dialect_resources: {builtin: ...}` become blobs.
     """
 
     def __init__(self, source: Source, data: Any, start: int):
@@ -125,7 +124,7 @@ class _Scanner:
         return kind, (match.group(2) or match.group(4) or match.group(5)).decode()
 
     def string(self) -> tuple[int, int]:
-        """The extent of a string whose opening quote was read."""
+        """The extent of a string, after its opening quote."""
         start = pos = self.pos
         while True:
             chunk = bytes(self.view[pos : pos + _CHUNK])
@@ -143,7 +142,7 @@ class _Scanner:
             return start, pos
 
     def scan(self) -> int:
-        """Read to the end of the section; the offset behind it."""
+        """Scans the section and returns the offset of its end."""
         depth, key = 0, None
         after_colon = False
         while True:

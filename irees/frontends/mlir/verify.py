@@ -1,10 +1,10 @@
 """
-Verifies a module op by op, so that the error can name the place in the user's text.
+Verifies a module op by op, so that errors can name the location in the user's text.
 
-xDSL's own check of a whole module reports the module printed with a note in it. This walks the same
-ops in the same order, and checks more that xDSL leaves: that a value is defined before it is used,
-that every block ends with a terminator, that a symbol is in a symbol table and is defined once, and
-what `irees.dialects.rules` says.
+xDSL's verifier reports an error as the printed module with a note in it. This verifier checks the
+same ops in the same order, and more: that values dominate their uses, that every block ends with a
+terminator, that symbols are in a symbol table and are defined once, and the rules of
+`irees.dialects.rules`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from irees.dialects.rules import check_rules
 from irees.errors import VerifyError
 
 NO_TERMINATOR = "terminates block"
-"""What xDSL says of an op that ends a block and is no terminator."""
+"""xDSL's message for a block that ends with an op that is not a terminator."""
 
 _NOT_OURS = (RecursionError, MemoryError)
-"""What says nothing of an op. Any other exception of a verifier is of IR that it did not expect."""
+"""Exceptions that are not the op's fault. Any other one means malformed IR."""
 
 
 def verify_module(module: Operation) -> None:
-    """Raise a VerifyError for the first op that breaks a rule."""
+    """Raises a VerifyError for the first op that breaks a rule."""
     ops = list(module.walk(reverse=False))
     for op in ops:
         for value in op.operands:
@@ -42,7 +42,7 @@ def verify_module(module: Operation) -> None:
 
 
 def _verify_op(op: Operation) -> None:
-    # Rules first: they know the line of a terminator, where verifiers name the op around it.
+    # Checks rules first: they report the terminator's line, verifiers that of the enclosing op.
     broken: Exception | None = None
     try:
         check_rules(op)
@@ -60,7 +60,7 @@ def _verify_op(op: Operation) -> None:
         raise
     except VerifyException as error:
         if NO_TERMINATOR in str(error):
-            # What is in the op is wrong at another place, which comes first.
+            # Reports an error inside of the op first: it is the actual cause.
             for region in op.regions:
                 for inner in region.walk():
                     _verify_op(inner)
@@ -78,7 +78,7 @@ def _verify_op(op: Operation) -> None:
 
 
 def _verify_place(op: Operation) -> None:
-    """Blocks in an op have a terminator; an op that is a symbol is in a symbol table."""
+    """Checks that blocks in an op have terminators and that symbols are in a symbol table."""
     if not op.has_trait(NoTerminator, value_if_unregistered=True):
         for region in op.regions:
             if any(block.is_empty for block in region.blocks):
@@ -91,7 +91,7 @@ def _verify_place(op: Operation) -> None:
 
 
 def _innermost(error: BaseException) -> str:
-    """The message without the module that xDSL prints around it."""
+    """The message without the printed module that xDSL puts around it."""
     cause = error.__cause__
     while isinstance(cause, VerifyException):
         error, cause = cause, cause.__cause__
@@ -117,15 +117,15 @@ def _verify_symbols(op: Operation) -> None:
 
 @dataclass
 class _Definitions:
-    """What the walk over a module has passed: ops, and the dominance of regions with branches."""
+    """Checks dominance; keeps the ops visited so far and the dominance of each region."""
 
     seen: set[Operation] = field(default_factory=set[Operation])
     known: dict[Region, Dominance] = field(default_factory=dict[Region, Dominance])
 
     def verify(self, region: Region) -> None:
         """
-        Every operand in `region` is defined above its use, in a block that dominates it or around
-        it. A region may use what stands before its op, but neither its results nor what follows.
+        Checks that every operand in `region` dominates its use. A nested region may use values
+        defined before its op, but neither the op's results nor values defined later.
         """
         for block in region.blocks:
             for op in block.ops:
@@ -151,7 +151,7 @@ class _Definitions:
 
     @staticmethod
     def _enclosing(owner: Block | None, block: Block) -> Block | None:
-        """The block that is, or is around, `block` in the region of `owner`."""
+        """The block that is or encloses `block` in the region of `owner`."""
         around: Block | None = block
         while around is not None and owner is not None:
             if around.parent is owner.parent:

@@ -1,12 +1,12 @@
 """
-PyTorch programs in: `torch.export`, then each operator of the graph as linalg on tensors.
+Imports PyTorch programs: `torch.export`, then each operator of the graph as linalg on tensors.
 
     module = import_torch(model.eval(), (x,))
     module = import_torch(torch.export.export(model, (x,)))
 
-The graph is taken as it is exported: composites such as `linear`, attention and norms have
-lowerings of their own; an operator without one is decomposed alone. Weights stay PyTorch's memory,
-bound by name, and ops know the line of Python that they come from.
+The exported graph is lowered without a global decomposition: composites such as `linear`, attention
+and norms have their own lowerings, and an operator without one is decomposed individually. Weights
+alias PyTorch's memory and are bound by name. Ops keep the location of their Python line.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def import_torch(
     ctx: Context | None = None,
 ) -> ModuleOp:
     """
-    A module with one function, `function`, that computes what the PyTorch program does.
+    Imports a PyTorch program as a module with one function named `function`.
 
-    `inputs` and `kwargs` are example arguments of an nn.Module or of a function, `dynamic_shapes`
-    says which of their dims may vary, as for `torch.export.export`; an ExportedProgram needs none
-    of them. Raises an UnsupportedError for a program that PyTorch cannot export, or an operator
-    that is not lowered.
+    `inputs` and `kwargs` are example arguments of an nn.Module or of a function. `dynamic_shapes`
+    says which of their dims may vary, as in `torch.export.export`. An ExportedProgram needs none of
+    them. Raises UnsupportedError if PyTorch cannot export the program or an operator has no
+    lowering.
     """
     return import_program(program, inputs, dynamic_shapes, kwargs, function).module
 
@@ -51,7 +51,7 @@ def import_program(
     kwargs: dict[str, Any] | None = None,
     function: str = "main",
 ) -> Imported:
-    """The module of `import_torch` with the signature and the state of the program."""
+    """Imports a program as `import_torch` does, with its signature and state."""
     try:
         import torch
     except ImportError as error:

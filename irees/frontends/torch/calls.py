@@ -1,14 +1,14 @@
 """
-One operator of a PyTorch graph, as the function that lowers it sees it, and the table of those.
+The `Call` object that an operator's lowering receives, and the table of lowerings.
 
     @lowers(aten.addcmul.default)
     def addcmul(call, x, t1, t2, *, value):
         return call.elementwise(lambda x, t1, t2, v: x + v * t1 * t2, x, t1, t2, value)
 
-A lowering gets all positional arguments of the operator's schema in order, defaults filled in, and
-those keyword-only ones that it names. Tensors come as the builder's `Tensor`s, SymInts as dims,
-other symbolic numbers as `Symbolic`; dtypes stay PyTorch's. It returns a Tensor, a tuple of them
-for an operator of several results, or None for none.
+A lowering receives all positional arguments of the operator's schema in order, with defaults filled
+in, and those keyword-only arguments that it names. Tensors are passed as the builder's `Tensor`s,
+SymInts as dims, other symbolic numbers as `Symbolic`; dtypes remain PyTorch's. It returns a Tensor,
+a tuple of them for an operator with several results, or None for no result.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .operators import ABSENT
 from .symbols import Symbols
 
 LOWERINGS: dict[Any, Callable[..., Any]] = {}
-"""OpOverload => the function that lowers it."""
+"""The lowering of each OpOverload."""
 
 
 BY_NAME: dict[str, Callable[..., Any]] = {}
-"""The same for operators of other libraries, which may not be loaded: by "library::name"."""
+"""Lowerings of other libraries' operators, by "library::name"; the library may not be loaded."""
 
 
 def lowers_named(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Says that a function lowers all overloads of operators of other libraries."""
+    """Registers a function as the lowering of all overloads of other libraries' operators."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
@@ -51,12 +51,12 @@ def lowers_named(*names: str) -> Callable[[Callable[..., Any]], Callable[..., An
 
 
 def lowering_of(target: Any) -> Callable[..., Any] | None:
-    """The function that lowers an operator."""
+    """The lowering of an operator, or None."""
     return LOWERINGS.get(target) or BY_NAME.get(target._schema.name)
 
 
 def lowers(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Says that a function lowers these operators, of which a PyTorch may lack some."""
+    """Registers a function as the lowering of these operators; skips `ABSENT` ones."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for overload in overloads:
@@ -71,14 +71,14 @@ def lowers(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
 @dataclass(frozen=True, eq=False)
 class Symbolic:
-    """A scalar value that the program computes: a SymFloat or a SymBool."""
+    """A scalar value computed by the program: a SymFloat or a SymBool."""
 
     value: SSAValue
     dtype: DType
 
 
 class NotLowered(Exception):
-    """Raised by a lowering for arguments that it leaves to the operator's decomposition."""
+    """Raised by a lowering to fall back to the operator's decomposition."""
 
 
 Number = int | float | complex | bool
@@ -86,7 +86,7 @@ Operand = Tensor | Number | SSAValue | Symbolic
 
 
 class Call:
-    """An operator's call: the builder, and what PyTorch says of its operands and results."""
+    """One call of an operator: the builder, and PyTorch's metadata of operands and results."""
 
     def __init__(
         self,
@@ -102,17 +102,17 @@ class Call:
         self.symbols = symbols
         self.target = target
         self.raw = raw
-        """Arguments as fake tensors and numbers."""
+        """Positional arguments as fake tensors and numbers."""
         self.new_seed = seed
-        """Makes the seed of one random operator, an i64 that is another one in each call."""
+        """Creates the i64 seed of one random operator; each run gets a new value."""
         self.bases: dict[SSAValue, tuple[Tensor, torch.Tensor]] = {}
         self.named = named or {}
-        """Arguments that are given by name, likewise."""
+        """Keyword arguments as fake tensors and numbers."""
         self.value = value
         """The result as a fake tensor, or a sequence of them."""
 
     def fake(self, index: int = 0) -> Any:
-        """Result number `index` as PyTorch's fake tensor."""
+        """Result `index` as PyTorch's fake tensor."""
         return self.value[index] if isinstance(self.value, list | tuple) else self.value
 
     def dtype(self, index: int = 0) -> DType:
@@ -128,7 +128,7 @@ class Call:
         return all(self.symbols.is_known(s) for s in self.fake(index).shape)
 
     def common_dtype(self, *raw: Any, kind: str = "DEFAULT") -> DType:
-        """What PyTorch promotes operands to: the type in which they are compared."""
+        """The dtype that PyTorch promotes the operands to."""
         given = raw or tuple(a for a in self.raw if isinstance(a, torch.Tensor | Number))
         promoted = elementwise_dtypes(
             *given, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND[kind]
@@ -136,20 +136,20 @@ class Call:
         return dtype_of(promoted[0])
 
     def unsupported(self, what: str) -> UnsupportedError:
-        """The error for arguments that the lowering does not take."""
+        """The error for arguments that the lowering does not support."""
         return UnsupportedError(what, op=str(self.target))
 
     # --- operands ---
 
     def tensor(self, value: Operand, dtype: DType | None = None) -> Tensor:
-        """An operand as a tensor, of this dtype if it is given; numbers become rank 0."""
+        """An operand as a tensor, cast to `dtype` if given; numbers become rank-0 tensors."""
         if not isinstance(value, Tensor):
             kind = dtype or _dtype_of_number(value)
             value = self.b.from_function(lambda s: self.number_in(s, value, kind), (), kind)
         return value if dtype is None else self.b.cast(value, dtype)
 
     def number_in(self, s: Body, value: Operand, dtype: DType) -> Scalar:
-        """A number of any form as a scalar of a body."""
+        """A number of any kind as a scalar of a body."""
         if isinstance(value, Symbolic):
             return s.scalar(value.value, value.dtype).to(dtype)
         if isinstance(value, SSAValue):
@@ -167,8 +167,9 @@ class Call:
         dtype: DType | None = None,
     ) -> Tensor:
         """
-        fn over operands that broadcast, each converted to `wide` (by default the dtype that the
-        result is computed in), and the result to `dtype` (by default the operator's).
+        Maps `fn` over operands that broadcast. Operands are converted to `wide` (default: the
+        result's computation dtype) and the result to `dtype` (default: the operator's result
+        dtype).
         """
         out = dtype or self.dtype()
         kind = wide or out.computed
@@ -189,13 +190,13 @@ class Call:
         return self.b.map(body, *tensors, dtype=out)
 
     def compare(self, fn: Callable[..., Scalar], *operands: Operand) -> Tensor:
-        """fn over operands in their common dtype, as bool."""
+        """Maps `fn` over operands in their common dtype; the result is bool."""
         return self.elementwise(fn, *operands, wide=self.common_dtype(), dtype=BOOL)
 
     def rounded(self, value: Any, kind: torch.dtype | None = None) -> Any:
         """
-        A Python number rounded to the dtype of the result, which addition, comparison, clamp and
-        fill do before they compute.
+        Rounds a Python number to the dtype of the result, as PyTorch's addition, comparison, clamp
+        and fill do before they compute.
         """
         kind = kind or self.fake().dtype
         if isinstance(value, float) and kind in (torch.float16, torch.bfloat16):
@@ -203,18 +204,18 @@ class Call:
         return value
 
     def axis(self, dim: int, rank: int) -> int:
-        """A dim that may be negative, as one from 0 to rank - 1."""
+        """Normalizes a dim that may be negative to 0, ..., rank - 1."""
         return dim % max(rank, 1)
 
     def axes(self, dims: Any, rank: int) -> list[int]:
-        """Dims that may be negative or one number; None and an empty list are all."""
+        """Normalizes one or several dims that may be negative; None and [] mean all dims."""
         if dims is None or (isinstance(dims, list | tuple) and not dims):
             return list(range(rank))
         dims = [dims] if isinstance(dims, int) else dims
         return sorted({self.axis(d, rank) for d in dims}) if rank else []
 
     def spread(self, values: Any, count: int) -> tuple[int, ...]:
-        """One number per spatial dim, of a list that may have one for all."""
+        """Expands a number or a one-element list to one number per spatial dim."""
         values = [values] if isinstance(values, int) else list(values)
         return tuple(values * count if len(values) == 1 else values)
 
@@ -233,7 +234,7 @@ def _dtype_of_number(value: Any) -> DType:
 
 @cache
 def keyword_names(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameters of a lowering that may be given by name."""
+    """The parameters of a lowering that can be passed by name."""
     parameters = inspect.signature(function).parameters.values()
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return frozenset(p.name for p in parameters if p.kind in kinds)
@@ -241,7 +242,7 @@ def keyword_names(function: Callable[..., Any]) -> frozenset[str]:
 
 @cache
 def _most_positional(function: Callable[..., Any]) -> int | None:
-    """How many positional arguments a lowering takes after the call; None for any number."""
+    """The number of a lowering's positional arguments after the call; None for any number."""
     parameters = list(inspect.signature(function).parameters.values())[1:]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return None
@@ -259,7 +260,7 @@ def _schema(target: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[tuple[str, 
 def arrange(
     target: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call as a lowering takes them."""
+    """Arranges a call's arguments for a lowering's signature."""
     positional, named = _schema(target)
     values = list(args)
     for name, default in positional[len(args) :]:

@@ -1,9 +1,9 @@
 """
-The tensors of a program: parameters, buffers and literals, bound to the memory that they have.
+Constants from a program's tensors: parameters, buffers and literals, bound to their memory.
 
-A dense tensor is used where it is, so a model costs its text, and a weight that is changed in place
-before the program is built is changed in it. Names that share memory are one constant. What has
-gaps (a transposed or an expanded weight) is copied once.
+A dense tensor is used without a copy, so importing a model allocates no weights, and in-place
+changes of a weight before the program is built take effect. Names that share memory share one
+constant. A tensor with non-dense strides (a transposed or an expanded weight) is copied once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIGNED = {np.dtype(f"uint{n}"): np.dtype(f"int{n}") for n in (8, 16, 32, 64)}
 
 
 def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
-    """Raises UnsupportedError for a tensor without plain elements on this machine's memory."""
+    """Raises UnsupportedError for a tensor without plain dense elements in host memory."""
     if not isinstance(tensor, torch.Tensor):
         raise UnsupportedError(
             f"{what} is a {type(tensor).__name__}, which is neither a tensor nor a number",
@@ -48,7 +48,7 @@ def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The elements as a dense array, over the same memory if they lie there so."""
+    """The elements as a dense array; shares the tensor's memory if its layout allows."""
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     if plain.dtype == torch.bfloat16:
         return plain.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
@@ -59,7 +59,7 @@ def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 class Constants:
-    """Makes a constant of a tensor, one for each piece of memory."""
+    """Creates constants from tensors, one for each piece of memory."""
 
     def __init__(self, builder: Builder):
         self.b = builder
@@ -68,8 +68,10 @@ class Constants:
         self._names: set[str] = set()
 
     def of(self, tensor: torch.Tensor, name: str) -> Tensor:
-        """The constant of a tensor, under its name. Raises UnsupportedError for an odd one."""
-        # Dynamo calls back ends with its fake mode on, which real tensors are not allowed in.
+        """
+        The constant of a tensor, named `name`. Raises UnsupportedError for unsupported tensors.
+        """
+        # Dynamo's callback returns with its fake mode active, which rejects real tensors.
         with _disable_current_modes():
             return self._of(tensor, name)
 

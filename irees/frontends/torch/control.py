@@ -1,9 +1,9 @@
 """
-Higher-order operators: regions that PyTorch keeps as graphs of their own.
+Higher-order operators, whose regions are graphs of their own.
 
 `cond` becomes `scf.if`, `while_loop` becomes `scf.while`, `scan` and `map` become `scf.for` over
-the slices of their inputs. What PyTorch wraps for its own sake (`no_grad`, autocast, invoked
-subgraphs) is inlined.
+the slices of their inputs. Wrappers that PyTorch adds (`no_grad`, autocast, invoked subgraphs) are
+inlined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def lower_higher_order(importer: GraphImporter, node: torch.fx.Node, env: dict[Any, Any]) -> Any:
-    """The results of a higher-order operator. Raises UnsupportedError for one not taken."""
+    """Lowers a higher-order operator. Raises UnsupportedError for an unknown one."""
     name = str(node.target)
     args = importer._argument(node.args, env)
     value = node.meta.get("val")
@@ -52,11 +52,11 @@ _INLINED = {
     "wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "wrap": 0, "invoke_quant": 0,
     "invoke_quant_packed": 0,
 }  # fmt: skip
-"""Operator => which argument is the graph; its operands follow."""
+"""Argument index of the graph to inline, by operator; the graph's operands follow it."""
 
 
 class _Carried:
-    """Tensors and numbers as the SSA values that a region passes on, and back."""
+    """Converts tensors and numbers to and from the SSA values that a region carries."""
 
     def __init__(self, b: Builder, values: Sequence[Any]):
         self.b = b
@@ -74,7 +74,7 @@ class _Carried:
         return value.dtype if isinstance(value, Symbolic) else INDEX
 
     def pack(self, value: Any, kind: Any) -> SSAValue:
-        """A value as one of the type that the region has for it."""
+        """Converts a value to the SSA value and type that the region carries for it."""
         if isinstance(kind, Tensor):
             tensor = self.b.cast(value, kind.dtype)
             if tensor.value.type != kind.value.type:
@@ -87,7 +87,7 @@ class _Carried:
         return self.b.number(value, kind) if kind is not INDEX else self.b.value(value)
 
     def unpack(self, values: Sequence[SSAValue]) -> list[Any]:
-        """What the graph of a region sees."""
+        """The carried values as the region's graph expects them."""
         found: list[Any] = []
         for value, kind in zip(values, self.kinds, strict=True):
             if isinstance(kind, Tensor):
@@ -104,12 +104,12 @@ def _region(
     terminator: Callable[[Sequence[SSAValue]], Any],
     leading: Sequence[Any] = (),
 ) -> Region:
-    """A region of one block whose arguments have the types of values."""
+    """A single-block region whose arguments have the types of `leading` and `arguments`."""
     block = Block(arg_types=[*leading, *(v.type for v in arguments)])
     saved = importer.symbols.values.copy()
     with importer.b.inside(block):
         block.add_op(terminator(body(block.args)))
-    # What was computed inside of the region is not known outside.
+    # Values computed inside of the region do not dominate the code after it.
     importer.symbols.values = saved
     return Region(block)
 
@@ -119,7 +119,7 @@ def _as_list(result: Any) -> list[Any]:
 
 
 def _predicate(importer: GraphImporter, value: Any) -> SSAValue:
-    """The i1 of a tensor of one element or a bool."""
+    """The i1 of a one-element tensor or a number."""
     b = importer.b
     if isinstance(value, Symbolic):
         return b.compute(lambda v: v.to(BOOL), (value.value, value.dtype)).value
@@ -131,7 +131,7 @@ def _predicate(importer: GraphImporter, value: Any) -> SSAValue:
 
 
 def _unknown(importer: GraphImporter, value: Any) -> list[Tensor]:
-    """Tensors of the types of an operator's results, whose elements are not used."""
+    """Uninitialized tensors with the types of an operator's results."""
     found: list[Tensor] = []
     for fake in tree_leaves(value):
         if not isinstance(fake, torch.Tensor):
@@ -208,7 +208,7 @@ def _slices(b: Builder, tensors: Sequence[Tensor], index: SSAValue) -> list[Tens
 def _stacks(
     b: Builder, stacked: Sequence[Tensor], parts: Sequence[Any], index: SSAValue
 ) -> list[Tensor]:
-    """Each stack with its slice of that number replaced."""
+    """Replaces slice `index` of each stack."""
     return [
         shapes.update_slice(
             b, whole, shapes.unsqueeze(b, b.cast(part, whole.dtype), 0),
@@ -219,7 +219,7 @@ def _stacks(
 
 
 def _scan(importer: GraphImporter, args: Sequence[Any], value: Any) -> Any:
-    """(carry, ys[i]) = combine(carry, xs[i], rest) for each i; the last carry, and all ys"""
+    """(carry, ys[i]) = combine(carry, xs[i], rest) for each i; returns the last carry and all ys"""
     combine, init, xs, rest = args
     b = importer.b
     made = _unknown(importer, value)

@@ -1,8 +1,8 @@
 """
-Programs that decide by values: `if mask.any():`, `range(int(lengths.max()))`.
+Programs with data-dependent control flow: `if mask.any():`, `range(int(lengths.max()))`.
 
-`torch.export` refuses them. Such a program is exported with the decisions that its example inputs
-lead to, and each of them is checked when the program runs: other decisions are an error.
+`torch.export` rejects them. Such a program is exported with the decisions that its example inputs
+lead to. Each run checks these decisions and fails if one differs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _READS = {
     torch.Tensor.__index__: int,
     torch.Tensor.item: None,
 }
-"""Methods that read a tensor's only element, and what they make of it; None: by its dtype."""
+"""Methods that read a tensor's only element, with the result type; None: the tensor's dtype."""
 _NOT_THE_PROGRAMS = ("/torch/", "/irees/frontends/")
 
 _LIBRARIES = ("/torch/distributions/", "/torch/nn/", "/torch/functional.py")
 
 Decisions = dict[str, list[Any]]
-"""Line of the program => what was read there, in order."""
+"""Values read at each line of the program, in order."""
 
 
 def decides_by_values(error: BaseException | None) -> bool:
@@ -41,7 +41,7 @@ def decides_by_values(error: BaseException | None) -> bool:
 
 
 def _is_machinery(file: str) -> bool:
-    """Whether a file is part of tracing; distributions and layers are libraries of a program."""
+    """Whether a file is part of the tracing machinery; distributions and layers are not."""
     if any(part in file for part in _LIBRARIES):
         return False
     return any(part in file for part in _NOT_THE_PROGRAMS)
@@ -55,7 +55,7 @@ def _line() -> str:
 
 
 class Record(TorchFunctionMode):
-    """Notes what a run of the program reads."""
+    """Records the values that a run of the program reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Record(TorchFunctionMode):
 
 
 class Replay(TorchFunctionMode):
-    """Answers reads with what was noted, and adds a check of each to the graph."""
+    """Returns the recorded values for reads, and adds a check of each to the graph."""
 
     def __init__(self, found: Decisions):
         super().__init__()
@@ -93,7 +93,7 @@ class Replay(TorchFunctionMode):
 
 
 def decided(module: torch.nn.Module, args: Any, kwargs: Any) -> Decisions:
-    """What the program reads of these inputs. Inputs and buffers that it writes are copied."""
+    """Returns the values that a run reads. Copies inputs and restores buffers."""
     from torch.utils._pytree import tree_map
 
     def copied(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """
-The decomposition of one operator: PyTorch's own, traced alone for the call at hand.
+Decomposes single operators with PyTorch's decompositions, traced for one call at a time.
 
-Decomposing a whole graph takes longer than compiling it. An operator without a lowering is traced
-by itself instead, and the trace is kept by operator, shapes, dtypes and other arguments. Tracing
-stops at operators that have a lowering.
+Decomposing a whole graph takes longer than compiling it. Instead, each operator without a lowering
+is traced separately, and the trace is cached by operator, shapes, dtypes and other arguments.
+Tracing stops at operators that have a lowering.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ aten = torch.ops.aten
 @cache
 def full_table() -> dict[Any, Any]:
     """
-    Decompositions that may be used: those to core ATen, then all others that PyTorch registers
+    All available decompositions: those to core ATen, then all others that PyTorch registers
     (`torch._refs` among them).
     """
     from torch._decomp import decomposition_table
@@ -42,7 +42,7 @@ def full_table() -> dict[Any, Any]:
 
 @cache
 def table() -> dict[Any, Any]:
-    """Decompositions of operators that have no lowering."""
+    """Decompositions of functional operators that have no lowering."""
     return {
         op: function
         for op, function in full_table().items()
@@ -51,7 +51,7 @@ def table() -> dict[Any, Any]:
 
 
 def writes(op: Any) -> bool:
-    """Whether an operator's schema says that it writes to an argument."""
+    """Whether an operator writes to an argument according to its schema."""
     schema = getattr(op, "_schema", None)
     return schema is not None and schema.is_mutable
 
@@ -60,7 +60,7 @@ def _linear_cross_entropy(
     x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, reduction: str,
     ignored: int, smoothing: float, *rest: Any,
 ) -> Any:  # fmt: skip
-    """cross_entropy(x @ weight^T + bias); its gradients are not asked for."""
+    """cross_entropy(x @ weight^T + bias); computing its gradients is not supported."""
     if any(rest[-3:]):
         raise UnsupportedError("gradients that are computed with the loss")
     scores, class_weight = _scores(x, weight, bias, class_weight)
@@ -72,7 +72,7 @@ def _linear_cross_entropy(
 
 
 def _scores(x: Any, weight: Any, bias: Any, class_weight: Any) -> tuple[Any, Any]:
-    """x @ weight^T + bias and the weights of classes, in f32 for halves, as PyTorch sums up."""
+    """x @ weight^T + bias and the class weights; f16 and bf16 become f32, as in PyTorch."""
     if x.dtype in (torch.float16, torch.bfloat16):
         x, weight, bias, class_weight = (
             None if t is None else t.float() for t in (x, weight, bias, class_weight)
@@ -83,7 +83,7 @@ def _scores(x: Any, weight: Any, bias: Any, class_weight: Any) -> tuple[Any, Any
 def _linear_cross_entropy_by_row(
     x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, ignored: int, *_: Any
 ) -> Any:
-    """The same for each row."""
+    """cross_entropy(x @ weight^T + bias) without a reduction."""
     scores, class_weight = _scores(x, weight, bias, class_weight)
     return torch.nn.functional.cross_entropy(
         scores, target, class_weight, ignore_index=ignored, reduction="none"
@@ -94,7 +94,7 @@ _BY_NAME: dict[str, Any] = {
     "torch_nn::_linear_cross_entropy_batch_chunked": _linear_cross_entropy,
     "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": _linear_cross_entropy_by_row,
 }
-"""Decompositions that PyTorch does not have, of operators that may not be loaded."""
+"""Decompositions that PyTorch lacks, for operators whose library may not be loaded."""
 
 _traces: dict[Any, torch.fx.GraphModule | None] = {}
 
@@ -112,8 +112,9 @@ def _key(target: Any, args: Any, kwargs: Any) -> Any:
 
 def decomposed(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
     """
-    A graph that computes `target(*args, **kwargs)` by other operators, of the tensors among the
-    arguments in order; None where PyTorch has none. Arguments are fake tensors and numbers.
+    Returns a graph that computes `target(*args, **kwargs)` with other operators, as a function of
+    the tensor arguments in order; None if PyTorch has no decomposition. Arguments are fake tensors
+    and numbers.
     """
     key = _key(target, args, kwargs)
     symbolic = any(isinstance(x, torch.SymInt) for x in tree_flatten((args, kwargs))[0])
@@ -145,8 +146,9 @@ def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
     if _holds(graph, target):
         return None
     if any(mutates(n) for n in graph.graph.nodes):
-        # Composites write to what they have just made. Traced again, these are operators of the
-        # graph itself, which can be made functional; inside of a composite they cannot.
+        # Composites write to tensors that they have just created. The second trace shows these
+        # writes as nodes of the graph itself, which can be functionalized; those inside of a
+        # composite cannot.
         again = torch.func.functionalize(graph, remove="mutations")
         graph = _traced(again, rules, inputs)
         graph.graph.eliminate_dead_code()
@@ -155,7 +157,7 @@ def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
 
 def _traced(function: Any, rules: Any, inputs: Any) -> torch.fx.GraphModule:
     modes = [x.fake_mode for x in inputs if hasattr(x, "fake_mode")]
-    # The dispatcher of Python knows the composites that are written in it.
+    # The Python dispatcher handles the composites that are written in Python.
     with torch.no_grad(), enable_python_dispatcher(), modes[0] if modes else nullcontext():
         mode = "real" if modes else "fake"
         return make_fx(function, decomposition_table=rules, tracing_mode=mode)(*inputs)
@@ -177,7 +179,7 @@ def mutates(node: torch.fx.Node) -> bool:
 
 
 UNSAID = (aten.batch_norm.default, aten.instance_norm.default, aten.native_batch_norm.default)
-"""Operators that write running statistics in training, though their schemas do not say so."""
+"""Operators that write running statistics in training without declaring it in their schemas."""
 
 
 KEPT = (
@@ -185,11 +187,11 @@ KEPT = (
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
 )
-"""Operators that stay whole in graphs of `torch.compile` though PyTorch would break them up."""
+"""Operators that `torch.compile` graphs keep whole, though PyTorch would decompose them."""
 
 
 @cache
 def graph_table() -> dict[Any, Any]:
-    """The decompositions that AOT autograd applies to whole graphs: to core ATen."""
+    """Decompositions to core ATen that AOT autograd applies to whole graphs."""
     core = dict(torch.export.default_decompositions().items())
     return {op: function for op, function in core.items() if op not in KEPT}

@@ -1,4 +1,4 @@
-"""PyTorch's dtypes as the builder's."""
+"""Conversion between PyTorch's and the builder's dtypes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE: dict[torch.dtype, d.DType] = {
 
 
 def dtype_of(kind: torch.dtype) -> d.DType:
-    """The builder's dtype. Raises UnsupportedError for one that irees does not compute with."""
+    """The builder's dtype. Raises UnsupportedError for a dtype that irees does not support."""
     if (found := TABLE.get(kind)) is None:
         raise UnsupportedError(f"tensors of {kind} are not supported")
     return found

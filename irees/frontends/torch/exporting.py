@@ -1,4 +1,4 @@
-"""`torch.export` for any callable: repeated arguments, caches, and reasons for failures."""
+"""`torch.export` for any callable, with repeated arguments, caches, and error reasons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOGGERS = (
 
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
-    """Keeps what PyTorch logs and warns of during an export off the terminal."""
+    """Suppresses PyTorch's log messages and warnings during an export."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -40,7 +40,7 @@ def quiet() -> Generator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # PyTorch prints the graph so far when an export fails.
+            # PyTorch prints the partial graph when an export fails.
             with contextlib.redirect_stderr(io.StringIO()):
                 yield
     finally:
@@ -55,10 +55,10 @@ def export(
     dynamic_shapes: Any = None,
 ) -> torch.export.ExportedProgram:
     """
-    The ExportedProgram of an nn.Module, a function, or of itself.
+    Exports an nn.Module or a function; returns an ExportedProgram unchanged.
 
-    Raises ArgumentError for what is none of these or lacks example inputs, UnsupportedError for
-    what PyTorch cannot export, with its reason and the user's line.
+    Raises ArgumentError for other objects or missing example inputs. Raises UnsupportedError, with
+    PyTorch's reason and the user's line, if PyTorch cannot export the program.
     """
     if isinstance(program, torch.export.ExportedProgram):
         return program
@@ -88,10 +88,11 @@ def export(
 
 def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
     """
-    An export with the decisions that example inputs lead to, checked in each call, of a program
-    whose own code does not decide: what a library reads, its user cannot change.
+    Exports with the data-dependent decisions that the example inputs lead to; each call checks
+    them. Allowed only if installed libraries make the decisions, because the user cannot change
+    their code.
 
-    Raises ValueError where the user's code reads values: PyTorch's reason says more.
+    Raises ValueError if the user's code reads values; PyTorch's own error is more helpful then.
     """
     found = decided(module, args, kwargs)
     places = [line for line in found if not is_installed(line.rpartition(":")[0])]
@@ -105,7 +106,7 @@ def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file is of an installed package."""
+    """Whether a file belongs to an installed package."""
     return any(file.startswith(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
 
 
@@ -120,7 +121,7 @@ def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> An
                     plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
                 )
         except Exception as error:
-            # A result of a class that PyTorch's trees do not know: register it, once each.
+            # The result has a class that PyTorch's pytrees do not know: registers each class once.
             if trees.register_named_in(error):
                 continue
             if "data-dependent" not in str(error):
@@ -133,9 +134,9 @@ def _exported_by_bytecode(
     module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any, first: Exception
 ) -> Any:
     """
-    An export that reads Python's bytecode, which knows `int(tensor)` and the like as operators.
+    Exports by interpreting Python bytecode, which records `int(tensor)` and the like as operators.
 
-    Raises the error of the first attempt where this one fails, too.
+    Raises the error of the first attempt if this one fails, too.
     """
     try:
         with ScalarCalls():
@@ -147,7 +148,7 @@ def _exported_by_bytecode(
 
 
 def as_module(program: Any) -> torch.nn.Module:
-    """A module whose `forward` has the parameters of a function; a module as it is."""
+    """Wraps a function as a module with the same parameters; returns a module unchanged."""
     if isinstance(program, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         raise UnsupportedError(
             "TorchScript programs are not taken", hint="compile the module that was scripted"
@@ -191,12 +192,12 @@ def as_module(program: Any) -> torch.nn.Module:
 
 
 def parameters_of(program: Any) -> dict[str, inspect.Parameter]:
-    """The parameters of a module's `forward`, or of a function. Raises ArgumentError of others."""
+    """The parameters of a module's `forward` or of a function. Raises ArgumentError otherwise."""
     return dict(inspect.signature(as_module(program).forward).parameters)
 
 
 def _required(forward: Any) -> list[str]:
-    """The parameters of a call that have no default."""
+    """The parameters without a default."""
     return [
         p.name
         for p in inspect.signature(forward).parameters.values()
@@ -205,9 +206,7 @@ def _required(forward: Any) -> list[str]:
 
 
 def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """
-    The arguments with tensors that stand twice cloned: PyTorch would take them for one argument.
-    """
+    """Clones repeated tensors in the arguments: PyTorch would treat them as one argument."""
     seen: set[int] = set()
 
     def once(value: Any) -> Any:
@@ -225,13 +224,13 @@ def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of what PyTorch says that is not a heading."""
+    """The first non-empty line of an error message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines or [type(error).__name__])[0][:400]
 
 
 def user_line(error: BaseException) -> str | None:
-    """The innermost line of a traceback that is not PyTorch's, irees' or Python's own."""
+    """The innermost traceback line outside of PyTorch, irees and contextlib."""
     import traceback
 
     ours = ("/torch/", "/irees/frontends/", "/contextlib.py")

@@ -1,22 +1,22 @@
 """
-Graphs of PyTorch as functions: an operator that writes to a tensor becomes one that returns the new
+Functionalizes PyTorch graphs: an operator that writes to a tensor becomes one that returns the new
 value.
 
-What a program mutates so that its caller sees it is a result of the exported program (see its
-graph signature). PyTorch's own functionalization finds all of it, and runs the whole program once
-more to do so, which takes longer than the rest of an import. Most programs only write to a tensor
-that they have just computed and know by one name, as `relu_(batch_norm(x))` does:
+A mutation that the caller can see becomes a result of the exported program (see its graph
+signature). PyTorch's own functionalization handles every program, but it runs the whole program
+again, which takes longer than the rest of an import. Most programs only write to a tensor that they
+have just computed and that has no alias, as in `relu_(batch_norm(x))`:
 
     %y = aten.batch_norm(%x, ...)            %y = aten.batch_norm(%x, ...)
     %z = aten.relu_(%y)                 =>   %z = aten.relu(%y)
     %r = aten.add(%y, %x)                    %r = aten.add(%z, %x)
 
-Where that is so, the operator is replaced by its functional overload, and later uses of the tensor
+In this case the pass replaces the operator by its functional overload, and later uses of the tensor
 by its result. `functional` leaves all other programs to PyTorch.
 
-Both go by the aliases that schemas declare. Some composite operators return a view, or an argument
-itself, and do not declare it (`einsum`, `dropout` outside of training): a program that writes has
-their parts instead.
+Both rely on the aliases that schemas declare. Some composite operators return a view, or an
+argument itself, and do not declare it (`einsum`, `dropout` in inference). In a program that writes,
+these operators are decomposed first.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ aten = torch.ops.aten
 
 def functional(exported: Any) -> Any:
     """
-    The program as a graph that writes to nothing: mutations are results (see its signature).
+    Returns the program with a functional graph; mutations become results (see its signature).
 
-    Raises UnsupportedError for what PyTorch cannot functionalize, with its reason.
+    Raises UnsupportedError, with PyTorch's reason, if PyTorch cannot functionalize the program.
     """
     if not needs_functionalization(exported):
         return exported
@@ -64,8 +64,8 @@ def functional(exported: Any) -> Any:
 
 def needs_functionalization(exported: Any) -> bool:
     """
-    Whether a node mutates, a parameter is a tensor subclass, or the graph calls Python functions
-    of PyTorch (the levels of `vmap`), which only a run of it resolves.
+    Whether a node mutates, a parameter is a tensor subclass, or the graph calls PyTorch's Python
+    functions (the levels of `vmap`), which only running the graph resolves.
     """
     graphs = [m.graph for m in exported.graph_module.modules() if hasattr(m, "graph")]
     if any(mutates(node) for graph in graphs for node in graph.nodes):
@@ -78,12 +78,12 @@ def needs_functionalization(exported: Any) -> bool:
 
 
 def is_transform(target: Any) -> bool:
-    """Whether a node is a step of one of PyTorch's function transforms."""
+    """Whether a node belongs to one of PyTorch's function transforms."""
     return getattr(target, "__module__", "").startswith("torch._functorch")
 
 
 def with_graph(exported: Any, graph: torch.fx.Graph, renamed: dict[str, str]) -> Any:
-    """The same program with another graph. Outputs of the graph may have other names."""
+    """The program with another graph. `renamed` maps old output names to new ones."""
     program = copy.copy(exported)
     program._graph_module = GraphModule(exported.graph_module, graph)
     program._graph_module.meta.update(exported.graph_module.meta)
@@ -94,7 +94,7 @@ def with_graph(exported: Any, graph: torch.fx.Graph, renamed: dict[str, str]) ->
 
 
 def with_views_shown(exported: Any) -> Any:
-    """The program with composite operators that return hidden views replaced by their parts."""
+    """Decomposes the composite operators that return undeclared views."""
     hidden = [node for node in exported.graph.nodes if hides_a_view(node)]
     if not hidden:
         return exported
@@ -112,7 +112,7 @@ def with_views_shown(exported: Any) -> Any:
 
 
 def _parts(graph: torch.fx.Graph, node: Node, mapping: dict[Node, Any]) -> Any:
-    """The operators of a composite operator, added to a graph; their result or results."""
+    """Adds the decomposition of a composite operator to a graph; returns its result or results."""
     leaves, spec = tree_flatten((node.args, node.kwargs))
     places = [i for i, x in enumerate(leaves) if isinstance(x, Node)]
     given = [leaves[i].meta["val"] for i in places]
@@ -132,7 +132,7 @@ def _parts(graph: torch.fx.Graph, node: Node, mapping: dict[Node, Any]) -> Any:
 
 
 def hides_a_view(node: Node) -> bool:
-    """Whether a composite operator returns memory of an argument though its schema denies it."""
+    """Whether a composite operator returns memory of an argument without declaring it."""
     target, values = node.target, _tensors(node.meta.get("val"))
     if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
         return False
@@ -142,7 +142,7 @@ def hides_a_view(node: Node) -> bool:
     try:
         with torch.no_grad(), values[0].fake_mode:  # type: ignore[attr-defined]
             results = target(*args, **kwargs)
-    except Exception:  # an operator that has no rule for fake tensors computes something new
+    except Exception:  # an operator without a rule for fake tensors returns new memory
         return False
     given = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
     return any(t.untyped_storage()._cdata in given for t in _tensors(results))
@@ -158,8 +158,8 @@ def _declares(target: torch._ops.OpOverload) -> bool:
 
 def without_private_writes(exported: Any) -> Any:
     """
-    The program without operators that write to tensors of one name; None where there are other
-    reasons to functionalize it. Hidden views have been shown.
+    Replaces operators that write to unaliased tensors; returns None if the program needs
+    functionalization for other reasons. Undeclared views must be decomposed before.
     """
     graph = torch.fx.Graph()
     mapping: dict[Node, Node] = {}
@@ -179,12 +179,12 @@ def without_private_writes(exported: Any) -> Any:
 
 
 def _after(node: Node) -> Any:
-    """Whether another node of the graph comes after this one."""
+    """A predicate for nodes that come after this one in the graph."""
     return lambda user: user is not node and node < user
 
 
 def functional_twin(target: Any) -> Any:
-    """The overload that returns what an operator writes to its first argument; None without one."""
+    """The overload that returns what an in-place operator writes to its first argument, or None."""
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.inplace_view in target.tags:
         return None
     arguments = target._schema.arguments
@@ -201,8 +201,8 @@ def functional_twin(target: Any) -> Any:
 
 def writes_privately(node: Node) -> bool:
     """
-    Whether a node writes to a tensor that was computed in the same graph and that no other tensor
-    shares memory with, and whether its functional overload has a result of the same kind.
+    Whether a node writes to a tensor that was computed in the same graph and has no alias, and its
+    functional overload has a result of the same dtype and shape.
     """
     if functional_twin(node.target) is None or not isinstance(node.args[0], Node):
         return False
@@ -215,14 +215,14 @@ def writes_privately(node: Node) -> bool:
 
 
 def may_alias(node: Node) -> bool:
-    """Whether a result may share memory with an argument, as far as the schema says."""
+    """Whether a result may share memory with an argument according to the schema."""
     if node.op != "call_function":
         return node.op != "output"
     return not isinstance(node.target, torch._ops.OpOverload) or _declares(node.target)
 
 
 def _same_kind(node: Node, written: Node) -> bool:
-    """Whether the functional overload returns the dtype and shape of what is written."""
+    """Whether the functional overload returns the dtype and shape of the written tensor."""
     value = written.meta.get("val")
     if not isinstance(value, torch.Tensor):
         return False
@@ -230,6 +230,6 @@ def _same_kind(node: Node, written: Node) -> bool:
     try:
         with value.fake_mode:  # type: ignore[attr-defined]
             result = functional_twin(node.target)(*args, **kwargs)
-    except Exception:  # PyTorch's own functionalization says what is wrong
+    except Exception:  # PyTorch's own functionalization reports the error
         return False
     return result.dtype == value.dtype and result.shape == value.shape

@@ -1,9 +1,9 @@
 """
-A graph of ATen operators, as `torch.compile` has them, as a module.
+Imports a graph of ATen operators, in the form that `torch.compile` passes, as a module.
 
-The graph is functional but for `copy_` onto its arguments at the end, which `torch.compile` leaves
-there for what the program mutates. Arguments are taken as the memory that they are; results have
-the strides that PyTorch expects.
+The graph is functional except for trailing `copy_` nodes, with which `torch.compile` writes mutated
+arguments. Arguments are taken in their memory order without a copy; results have the strides that
+PyTorch expects.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ aten = torch.ops.aten
 
 @dataclass
 class GraphProgram:
-    """An imported graph: its module, and what each argument and result of it is."""
+    """An imported graph: its module and the mapping of its arguments and results to the graph."""
 
     module: ModuleOp
     kept: list[int] = field(default_factory=list)
-    """Placeholder of each argument; those that are constants are left out."""
+    """Placeholder of each argument; placeholders that became constants are omitted."""
     orders: list[tuple[int, ...] | None] = field(default_factory=list)
-    """Dims of each argument in the order of memory; None copies it, and for numbers."""
+    """Memory order of each argument's dims; None for numbers and for tensors to copy."""
     results: list[Any] = field(default_factory=list)
-    """For each output a number of a result, or `(None, value)` for a constant."""
+    """Result number of each output, or `(None, value)` for a constant."""
     result_orders: list[tuple[int, ...] | None] = field(default_factory=list)
     strided: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Output => its strides, where no order of dims has those that are expected."""
+    """Expected strides of each output that is not dense in any order of its dims."""
     updates: list[tuple[int, int]] = field(default_factory=list)
-    """Pairs of a result, stored as the placeholder is, and the placeholder that it updates."""
+    """Pairs of a result, in the placeholder's memory order, and the placeholder that it updates."""
     seeds: int = 0
     elements: dict[int, str] = field(default_factory=dict)
-    """Elements of arguments that are stored as another type."""
+    """Names of the logical element types of arguments stored as another type."""
 
 
 def import_graph(
     graph_module: GraphModule, constants: dict[int, torch.Tensor] | None = None
 ) -> GraphProgram:
-    """A graph whose placeholders have fake tensors; some may be given as constants, by number."""
+    """Imports a graph of fake tensors; `constants` replaces placeholders, by number."""
     block = Block()
     importer = GraphImporter(Builder(block))
     program = GraphProgram(ModuleOp([]))
@@ -71,7 +71,7 @@ def import_graph(
     orders = dict(zip(program.kept, program.orders))
     for (_, target), value in zip(copies, results[len(fakes) :], strict=True):
         i = placeholders.index(target)
-        # As the argument is stored: the new value takes its memory.
+        # In the argument's memory order, because the new value takes over its memory.
         value = stored_in(importer.b, value, orders[i])
         program.updates.append((returned.add(value), i))
     importer.b.location = None
@@ -91,7 +91,7 @@ def import_graph(
 
 
 def known_strides(fake: torch.Tensor) -> tuple[int, ...]:
-    """Strides as numbers. Raises UnsupportedError for strides that are not known."""
+    """Strides as ints. Raises UnsupportedError if they are symbolic."""
     strides = fake.stride()
     if not all(isinstance(s, int) for s in strides):
         raise UnsupportedError(f"a result with the strides {tuple(map(str, strides))}")
@@ -109,7 +109,7 @@ def _arguments(
     constants: dict[int, torch.Tensor],
     program: GraphProgram,
 ) -> list[Any]:
-    """The values of placeholders; tensors in the order of memory, transposed back."""
+    """The values of placeholders: arguments in memory order, transposed back to logical order."""
     found: dict[int, Any] = {}
     arguments: list[Tensor] = []
     nodes: list[Node] = []
@@ -148,7 +148,7 @@ def _arguments(
 
 
 class _Stored:
-    """What `bind_symbols` reads of a placeholder."""
+    """The subset of a placeholder node that `bind_symbols` reads."""
 
     def __init__(self, name: str, value: torch.Tensor):
         self.name = name
@@ -156,12 +156,12 @@ class _Stored:
 
 
 def _final_copies(graph_module: GraphModule) -> list[tuple[Node, Node]]:
-    """The `copy_` nodes onto placeholders, each with the placeholder."""
+    """The `copy_` nodes that write to placeholders, each with its placeholder."""
     return [(n, n.args[0]) for n in graph_module.graph.nodes if is_final_copy(n)]  # type: ignore
 
 
 def _without(graph_module: GraphModule, copies: Sequence[tuple[Node, Node]]) -> GraphModule:
-    """The graph with values that are copied onto arguments as further outputs."""
+    """The graph without these `copy_` nodes; the copied values become additional outputs."""
     if not copies:
         return graph_module
     graph = torch.fx.Graph()
@@ -180,7 +180,7 @@ def _without(graph_module: GraphModule, copies: Sequence[tuple[Node, Node]]) -> 
 
 
 def stored_in(b: Builder, value: Tensor, order: tuple[int, ...] | None) -> Tensor:
-    """A value with its dims in the order of memory; as it is where there is none."""
+    """Transposes a value to memory order; returns it unchanged if `order` is None."""
     return value if order is None else shapes.transpose(b, value, order)
 
 
@@ -193,7 +193,7 @@ class _Returned:
         self.elements: dict[int, str] = {}
 
     def add(self, result: Tensor | Symbolic) -> int:
-        """The number of a result."""
+        """Adds a result and returns its number."""
         if isinstance(result, Tensor) and result.dtype.kind == "uint":
             self.unsigned.append(len(self.values))
         if isinstance(result, Tensor) and isinstance(result.dtype, Float8):

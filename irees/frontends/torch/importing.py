@@ -1,9 +1,9 @@
 """
-A graph of PyTorch as ops on tensors: each node by its lowering, or by its decomposition.
+Imports a PyTorch graph as ops on tensors; each node uses its lowering or its decomposition.
 
-`GraphImporter` walks nodes in order and keeps what each of them is: a builder's Tensor, a size, a
-number, a tuple. Subgraphs of higher-order operators and decompositions are walked by the same
-importer with their own environment.
+`GraphImporter` visits nodes in order and keeps the value of each: a builder's Tensor, a size, a
+number or a tuple. The same importer visits subgraphs of higher-order operators and decompositions,
+each with its own environment.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _IGNORED = {"_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_ran
 
 
 def fake_of(value: Any) -> Any:
-    """An argument of a node as a fake tensor or a number."""
+    """The argument of a node with nodes replaced by their fake tensors or numbers."""
     return map_arg(value, lambda node: node.meta.get("val"))
 
 
 class GraphImporter:
-    """Walks graphs; everything is appended to the builder's block."""
+    """Imports graphs; appends all ops to the builder's block."""
 
     def __init__(self, builder: Builder):
         self.b = builder
@@ -50,11 +50,11 @@ class GraphImporter:
         self._locations: dict[str, LocationAttr | None] = {}
         self.seeds: list[SSAValue] = []
         self.bases: dict[SSAValue, tuple[Tensor, torch.Tensor]] = {}
-        """View => the tensor whose storage it lies in, and the fake of that."""
+        """For each view: the tensor that owns its storage, and that tensor's fake."""
         self._entry = builder.block
 
     def run(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        """What the graph returns for these values of its placeholders."""
+        """Imports a graph for these values of its placeholders and returns its outputs."""
         env: dict[torch.fx.Node, Any] = {}
         given = iter(inputs)
         for node in graph_module.graph.nodes:
@@ -69,7 +69,7 @@ class GraphImporter:
         return None
 
     def new_seed(self) -> SSAValue:
-        """A new argument of the function, the seed of one random operator."""
+        """Adds a function argument for the seed of one random operator."""
         self.seeds.append(self._entry.insert_arg(I64.element, len(self._entry.args)))
         return self.seeds[-1]
 
@@ -84,7 +84,7 @@ class GraphImporter:
         return value
 
     def _argument(self, value: Any, env: dict[torch.fx.Node, Any]) -> Any:
-        """An argument of a node with nodes replaced by what they are."""
+        """The argument of a node with nodes replaced by their values."""
         found = map_arg(value, lambda node: env[node])
         return tree_map(self._symbolic, found)
 
@@ -140,14 +140,14 @@ class GraphImporter:
         return self.operator(target, args, kwargs, fake_of((node.args, node.kwargs)), value)
 
     def is_known(self, value: Any) -> bool:
-        """Whether a symbolic number can be computed from what is bound."""
+        """Whether all symbols of a symbolic number are bound."""
         try:
             return all(s in self.symbols.bound for s in value.node.expr.free_symbols)
         except AttributeError:
             return True
 
     def _python(self, node: torch.fx.Node, env: dict[torch.fx.Node, Any]) -> Any:
-        """Python's own operators, on numbers that are known."""
+        """Evaluates a Python operator on constants."""
         name = getattr(node.target, "__name__", str(node.target))
         args = self._argument(node.args, env)
         if not all(isinstance(a, int | float | bool | SSAValue | Symbolic) for a in args):
@@ -159,7 +159,7 @@ class GraphImporter:
         raise UnsupportedError(f"{name} of numbers that the program computes")
 
     def operator(self, target: Any, args: Any, kwargs: Any, fakes: Any, value: Any) -> Any:
-        """An operator by its lowering, else by its decomposition."""
+        """Lowers an operator with its lowering, or else with its decomposition."""
         function = lowering_of(target)
         if function is not None:
             raw, _ = arrange(target, function, *fakes)
@@ -179,13 +179,13 @@ class GraphImporter:
     def _note_base(
         self, target: Any, args: Any, fakes: Any, result: Any, values: list[torch.Tensor]
     ) -> None:
-        """Notes the tensor in whose storage a view is. `values` are the results' fakes."""
+        """Records the tensor that owns a view's storage. `values` are the fakes of the results."""
         first = target._schema.arguments[0].alias_info if target._schema.arguments else None
         is_view = target is torch.ops.aten._unsafe_view.default or (first and not first.is_write)
         if not is_view or not isinstance(args[0], Tensor):
             return
         base = self.bases.get(args[0].value, (args[0], fakes[0]))
-        # `contiguous` and `reshape` are views only where they need no copy.
+        # `contiguous` and `reshape` are views only if they need no copy.
         shares = all(t.untyped_storage()._cdata == base[1].untyped_storage()._cdata for t in values)
         for each in result if isinstance(result, tuple) else (result,):
             if isinstance(each, Tensor) and each.value is not base[0].value and shares:
@@ -219,7 +219,7 @@ class GraphImporter:
     location_of_decomposition: LocationAttr | None = None
 
     def no_lowering(self, target: Any, fakes: Any, why: str = "") -> UnsupportedError:
-        """The error for an operator that is not lowered, with its operands' dtypes."""
+        """The error for an operator without a lowering, with its operands' dtypes."""
         from torch.utils._pytree import tree_flatten
 
         kinds = [
@@ -233,7 +233,7 @@ class GraphImporter:
         )
 
     def _conform(self, result: Any, value: Any) -> Any:
-        """Results with the dims that PyTorch says; symbols that are first seen here are bound."""
+        """Gives results the dims that PyTorch traced; binds symbols that first occur here."""
         if isinstance(result, Tensor) and isinstance(value, torch.Tensor):
             return self._conform_tensor(result, value)
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -276,7 +276,7 @@ class GraphImporter:
     # --- locations ---
 
     def location(self, node: torch.fx.Node) -> LocationAttr | None:
-        """The user's line of Python: the innermost frame that is not of PyTorch."""
+        """The user's Python line: the innermost stack frame outside of PyTorch and irees."""
         if self.location_of_decomposition is not None:
             return self.location_of_decomposition
         trace = node.meta.get("stack_trace")

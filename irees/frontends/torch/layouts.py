@@ -1,9 +1,9 @@
 """
-The order of a tensor's dims in memory.
+Memory order of a tensor's dims.
 
 A tensor that is dense in some order of its dims (a transposed weight, a channels-last image) is
-passed as the array that its memory is, and transposed in the IR; so is a result that PyTorch
-expects with such strides. No element is copied for either.
+passed as a row-major array in that order and transposed in the IR. The same holds for a result that
+PyTorch expects with such strides. Neither copies elements.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _value(size: Any) -> int:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Whether two sizes are the same number or the same expression, without a guard."""
+    """Whether two sizes are the same number or expression; adds no guard."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     left, right = (getattr(getattr(x, "node", None), "expr", x) for x in (a, b))
@@ -31,8 +31,8 @@ def _equal(a: Any, b: Any) -> bool:
 
 def memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
     """
-    Dims from the outermost to the innermost, if the tensor is dense in that order; None otherwise
-    (an expanded tensor, a slice). Row-major tensors have 0, 1, 2, ...
+    The dims from outermost to innermost if the tensor is dense in that order; None otherwise (an
+    expanded tensor, a slice). Row-major tensors have 0, 1, 2, ...
     """
     sizes, strides = list(tensor.shape), list(tensor.stride())
     order = sorted(range(len(sizes)), key=lambda i: (-_value(strides[i]), i))
@@ -50,5 +50,5 @@ def memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
 
 
 def inverse(order: tuple[int, ...]) -> list[int]:
-    """The permutation that undoes another."""
+    """The inverse permutation."""
     return [order.index(i) for i in range(len(order))]

@@ -1,8 +1,7 @@
 """
-Operators that PyTorch cannot trace: what it lacks to say their shapes, or to take them apart
-without looking at data.
+Shape rules and decompositions of operators that PyTorch cannot trace without them.
 
-Each is registered where PyTorch has nothing of its own, so that a later one is left alone.
+Each is registered only if PyTorch has none, so a newer PyTorch keeps its own.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from torch._subclasses.fake_impls import op_implementations_dict, register_op_im
 aten = torch.ops.aten
 
 COMPOSITES: dict[Any, Any] = {}
-"""Operator => what it is made of."""
+"""Decomposition of each composite operator."""
 
 
 def _ctc_results(log_probs: Any, longest: Any) -> tuple[Any, Any]:
@@ -30,7 +29,7 @@ def ctc_loss(
     mode: Any, op: Any, log_probs: Any, targets: Any, input_lengths: Any,
     target_lengths: Sequence[int], blank: int = 0, zero_infinity: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """(batch,) and (batch, time, 2 * longest target + 1)"""
+    """The result shapes (batch,) and (batch, time, 2 * longest target + 1)."""
     return _ctc_results(log_probs, max(target_lengths, default=0))
 
 
@@ -38,7 +37,7 @@ def ctc_loss_tensor(
     mode: Any, op: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
     blank: int = 0, zero_infinity: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The same with as much room as targets could need, whose lengths are data."""
+    """`ctc_loss` for target lengths that are tensors: assumes the longest possible target."""
     return _ctc_results(log_probs, targets.shape[-1])
 
 
@@ -46,7 +45,7 @@ def ctc_loss_of_numbers(
     log_probs: Any, targets: Any, input_lengths: Sequence[int], target_lengths: Sequence[int],
     blank: int = 0, reduction: int = 1, zero_infinity: bool = False,
 ) -> Any:  # fmt: skip
-    """The losses, their mean per label (1) or their sum (2); PyTorch's own fills a fake tensor."""
+    """The losses, their mean per label (1) or their sum (2), without filling a fake tensor."""
     lengths = input_lengths, target_lengths
     losses = aten._ctc_loss.default(log_probs, targets, *lengths, blank, zero_infinity)[0]
     if zero_infinity:
@@ -58,7 +57,7 @@ def ctc_loss_of_numbers(
 
 
 def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """The covariance of rows, each column with its weight; PyTorch's own checks the weights."""
+    """The weighted covariance of rows; PyTorch's version checks the weights' values."""
     rows = x if x.dim() > 1 else x.reshape(1, -1)
     weights = fweights if aweights is None else aweights
     if fweights is not None and aweights is not None:
@@ -78,17 +77,17 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
 
 
 def narrow(x: Any, dim: int, start: Any, length: Any) -> Any:
-    """x[..., start : start + length, ...] with a start that is data."""
+    """x[..., start : start + length, ...] with a tensor start."""
     first = start.reshape(()).long()
     first = torch.where(first < 0, first + x.shape[dim], first)
     return x.index_select(dim, torch.arange(length) + first)
 
 
 def replication_pad_backward(gradient: Any, x: Any, amounts: Sequence[Any]) -> Any:
-    """The gradient of a border that repeats the edges: added to theirs, dim by dim."""
+    """The gradient of replication padding: adds the border's gradient to the edges, dim by dim."""
     for i in range(len(amounts) // 2):
         dim, size, (low, high) = -1 - i, x.shape[-1 - i], amounts[2 * i : 2 * i + 2]
-        # Negative amounts cut off what has no gradient.
+        # Negative amounts crop elements that have no gradient.
         start, kept = max(low, 0), size + min(low, 0) + min(high, 0)
         total = gradient.narrow(dim, start, kept)
         total = aten.constant_pad_nd(total, [0, 0] * i + [max(-low, 0), max(-high, 0)])

@@ -1,10 +1,10 @@
 """
-PyTorch's operators, of whichever version is installed.
+Access to the operators of the installed PyTorch version.
 
     from ..operators import aten
 
-An operator that the installed PyTorch lacks is `ABSENT`, and so are its overloads: `lowers` leaves
-them out. PyTorch itself raises AttributeError, which would stop the import of all lowerings.
+An operator that the installed PyTorch lacks is `ABSENT`, and so are its overloads; `lowers` skips
+them. PyTorch itself would raise AttributeError and abort the import of all lowerings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 
 class _Absent:
-    """An operator that this PyTorch does not have, and its overloads."""
+    """A missing operator and its overloads."""
 
     def __getattr__(self, name: str) -> _Absent:
         if name.startswith("__"):
@@ -27,7 +27,7 @@ ABSENT = _Absent()
 
 
 class _Operators:
-    """The operators of one library."""
+    """The operators of one library, with `ABSENT` for missing ones."""
 
     def __init__(self, library: Any):
         self._library = library

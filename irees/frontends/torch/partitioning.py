@@ -1,8 +1,8 @@
 """
-What irees takes of a graph, and what it leaves to PyTorch.
+Partitions a graph between irees and PyTorch.
 
-A graph is walked once by an importer that notes each operator that it cannot lower and goes on with
-its results as unknown tensors. Runs of operators between those become graphs of their own.
+A probing importer visits the graph once, records each operator that it cannot lower, and continues
+with unknown tensors as its results. Each run of operators between these becomes a graph of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .importing import GraphImporter
 
 @dataclass
 class Part:
-    """Nodes that run together: a graph for irees (`module`), or one node of PyTorch's."""
+    """Nodes that run together: a graph for irees (`module`), or one node for PyTorch."""
 
     nodes: list[Node]
     inputs: list[Node]
@@ -37,7 +37,7 @@ class Part:
 
 
 def is_final_copy(node: Node) -> bool:
-    """Whether a node writes a new value onto an argument of its graph."""
+    """Whether a node copies a new value to an argument of its graph."""
     target = node.args[0] if node.args else None
     return (
         node.target is torch.ops.aten.copy_.default
@@ -48,13 +48,13 @@ def is_final_copy(node: Node) -> bool:
 
 @dataclass
 class Refusals:
-    """Nodes that are not lowered, each with the reason."""
+    """Nodes without a lowering, each with the reason."""
 
     reasons: dict[Node, IreesError] = field(default_factory=dict)
 
 
 class _Probe(GraphImporter):
-    """An importer whose results are thrown away."""
+    """An importer that only finds out which nodes fail; its output is discarded."""
 
     def __init__(self, builder: Builder, refusals: Refusals):
         super().__init__(builder)
@@ -71,7 +71,7 @@ class _Probe(GraphImporter):
             if self.depth > 1:
                 raise
             self.refusals.reasons[node] = error
-        except Exception as error:  # a defect of a lowering: PyTorch runs the operator
+        except Exception as error:  # a bug in a lowering: PyTorch runs the operator
             if self.depth > 1:
                 raise
             self.refusals.reasons[node] = UnsupportedError(
@@ -83,7 +83,7 @@ class _Probe(GraphImporter):
         return tree_map(self.stand_in, node.meta.get("val"))
 
     def stand_in(self, value: Any) -> Any:
-        """An unknown value of that type: an argument of a function that is never built."""
+        """An unknown value of the same type: an argument of a function that is never built."""
         if isinstance(value, torch.SymInt):
             for symbol in value.node.expr.free_symbols - self.symbols.bound.keys():
                 self.symbols.bind(symbol, self.b.block.insert_arg(INDEX.element, 0))
@@ -106,12 +106,12 @@ class _Probe(GraphImporter):
 
 
 def refused(graph_module: GraphModule) -> Refusals:
-    """The nodes that irees does not take."""
+    """Finds the nodes that irees cannot lower."""
     found = Refusals()
     probe = _Probe(Builder(Block()), found)
     placeholders = [n for n in graph_module.graph.nodes if n.op == "placeholder"]
     values = [n.meta.get("val") for n in placeholders]
-    # Symbols first, so that shapes of all arguments are known.
+    # Binds symbols first, so that the shapes of all arguments are known.
     for value in sorted(values, key=lambda v: not isinstance(v, torch.SymInt)):
         probe.stand_in(value)
     probe.run(graph_module, [tree_map(probe.stand_in, v) for v in values])
@@ -119,7 +119,7 @@ def refused(graph_module: GraphModule) -> Refusals:
 
 
 def parts_of(graph_module: GraphModule, refusals: Refusals) -> list[Part]:
-    """The graph as parts in order: as long runs for irees as there are, and single nodes."""
+    """Splits the graph into maximal runs for irees and single nodes for PyTorch, in order."""
     groups: list[tuple[list[Node], IreesError | None]] = []
     group_of: dict[Node, list[Node]] = {}
     for node in graph_module.graph.nodes:
@@ -127,7 +127,7 @@ def parts_of(graph_module: GraphModule, refusals: Refusals) -> list[Part]:
             continue
         reason = refusals.reasons.get(node)
         if node.target is operator.getitem and node.args[0] in group_of:
-            # A tuple does not leave the part that makes it.
+            # A tuple stays within the part that computes it.
             group_of[node] = group_of[node.args[0]]
             group_of[node].append(node)
             continue
@@ -170,7 +170,7 @@ def _symbols_of(node: Node) -> set[Any]:
 
 
 def _add_sizes(graph_module: GraphModule, part: Part) -> None:
-    """The symbolic sizes that the part computes with become inputs of it."""
+    """Adds the symbolic sizes that the part uses to its inputs."""
     wanted = set().union(*(_symbols_of(n) for n in (*part.nodes, *part.inputs)))
     for node in graph_module.graph.nodes:
         value = node.meta.get("val")
@@ -181,7 +181,7 @@ def _add_sizes(graph_module: GraphModule, part: Part) -> None:
 
 
 def _extracted(graph_module: GraphModule, part: Part) -> GraphModule:
-    """The nodes of a part as a graph module over its inputs."""
+    """Extracts the nodes of a part as a graph module over its inputs."""
     graph = Graph()
     copies: dict[Node, Node] = {}
     for node in part.inputs:
@@ -189,7 +189,7 @@ def _extracted(graph_module: GraphModule, part: Part) -> GraphModule:
         copies[node].meta = node.meta
 
     def copy_of(node: Node) -> Node:
-        if node not in copies:  # an attribute, which each part reads for itself
+        if node not in copies:  # an attribute: each part reads its own copy
             copies[node] = graph.get_attr(str(node.target))
             copies[node].meta = node.meta
         return copies[node]

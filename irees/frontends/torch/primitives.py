@@ -1,8 +1,8 @@
 """
-PyTorch's primitive operators (`prims`) as the `aten` operators that they are.
+Decomposes PyTorch's primitive operators (`prims`) to `aten` operators.
 
-Graphs that were traced through `torch._refs` hold them. A primitive is its namesake without
-broadcasting or promotion of dtypes, so each is decomposed into that one.
+Graphs traced through `torch._refs` contain them. A primitive is the `aten` operator of the same
+name without broadcasting or dtype promotion, so each decomposes to that operator.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ _NAMESAKES_OF_TENSORS = (
 
 
 def div(x: Any, y: Any) -> Any:
-    """x / y, truncated for integers"""
+    """x / y, truncated for integers."""
     if x.dtype.is_floating_point or x.dtype.is_complex:
         return aten.div.Tensor(x, y)
     return aten.div.Tensor_mode(x, y, rounding_mode="trunc")
 
 
 def var(x: Any, dims: Any, correction: float | None = 1, *, output_dtype: Any = None) -> Any:
-    """The mean of squared distances from the mean"""
+    """The variance along dims."""
     result = aten.var.correction(x, dims, correction=correction)
     return result if output_dtype is None else result.to(output_dtype)
 
 
 def full(shape: Any, value: Any, *, dtype: Any, **_: Any) -> Any:
-    """A value everywhere"""
+    """A tensor filled with a value."""
     return aten.full.default(shape, value, dtype=dtype)
 
 
 def full_like(x: Any, value: Any, *, dtype: Any, **_: Any) -> Any:
-    """A value everywhere, with the dims of x"""
+    """A tensor filled with a value, in the shape of x."""
     return aten.full.default(x.shape, value, dtype=dtype)
 
 
 def empty(shape: Any, *_: Any, dtype: Any, **__: Any) -> Any:
-    """Elements of any value, in any layout"""
+    """An uninitialized tensor; the layout is ignored."""
     return aten.empty.memory_format(shape, dtype=dtype)
 
 
 def copied(x: Any, *_: Any, **__: Any) -> Any:
-    """x in another layout, or on another device"""
+    """A copy of x; the layout and the device are ignored."""
     return aten.clone.default(x)
 
 
@@ -84,4 +84,4 @@ DECOMPOSITIONS: dict[Any, Any] = {
     prims.view_of_dtype.default: aten.view.dtype,
     prims.where.default: aten.where.self,
 }
-"""Primitive => what computes it. `prims.cbrt` and `prims.xor_sum` have no namesake."""
+"""Decomposition of each primitive. `prims.cbrt` and `prims.xor_sum` have none."""

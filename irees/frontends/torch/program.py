@@ -1,4 +1,4 @@
-"""An ExportedProgram as a module: its arguments, constants, results and what it mutates."""
+"""Imports an ExportedProgram as a module: arguments, constants, results and mutations."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def import_exported(
     exported: Any, parameters: dict[str, inspect.Parameter] | None = None, function: str = "main"
 ) -> Imported:
     """
-    An exported program as a module with a signature. `parameters` are those of the function that
-    was exported, where they are known.
+    Imports an exported program as a module with a signature. `parameters` are those of the exported
+    function, if known.
     """
     exported = functional(exported)
     block = Block()
@@ -58,7 +58,7 @@ def import_exported(
 
 
 class _Inputs:
-    """The placeholders of a program: constants, arguments of the caller, arguments of the state."""
+    """Values of a program's placeholders: user arguments, mutated state (arguments), constants."""
 
     def __init__(self, importer: GraphImporter, block: Block, exported: Any):
         self.importer, self.block, self.exported = importer, block, exported
@@ -70,7 +70,7 @@ class _Inputs:
         self.state: dict[str, np.ndarray[Any, Any]] = {}
         self.state_names: list[str] = []
         self.number: dict[str, int] = {}
-        """Placeholder => argument."""
+        """Argument number of each placeholder, by name."""
         found: dict[torch.fx.Node, Any] = {}
         pairs = list(zip(nodes, specs, strict=True))
         for node, spec in pairs:
@@ -100,7 +100,7 @@ class _Inputs:
         return argument(self.block, value, node.name, self.arguments)
 
     def _size(self, value: torch.SymInt) -> Any:
-        """A number that a caller gives, as a size."""
+        """Adds an i64 argument for a number passed by the caller and binds it as a size."""
         arg = self.block.insert_arg(I64.element, len(self.block.args))
         size = self.importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value
         self.importer.symbols.bind(value.node.expr, size)
@@ -120,7 +120,7 @@ class _Inputs:
 
 
 class _Outputs:
-    """The values that the function returns, each once, and what they are for the caller."""
+    """The function's return values, without duplicates, and their meaning for the caller."""
 
     def __init__(self, importer: GraphImporter, exported: Any, results: Any, inputs: _Inputs):
         self.importer = importer
@@ -151,7 +151,7 @@ class _Outputs:
                 self.leaves.append(self._leaf(result))
 
     def written(self, inputs: _Inputs) -> dict[int, int]:
-        """Results that nobody but the memory of an argument gets: result => argument."""
+        """Results that are only written to an argument's memory: result number -> argument."""
         first = sum("argument" in leaf for leaf in inputs.leaves)
         pairs = dict(self.updates)
         for place, name in enumerate(inputs.state_names):
@@ -167,7 +167,7 @@ class _Outputs:
         return {"constant": result}
 
     def _result(self, result: Any) -> int:
-        """The number of a result; a tensor that is there already is not returned again."""
+        """Returns the number of a result; reuses the number of a value that is already returned."""
         if isinstance(result, Tensor | Symbolic):
             value = result.value
         else:
@@ -183,7 +183,7 @@ class _Outputs:
 
 
 def _refuse_resize(name: str, argument: Any, result: Tensor) -> None:
-    """Raises UnsupportedError for an argument whose new value has other dims."""
+    """Raises UnsupportedError if the new value of an argument has a different shape."""
     pairs = zip(map(known_size, argument.shape), result.shape)
     differs = any(isinstance(n, int) and m is not None and m != n for m, n in pairs)
     if differs or argument.dim() != result.rank:
@@ -220,7 +220,7 @@ def _signature(
 def _parameters(
     exported: Any, parameters: dict[str, inspect.Parameter] | None
 ) -> tuple[tuple[str, ...], dict[str, Any], bool]:
-    """Names of parameters in order, defaults that JSON can hold, and whether there is a **rest."""
+    """Parameter names in order, JSON-serializable defaults, and whether there is a **kwargs."""
     if parameters is None:
         root = exported.module_call_graph[0].signature
         return tuple(getattr(root, "forward_arg_names", None) or ()), {}, False
@@ -237,17 +237,17 @@ def _parameters(
 
 
 def known_size(size: Any) -> int | None:
-    """A dim as an int, None for one that is not known; specialised ones may be SymInts."""
+    """A dim as an int, or None if it is dynamic; a specialized dim may be a SymInt."""
     if isinstance(size, int):
         return size
     return int(size.node.expr) if size.node.expr.is_Integer else None
 
 
 def argument(block: Block, value: Any, name: str, arguments: list[Tensor]) -> Tensor:
-    """A new argument of the function for a fake tensor."""
+    """Adds a function argument for a fake tensor."""
     refuse_odd_tensor(value, f"argument {name!r}")
     dtype = dtype_of(value.dtype)
-    # Dims that are not known are asked of the argument below.
+    # `bind_symbols` fills in dynamic dims from the argument.
     shape = [known_size(s) for s in value.shape]
     kind = tensor_type(dtype, [DYNAMIC_INDEX if s is None else s for s in shape])
     arg = block.insert_arg(kind, len(block.args))
@@ -256,7 +256,7 @@ def argument(block: Block, value: Any, name: str, arguments: list[Tensor]) -> Te
 
 
 def stored_elements(values: Iterable[Any], block: Block) -> dict[int, str]:
-    """The elements of arguments that are stored as another type, by number."""
+    """Logical element types of arguments stored as another type, by argument number."""
     return {
         t.value.index: t.dtype.name
         for t in values
@@ -271,8 +271,8 @@ def bind_symbols(
     check: bool = True,
 ) -> None:
     """
-    Each symbol as a dim of the argument that has it alone, and arguments with their dims. With
-    `check`, what PyTorch found to be equal is checked before anything runs.
+    Binds each symbol to an argument dim that equals it, and gives arguments their dims. With
+    `check`, emits run-time checks for the equalities that PyTorch assumed.
     """
     b, symbols = importer.b, importer.symbols
     checks: list[tuple[SSAValue, Any, str]] = []
@@ -298,7 +298,7 @@ def bind_symbols(
 
 
 def _solve(importer: GraphImporter, checks: list[tuple[SSAValue, Any, str]]) -> None:
-    """Symbols that stand in no dim alone: of `2*s` the dim by 2, which is checked like others."""
+    """Binds symbols that are no dim on their own: `2*s` gives s as the dim divided by 2."""
     import sympy
 
     b, symbols = importer.b, importer.symbols

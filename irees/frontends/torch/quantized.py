@@ -1,15 +1,15 @@
 """
-Quantized tensors as integer tensors, while a program is traced.
+Represents quantized tensors as integer tensors while a program is traced.
 
 `torch.export` has no meta kernels for quantized tensors and their packed modules. A `Quantized`
-holds the integers, the scale and the zero point instead, and PyTorch's functions on it become
-integer arithmetic that `torch.export` records:
+holds the integers, the scale and the zero point instead, and PyTorch functions on it become integer
+arithmetic that `torch.export` records:
 
     torch.quantize_per_tensor(x, s, z, torch.qint8)  =>  Quantized(clamp(round(x / s + z)), s, z)
     torch.dequantize(q)                              =>  (q.ints - q.zero) * q.scale
 
-`unpacked` replaces the quantized modules of `torch.ao.nn.quantized` by modules on `Quantized`s.
-A function that is not in the table raises UnsupportedError. Quantized tensors cannot be arguments,
+`unpacked` replaces the quantized modules of `torch.ao.nn.quantized` by modules on `Quantized`s. A
+function that is not in the table raises UnsupportedError. Quantized tensors cannot be arguments,
 results or buffers of a program.
 """
 
@@ -81,15 +81,15 @@ class Quantized:
 
 
 def _integers(x: torch.Tensor, scale: Any, zero: Any, dtype: torch.dtype) -> torch.Tensor:
-    """clamp(round(x * (1 / scale) + zero)) as the integers that `dtype` stores."""
+    """clamp(round(x * (1 / scale) + zero)) in the storage type of `dtype`."""
     stored = _STORED[dtype]
     limits = torch.iinfo(stored)
-    # A product in f32, as PyTorch's kernels compute it.
+    # Multiplies by the f32 reciprocal, as PyTorch's kernels do.
     factor = (1 / torch.as_tensor(scale, dtype=torch.float32)).to(x.dtype)
     rounded = torch.round(x * factor + zero)
     if stored != torch.int32:
         return rounded.clamp(limits.min, limits.max).to(stored)
-    # The largest i32 is no f32.
+    # The largest i32 is not representable in f32.
     wide = rounded.double().clamp(limits.min, limits.max)
     return wide.to(torch.int64).to(torch.int32)
 
@@ -111,12 +111,12 @@ def quantize_per_channel(
 
 
 def make_per_tensor(input: torch.Tensor, scale: Any, zero_point: Any) -> Quantized:
-    """The quantized tensor that stores these integers."""
+    """Makes a quantized tensor from its integers."""
     return Quantized(input, scale, zero_point)
 
 
 def make_per_channel(input: torch.Tensor, scale: Any, zero_point: Any, axis: int) -> Quantized:
-    """The quantized tensor that stores these integers, with numbers per slice along `axis`."""
+    """Makes a quantized tensor from its integers, with scales and zero points along `axis`."""
     return Quantized(input, scale, zero_point, axis % input.dim())
 
 
@@ -138,7 +138,7 @@ def _relu(q: Quantized, inplace: bool = False) -> Quantized:
 
 
 def _moved(function: Callable[..., torch.Tensor]) -> Callable[..., Quantized]:
-    """A function that only moves elements, on the integers."""
+    """Applies a function that only moves elements to the integers."""
 
     def moved(q: Quantized, *args: Any, **kwargs: Any) -> Quantized:
         if q.axis is not None:
@@ -149,7 +149,7 @@ def _moved(function: Callable[..., torch.Tensor]) -> Callable[..., Quantized]:
 
 
 def _bounded(function: Callable[..., Any], scale: float, low: int) -> Callable[..., Quantized]:
-    """A function with a known range, whose result PyTorch quantizes by a fixed scale."""
+    """A function with a bounded range, whose result PyTorch quantizes with a fixed scale."""
 
     def bounded(q: Quantized) -> Quantized:
         zero = low + (128 if q.dtype == torch.quint8 else 0)
@@ -159,7 +159,7 @@ def _bounded(function: Callable[..., Any], scale: float, low: int) -> Callable[.
 
 
 def _scalar(name: str) -> Callable[[Quantized], Any]:
-    """A number of a tensor that is quantized as a whole."""
+    """The getter of a per-tensor scale or zero point."""
 
     def scalar(q: Quantized) -> Any:
         if q.axis is not None:
@@ -187,14 +187,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sigmoid": _bounded(torch.sigmoid, 1 / 256, -128),
     **{name: _moved(getattr(torch.Tensor, name)) for name in _MOVES},
 }
-"""Name of PyTorch's function => the function on Quantized."""
+"""Implementations on `Quantized` by the name of PyTorch's function."""
 
 
 # --- modules ---
 
 
 class _Quantize(nn.Module):
-    """quantize_per_tensor with numbers that are known while the program is traced."""
+    """quantize_per_tensor with a scale and zero point that are constants during tracing."""
 
     def __init__(self, packed: Any):
         super().__init__()
@@ -207,8 +207,8 @@ class _Quantize(nn.Module):
 
 class _Linear(nn.Module):
     """
-    clamp(round((acc * s + bias) / scale + zero)) where acc is the i32 product of the integers less
-    their zero points, and s the product of both operands' scales.
+    clamp(round((acc * s + bias) / scale + zero)), where acc is the i32 product of the operands
+    minus their zero points, and s is the product of the operands' scales.
     """
 
     def __init__(self, packed: Any, is_relu: bool):
@@ -237,7 +237,7 @@ class _Linear(nn.Module):
 
 
 def _unpacked(module: nn.Module) -> nn.Module | None:
-    """The module on Quantizeds for a module of PyTorch's; None where none is needed."""
+    """The replacement on `Quantized`s for a quantized module; None if the module needs none."""
     from torch.ao.nn import quantized
     from torch.ao.nn.intrinsic.quantized import LinearReLU
 
@@ -250,7 +250,7 @@ def _unpacked(module: nn.Module) -> nn.Module | None:
 
 @contextlib.contextmanager
 def unpacked(root: nn.Module) -> Generator[nn.Module]:
-    """The module with replacements of its quantized modules, which are put back at the end."""
+    """Replaces the quantized submodules of a module, and restores them on exit."""
     if not any(".quantized." in type(module).__module__ for module in root.modules()):
         yield root
         return

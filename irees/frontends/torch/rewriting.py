@@ -1,13 +1,13 @@
 """
-Functions of PyTorch that ask for data in Python, as ones that `torch.export` can trace.
+Replaces PyTorch functions that read tensor data in Python by ones that `torch.export` can trace.
 
     with Traceable():
         torch.export.export(module, args)
 
-`gaussian_nll_loss` looks whether a variance is negative, which becomes a check of the program;
-`one_hot` looks for the largest class, which becomes a size that is known when the program runs,
-and so do the bounds of `tensor_split`; `combinations` selects by a mask that only sizes decide.
-Quantized tensors become integers (`quantized.py`). A size or a dim may be an element of `ones`.
+`gaussian_nll_loss` tests for negative variances, which becomes a run-time check. `one_hot` reads
+the largest class, which becomes a run-time size, and so do the bounds of `tensor_split`.
+`combinations` selects by a mask that depends only on sizes. Quantized tensors become integers
+(`quantized.py`). A size or a dim may be an element of `ones`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def gaussian_nll_loss(
 
 
 def one_hot(x: Any, num_classes: int = -1) -> Any:
-    """Whether each element is 0, 1, ..., num_classes - 1; by default up to the largest one"""
+    """One-hot encoding with `num_classes` classes; by default up to the largest element."""
     count: Any = num_classes
     if num_classes == -1:
         count = (x.max() + 1).item()
@@ -57,16 +57,16 @@ def one_hot(x: Any, num_classes: int = -1) -> Any:
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    """PyTorch's own, which traces wrong shapes for a negative dim"""
+    """PyTorch's function with a normalized dim: it traces wrong shapes for a negative one."""
     dim = dim % input.dim() if dim is not None and dim < 0 and input.dim() else dim
-    # By name: PyTorch takes a second positional argument for `return_counts`.
+    # By keyword: PyTorch takes a second positional argument for `return_counts`.
     return torch.unique_consecutive(
         input, return_inverse=return_inverse, return_counts=return_counts, dim=dim
     )
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All ways to take r elements of a vector, one a row"""
+    """All combinations of r elements of a vector, one per row."""
     if r == 0 or input.dim() != 1 or not isinstance(input.shape[0], int):
         return torch.combinations(input, r, with_replacement)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -75,7 +75,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 
 
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
-    """x[:i0], x[i0:i1], ... x[in:] for indices that are data"""
+    """x[:i0], x[i0:i1], ... x[in:] for indices that are a tensor"""
     given = indices_or_sections
     if not isinstance(given, torch.Tensor) or given.dim() != 1:
         return torch.tensor_split(input, given, dim)
@@ -94,20 +94,20 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
 def convolution_backward(
     grad_output: Any, input: Any, weight: Any, bias_sizes: Any, *rest: Any, **named: Any
 ) -> Any:
-    """PyTorch's own, whose rule for fake tensors needs the sizes of a bias"""
+    """PyTorch's operator with explicit bias sizes, which its fake-tensor rule needs."""
     sizes = [grad_output.shape[1]] if bias_sizes is None else bias_sizes
     function = torch.ops.aten.convolution_backward.default
     return function(grad_output, input, weight, sizes, *rest, **named)
 
 
 def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
-    """PyTorch's own, whose rule for fake tensors forgets that a gradient of integers is promoted"""
+    """PyTorch's operator on promoted gradients: its fake-tensor rule lacks the promotion."""
     kind = torch.result_type(grad_output, input)
     return torch.ops.aten.threshold_backward.default(grad_output.to(kind), input, threshold)
 
 
 def _literal(function: Callable[..., Any], value: int, size: Any, named: Any) -> Any:
-    """One integer as a literal, which `item` reads while a program is traced"""
+    """A one-element integer tensor as a literal, which `item` can read during tracing."""
     dims = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
     is_integer = named.get("dtype") in (torch.int32, torch.int64) and set(named) == {"dtype"}
     if not is_integer or not all(type(d) is int and d == 1 for d in dims):
@@ -135,11 +135,11 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     torch._make_per_tensor_quantized_tensor: quantized.make_per_tensor,
     torch._make_per_channel_quantized_tensor: quantized.make_per_channel,
 }
-"""What PyTorch's function is replaced by while a program is traced."""
+"""Replacement of each PyTorch function during tracing."""
 
 
 class Traceable(TorchFunctionMode):
-    """Replaces the functions that look at data while it is entered."""
+    """While active, replaces the functions that read tensor data."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -1,8 +1,8 @@
 """
-TorchScript's operators on numbers, as Python's own.
+Replaces TorchScript operators on numbers by Python operators.
 
-`torch.ops.aten.ceil(x)` of a number returns a number, which an export does not record. PyTorch's
-export by bytecode follows this mode, and records Python's operator on the number instead:
+`torch.ops.aten.ceil(x)` of a number returns a number, and an export does not record it. PyTorch's
+bytecode export honors this mode and records the Python operator on the number instead:
 
     with ScalarCalls():
         torch.export.export(module, args, strict=True)
@@ -22,17 +22,17 @@ aten = torch.ops.aten
 
 
 def element(x: Any) -> Any:
-    """The only element of a tensor, a number itself"""
+    """The only element of a tensor; a number unchanged."""
     return x.item() if isinstance(x, torch.Tensor) else x
 
 
 def as_int(x: Any) -> Any:
-    """The only element of a tensor as an integer, a number truncated"""
+    """The only element of a tensor as an integer; a number truncated."""
     return x.to(torch.int64).item() if isinstance(x, torch.Tensor) else int(x)
 
 
 def as_float(x: Any) -> Any:
-    """The only element of a tensor, or a number, as a float"""
+    """The only element of a tensor, or a number, as a float."""
     return torch.sym_float(element(x))
 
 
@@ -42,13 +42,13 @@ def is_true(x: Any) -> Any:
 
 
 def quotient(x: Any, y: Any) -> Any:
-    """x / y in f32, which PyTorch computes for two integers"""
+    """x / y in f32, PyTorch's precision for two integers."""
     parts = [torch.scalar_tensor(torch.sym_float(n), dtype=torch.float32) for n in (x, y)]
     return parts[0] / parts[1]
 
 
 def square_root(x: Any) -> Any:
-    """The square root of a number"""
+    """The square root of a number."""
     return torch.sym_float(x) ** 0.5
 
 
@@ -56,18 +56,18 @@ _OF_TENSORS: dict[Any, Callable[..., Any]] = {
     aten.Bool: is_true, aten.Float: as_float, aten.Int: as_int, aten.FloatImplicit: element,
     aten.IntImplicit: element, aten.ScalarImplicit: element,
 }  # fmt: skip
-"""Operators that return a number for a tensor, too."""
+"""Operators that take a tensor or a number and return a number."""
 
 _OF_NUMBERS: dict[Any, Callable[..., Any]] = {
     aten.ceil: math.ceil, aten.floor: math.floor, aten.sqrt: square_root, aten.neg: operator.neg,
     aten.div: quotient, aten.lt: operator.lt, aten.le: operator.le, aten.gt: operator.gt,
     aten.ge: operator.ge,
 }  # fmt: skip
-"""Operators that return a number for numbers alone."""
+"""Operators that return a number only if all arguments are numbers."""
 
 
 class ScalarCalls(TorchFunctionMode):
-    """Replaces operators on numbers while it is entered."""
+    """While active, replaces operators on numbers."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not kwargs:

@@ -1,8 +1,8 @@
 """
-Symbolic sizes of PyTorch (`s17`, `2*s17 + 1`, `u0`) as index values.
+Lowers PyTorch's symbolic sizes (`s17`, `2*s17 + 1`, `u0`) to index values.
 
-A symbol is bound once: to a dim of an argument, or to what an operator counted (`nonzero`). An
-expression is then arithmetic on index values, emitted at its first use and shared.
+A symbol is bound once: to a dim of an argument, or to an operator's data-dependent size
+(`nonzero`). An expression becomes arithmetic on index values, emitted at its first use and reused.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ _ROUNDINGS = (
 
 
 class Symbols:
-    """What each symbol is, and the values of expressions over them."""
+    """Bindings of symbols, and the values of expressions over them."""
 
     def __init__(self, builder: Builder):
         self.b = builder
         self.bound: dict[sympy.Symbol, Size] = {}
         self.values: dict[sympy.Basic, Size] = {}
         self.counted: set[sympy.Symbol] = set()
-        """Symbols that are how many elements an operator found (`nonzero`)."""
+        """Symbols that are an operator's element count (`nonzero`)."""
 
     def bind(self, symbol: sympy.Symbol, size: Size) -> None:
-        """Says what a symbol is."""
+        """Binds a symbol, unless it is bound already."""
         self.bound.setdefault(symbol, size)
 
     def is_known(self, expr: Any) -> bool:
-        """Whether a size, or all symbols of it, are bound."""
+        """Whether a size is an int, or all of its symbols are bound."""
         node = getattr(expr, "node", None)
         if node is None or node.expr in self.values:
             return True
         return all(s in self.bound for s in node.expr.free_symbols)
 
     def size(self, value: Any) -> Size:
-        """An int or a SymInt as a dim. Raises UnsupportedError for a symbol without a value."""
+        """An int or a SymInt as a dim. Raises UnsupportedError for an unbound symbol."""
         if isinstance(value, int):
             return value
         expr = value.node.expr
@@ -60,7 +60,7 @@ class Symbols:
         return self.values[expr]
 
     def _int(self, expr: sympy.Basic) -> Size:
-        """An integer expression as index arithmetic."""
+        """Lowers an integer expression to index arithmetic."""
         if expr.is_Integer:
             return int(expr)  # type: ignore[arg-type]
         if expr in self.values:
@@ -114,7 +114,7 @@ class Symbols:
         return next((rule for kind, rule in rules if isinstance(expr, kind)), None)
 
     def _piecewise(self, expr: sympy.Piecewise) -> Size:
-        """The value of the first condition that holds; the last one always does."""
+        """The value of the first condition that is true; the last condition always is."""
         result = self._int(expr.args[-1].args[0])
         for value, condition in reversed([piece.args for piece in expr.args[:-1]]):
             holds = self._condition(condition)
@@ -144,7 +144,7 @@ class Symbols:
         return self.b.compute(fn, (self.b.value(a), INDEX), (self.b.value(c), INDEX)).value
 
     def scalar(self, value: Any) -> tuple[SSAValue, Any]:
-        """A number or a symbolic one as a scalar value and its dtype (i64, f64 or bool)."""
+        """A constant or symbolic number as a scalar value, and its dtype (i64, f64 or bool)."""
         if isinstance(value, bool | torch.SymBool):
             return self.condition(value), BOOL
         if isinstance(value, float | torch.SymFloat):
@@ -181,7 +181,7 @@ class Symbols:
         raise UnsupportedError(f"the number {expr} is not understood")
 
     def _number(self, expr: Any) -> SSAValue:
-        """An expression of either kind as a f64."""
+        """An integer or float expression as an f64."""
         return self._index_to_float(self._int(expr)) if expr.is_integer else self._float_of(expr)
 
     def _index_to_float(self, size: Size) -> SSAValue:

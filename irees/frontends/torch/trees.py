@@ -1,8 +1,8 @@
 """
-The nested arguments and results of an exported program as trees of `irees.runtime.trees`.
+Converts the nested arguments and results of an exported program to trees of `irees.runtime.trees`.
 
-Classes that PyTorch's own trees do not know are registered when they are first met: dataclasses,
-and the caches of transformers.
+Registers classes that PyTorch's pytrees do not know at their first use: dataclasses, and the caches
+of transformers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEYED = {"OrderedDict": "ordered_dict", "defaultdict": "defaultdict"}
 
 
 def tree_of_spec(spec: Any) -> Tree:
-    """A PyTorch TreeSpec as a tree. Raises UnsupportedError for a class that is not known."""
+    """Converts a PyTorch TreeSpec to a tree. Raises UnsupportedError for an unknown class."""
     if spec.is_leaf():
         return LEAF
     kind, context = spec.type, spec.context
@@ -52,10 +52,10 @@ def tree_of_spec(spec: Any) -> Tree:
 
 
 def _fields(kind: type, context: Any, children: list[Tree]) -> list[str]:
-    """The names of what a node holds, of what its flattening left as context."""
+    """The field names of a pytree node, from its flattening context."""
     if isinstance(context, list | tuple):
         if len(context) == 2 and all(isinstance(part, list) for part in context):
-            context = context[0]  # a dataclass: fields, and those that are None
+            context = context[0]  # a dataclass: all fields, and those that are None
         if len(context) == len(children) and all(isinstance(name, str) for name in context):
             return list(context)
     if hasattr(kind, "_fields") and len(kind._fields) == len(children):
@@ -73,15 +73,15 @@ def _fields(kind: type, context: Any, children: list[Tree]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What a tree keeps of an object beside its tensors."""
+    """The state of an object that a pytree keeps in addition to its tensors."""
 
     fields: tuple[str, ...]
     rest: str
-    """Other attributes as JSON."""
+    """Other attributes, as JSON."""
 
 
 def register_known_types(values: Any) -> None:
-    """Registers caches of transformers and their layers, unless somebody did."""
+    """Registers the caches of transformers and their layers, unless already registered."""
     cache_utils = sys.modules.get("transformers.cache_utils")
     if cache_utils is None:
         return
@@ -101,8 +101,8 @@ def _is_cache(cls: Any) -> bool:
 
 def register_object(cls: type, whole: bool = False) -> None:
     """
-    Makes a class a node of PyTorch's trees, by its attributes; `whole` refuses an object with one
-    that is neither a tensor nor a plain value.
+    Registers a class as a pytree node made of its attributes. With `whole`, rejects an object with
+    an attribute that is neither a tensor nor a plain value.
     """
 
     def flatten(value: Any) -> tuple[list[Any], Context]:
@@ -124,7 +124,7 @@ def register_object(cls: type, whole: bool = False) -> None:
 
 
 def _has_tensors(value: Any) -> bool:
-    """Whether a field's value is a tensor, a symbolic number, or holds one."""
+    """Whether a field's value is or contains a tensor or a symbolic number."""
     if isinstance(value, torch.Tensor | torch.SymInt) or _is_cache(type(value)):
         return True
     if isinstance(value, dict):
@@ -136,9 +136,7 @@ _UNKNOWN = re.compile(r"[Ff]ound (?:type )?<class '([\w.<>]+)'>|<class '([\w.<>]
 
 
 def register_named_in(error: BaseException) -> bool:
-    """
-    Registers the class that an export failed for, if it is a dataclass or a cache; whether it was.
-    """
+    """Registers the class that an export failed for, if possible; returns whether it did."""
     for names in _UNKNOWN.findall(str(error)):
         name = names[0] or names[1]
         module, _, attribute = name.rpartition(".")
@@ -158,7 +156,7 @@ def register_named_in(error: BaseException) -> bool:
 
 
 def _is_plain(cls: type) -> bool:
-    """Whether the objects of a class are their attributes, by Python's own `__new__`."""
+    """Whether instances of a class are fully described by their attributes (default `__new__`)."""
     return (
         cls.__new__ is object.__new__
         and cls.__dictoffset__ != 0
@@ -168,7 +166,7 @@ def _is_plain(cls: type) -> bool:
 
 
 def _local_class(name: str) -> type | None:
-    """A class that is no attribute of a module, such as one of a function."""
+    """Finds a class that is not a module attribute, such as a class local to a function."""
     short = name.rpartition(".")[2]
     for cls in object.__subclasses__():
         if cls.__name__ == short and f"{cls.__module__}.{cls.__qualname__}" == name:

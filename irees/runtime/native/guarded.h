@@ -1,6 +1,6 @@
-/* Memory for tests: each block has pages that nobody may touch in front of it and behind it, and lies
-   against the one or the other, as far as its alignment allows. It is full of 0xCB, so that what was
-   never written shows, and is given back to the system at once. */
+/* An allocator for tests. Each block has guard pages before and after it, and is adjacent to one of
+   them as far as its alignment allows. It is filled with 0xCB to expose reads of uninitialized memory,
+   and returned to the system immediately when freed. */
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static struct {
   pthread_mutex_t lock;
-  int low; /* blocks lie against the page in front of them */
+  int low; /* whether blocks are adjacent to the guard page before them */
   struct {
     char *pointer, *mapping;
     size_t length;

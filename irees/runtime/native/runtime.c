@@ -1,14 +1,15 @@
-/* The services that generated code gets through `irees_runtime`: a thread pool and memory.
+/* The services that generated code uses through `irees_runtime`: a thread pool and memory.
 
-   One pool per process. Its workers start at the first region that needs them, spin for a moment
-   after each region, longer while a program runs, and then sleep. Only one caller at a time has the
-   workers; whoever comes second runs its region alone, on its own scratch, so that nobody waits for
-   anybody and nothing can deadlock. No result depends on which of the two happens.
+   There is one pool per process. Workers start at the first parallel region that needs them. After
+   each region they spin for a moment, longer while a program runs, and then sleep. Only one caller at
+   a time uses the workers; a concurrent caller runs its region alone, with its own scratch, so callers
+   never wait for each other and cannot deadlock. Results do not depend on this.
 
-   Each thread has its share of a region's workgroups, the same in each region of as many, so that it
-   finds in its cache what it left there. One that is through with its own takes what is left of the
-   others': cores that other programs share are slow for a while, or gone. A worker that has not
-   begun when all is taken is not waited for. No result depends on who computed what. */
+   Static partition first, then work stealing. Each thread has a static part of a region's workgroups,
+   the same for all regions of the same size, for cache reuse. A thread that has finished its part
+   steals from the others: their cores may be slow or preempted by other programs. A region does not
+   wait for a worker that has not started when all work is taken. Results do not depend on which thread
+   computes what. */
 #define _GNU_SOURCE
 #include "irees.h"
 
@@ -25,10 +26,10 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-#define LINE 128 /* two cache lines: the prefetcher fetches pairs */
+#define LINE 128 /* two cache lines: the prefetcher loads pairs of lines */
 #define MAX_THREADS 1024
 #define SPIN_NS 50000
-#define CALL_NS 1000000 /* while a program runs: waking a worker costs 30 us and more */
+#define CALL_NS 1000000 /* while a program runs: waking a worker costs at least 30 us */
 #define YIELD_NS 1000000
 
 static inline void relax(void) {
@@ -47,18 +48,18 @@ static inline int64_t now_ns(void) {
 
 /* ---- memory ---------------------------------------------------------------------------------
 
-   A block is a 64-byte header and what the program sees. Blocks of 64 KiB and more are kept when
-   they are freed, up to a bound, because fresh pages cost a fault each.
+   A block is a 64-byte header and the payload. Freed blocks of at least 64 KiB are cached, up to a
+   bound, because each fresh page costs a page fault.
 
-   What the program sees of such a block begins with a page, in front of which the header has a page
-   of its own. Processors tell a load from the stores before it by the place in the page: were the
-   block 64 bytes further on than the array that a loop reads, each load would wait for the store of
-   the turn before. Arrays of others begin with a page or up to 64 bytes behind one. */
+   The payload of such a block is page-aligned, and its header is in a separate page. Processors
+   disambiguate loads from earlier stores by page offset (4K aliasing). If the block started 64 bytes
+   later in its page than the array that a loop reads, each load would wait for the store of the previous
+   iteration. Arrays of other allocators start 0 to 64 bytes after a page boundary. */
 
 #define PAGE ((size_t)4096)
 #ifdef IREES_GUARDED
 #include "guarded.h"
-#define kept guarded /* whose lock a fork must find open */
+#define kept guarded /* the fork handlers take its lock */
 EXPORT void irees_rt_trim(void) {}
 #else
 #define HEADER 64
@@ -69,7 +70,7 @@ EXPORT void irees_rt_trim(void) {}
 
 typedef struct block {
   size_t capacity;
-  void *memory; /* what was allocated */
+  void *memory; /* the allocation */
 } block;
 
 static struct {
@@ -99,7 +100,7 @@ static block *kept_take(int index) {
   return taken;
 }
 
-/* The smallest kept block that fits and does not waste more than a quarter of itself. */
+/* Best fit: the smallest cached block that is large enough and wastes at most a quarter of itself. */
 static block *kept_find(size_t bytes) {
   int best = -1;
   for (int i = 0; i < kept.count; i++) {
@@ -142,7 +143,7 @@ static void rt_free(void *pointer) {
   while (drops) free(dropped[--drops]->memory);
 }
 
-/* Gives the kept blocks back to the system. */
+/* Returns cached blocks to the system. */
 EXPORT void irees_rt_trim(void) {
   block *dropped[KEEP_BLOCKS];
   int drops = 0;
@@ -163,7 +164,7 @@ typedef struct {
 static pthread_key_t caller_key; /* the scratch of a calling thread, freed with the thread */
 static _Thread_local int out_of_memory;
 
-/* At least `bytes`, or NULL. What was there before is lost. */
+/* Grows the scratch to at least `bytes`, without preserving its contents; false if out of memory. */
 static int scratch_reserve(scratch *mine, int64_t bytes) {
 #ifdef IREES_GUARDED
   if (mine->bytes == bytes) return 1;
@@ -194,7 +195,8 @@ static scratch *caller_scratch(void) {
 
 /* ---- pool -----------------------------------------------------------------------------------*/
 
-/* A worker goes from IDLE to CALLED and back by the caller, from CALLED to AT_WORK to IDLE itself. */
+/* The caller moves a worker from IDLE to CALLED and back; the worker moves from CALLED to AT_WORK and
+   then to IDLE. */
 enum { IDLE, CALLED, AT_WORK };
 
 typedef struct {
@@ -204,16 +206,16 @@ typedef struct {
   pthread_cond_t wake;
   scratch scratch;
   pthread_t thread;
-  int kept_off; /* the core that it may not run on, or -1 */
+  int kept_off; /* the core excluded from its affinity, or -1 */
   int started;
 } worker;
 
 static struct {
-  /* The region that runs now. Written while no worker is CALLED or AT_WORK, read by those that are. */
+  /* The current region. Written while no worker is CALLED or AT_WORK, read by workers that are. */
   irees_workgroup_fn fn;
   const irees_dispatch *dispatch;
   int parts;
-  int core; /* the one that the caller runs on, or -1 */
+  int core; /* the core of the caller, or -1 */
 
   _Alignas(LINE) atomic_int caller_asleep;
   pthread_mutex_t lock;
@@ -222,7 +224,7 @@ static struct {
   _Alignas(LINE) atomic_flag busy;
   atomic_int threads;
   atomic_int cores;
-  atomic_int calls; /* programs that run now */
+  atomic_int calls; /* number of running programs */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .done = PTHREAD_COND_INITIALIZER,
@@ -233,7 +235,7 @@ static struct {
 
 static worker workers[MAX_THREADS]; /* workers[i] runs part i; 0 is the caller and unused */
 
-/* The workgroups of a part that nobody has taken yet. */
+/* The workgroups of each part that are not taken yet. */
 static struct {
   _Alignas(LINE) _Atomic int64_t next;
   int64_t end;
@@ -247,22 +249,22 @@ static void share_out(int64_t count, int parts) {
   }
 }
 
-/* Stores past the caches are in no order with others, such as the one that ends the region. */
+/* Non-temporal stores are weakly ordered: this fences them before the store that ends the region. */
 static void end_part(void) {
 #if defined(__SSE2__)
   _mm_sfence();
 #endif
 }
 
-/* A thread takes this part of what is left of a share, and one workgroup at a time in the end. Taken
-   one by one small ones would cost too much: an atomic addition waits until all stores before it are
-   done, past the caches too. */
+/* A thread takes 1 / PIECES of the remaining workgroups at a time, and single ones at the end. Taking
+   all of them one by one is too expensive: an atomic addition waits for all earlier stores, including
+   non-temporal ones. */
 #define PIECES 4
 
 static void run_part(int part, void *memory) {
   for (int i = 0, from = part; i < pool.parts; i++, from = from + 1 < pool.parts ? from + 1 : 0) {
     int64_t end = shares[from].end, left;
-    /* Who only looks whether something is left does not take the line from its owner. */
+    /* A load first: it does not take the cache line away from its owner, as an atomic addition does. */
     while ((left = end - atomic_load_explicit(&shares[from].next, memory_order_relaxed)) > 0) {
       int64_t some = (left + PIECES - 1) / PIECES;
       int64_t next = atomic_fetch_add_explicit(&shares[from].next, some, memory_order_relaxed);
@@ -280,7 +282,7 @@ static int64_t spin_limit(void) {
              : 0;
 }
 
-/* Whether the worker is called before it has waited long. */
+/* Spins for a bounded time; returns whether the worker is called. */
 static int spin(const worker *me) {
   int64_t limit = spin_limit(), begin = limit ? now_ns() : 0, spent;
   for (int i = 1; limit; i++) {
@@ -292,8 +294,8 @@ static int spin(const worker *me) {
   return atomic_load(&me->turn) == CALLED;
 }
 
-/* Returns when the worker is called; it may have been called off again. Who was woken too late for a
-   region spins for the next one, else it would be too late for that as well. */
+/* Returns when the worker is called; the call may have been withdrawn since. A worker woken too late
+   for a region spins for the next one, because otherwise it would be too late again. */
 static void worker_wait(worker *me) {
   while (!spin(me)) {
     pthread_mutex_lock(&me->lock);
@@ -304,9 +306,9 @@ static void worker_wait(worker *me) {
   }
 }
 
-/* A worker that slept is often woken on the caller's own core, and left there, behind the caller,
-   until the scheduler next balances: milliseconds. So it is kept off that core before it is woken,
-   and leaves it when it finds itself there. */
+/* Pins a sleeping worker away from the caller's core before waking it. The scheduler often wakes it on
+   that core, where it waits behind the caller for milliseconds, until the next load balancing. A worker
+   that finds itself on that core leaves it, too. */
 static void keep_off(worker *sleeper, int core) {
 #ifdef __linux__
   cpu_set_t others;
@@ -330,7 +332,7 @@ static void *worker_main(void *argument) {
     if (sched_getcpu() == pool.core) keep_off(me, pool.core);
 #endif
     run_part(part, me->scratch.memory);
-    /* Sequentially consistent on both sides: the caller sees it idle, or we see the caller asleep. */
+    /* Sequentially consistent on both sides: either the caller sees IDLE, or we see it asleep. */
     atomic_store(&me->turn, IDLE);
     if (atomic_load(&pool.caller_asleep)) {
       pthread_mutex_lock(&pool.lock);
@@ -351,7 +353,7 @@ static int worker_start(worker *fresh) {
   fresh->kept_off = -1;
   if (pthread_attr_init(&attributes)) return 0;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  /* Signals are for the threads of the program, Python's main thread above all. */
+  /* Workers block all signals, which are for the program's threads, mainly Python's main thread. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   fresh->started = !pthread_create(&fresh->thread, &attributes, worker_main, fresh);
@@ -363,7 +365,7 @@ static int worker_start(worker *fresh) {
   return fresh->started;
 }
 
-/* How many of the wanted parts can run: workers that start and have their scratch. */
+/* Returns how many of the wanted parts can run: workers that could start and allocate scratch. */
 static int prepare_workers(int parts, int64_t scratch_bytes) {
   for (int i = 1; i < parts; i++) {
     if (!workers[i].started && !worker_start(workers + i)) return i;
@@ -405,7 +407,7 @@ static void run_together(int64_t count, int parts, void *memory) {
 #endif
   share_out(count, parts);
   for (int i = 1; i < parts; i++) {
-    /* Sequentially consistent on both sides: the worker sees itself called, or we see it asleep. */
+    /* Sequentially consistent on both sides: either the worker sees CALLED, or we see it asleep. */
     atomic_store(&workers[i].turn, CALLED);
     if (!atomic_load(&workers[i].asleep)) continue;
     keep_off(workers + i, pool.core);
@@ -446,10 +448,10 @@ static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatc
 
 /* ---- kernels of a CUDA device -------------------------------------------------------------------
 
-   A launch goes straight to the driver, whose function Python has found: a call of CuPy for each
-   kernel takes longer than most kernels. The stream is that of the thread's call. */
+   A launch calls the driver function that Python has looked up: a CuPy call per kernel would take
+   longer than most kernels. It uses the stream of the thread's current call. */
 
-#define MOST_ARGUMENTS 512 /* of 64 bits: a kernel takes 4 KiB */
+#define MOST_ARGUMENTS 512 /* of 64 bits each: kernel parameters are limited to 4 KiB */
 #define INVALID_VALUE 1    /* CUDA_ERROR_INVALID_VALUE */
 
 typedef int (*cuda_launch_fn)(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
@@ -458,8 +460,8 @@ typedef int (*cuda_launch_fn)(void *function, unsigned x, unsigned y, unsigned z
 
 typedef struct irees_cuda_kernel {
   void *function;
-  int64_t maps;          /* how many of its arguments are addresses of tensor maps, the first */
-  int64_t dynamic_bytes; /* of shared memory */
+  int64_t maps;          /* number of leading arguments that are addresses of tensor maps */
+  int64_t dynamic_bytes; /* dynamic shared memory */
 } irees_cuda_kernel;
 
 typedef struct irees_cuda_program {
@@ -481,7 +483,7 @@ EXPORT void irees_cuda_begin(void *stream) {
 
 EXPORT int64_t irees_cuda_launches(void) { return cuda_call.launches; }
 
-/* A CUresult. */
+/* The CUresult of the last launch. */
 EXPORT int32_t irees_cuda_error(void) { return cuda_call.error; }
 
 EXPORT int32_t irees_cuda_launch(void *pool, const irees_launch *launch) {
@@ -500,7 +502,7 @@ EXPORT int32_t irees_cuda_launch(void *pool, const irees_launch *launch) {
   return cuda_call.error ? IREES_DEVICE_FAULT : 0;
 }
 
-/* ---- fork: the child has the memory of the workers, but not the workers -----------------------*/
+/* ---- fork: the child inherits the memory of the workers, but not their threads ----------------*/
 
 static void before_fork(void) { pthread_mutex_lock(&kept.lock); }
 
@@ -511,7 +513,7 @@ static void after_fork_child(void) {
   pthread_mutex_init(&pool.lock, NULL);
   pthread_cond_init(&pool.done, NULL);
   atomic_store(&pool.caller_asleep, 0);
-  /* The scratch of a worker may be half replaced; it is left where it is. */
+  /* The scratch of a worker may be in the middle of a replacement, so it is leaked. */
   for (int i = 1; i < MAX_THREADS; i++) {
     workers[i].started = 0;
     workers[i].scratch = (scratch){0};
@@ -527,7 +529,7 @@ static const irees_runtime services = {
 
 EXPORT int32_t irees_rt_abi(void) { return 1; }
 
-/* NULL when the process has no thread-specific keys left. Called once, under Python's import. */
+/* Returns NULL if no thread-specific key is available. Called once, under a lock of Python code. */
 EXPORT const irees_runtime *irees_rt_get(void) {
   static int ready;
   if (!ready) {
@@ -538,7 +540,7 @@ EXPORT const irees_runtime *irees_rt_get(void) {
   return &services;
 }
 
-/* `cores` is how many threads can run at once: with more than that, nobody spins. */
+/* `cores` is the number of threads that can run at once; with more threads, workers do not spin. */
 EXPORT void irees_rt_set_threads(int32_t threads, int32_t cores) {
   if (threads < 1) threads = 1;
   if (threads > MAX_THREADS) threads = MAX_THREADS;
@@ -546,8 +548,8 @@ EXPORT void irees_rt_set_threads(int32_t threads, int32_t cores) {
   atomic_store(&pool.threads, threads);
 }
 
-/* The trace of programs that time their dispatches: pairs of a number and a time, as many as fit
-   into what the calling thread gave. The count goes on, so that it knows what did not fit. */
+/* The log of programs that time their dispatches: pairs of a trace number and a time, in a buffer of
+   the calling thread. The count continues when the buffer is full, so the thread detects overflow. */
 static _Thread_local struct {
   int64_t *log;
   int64_t capacity, count;
@@ -574,8 +576,8 @@ EXPORT int32_t irees_rt_threads(void) { return atomic_load(&pool.threads); }
 
 EXPORT void irees_rt_free(void *pointer) { rt_free(pointer); }
 
-/* Runs an entry with empty results and the default float environment: the caller may have asked
-   for flushed subnormals or another rounding, which the workers would not know of. */
+/* Runs an entry with empty results and the default float environment: the caller may have enabled
+   flush-to-zero or another rounding mode, which the workers do not have. */
 EXPORT int32_t irees_rt_invoke(irees_entry_fn entry, const irees_call *call, int64_t results) {
   for (int64_t i = 0; i < results; i++) call->results[i] = NULL;
   out_of_memory = 0;

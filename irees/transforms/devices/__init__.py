@@ -1,1 +1,1 @@
-"""Programs that span devices: where ops run, what is transferred, and a function per device."""
+"""Passes for multi-device programs: placement of ops, transfers, and outlining per device."""

@@ -1,11 +1,11 @@
 """
-Takes transfers out of a program for one device: everything is there.
+Erases transfers from programs for a single device.
 
     %1 = flow.tensor.transfer %0 : tensor<4xf32> to #hal.device.promise<@b>
     use %1                                                                    =>    use %0
 
-Barriers, which say where a tensor is, go too. What else names a device are attributes, which nobody
-reads then. In IREE a transfer of a program for one device folds when its affinities are equal.
+Also erases barriers, which state the device of a tensor. The remaining device names are attributes,
+which later passes ignore. IREE folds a transfer if its affinities are equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 
 @dataclass(frozen=True)
 class DropTransfersPass(ModulePass):
-    """Transfers become what they transfer."""
+    """Replaces transfers and barriers by their operands."""
 
     name = "irees-drop-transfers"
 

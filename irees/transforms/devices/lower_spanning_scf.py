@@ -1,8 +1,8 @@
 """
-Turns loops and branches that span devices into blocks.
+Lowers scf ops that span devices to blocks and branches.
 
-What runs on one device stays as it is and is run there whole. A loop with a transfer in it, or
-with ops that say different devices, cannot: its control flow is that of the whole program.
+Loops and branches on a single device are kept, and that device runs them. A loop that contains a
+transfer, or ops on different devices, becomes control flow of the schedule.
 
     %r = scf.for %i = %lo to %hi step %s iter_args(%x = %a) -> (tensor<4xf32>) { ... yield %y }
   =>
@@ -12,8 +12,8 @@ with ops that say different devices, cannot: its control flow is that of the who
     ^body:  ... cf.br ^test(%i + %s, %y)
     ^end:   // %r is %x
 
-Here, before transfers are placed, since a value that a branch passes may have to be sent before.
-MLIR: `convert-scf-to-cf`, for all control flow.
+Runs before transfers are placed, since values may have to be transferred before a branch passes
+them. MLIR: `convert-scf-to-cf`, for all control flow.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOWERINGS = {
 
 
 def spans(op: Operation) -> bool:
-    """Whether what is inside an op has to be on several devices."""
+    """Whether an op contains a transfer or ops on several devices."""
     devices: set[str] = set()
     for inner in op.walk():
         if isinstance(inner, TensorTransferOp):
@@ -76,7 +76,7 @@ def _lower_while(op: scf.WhileOp) -> None:
 
 
 def _spanning(function: func.FuncOp) -> Iterator[Operation]:
-    """The outermost ops of a function whose control flow spans devices."""
+    """Yields the outermost scf ops of a function that span devices."""
     for block in function.body.blocks:
         for op in block.ops:
             if (isinstance(op, scf.WhileOp) or type(op) in _LOWERINGS) and spans(op):
@@ -85,7 +85,7 @@ def _spanning(function: func.FuncOp) -> Iterator[Operation]:
 
 @dataclass(frozen=True)
 class LowerSpanningScfPass(ModulePass):
-    """Structured control flow over several devices becomes branches between blocks."""
+    """Lowers structured control flow that spans devices to branches."""
 
     name = "irees-lower-spanning-scf"
 

@@ -1,16 +1,17 @@
 """
-Decides on which device each mutable global is, and binds it and what reads and writes it to that.
+Assigns each mutable global to a device, and annotates the global and its accesses with it.
 
-State is in one place: each device has memory of its own, and two copies would be two globals.
+A mutable global must be on a single device: devices have separate memories, and copies would
+diverge.
 
     util.global private mutable @g = dense<0> : tensor<4xi32>
     %0 = util.global.load @g : tensor<4xi32>                   %0 = util.global.load @g {@a} ...
     util.global.store %1, @g {stream.affinity = @a} ...   =>   util.global.store %1, @g {@a} ...
 
-(`{@a}` is `{stream.affinity = #hal.device.promise<@a>}`.) A global is where it says, else where its
-loads and stores say, else where the analysis finds it used, if that is one device, else on the
-default device. Two that say different devices are an error that names both. A global that never
-changes may be copied: its loads say `immutable`, and have no place.
+(`{@a}` is `{stream.affinity = #hal.device.promise<@a>}`.) The device is, in this order: that of the
+global's own affinity; that of its loads and stores; the only device on which the analysis finds
+uses; the default device. Conflicting affinities are an error that names both devices. Immutable
+globals may be copied to any device: their loads become `immutable` and have no affinity.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from irees.transforms.devices.utils.places import PLACE, named_devices, own_plac
 
 
 def accesses(module: ModuleOp) -> dict[str, list[Operation]]:
-    """Name of each global => its loads and stores."""
+    """Returns the loads and stores of each global, by name."""
     found: dict[str, list[Operation]] = {
         op.sym_name.data: [] for op in module.body.block.ops if isinstance(op, GlobalOp)
     }
@@ -42,7 +43,7 @@ def accesses(module: ModuleOp) -> dict[str, list[Operation]]:
 
 
 def agreed(glob: Operation, users: Sequence[Operation]) -> str | None:
-    """The device that a global and its accesses name. Raises VerifyError when they name two."""
+    """Returns the device that a global and its accesses name. Raises VerifyError if they differ."""
     said: str | None = None
     for op in (glob, *users):
         own = own_place(op)
@@ -59,12 +60,12 @@ def agreed(glob: Operation, users: Sequence[Operation]) -> str | None:
 
 @dataclass(frozen=True)
 class PlaceGlobalsPass(ModulePass):
-    """What reads and writes a mutable global names the device of the global."""
+    """Assigns mutable globals and their accesses to devices."""
 
     name = "irees-place-globals"
 
     devices: tuple[str, ...] = ()
-    """The devices of the program, the default first; all that it names if there are none."""
+    """The devices of the program, the default first; if empty, all that the program names."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         found, devices = accesses(op), self.devices or tuple(named_devices(op))

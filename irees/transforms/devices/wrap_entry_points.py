@@ -1,9 +1,9 @@
 """
-Makes the border of a program visible: what callers pass is imported, what they get is exported.
+Makes the interface of a program explicit: imports its arguments and exports its results.
 
-An argument or result says by `iree.abi.affinity` on which device it is; on the function the
-attribute is the default for all of them, and where everything in it runs. One that says nothing
-pins nothing: an import is where it is used, an export where its operand was made.
+The attribute `iree.abi.affinity` of an argument or result states its device. On a function, it is
+the default of all arguments and results, and the affinity of the body. Without an affinity, an
+import is placed on the device of its uses, an export on that of its operand.
 
     func.func @main(%x: tensor<4xf32> {iree.abi.affinity = @a}) -> tensor<4xf32> {
       return %x : tensor<4xf32>
@@ -15,9 +15,9 @@ pins nothing: an import is where it is used, an export where its operand was mad
       return %0 : !hal.buffer_view
     }
 
-(`@a` is `#hal.device.promise<@a>`.) Private functions stay as they are, and so do scalars. IREE's
-`WrapEntryPoints` keeps the function
-and calls it from a wrapper, with fences; here a call waits for its results.
+(`@a` is `#hal.device.promise<@a>`.) Private functions and scalars are unchanged. IREE's
+`WrapEntryPoints` keeps the function and calls it from a wrapper, with fences; in irees, a call
+waits for its results.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ABI = "iree.abi.affinity"
 
 
 def _take(attributes: ArrayAttr | None, index: int) -> tuple[dict[str, Attribute], Affinity | None]:
-    """The attributes of an argument or result without its affinity, and that."""
+    """Splits the attributes of an argument or result into the others and its affinity."""
     data = attributes.data if attributes is not None else ()
     given = data[index] if index < len(data) else None
     found = dict(given.data) if isinstance(given, DictionaryAttr) else {}
@@ -98,7 +98,7 @@ def wrap(function: func.FuncOp) -> None:
 
 @dataclass(frozen=True)
 class WrapEntryPointsPass(ModulePass):
-    """Tensors of public functions become views that are imported and exported."""
+    """Wraps tensors of public functions in imports and exports of views."""
 
     name = "irees-wrap-entry-points"
 

@@ -1,17 +1,17 @@
 """
-Writes down what each function and each kernel has to do, while it is still on tensors.
+Annotates functions and kernels with their work, before bufferization.
 
-A function with structured ops gets `work`, its arithmetic operations and the bytes that must move
-(`analysis/work.py`), where they are known. An executable gets the same, and the `key` of its
-content, by which a tuned configuration finds it again. The manifest takes both along, for
-`explain` and the benchmarks; nothing that is compiled depends on them.
+A function with structured ops gets `work`: its arithmetic operations and its minimum memory traffic
+in bytes, if known (`analysis/work.py`). An executable also gets the `key` of its content, which
+tuned configurations refer to. The manifest stores both for `explain` and the benchmarks; generated
+code does not depend on them.
 
     flow.executable @e { func.func @e(...) {...} }
   =>
     flow.executable @e {key = "1f0c...", work = {bytes = 96 : i64, flops = 16 : i64}} { ... }
 
-The pipeline runs it twice: before ops become dispatches, for functions of the host, and after
-equal executables were merged. Whatever has its `work` already keeps it.
+The pipeline runs the pass twice: before dispatches are formed, for host functions, and after equal
+executables are merged. Existing `work` is kept.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ LARGEST = 1 << 63
 
 
 def annotate(function: func.FuncOp, owner: Operation) -> None:
-    """Writes the work of a function onto it or its executable."""
+    """Sets the `work` attribute of a function or its executable."""
     if function.is_declaration or "work" in owner.attributes:
         return
     work = work_of(function)
     if work is None:
         return
     known = {"flops": work.flops, "bytes": work.bytes}
-    # A kernel may read and write more than 63 bits count.
+    # The byte count of a kernel may exceed 63 bits.
     entries = {n: IntegerAttr(v, i64) for n, v in known.items() if v is not None and v < LARGEST}
     if entries:
         owner.attributes["work"] = DictionaryAttr(entries)
@@ -48,7 +48,7 @@ def annotate(function: func.FuncOp, owner: Operation) -> None:
 
 @dataclass(frozen=True)
 class AnnotateDispatchesPass(ModulePass):
-    """Functions and executables say how much work they are."""
+    """Annotates functions and executables with their work."""
 
     name = "irees-annotate-dispatches"
 

@@ -1,10 +1,9 @@
 """
-Keeps one of several equal executables.
+Merges equal executables.
 
-A network repeats its layers, and after outlining equal layers are equal functions on
-equal types: only their names differ. Each is compiled once (IREE:
-`DeduplicateExecutables`). Operands, attributes and types all count; names and locations
-do not.
+Networks repeat layers. After outlining, equal layers are functions that differ only in their names,
+so each is compiled once. Executables are equal if operands, attributes and types match; names and
+locations are ignored. IREE: `DeduplicateExecutables`.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from irees.rewrites import may_rewrite
 
 def fingerprint(function: func.FuncOp) -> Hashable:
     """
-    What a function is but for names: its ops in order, with operands by number.
+    Returns the ops of a function in order, with values numbered by definition instead of named.
 
-    Two functions with equal fingerprints compute the same. Linear in the number of ops.
+    Functions with equal fingerprints compute the same. Linear in the number of ops.
     """
     numbers: dict[SSAValue, int] = {}
 
@@ -57,7 +56,7 @@ def fingerprint(function: func.FuncOp) -> Hashable:
 
 @dataclass(frozen=True)
 class DeduplicateExecutablesPass(ModulePass):
-    """Equal executables are merged and their dispatches redirected."""
+    """Merges equal executables and redirects their dispatches."""
 
     name = "irees-deduplicate-executables"
 

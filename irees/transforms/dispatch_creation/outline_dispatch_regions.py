@@ -1,11 +1,10 @@
 """
-Moves the body of each dispatch region into an executable of its own.
+Outlines each dispatch region into an executable.
 
-The function of an executable sees host tensors as `!iree_tensor_ext.dispatch.tensor`,
-scalars as they are, and writes its results through writable dispatch tensors; it can
-then be compiled without looking at the host again. Dynamic dims travel as index
-arguments. Constants are copied in, so that a kernel knows them. A region that gives nothing is
-erased: its ops have no effects.
+The function of an executable takes host tensors as `!iree_tensor_ext.dispatch.tensor`, takes
+scalars unchanged, and writes its results to writable dispatch tensors. It can then be compiled
+independently of the host. Dynamic dims become index arguments. Constants are cloned into the
+kernel. A region without results is erased: its ops have no effects.
 
     %r = flow.dispatch.region -> (tensor<4xf32>) { %x = "use"(%t) ; flow.return %x }
   =>
@@ -15,7 +14,7 @@ erased: its ops have no effects.
     } }
     %r = flow.dispatch @main_dispatch_0::@main_dispatch_0(%t) : (tensor<4xf32>) -> tensor<4xf32>
 
-IREE does this in `OutlineDispatchRegions`.
+IREE: `OutlineDispatchRegions`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from irees.transforms.utils.structured import captured_values, is_parallel, stat
 
 
 def inlinable(value: SSAValue) -> bool:
-    """Whether a captured value is a constant small enough to be copied into the kernel."""
+    """Whether a captured value is a scalar or splat constant, which is cloned into the kernel."""
     if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
         return False
     if not isinstance(value.type, TensorType):
@@ -125,7 +124,7 @@ def outline(region: DispatchRegionOp, name: str) -> ExecutableOp:
 
 
 def summary(region: DispatchRegionOp) -> str:
-    """What a kernel computes, in a few words: its ops with their loops, equal ones once."""
+    """Returns a short description of a kernel: its ops with their loops, and their counts."""
     words: dict[str, int] = {}
     for op in region.body.block.ops:
         if isinstance(op, linalg.GenericOp):
@@ -146,7 +145,7 @@ def summary(region: DispatchRegionOp) -> str:
 
 @dataclass(frozen=True)
 class OutlineDispatchRegionsPass(ModulePass):
-    """Dispatch regions become executables and dispatches of them."""
+    """Outlines dispatch regions into executables, and dispatches those."""
 
     name = "irees-outline-dispatch-regions"
 

@@ -1,9 +1,9 @@
 """
-Lets a dispatch write into the memory of a tensor that it updates a part of.
+Updates tensors in place: ties a dispatch result to the operand that it partially updates.
 
-A scatter or an insertion leaves most of its destination as it was. Where nobody reads the old value
-later, the new one takes its memory, and only what changes is moved: one row of a cache of a
-gigabyte costs a row.
+A scatter or insertion leaves most of its destination unchanged. If the old value is not read later,
+the new value takes over its memory and only the changed elements are written: updating one row of
+a cache of 1 GB costs one row.
 
     func.func @k(%u: readonly<1x8>, %x: readonly<64x8>, %o: writeonly<64x8>) {
       load %x, insert, store %o }
@@ -12,11 +12,11 @@ gigabyte costs a row.
     func.func @k(%u: readonly<1x8>, %x: readwrite<64x8>) { load %x, insert, store %x }
     %1 = flow.dispatch @k(%u, %x) : (tensor<1x8xf32>, tensor<64x8xf32>) -> %x
 
-The memory is the caller's where the function says that a result is the new value of that argument
-(`irees.updates`), or that of another dispatch's result. What is read again, by a reshape too, keeps
-its memory, and so does what the kernel reads elsewhere than as the destination. It runs before
-`irees-deduplicate-executables`, while each dispatch has an executable of its own. IREE:
-`DispatchTensorTypes` of access readwrite, and tied operands.
+The operand is the result of another dispatch, or an argument that the function declares updated by
+that result (`irees.updates`). Operands that are read later, also through a reshape, are not tied;
+neither are those that the kernel also reads other than as the destination. Runs on CPU targets,
+before `irees-deduplicate-executables`, while each dispatch has an executable of its own. IREE:
+readwrite dispatch tensors and tied operands.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorStoreOp,
     DispatchTensorType,
 )
+from irees.dialects.irees_target import target_of
 from irees.dialects.signature import updates_of
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.shapes import tied_init
 
 VIEWS = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
-"""Ops of the host whose results are other views of the same memory."""
+"""Host ops whose results are views of the memory of their operand."""
 
 UPDATES = (tensor.InsertSliceOp, tensor.InsertOp, ext.ScatterOp)
-"""Ops that leave most of their destination as it was."""
+"""Ops that update a part of their destination."""
 
 
 def destination(op: Operation) -> SSAValue:
-    """What an update starts from."""
+    """Returns the destination operand of an update."""
     if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
         return op.dest
     found = tied_init(op.results[0])  # type: ignore[arg-type]
@@ -60,7 +61,7 @@ def destination(op: Operation) -> SSAValue:
 
 
 def updated_argument(store: DispatchTensorStoreOp) -> BlockArgument | None:
-    """The argument of a kernel that a stored value is a chain of updates of, and nothing else."""
+    """Returns the kernel argument that a stored value only updates, by a chain, or None."""
     value = store.value
     while isinstance(value, OpResult) and isinstance(value.op, UPDATES):
         value = destination(value.op)
@@ -75,7 +76,7 @@ def updated_argument(store: DispatchTensorStoreOp) -> BlockArgument | None:
 
 
 def is_read_later(value: SSAValue, dispatch: Operation) -> bool:
-    """Whether a value, or a view of it, is used otherwise than before a dispatch or by it once."""
+    """Whether a value or a view of it is used after a dispatch, or twice by it."""
     block = dispatch.parent_block()
     for use in value.uses:
         op = use.operation
@@ -97,11 +98,11 @@ def is_ours(
     later: Mapping[SSAValue, SSAValue],
 ) -> bool:
     """
-    Whether the memory of a value may be written to, to make a result of a dispatch. `later` says
-    which values give their memory to which results after it.
+    Whether a dispatch may write a result over the memory of a value. `later` maps operands of later
+    dispatches to the results tied to them.
     """
     if isinstance(value, OpResult):
-        # A loop carries values around in memory of its own.
+        # Values from other blocks may be loop-carried; loops own that memory.
         return isinstance(value.op, DispatchOp) and value.owner.parent_block() is (
             dispatch.parent_block()
         )
@@ -117,7 +118,7 @@ def is_ours(
 
 @dataclass
 class Tie:
-    """A result of a dispatch that takes the memory of one of its operands."""
+    """A result of a dispatch that is tied to an operand."""
 
     result: int
     operand: int
@@ -131,7 +132,7 @@ def ties_of(
     function: func.FuncOp,
     later: Mapping[SSAValue, SSAValue],
 ) -> list[Tie]:
-    """The results of a dispatch that can be made in place."""
+    """Returns the results of a dispatch that can be computed in place."""
     found: list[Tie] = []
     first_result = len(kernel.body.block.args) - len(dispatch.res)
     for store in kernel.body.block.ops:
@@ -176,24 +177,31 @@ def tie(dispatch: DispatchOp, kernel: func.FuncOp, ties: list[Tie]) -> None:
 
 @dataclass(frozen=True)
 class TieDispatchOperandsPass(ModulePass):
-    """Dispatches that update a part of a tensor do it in place."""
+    """Makes dispatches update tensors in place."""
 
     name = "irees-tie-dispatch-operands"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if target_of(op).gpu is not None:
+            return
         kernels = {
             e.sym_name.data: next(f for f in e.walk() if isinstance(f, func.FuncOp))
             for e in op.body.block.ops
             if isinstance(e, ExecutableOp)
         }
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
-            later: dict[SSAValue, SSAValue] = {}
-            # From the end: an argument may be updated by several dispatches, one after the other.
-            for dispatch in reversed([d for d in function.walk() if isinstance(d, DispatchOp)]):
-                kernel = kernels.get(dispatch.entry_point.root_reference.data)
-                ties = [] if kernel is None else ties_of(dispatch, kernel, function, later)
-                if ties and may_rewrite(self.name, dispatch, "a tie"):
-                    assert kernel is not None
-                    tie(dispatch, kernel, ties)
-                    for each in ties:
-                        later[dispatch.arguments[each.operand]] = dispatch.res[each.result]
+            self._tie_in(function, kernels)
+
+    def _tie_in(self, function: func.FuncOp, kernels: Mapping[str, func.FuncOp]) -> None:
+        """Ties dispatches, last first, since several may update one argument successively."""
+        later: dict[SSAValue, SSAValue] = {}
+        for dispatch in reversed([d for d in function.walk() if isinstance(d, DispatchOp)]):
+            kernel = kernels.get(dispatch.entry_point.root_reference.data)
+            if kernel is None:
+                continue
+            ties = ties_of(dispatch, kernel, function, later)
+            if not ties or not may_rewrite(self.name, dispatch, "a tie"):
+                continue
+            tie(dispatch, kernel, ties)
+            for each in ties:
+                later[dispatch.arguments[each.operand]] = dispatch.res[each.result]

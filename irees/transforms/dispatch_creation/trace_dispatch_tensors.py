@@ -1,5 +1,5 @@
 """
-Shows every tensor that goes into a dispatch or comes out of it.
+Traces the input and output tensors of every dispatch.
 
     %r = flow.dispatch @e::@f(%x, %n) : (tensor<?xf32>, index) -> tensor<4xf32>
   =>
@@ -7,13 +7,14 @@ Shows every tensor that goes into a dispatch or comes out of it.
     %r = flow.dispatch @e::@f(%x, %n) : (tensor<?xf32>, index) -> tensor<4xf32>
     flow.tensor.trace "e::f outputs" = [%r : tensor<4xf32>]
 
-The pipeline runs it only where `trace_dispatch_tensors` asks for it, after equal executables were
-merged, so that the names are those of the kernels that run. Every dispatch gets both traces, also
-where one of them is empty: so they can be counted. Scalars are not shown. IREE:
-`iree-flow-inject-dispatch-tracing`, which sees only the top level of a function; here dispatches in
-loops and branches are traced too.
+The pipeline runs the pass only with the option `trace_dispatch_tensors`, after equal executables
+are merged, so the names are those of the executed kernels. Every dispatch gets both traces, even if
+one is empty, so that traces can be counted. Scalars are not traced. IREE:
+`iree-flow-inject-dispatch-tracing`, which handles only the top level of a function; this pass also
+traces dispatches in loops and branches.
 
-With `tensors=false` no tensor is shown, only that a dispatch begins and ends: `time_dispatches`.
+With `tensors=false`, traces have no tensors and only mark the start and end of a dispatch, for
+`time_dispatches`.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 
 
 def entry_name(op: DispatchOp) -> str:
-    """`e::f` of @e::@f."""
+    """Returns `e::f` for @e::@f."""
     entry = op.entry_point
     return "::".join((entry.root_reference.data, *(n.data for n in entry.nested_references)))
 
 
 def trace(op: DispatchOp, what: str, values: Sequence[SSAValue], point: InsertPoint) -> None:
-    """dispatch  =>  dispatch and a trace of those values that are tensors"""
+    """dispatch  =>  dispatch and a trace of the tensors among `values`"""
     builder = IndexBuilder(point)
     tensors = [value for value in values if isinstance(value.type, TensorType)]
     sizes = [size for value in tensors for size in dynamic_dims(value, builder)]
@@ -49,7 +50,7 @@ def trace(op: DispatchOp, what: str, values: Sequence[SSAValue], point: InsertPo
 
 @dataclass(frozen=True)
 class TraceDispatchTensorsPass(ModulePass):
-    """Dispatches show their inputs and outputs when they run."""
+    """Traces the inputs and outputs of dispatches."""
 
     name = "irees-trace-dispatch-tensors"
 

@@ -1,1 +1,1 @@
-"""Passes on the whole program, on tensors."""
+"""Whole-program optimizations on tensors."""

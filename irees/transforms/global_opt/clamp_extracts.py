@@ -1,10 +1,10 @@
 """
-Moves indices of extractions inside where a loop may be longer than what is read.
+Clamps the index of a `tensor.extract` if its loop may be longer than the tensor.
 
-Code generation clamps an index of `tensor.extract` that depends on data. It does not clamp the bare
-index of a loop, since a loop is usually as long as the tensors that it reads. Where a loop may be
-longer than the tensor, this pass adds the clamp, while both sizes are still values that can be
-compared.
+Code generation clamps data-dependent indices of `tensor.extract`. It does not clamp plain loop
+indices, because a loop is usually as long as the tensors that it reads. This pass adds the clamp
+where a loop may be longer than the tensor. It runs while both sizes are still SSA values that can
+be compared.
 
     linalg.generic outs(%o : tensor<?xf32>) { %i = linalg.index 0 ; tensor.extract %t[%i] }
   =>
@@ -28,7 +28,7 @@ from irees.transforms.utils.structured import loop_sources
 
 
 def fits(size: Size, extent: Size) -> bool:
-    """Whether size <= extent is known."""
+    """Whether size <= extent can be proved."""
     if isinstance(size, int) and isinstance(extent, int):
         return size <= extent
     return same_size(size, extent)
@@ -55,7 +55,7 @@ def clamp_extracts(op: linalg.GenericOp) -> None:
 
 @dataclass(frozen=True)
 class ClampExtractsPass(ModulePass):
-    """Extractions at the index of a loop that may be longer are moved inside."""
+    """Clamps extract indices whose loop may be longer than the tensor."""
 
     name = "irees-clamp-extracts"
 

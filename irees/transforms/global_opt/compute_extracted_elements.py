@@ -1,8 +1,9 @@
 """
-Computes the elements that are read of a large tensor, instead of the tensor.
+Computes only the elements of a large tensor that the program reads.
 
-A table that is a formula of its indices (an iota, a ramp, a splat) may be far larger than what a
-program reads of it: a mask of 2^28 positions of which one row is used. It stays symbolic.
+A table that is a formula of its indices (an iota, a ramp, a splat) may be far larger than the part
+that the program reads, such as one row of a mask with 2^28 positions. The pass avoids materializing
+the table.
 
     %t = linalg.generic outs(%e : tensor<268435456xi32>) { cast(linalg.index 0) }
     %x = tensor.extract %t[%k] : tensor<268435456xi32>
@@ -13,9 +14,9 @@ program reads of it: a mask of 2^28 positions of which one row is used. It stays
   =>
     %s = linalg.generic outs(%e : tensor<4xi32>) { cast(linalg.index 0 * 2 + 7) }
 
-A read outside of a tensor is one of its last or first element, as in the compiled program. Left
-alone: tensors below LARGE_BYTES, those that an op reads as a whole, bodies that read a tensor or
-have more than MAX_OPS ops, and dynamic shapes. IREE: `FoldTensorExtractOp` for constants.
+An out-of-bounds extract reads the first or last element, as in the compiled program. The pass skips
+tensors below LARGE_BYTES, tensors that some op reads as a whole, bodies that read a tensor or have
+more than MAX_OPS ops, and dynamic shapes. IREE: `FoldTensorExtractOp` for constants.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ from irees.transforms.utils.structured import generic, is_parallel, iterators, m
 NAME = "irees-compute-extracted-elements"
 
 LARGE_BYTES = 1 << 20
-"""Size of a tensor that is not made for single elements."""
+"""Smallest tensor, in bytes, that the pass replaces by computations of single elements."""
 MAX_OPS = 16
-"""Ops of a body that is repeated for each read."""
+"""Largest body, in ops, that the pass duplicates for each read."""
 
 Read = tensor.ExtractOp | tensor.ExtractSliceOp
 
 
 def is_formula(op: linalg.GenericOp) -> bool:
-    """Whether an op makes a large tensor of indices and scalars, in the order of its loops."""
+    """Whether an op computes a large tensor only from its loop indices and scalars."""
     kind = op.results[0].type if len(op.results) == 1 else None
     if not isinstance(kind, TensorType) or not kind.has_static_shape() or not is_parallel(op):
         return False
@@ -73,7 +74,7 @@ def _is_scalar(op: Operation) -> bool:
 
 
 def reads_of(op: linalg.GenericOp) -> list[Read] | None:
-    """All reads of single elements or slices of a tensor; None if it is read as a whole."""
+    """Returns the extracts and static slices of a result; None if it has any other use."""
     readers = [use.operation for use in op.results[0].uses]
     reads = [
         each for each in readers if isinstance(each, Read) and each.operands[0] is op.results[0]
@@ -133,7 +134,7 @@ def part(op: linalg.GenericOp, read: tensor.ExtractSliceOp) -> SSAValue:
 
 @dataclass(frozen=True)
 class ComputeExtractedElementsPass(ModulePass):
-    """Elements of large tensors that are formulas are computed where they are read."""
+    """Computes elements of large formula tensors where they are read."""
 
     name = "irees-compute-extracted-elements"
 

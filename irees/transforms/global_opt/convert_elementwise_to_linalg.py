@@ -1,5 +1,5 @@
 """
-Writes arithmetic on whole tensors as `linalg.generic`.
+Converts arithmetic on tensors to `linalg.generic`.
 
     %0 = arith.addf %x, %y : tensor<4x?xf32>
   =>
@@ -10,9 +10,9 @@ Writes arithmetic on whole tensors as `linalg.generic`.
       linalg.yield %1 : f32
     }
 
-Any op of `arith` and `math` whose results are tensors and that is not a constant says the same of
-each element. An operand that is no tensor, such as the condition of an `arith.select`,
-is the same for all. MLIR: `convert-elementwise-to-linalg`.
+The pass converts each op of `arith` and `math` with tensor results, except constants. These ops are
+elementwise. A scalar operand, such as the condition of an `arith.select`, applies to all elements.
+MLIR: `convert-elementwise-to-linalg`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DIALECTS = ("arith", "math")
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Whether an op does to tensors what it does to their elements."""
+    """Whether an op applies elementwise to tensors."""
     kinds = [result.type for result in op.results]
     if op.name.split(".")[0] not in DIALECTS or op.has_trait(ConstantLike):
         return False
@@ -66,7 +66,7 @@ def convert(op: Operation) -> None:
 
 @dataclass(frozen=True)
 class ConvertElementwiseToLinalgPass(ModulePass):
-    """Arithmetic on tensors becomes linalg.generic."""
+    """Converts arithmetic on tensors to linalg.generic."""
 
     name = "irees-convert-elementwise-to-linalg"
 

@@ -46,6 +46,7 @@ from xdsl.pattern_rewriter import (
 
 from irees.analysis.attention import roles_of
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees_target import is_strict, target_of
 from irees.errors import UnsupportedError
 from irees.remarks import remark
 from irees.transforms.utils.attention import Scores, contract, dims_of, scores_of
@@ -189,13 +190,13 @@ class DecomposeAttentionPass(ModulePass):
 
     name = "irees-decompose-attention"
 
-    largest: int = 0
-    """Bytes of scores that are written to memory; more of them are left to code generation."""
     reciprocal: bool = False
     """Whether a row of powers is multiplied by the reciprocal of its sum."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [DecomposeAttention(self.largest, self.reciprocal), DecomposeOnlineAttention()]
+        gpu = target_of(op).gpu
+        largest = 0 if gpu is None or is_strict(op) else gpu.l2_bytes
+        patterns = [DecomposeAttention(largest, self.reciprocal), DecomposeOnlineAttention()]
         PatternRewriteWalker(
             GreedyRewritePatternApplier(patterns, dce_enabled=False), apply_recursively=False
         ).rewrite_module(op)

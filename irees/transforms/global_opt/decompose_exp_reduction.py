@@ -1,5 +1,5 @@
 """
-Expresses exp_reduction as a maximum, two powers and a generic.
+Decomposes exp_reduction into a maximum, two exponentials and a generic.
 
     %m, %s = iree_linalg_ext.exp_reduction {exp_reduced_operands = [1]} ins(%x) outs(%m0, %s0) {
     ^bb0(%p: f32, %max: f32, %sum: f32):
@@ -12,11 +12,11 @@ Expresses exp_reduction as a maximum, two powers and a generic.
     %t = linalg.generic {s0 * f} ins(%s0, %f)
     %s = linalg.generic {addf} ins(%p) outs(%t)
 
-The first input is a score and the first out its maximum so far; the outs that are named are
-sums of powers of two of the score less the maximum, and shrink as it grows. Where the body
-yields the maximum as it is, which is what it is for, the last generic does not carry it along.
-Left alone: an op whose first out has loops that the score or a named out has not, and a body
-that asks for a loop's index. IREE: `ExpReductionOp::decomposeOperation`.
+The first input is the score and the first out its running maximum. The outs listed in
+`exp_reduced_operands` are sums of exp2(score - maximum); they are rescaled when the maximum grows.
+The last generic omits the maximum if the body yields it unchanged, which is the normal case.
+The pass keeps an op whose first out has loops that the score or a listed out lacks, and a body that
+reads a loop index. IREE: `ExpReductionOp::decomposeOperation`.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, select_
 
 
 def within(own: AffineMap, loops: Sequence[int]) -> AffineMap:
-    """The map over some of the loops only."""
+    """Returns the map restricted to `loops`."""
     return select_dims(len(loops), [loops.index(d) for d in loops_of(own)])
 
 
 def loops_of(indexing: AffineMap) -> list[int]:
-    """The loops of a projected permutation."""
+    """Returns the loops of a projected permutation, in the order of its results."""
     return [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
 
 
@@ -60,7 +60,7 @@ def applied(
     first: SSAValue, second: SSAValue, maps: tuple[AffineMap, AffineMap], kind: str,
     b: TensorBuilder,
 ) -> SSAValue:  # fmt: skip
-    """A tensor like the first: its elements with those of the second at the same loops."""
+    """Combines `first` elementwise with `second`, broadcast along loops that its map lacks."""
 
     def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
         second = s.cast(v[1], v[0].type)
@@ -124,7 +124,7 @@ class DecomposeExpReduction(RewritePattern):
 
 @dataclass(frozen=True)
 class DecomposeExpReductionPass(ModulePass):
-    """exp_reduction becomes generics."""
+    """Decomposes exp_reduction into generics."""
 
     name = "irees-decompose-exp-reduction"
 

@@ -1,12 +1,12 @@
 """
-Expresses one stage of a fast Fourier transform as a loop over its results.
+Decomposes one stage of a fast Fourier transform into a generic over its results.
 
-A stage of size m = 2^stage pairs each element of the first half of a block of m with the one that
-is m / 2 behind it, which is turned by the k-th root of unity,
+A stage with block size m = 2^stage pairs each element of the first half of a block with the element
+at distance m / 2, multiplied by the k-th root of unity (a butterfly):
 
     t = w[k] * x[base + k + m / 2];  y[base + k] = x[base + k] + t;  y[... + m / 2] = x[...] - t
 
-and every result knows from its index which of them it is:
+Each iteration computes one result and derives its place in the butterfly from its index:
 
     %re, %im = iree_linalg_ext.fft ins(%stage, %wr, %wi) outs(%a, %b : tensor<8xf32>, ...)
   =>
@@ -15,8 +15,8 @@ and every result knows from its index which of them it is:
       %tr = %wr[%k] * %a[%u + %half] - %wi[%k] * %b[%u + %half] ...
       linalg.yield select(%i mod %m < %half, %a[%u] + %tr, %a[%u] - %tr), ... }
 
-Where no coefficients are given, a generic computes them first, in f64. Memrefs are left alone.
-In IREE the op is lowered to a loop over blocks (`FftOp::generateScalarImplementation`).
+If the op has no coefficients, another generic computes them in f64. An fft of memrefs stays. IREE
+lowers the op to a loop over blocks (`FftOp::generateScalarImplementation`).
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
 
 LAST_STAGE = 62
-"""The largest stage: an index counts a block of 2^62 elements."""
+"""Largest stage: a block size of 2^62 still fits in an index."""
 
 
 def block_size(stage: SSAValue, b: TensorBuilder, op: ext.FftOp) -> Size:
-    """2^stage. Raises VerifyError for a stage that is known to be none."""
+    """Returns 2^stage. Raises VerifyError for a constant stage out of range."""
     known = constant_value(stage)
     if known is not None:
         if not 1 <= known <= LAST_STAGE:
@@ -60,7 +60,7 @@ def block_size(stage: SSAValue, b: TensorBuilder, op: ext.FftOp) -> Size:
 
 
 def coefficients(op: ext.FftOp, size: Size, b: TensorBuilder) -> tuple[SSAValue, SSAValue]:
-    """exp(-2 pi i k / size) for the first half of k"""
+    """Returns the real and imaginary parts of exp(-2 pi i k / size) for k < size / 2."""
     if op.real_coeff is not None and op.imag_coeff is not None:
         return op.real_coeff, op.imag_coeff
     kind = element_type(op.real)
@@ -77,7 +77,7 @@ def coefficients(op: ext.FftOp, size: Size, b: TensorBuilder) -> tuple[SSAValue,
 
 
 class DecomposeFft(RewritePattern):
-    """fft(x)  =>  generic {x[u] + w * x[u + half] in the first half, else -}"""
+    """fft(x)  =>  generic {x[u] + w * x[u + half] in the first half, else x[u] - w * x[..]}"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.FftOp, rewriter: PatternRewriter) -> None:
@@ -119,7 +119,7 @@ class DecomposeFft(RewritePattern):
 
 @dataclass(frozen=True)
 class DecomposeFftPass(ModulePass):
-    """A stage of an FFT becomes a generic."""
+    """Decomposes a stage of an FFT into a generic."""
 
     name = "irees-decompose-fft"
 

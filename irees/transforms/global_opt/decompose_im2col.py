@@ -1,5 +1,5 @@
 """
-Expresses im2col as a loop over the matrix that reads the image.
+Decomposes im2col into a generic over the output matrix that reads the image.
 
     %r = iree_linalg_ext.im2col strides = [1, 1] dilations = [1, 1] kernel_size = [3, 3]
         offsets = [0, 0, 0] output_sizes = [[2], [32, 32], [3, 3, 640]]
@@ -12,10 +12,10 @@ Expresses im2col as a loop over the matrix that reads the image.
       %w = (%m mod 32) * 1 + (%k / 640) mod 3 * 1
       linalg.yield tensor.extract %x[%b, %h, %w, %k mod 640] }
 
-What lies in the padding of the input, or of the output, is the pad value. Without a pad value
-every place is inside, says the op; an extraction moves it there if it is not. Convolutions of
-irees do not become im2col: `irees-lower-contractions` reads the image while it packs. IREE:
-`Im2colOp::decomposeOperation`. Memrefs are left alone.
+Elements in the padding of the input or output get the pad value. Without a pad value, the op
+guarantees in-bounds reads, and code generation clamps the index of the extract anyway. irees itself
+does not emit im2col for convolutions: `irees-lower-contractions` packs directly from the image.
+IREE: `Im2colOp::decomposeOperation`. Ops on memrefs stay.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
 
 
 def digits(number: Size, sizes: Sequence[Size], s: ScalarBuilder) -> list[Size]:
-    """A linear index as one per size; the first is not bounded."""
+    """Delinearizes an index into one index per size; the first one is not reduced modulo a size."""
     found: list[Size] = []
     for position in range(len(sizes)):
         digit = s.floordiv(number, s.product(sizes[position + 1 :]))
@@ -50,7 +50,7 @@ def digits(number: Size, sizes: Sequence[Size], s: ScalarBuilder) -> list[Size]:
 
 
 def groups_of(op: ext.Im2colOp) -> list[list[Size]]:
-    """The output sizes, per dim of the output in the order batch, M, K."""
+    """Returns the output sizes of each output dim, in the order batch, M, K."""
     rest = list(op.output_sizes)
     groups: list[list[Size]] = []
     for group in op.static_output_sizes:
@@ -61,7 +61,7 @@ def groups_of(op: ext.Im2colOp) -> list[list[Size]]:
 
 
 def coordinates(op: ext.Im2colOp, at: Sequence[Size], s: ScalarBuilder) -> list[Size]:
-    """The place in the padded image that a place of the output shows."""
+    """Returns the indices in the padded image of the output element at `at`."""
     perm = list(op.output_perm.get_values())
     offsets = mixed(op.static_offsets.get_values(), op.offsets)
     found: list[Size] = []
@@ -88,7 +88,7 @@ class DecomposeIm2col(RewritePattern):
     def match_and_rewrite(self, op: ext.Im2colOp, rewriter: PatternRewriter) -> None:
         if not isinstance(op.output.type, TensorType):
             return
-        named = rank_of(op.input) + len(op.m_pos)  # each dim, and a window for each row
+        named = rank_of(op.input) + len(op.m_pos)  # the input dims, and a window dim per m_pos
         if sum(len(group) for group in groups_of(op)) != named:
             return
         b, rank = TensorBuilder(op), rank_of(op.output)
@@ -120,7 +120,7 @@ class DecomposeIm2col(RewritePattern):
 
 @dataclass(frozen=True)
 class DecomposeIm2colPass(ModulePass):
-    """im2col becomes a generic that reads the image."""
+    """Decomposes im2col into a generic that reads the image."""
 
     name = "irees-decompose-im2col"
 

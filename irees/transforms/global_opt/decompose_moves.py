@@ -1,9 +1,9 @@
 """
-Expresses gather, map_load and map_store in loops over what they read or write.
+Decomposes gather, map_load and map_store into generics and scatters.
 
-Each of them says, for each element of the one tensor, where it is in the other. What computes the
-place of what it reads is a `linalg.generic` that extracts from there; what computes the place
-of what it writes is a scatter, whose indices a generic computes first.
+Each op maps an element of one tensor to an index of the other. gather and map_load compute the
+index that they read, so they become a `linalg.generic` with a `tensor.extract`. map_store computes
+the index that it writes, so it becomes a scatter whose indices a generic computes first.
 
     %r = iree_linalg_ext.gather dimension_map = [0]
         ins(%x, %i : tensor<8x4xf32>, tensor<3x1xi32>) outs(%o : tensor<3x4xf32>)
@@ -15,10 +15,10 @@ of what it writes is a scatter, whose indices a generic computes first.
       %v = tensor.extract %x[%row, %column]
       linalg.yield %v }
 
-An index outside is moved inside by a gather, reads the padding in a map_load, and is skipped by
-a map_store. A map_store into a tensor of rank 0 is a reduction to the last element that it wants.
-The mask of a scatter becomes one of bits. Memrefs are left alone. IREE: `DecomposeMapStore`, and
-loops for the others.
+For an out-of-bounds index, gather clamps it, map_load reads the padding, and map_store skips the
+element. A map_store into a tensor of rank 0 becomes a reduction that keeps the last element whose
+mask is true. The mask of a scatter becomes i1. Ops on memrefs stay. IREE: `DecomposeMapStore`, and
+loops for the other ops.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class DecomposeMapStore(RewritePattern):
             for number, place in list(enumerate(places))[-2::-1]:
                 this = s.compare(s.index(rank), number, "eq")
                 chosen = s.select(this, place, chosen)
-            # A scatter skips what is outside.
+            # A scatter skips out-of-bounds indices such as -1.
             return [s.cast(s.select(wanted, chosen, s.number(-1, IndexType())), i64)]
 
         init = b.empty(i64, [*dims(op.input, b), depth])
@@ -151,7 +151,7 @@ class DecomposeMapStore(RewritePattern):
 
 
 def last_wanted(op: ext.MapStoreOp, b: TensorBuilder) -> SSAValue:
-    """A map_store into one element, as a reduction: the last element that wants to be there."""
+    """map_store(x, o : rank 0) {wanted}  =>  generic {wanted ? x : o}, a reduction in order"""
     rank = rank_of(op.input)
 
     def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
@@ -182,7 +182,7 @@ class DecomposeScatterMask(RewritePattern):
 
 @dataclass(frozen=True)
 class DecomposeMovesPass(ModulePass):
-    """Gathers, mapped loads and mapped stores become generics and scatters."""
+    """Decomposes gather, map_load and map_store into generics and scatters."""
 
     name = "irees-decompose-moves"
 

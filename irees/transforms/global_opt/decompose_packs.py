@@ -1,8 +1,8 @@
 """
-Expresses `linalg.pack` and `linalg.unpack` in loops over the elements that they write.
+Decomposes `linalg.pack` and `linalg.unpack` into generics over the elements that they write.
 
-Tiles of a known size are an indexing map, which fusion, tiling and vectorization understand; a
-source that is no whole number of tiles is padded first.
+Tiles of static size become an indexing map, which fusion, tiling and vectorization handle. If the
+source is not a whole number of tiles, the pass pads it first.
 
     %r = linalg.pack %x padding_value(%v) inner_dims_pos = [0] inner_tiles = [4] into %o
         : tensor<7xf32> -> tensor<2x4xf32>
@@ -15,9 +15,9 @@ source that is no whole number of tiles is padded first.
   =>
     %r = linalg.generic {(d0) -> (d0 floordiv 4, d0 mod 4), (d0) -> (d0)} ins(%x) outs(%o)
 
-Where a tile is dynamic, or an unpack of dynamic shapes might read outside, the body computes the
-place and extracts from there. Memrefs are left alone. MLIR: `DecomposeOuterUnitDimsPackOpPattern`
-and `lowerPack`, which make a pad, a reshape and a transpose.
+With a dynamic tile size, or for an unpack of dynamic shapes, which might read out of bounds, the
+body computes the index and extracts the element. Ops on memrefs stay. MLIR:
+`DecomposeOuterUnitDimsPackOpPattern` and `lowerPack`, which emit a pad, a reshape and a transpose.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from irees.transforms.utils.tensors import (
 
 @dataclass
 class Tiles:
-    """How a tensor lies in tiles: which loop of the packed form counts what."""
+    """The tiling of a tensor: order of the outer dims, tile sizes and tiled dims."""
 
     order: list[int]
     sizes: dict[int, Size]
@@ -60,31 +60,31 @@ class Tiles:
 
     @staticmethod
     def of(op: PackOp | UnPackOp, rank: int) -> Tiles:
-        """The tiles of a pack or unpack of a tensor of that rank."""
+        """Returns the tiling of a pack or unpack of a tensor of rank `rank`."""
         positions = list(op.inner_dims_pos.get_values())
         order = list(op.outer_dims_perm.get_values()) or list(range(rank))
         return Tiles(order, dict(zip(positions, op.inner_tiles_list, strict=True)), positions)
 
     @property
     def rank(self) -> int:
-        """The dims of the packed form."""
+        """Rank of the packed form."""
         return len(self.order) + len(self.positions)
 
     @property
     def static(self) -> bool:
-        """Whether the sizes are known."""
+        """Whether all tile sizes are static."""
         return all(isinstance(size, int) for size in self.sizes.values())
 
     def outer(self, dim: int) -> int:
-        """Which dim of the packed form counts the tiles of a dim."""
+        """Returns the dim of the packed form that indexes the tiles of `dim`."""
         return self.order.index(dim)
 
     def inner(self, dim: int) -> int:
-        """Which dim of the packed form counts inside the tiles of a dim."""
+        """Returns the dim of the packed form that indexes within the tiles of `dim`."""
         return len(self.order) + self.positions.index(dim)
 
     def pack_map(self) -> AffineMap:
-        """The element of the tensor at a place of the packed form."""
+        """Returns the map from packed indices to tensor indices."""
         exprs = []
         for dim in range(len(self.order)):
             expr = AffineExpr.dimension(self.outer(dim))
@@ -94,7 +94,7 @@ class Tiles:
         return AffineMap(self.rank, 0, tuple(exprs))
 
     def unpack_map(self) -> AffineMap:
-        """The place in the packed form of an element of the tensor."""
+        """Returns the map from tensor indices to packed indices."""
         exprs: list[AffineExpr] = []
         for dim in self.order:
             size, expr = self.sizes.get(dim, 1), AffineExpr.dimension(dim)
@@ -142,7 +142,7 @@ class DecomposePack(RewritePattern):
 
 
 def padded(op: PackOp, tiles: Tiles, b: TensorBuilder) -> SSAValue:
-    """The source of a pack, padded to whole tiles."""
+    """Returns the source of a pack, padded to whole tiles."""
     sizes, packed = dims(op.source, b), dims(op.dest, b)
     whole = [b.mul(packed[tiles.outer(d)], tiles.sizes.get(d, 1)) for d in range(len(sizes))]
     if op.padding_value is None or whole == sizes:
@@ -182,7 +182,7 @@ class DecomposeUnPack(RewritePattern):
 
 @dataclass(frozen=True)
 class DecomposePacksPass(ModulePass):
-    """Packs and unpacks become generics."""
+    """Decomposes pack and unpack into generics."""
 
     name = "irees-decompose-packs"
 

@@ -1,5 +1,5 @@
 """
-Expresses arg_compare as a reduction, and topk as the top k of its outs and its input.
+Decomposes arg_compare into a reduction, and topk into a topk_v2 of its outs and its input.
 
     %v, %i = iree_linalg_ext.arg_compare dimension(1)
         ins(%x : tensor<4x8xf32>) outs(%best, %where) {gt}
@@ -15,9 +15,9 @@ Expresses arg_compare as a reduction, and topk as the top k of its outs and its 
     %v, %i = iree_linalg_ext.topk_v2 dimension(1) is_sorted
         ins(concat(%best, %x), concat(%where, 0, 1, ...)) outs(tensor.empty, tensor.empty) {gt}
 
-Both begin with what their outs hold; of equal elements the first stays, which in a topk is one of
-the outs: so they stand before the input. What was no index of theirs is counted from 0.
-Memrefs are left alone. In IREE both are lowered to loops of their own.
+Both ops start from their outs. Among equal elements the first one wins; for topk this is an element
+of the outs, so the concatenation puts the outs first. If topk has no index operand, input indices
+count from 0. Ops on memrefs stay. IREE lowers each op to its own loops.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class DecomposeArgCompare(RewritePattern):
 
 
 class DecomposeTopk(RewritePattern):
-    """topk(x, outs)  =>  topk_v2(concat(outs, x)); outs without elements stay as they are"""
+    """topk(x, outs)  =>  topk_v2(concat(outs, x)); returns the outs unchanged if they are empty"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.TopkOp, rewriter: PatternRewriter) -> None:
@@ -80,7 +80,7 @@ class DecomposeTopk(RewritePattern):
             return
         b, axis = TensorBuilder(op), op.dimension.value.data
         if op.output_values.type.get_shape()[axis] == 0:
-            # A topk_v2 has at least one.
+            # A topk_v2 requires k >= 1.
             rewriter.replace(op, [], op.outputs)
             return
         candidates = concatenated(op.output_values, op.values, axis, b)
@@ -99,7 +99,7 @@ class DecomposeTopk(RewritePattern):
 
 
 def concatenated(first: SSAValue, second: SSAValue, axis: int, b: TensorBuilder) -> SSAValue:
-    """Two tensors one behind the other along an axis."""
+    """Returns the concatenation of two tensors along an axis."""
     front, back = dims(first, b), dims(second, b)
     sizes = [b.add(m, n) if d == axis else n for d, (m, n) in enumerate(zip(front, back))]
     origin = [0] * len(sizes)
@@ -109,7 +109,7 @@ def concatenated(first: SSAValue, second: SSAValue, axis: int, b: TensorBuilder)
 
 
 def counted(op: ext.TopkOp, b: TensorBuilder) -> SSAValue:
-    """The place of every input along the dim."""
+    """Returns a tensor with the index of each input element along the dim."""
     kind, axis = element_type(op.output_indices), op.dimension.value.data
     identity = AffineMap.identity(rank_of(op.values))
     init = b.empty(kind, dims(op.values, b))
@@ -118,7 +118,7 @@ def counted(op: ext.TopkOp, b: TensorBuilder) -> SSAValue:
 
 @dataclass(frozen=True)
 class DecomposeSelectionsPass(ModulePass):
-    """arg_compare becomes a generic, topk a topk_v2."""
+    """Decomposes arg_compare into a generic and topk into a topk_v2."""
 
     name = "irees-decompose-selections"
 

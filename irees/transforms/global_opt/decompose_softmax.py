@@ -1,9 +1,9 @@
 """
-Expresses `linalg.softmax` in reductions and elementwise ops.
+Decomposes `linalg.softmax` into reductions and elementwise ops.
 
-The four ops are over the same rows, so `irees-form-dispatch-regions` puts them into one
-kernel again, and fuses it with what stands before and behind; a softmax that a model writes
-out and one that it names are the same program.
+The four ops iterate over the same rows, so `irees-form-dispatch-regions` fuses them into one
+kernel, together with producers and consumers. A named softmax and one that a model spells out
+compile to the same program.
 
     %r = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>)
   =>
@@ -12,36 +12,36 @@ out and one that it names are the same program.
     %s = linalg.generic {addf over d1} ins(%e) outs(0 : tensor<4xf32>)
     %r = linalg.generic {e / s} ins(%e, %s) outs(%o)
 
-That is `use-fusion=false`, which the pipeline takes, because a kernel keeps its row where it is
-small. With `use-fusion` the powers are computed again where they are divided, so that nothing as
-large as the row lies between the ops:
+This is `use-fusion=false`, which the pipeline uses: a kernel keeps a row in cache. With
+`use-fusion` the division recomputes the exponentials, so no intermediate is as large as the row:
 
     %s = linalg.generic {addf(exp(x - m)) over d1} ins(%x, %m) outs(0 : tensor<4xf32>)
     %r = linalg.generic {exp(x - m) / s} ins(%x, %m, %s) outs(%o)
 
-With `online` one pass over the row makes its maximum and its sum, which is rescaled as the maximum
-grows, so that a row too large to keep is read twice, not three times; whatever `use-fusion` says:
+With `online` a single pass over the row computes the maximum and the sum, and rescales the sum when
+the maximum grows. A row that does not fit in cache is then read twice instead of three times.
+`online` ignores `use-fusion`:
 
     %m, %s = linalg.generic {M = maxnumf(x, m), s * exp(m - M) + exp(x - M), over d1} ins(%x)
                  outs(lowest, 0 : tensor<4xf32>)
     %r = linalg.generic {exp(x - m) / s} ins(%x, %m, %s) outs(%o)
 
-It starts from the lowest number, for which a leading -infinity is a power of 0; a row of them is
-0 / 0, NaN as without. A step takes two powers instead of one, rounds the sum once more where it
-finds a larger number, and has no vector form, so the pipeline does not ask for it: compiled, rows
-of half a megabyte take eight times as long.
+The maximum starts from the lowest finite number, so that a leading -infinity adds 0 to the sum; a
+row of -infinity gives 0 / 0 = NaN, as without `online`. A step computes two exponentials instead of
+one and rounds once more when the maximum grows. The loop does not vectorize, so the pipeline does
+not use `online`.
 
-The maximum starts from NaN, as IREE's does, or `from-infinity`, which the result does not show and
-which makes a comparison out of each `maxnumf` (`expand-math`).
+Without `online` the maximum starts from NaN like IREE's, or from -infinity with `from-infinity`.
+The result is the same, and -infinity lets `expand-math` lower `maxnumf` to a plain comparison.
 
 With `reciprocal` the last op is `e * (1 / s)`: one division per row instead of one per element, and
-a rounding more. The pipeline asks for it unless `fp` is strict, as the sums of a softmax are in
-another order then, too. ONNX Runtime does the same.
+one more rounding. The pipeline uses it unless `fp` is strict, because other modes reorder the sums
+of a softmax anyway. ONNX Runtime does the same.
 
-A producer of %x is not computed again, whatever it is: it may be a gather. f16 and bf16 are
-computed in f32 and rounded once. A softmax of memrefs is left alone. MLIR:
-`linalg::SoftmaxOp::decomposeOperation`; IREE: `iree-codegen-decompose-softmax`, which has no
-`online`. Online: Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).
+The producer of %x is never recomputed: it may be a gather. f16 and bf16 are computed in f32 and
+rounded once. A softmax of memrefs stays. MLIR: `linalg::SoftmaxOp::decomposeOperation`; IREE:
+`iree-codegen-decompose-softmax`, which has no `online`. Online: Milakov and Gimelshein, "Online
+normalizer calculation for softmax" (2018).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class DecomposeSoftmax(RewritePattern):
 
 @dataclass(frozen=True)
 class DecomposeSoftmaxPass(ModulePass):
-    """`linalg.softmax` becomes two reductions and two elementwise ops."""
+    """Decomposes `linalg.softmax` into two reductions and two elementwise ops."""
 
     name = "irees-decompose-softmax"
 

@@ -1,9 +1,8 @@
 """
-Expresses padding, concatenation, splats and generation in insertions and structured ops.
+Decomposes pad, concat, splat and generate into insertions and structured ops.
 
-What remains after this pass is computed by `linalg.generic`, moved by
-`tensor.extract_slice` and `tensor.insert_slice`, or is an `iree_linalg_ext` op; codegen
-has to know nothing else.
+After this pass, tensors are computed by structured ops and `iree_linalg_ext` ops, and moved by
+`tensor.extract_slice` and `tensor.insert_slice`. Code generation handles nothing else.
 
     %p = tensor.pad %x low[0, 1] high[0, 1] { yield %zero } : tensor<4x8xf32> to tensor<4x10xf32>
   =>
@@ -11,8 +10,8 @@ has to know nothing else.
     %p = tensor.insert_slice %x into %f[0, 1] [4, 8] [1, 1]
 
 `tensor.concat` becomes one insertion per operand, `tensor.splat` a fill, and
-`tensor.generate` a generic that reads its loop indices. A pad whose value depends on the
-position becomes a generate first. IREE: `DecomposeConcat`, `linalg`'s pad decomposition.
+`tensor.generate` a generic that reads its loop indices. If a pad computes its value in its body,
+that body becomes a generate. IREE: `DecomposeConcat`, `linalg`'s pad decomposition.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from irees.verification import verify_made
 
 
 def fill(value: SSAValue, kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
-    """A tensor with `value` everywhere."""
+    """Returns a tensor filled with `value`."""
     rank = len(kind.get_shape())
     target = empty(kind, sizes, builder)
     op = generic(
@@ -49,7 +48,7 @@ def fill(value: SSAValue, kind: TensorType, sizes: list[Size], builder: IndexBui
 
 
 def generate(kind: TensorType, sizes: list[Size], body: Region, builder: IndexBuilder) -> SSAValue:
-    """A tensor whose elements are the body's yield at their indices."""
+    """Returns a tensor whose elements the body computes from their indices."""
     rank = len(kind.get_shape())
     target = empty(kind, sizes, builder)
     block = Block(arg_types=[kind.get_element_type()])
@@ -72,7 +71,7 @@ def _placed(
     op: Operation, source: SSAValue, into: SSAValue, offsets: list[Size], sizes: list[Size],
     builder: IndexBuilder,
 ) -> SSAValue:  # fmt: skip
-    """Inserts a source at its place. Raises VerifyError where it is known to leave the result."""
+    """Inserts a source at offsets. Raises VerifyError if it is provably out of bounds."""
     result = insert_slice(source, into, offsets, sizes, builder)
     assert isinstance(result.owner, Operation)
     verify_made(result.owner, op)
@@ -113,7 +112,7 @@ def decompose_concat(op: tensor.ConcatOp, builder: IndexBuilder) -> SSAValue:
 
 
 def decompose(op: Operation) -> SSAValue | None:
-    """The replacement of one op, or None when it stays."""
+    """Returns the replacement of an op, None if the op stays."""
     if op.parent is None:
         return None
     builder = IndexBuilder(InsertPoint.before(op))
@@ -135,7 +134,7 @@ def decompose(op: Operation) -> SSAValue | None:
 
 @dataclass(frozen=True)
 class DecomposeTensorOpsPass(ModulePass):
-    """Pads, concatenations, splats and generations become insertions and structured ops."""
+    """Decomposes pad, concat, splat and generate into insertions and structured ops."""
 
     name = "irees-decompose-tensor-ops"
 

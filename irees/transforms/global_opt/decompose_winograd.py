@@ -1,5 +1,5 @@
 """
-Expresses the transforms of Winograd convolution in two contractions with a constant matrix.
+Decomposes Winograd transforms into two contractions with a constant matrix.
 
     %t = linalg.winograd_input_transform fmr(F_2_3) ins(%x : tensor<1x6x6x8xf32>) outs(%o)
   =>
@@ -7,14 +7,14 @@ Expresses the transforms of Winograd convolution in two contractions with a cons
     %u = linalg.generic {sum over b of m[j, b] * x[n, H, w * 2 + b, c]} : tensor<4x2x6x1x8xf32>
     %t = linalg.generic {sum over a of m[i, a] * u[j, w, h * 2 + a, n, c]}
 
-An image is padded with zeros to whole tiles. Of the output transform the image is written
-element by element: its tile is `H floordiv m`, the row of the matrix `H mod m`; linalg's is
-added to what its output holds, IREE's is not. Where a filter is 1 wide there is one matrix only.
-Sums are in f32, or f64 where the operands are.
+The input image is zero-padded to whole tiles. The output transform computes the image element by
+element: element H is in tile `H floordiv m` and uses matrix row `H mod m`. linalg's output
+transform accumulates into its outs, IREE's does not. Along an axis where the filter has size 1,
+the matrix is the number 1. Sums are in f32, or in f64 for f64 operands.
 
-Left alone: memrefs, IREE's transforms of one tile, and sizes other than F(6, 3) of IREE, which has
-no matrices for them. MLIR: `decomposeWinograd*TransformOp`, IREE: `DecomposeWinogradTransform`,
-which take the tiles one by one.
+The pass skips memrefs, IREE's transforms of a single tile, and IREE's sizes other than F(6, 3), for
+which IREE has no matrices. MLIR: `decomposeWinograd*TransformOp`; IREE:
+`DecomposeWinogradTransform`. Both process the tiles one by one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OPS = {
 
 
 def constant_matrix(rows: Matrix, kind: Attribute, b: TensorBuilder) -> SSAValue:
-    """A tensor constant."""
+    """Returns a matrix as a tensor constant."""
     shape = TensorType(kind, [len(rows), len(rows[0])])
     flat = [number for row in rows for number in row]
     return b.insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(shape, flat))).results[0]
@@ -53,7 +53,7 @@ def multiplied(
     matrix: Matrix, row: AffineExpr, source: SSAValue, place: Sequence[AffineExpr],
     sizes: Sequence[Size], wide: Attribute, b: TensorBuilder,
 ) -> SSAValue:  # fmt: skip
-    """The sum over the last loop of matrix[row, last] * source[place]; the others have sizes."""
+    """Returns the sum over loop `last` of matrix[row, last] * source[place], of shape `sizes`."""
     loops = len(sizes) + 1
     maps = [
         AffineMap(loops, 0, (row, AffineExpr.dimension(loops - 1))),
@@ -72,7 +72,7 @@ def multiplied(
 def padded(
     source: SSAValue, sizes: Sequence[Size], whole: list[Size], b: TensorBuilder
 ) -> SSAValue:
-    """The source in the low corner of zeros."""
+    """Returns the source, zero-padded at the high ends to the sizes `whole`."""
     if whole == sizes:
         return source
     background = b.filled(0, element_type(source), whole)
@@ -165,7 +165,7 @@ class DecomposeTransform(RewritePattern):
 
 @dataclass(frozen=True)
 class DecomposeWinogradPass(ModulePass):
-    """The transforms of Winograd convolution become contractions."""
+    """Decomposes Winograd transforms into contractions."""
 
     name = "irees-decompose-winograd"
 

@@ -1,17 +1,16 @@
 """
-Drops results that nobody uses from ops with several.
+Drops unused results from ops with several results.
 
     %m:2 = linalg.generic ... outs(%v, %i) { max, and the index of it }    // only %m#0 is used
   =>
     %m = linalg.generic ... outs(%v) { max }
 
-A result of `linalg.generic` goes when its accumulator feeds nothing but its own yield and
-when the other operands still bound every loop. An operand of a sort goes, with its pair
-of comparator arguments, when the comparator reads neither: a key that is compared stays
-even where only the positions are wanted. Code of a body that no longer leads to a yield
-goes first. Equal operands of a generic become one, and one that its body does not read goes
-when the loops are bounded without it. The patterns are those of `canonicalize`; an op of
-which nothing is used is dead and left to it. IREE:
+The pass drops a result of `linalg.generic` if its accumulator feeds only its own yield and the
+other operands still bound every loop. It drops an operand of a sort, with its pair of comparator
+arguments, if the comparator reads neither argument: a compared key stays even if only the positions
+are used. First it erases dead code in bodies. It merges equal operands of a generic, and drops
+an operand that the body does not read if the loops are bounded without it. The patterns are those
+of `canonicalize`, which also erases ops without any used result. IREE:
 `RemoveUnusedSortOpResults`; MLIR: `EraseUnusedOperandsAndResults`.
 """
 
@@ -29,11 +28,11 @@ from irees.transforms.utils.unused_results import PATTERNS
 
 @dataclass(frozen=True)
 class EraseUnusedResultsPass(ModulePass):
-    """Unused operands and results of generics, sorts and top-ks go, with what only they needed."""
+    """Drops unused operands and results of generics, sorts and top-ks."""
 
     name = "irees-erase-unused-results"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [pattern for of_op in PATTERNS.values() for pattern in of_op]
-        # Users first: what they let go of may be all that an op before them was used for.
+        # Users first: an operand that they drop may be the last use of an earlier result.
         rewrite_greedily(self.name, op, patterns, walk_reverse=True)

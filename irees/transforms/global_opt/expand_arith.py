@@ -1,12 +1,12 @@
 """
-Writes rare ops on numbers with common ones, so that code generation knows only those.
+Expands rare scalar ops to common ones, so that code generation supports only the common ones.
 
 | op | becomes |
 |---|---|
 | `arith.addui_extended` | the sum, and whether it is less than an operand |
-| `arith.mulsi_extended`, `mului_extended` | the halves of a product in 64 bits, or of four halves |
-| `arith.maximumnumf`, `minimumnumf` | `maximumf`, `minimumf` of two numbers, else the one that is |
-| `arith.scaling_extf`, `scaling_truncf` | a product or a quotient with a power of two |
+| `arith.mulsi_extended`, `mului_extended` | halves of an i64 product, or four 32-bit products |
+| `arith.maximumnumf`, `minimumnumf` | `maximumf`, `minimumf`; if one operand is NaN, the other |
+| `arith.scaling_extf`, `scaling_truncf` | multiplication or division by a power of two |
 | `math.isnormal` | two comparisons of the absolute value |
 | `math.sincos` | `math.sin` and `math.cos` |
 | `math.ctlz`, `cttz` of an i1 | its negation |
@@ -20,8 +20,8 @@ Writes rare ops on numbers with common ones, so that code generation knows only 
     %s = arith.addi %a, %b : i32
     %c = arith.cmpi ult, %s, %a : i32
 
-Bits are those of the op, for every operand. MLIR: `arith-expand`, `math-expand-ops`; the product of
-four halves is Knuth's algorithm M (4.3.1).
+Results are bit-identical to those of the op, for every operand. MLIR: `arith-expand`,
+`math-expand-ops`; the product of 64-bit operands is Knuth's algorithm M (4.3.1).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from irees.transforms.utils.shapes import Size
 from irees.transforms.utils.tensors import ScalarBuilder
 
 HALF = 32
-"""Bits of half an i64."""
+"""Bits in half of an i64."""
 
 
 def add_with_carry(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
@@ -65,7 +65,7 @@ def add_with_carry(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
 
 
 def _high_of_halves(a: SSAValue, b: SSAValue, at: ScalarBuilder) -> SSAValue:
-    """The upper 64 bits of the product of two unsigned i64."""
+    """Returns the upper 64 bits of the product of two unsigned i64."""
     shift, mask = at.number(HALF, i64), at.number((1 << HALF) - 1, i64)
     a0, b0 = (at.op(arith.AndIOp, x, mask) for x in (a, b))
     a1, b1 = (at.op(arith.ShRUIOp, x, shift) for x in (a, b))
@@ -145,7 +145,7 @@ def _complex(re: SSAValue, im: SSAValue, op: Operation, at: ScalarBuilder) -> SS
 
 
 def _real(value: float, op: Operation, at: ScalarBuilder) -> SSAValue:
-    """A number of a complex op's type."""
+    """Returns a real constant of the op's complex type."""
     kind = op.results[0].type
     assert isinstance(kind, ComplexType)
     re, im = (at.number(x, kind.element_type) for x in (value, 0.0))
@@ -207,7 +207,7 @@ def complex_expm1(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
 
 
 def _scale(op: Operation, kind: Attribute, at: ScalarBuilder) -> SSAValue:
-    """The scale of a block as a power of two in a float type; of a wider float, the nearest."""
+    """Returns the scale, rounded to f8E8M0FNU if it is wider, in float type `kind`."""
     scale = op.operands[1]
     exponent = Float8E8M0FNUType()
     if scale.type.bitwidth > exponent.bitwidth:  # pyright: ignore
@@ -280,13 +280,13 @@ EXPANSIONS: dict[str, Expansion] = {
 
 
 def is_scalar(op: Operation) -> bool:
-    """Whether an op is not on tensors or vectors."""
+    """Whether an op has no tensor or vector operands."""
     return not any(isinstance(value.type, TensorType | VectorType) for value in op.operands)
 
 
 @dataclass(frozen=True)
 class ExpandArithPass(ModulePass):
-    """Rare ops on numbers become common ones."""
+    """Expands rare scalar ops to common ones."""
 
     name = "irees-expand-arith"
 

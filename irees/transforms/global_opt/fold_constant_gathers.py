@@ -1,16 +1,16 @@
 """
-Sees that a gather at constant indices reads a tensor in order, and reshapes the tensor instead.
+Replaces a gather by a reshape if its constant indices read the tensor in order.
 
-Frontends index where they could reshape: torch-mlir flattens the scale of a group norm by an index
-tensor for each dim. A gather hides from fusion what is read, a reshape does not.
+Frontends sometimes gather instead of reshaping: torch-mlir flattens the scale of a group norm with
+one index tensor per dim. A gather blocks fusion with its source, a reshape does not.
 
     %r = linalg.generic ins(%i, %j : tensor<128xi64>, ..) {    // i = 0 0 0 0 1 .., j = 0 1 2 3 0 ..
       tensor.extract %x[%i, %j] : tensor<32x4xf32> }
   =>
     %r = tensor.collapse_shape %x [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
 
-The indices are computed by the reference interpreter. Left alone: a gather that reads elements in
-another order, twice, out of bounds, or not all of them; and results above MAX_ELEMENTS. PyTorch:
+The reference interpreter computes the indices. A gather stays if it reads elements in another
+order, twice, out of bounds, or not all of them, or if the result exceeds MAX_ELEMENTS. PyTorch:
 `torch.flatten` as torch-mlir imports it.
 """
 
@@ -41,11 +41,11 @@ from irees.transforms.utils.unused_results import erase_dead_code
 NAME = "irees-fold-constant-gathers"
 
 MAX_ELEMENTS = 1 << 16
-"""Elements of a result whose indices are computed."""
+"""Largest result, in elements, whose indices the pass computes."""
 
 
 def gathered(op: linalg.GenericOp) -> tensor.ExtractOp | None:
-    """The read that is all that an op does, in the order of its loops; None if it does more."""
+    """Returns the extract of a generic that only gathers at constant indices, None otherwise."""
     extract = op.body.block.last_op.operands[0].owner  # pyright: ignore
     if len(op.results) != 1 or not is_parallel(op) or not isinstance(extract, tensor.ExtractOp):
         return None
@@ -57,7 +57,7 @@ def gathered(op: linalg.GenericOp) -> tensor.ExtractOp | None:
         return None
     if not source.has_static_shape() or not kind.has_static_shape():
         return None
-    # Of what comes from outside, only the source is not known.
+    # All captured values except the source must be constants.
     outside = [v for v in captured_values(op) if v is not extract.tensor]
     constant = all(isinstance(v.owner, arith.ConstantOp) for v in (*op.inputs, *outside))
     return extract if constant else None
@@ -65,9 +65,9 @@ def gathered(op: linalg.GenericOp) -> tensor.ExtractOp | None:
 
 def places(op: linalg.GenericOp, extract: tensor.ExtractOp) -> np.ndarray:
     """
-    Where in the source, counted in its order, each element of the result comes from.
+    Returns, for each element of the result, its linear index in the source.
 
-    Raises UnsupportedError and RuntimeTrap as evaluating the op does.
+    Raises UnsupportedError or RuntimeTrap if the op cannot be evaluated.
     """
     source, kind = extract.tensor.type, op.results[0].type
     assert isinstance(source, TensorType)
@@ -91,12 +91,12 @@ def places(op: linalg.GenericOp, extract: tensor.ExtractOp) -> np.ndarray:
     try:
         return np.asarray(evaluate(numbered, [*known, np.zeros(kind.get_shape(), np.int64)])[0])
     finally:
-        # It reads the indices, and nobody may see it do so.
+        # Erase the temporary op: it is a use of the index operands.
         numbered.erase()
 
 
 def fold(op: linalg.GenericOp) -> SSAValue | None:
-    """generic { tensor.extract %x[constants] }  =>  reshape %x, or None when it stays"""
+    """generic { tensor.extract %x[constants] }  =>  reshape %x; None if the op stays"""
     extract = gathered(op)
     if extract is None:
         return None
@@ -119,7 +119,7 @@ def fold(op: linalg.GenericOp) -> SSAValue | None:
 
 @dataclass(frozen=True)
 class FoldConstantGathersPass(ModulePass):
-    """Gathers at constant indices that count up become reshapes."""
+    """Replaces gathers that read a tensor in order by reshapes."""
 
     name = "irees-fold-constant-gathers"
 
@@ -128,5 +128,5 @@ class FoldConstantGathersPass(ModulePass):
             block = inner.parent
             if block is not None and (value := fold(inner)) is not None:
                 Rewriter.replace_op(inner, [], [value])
-                # The indices would be kept in the program.
+                # The index constants would otherwise stay in the program.
                 erase_dead_code(block, Rewriter.erase_op)

@@ -1,19 +1,19 @@
 """
-Computes at compile time what depends on constants only.
+Folds ops on constants at compile time.
 
-Batch-norm scales, positional tables, transposed or reshaped weights: frontends leave
-them as ops on constants. They are evaluated once by the reference interpreter, so what is
-folded is what the program says. A reshape of a weight only changes its type.
+Frontends emit batch-norm scales, positional tables and transposed or reshaped weights as ops on
+constants. The reference interpreter evaluates them, so folding preserves the semantics. A reshape
+of a weight only changes its type.
 
     %w = arith.constant dense_resource<w> : tensor<32xf32>
     %r = linalg.generic ins(%w) { sqrt(w + eps) }
   =>
     %r = arith.constant dense_resource<folded> : tensor<32xf32>
 
-An op stays when its result is larger than 64 KiB and than its inputs together, when it
-could stop the program, when it would take a tenth of the budget of the compilation, and when it
-only moves a large weight into a contraction (which packs it: `irees-pack-constant-operands`).
-IREE: `JitGlobals`; its rule on growth.
+An op stays if its result is larger than 64 KiB and larger than its constant inputs together, if it
+would trap, or if it costs more than a tenth of the remaining compilation budget. Results above
+1 MiB also stay: `irees-pack-constant-operands` packs large weights of contractions.
+IREE: `JitGlobals`, with the same growth rule.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def size_of(value: SSAValue) -> int:
-    """Bytes of a static tensor, roughly; scalars count as nothing."""
+    """Returns the approximate size of a static tensor in bytes, 0 for a scalar."""
     if not isinstance(value.type, TensorType):
         return 0
     width = getattr(value.type.get_element_type(), "bitwidth", 64)
@@ -61,7 +61,7 @@ def size_of(value: SSAValue) -> int:
 
 
 def foldable(op: Operation) -> bool:
-    """Whether an op has constants for operands and a result that is worth keeping."""
+    """Whether an op has only constant operands and a result small enough to store."""
     if not isinstance(op, linalg.GenericOp | tensor.ExtractSliceOp) or len(op.results) != 1:
         return False
     kind = op.results[0].type
@@ -83,7 +83,7 @@ def foldable(op: Operation) -> bool:
 
 
 def steps(op: Operation) -> int:
-    """How much evaluating an op takes of the budget: its points, times the ops of its body."""
+    """Returns the budget steps to evaluate an op: iterations times the ops of its body."""
     if not isinstance(op, linalg.GenericOp):
         return size_of(op.results[0]) // limits.ELEMENTS_PER_STEP
     points = prod(static_ranges(op)) * sum(1 for _ in op.body.walk())
@@ -122,7 +122,7 @@ def fold_slice_of_splat(op: tensor.ExtractSliceOp) -> arith.ConstantOp | None:
 
 
 def fold(op: Operation) -> arith.ConstantOp | None:
-    """op(constants)  =>  constant, or None when it stays"""
+    """op(constants)  =>  constant; None if the op stays"""
     if isinstance(op, RESHAPES):
         return fold_reshape(op)
     if isinstance(op, tensor.ExtractSliceOp) and (new := fold_slice_of_splat(op)) is not None:
@@ -143,7 +143,7 @@ def fold(op: Operation) -> arith.ConstantOp | None:
 
 
 def _nothing(value: SSAValue) -> np.ndarray:
-    """The contents of a tensor.empty."""
+    """Returns zeros for a tensor.empty, whose contents are undefined."""
     from irees.dialects.resources import dtype_of
 
     assert isinstance(value.type, TensorType)
@@ -152,12 +152,12 @@ def _nothing(value: SSAValue) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FoldConstantsPass(ModulePass):
-    """Ops on constants become constants."""
+    """Folds ops on constants."""
 
     name = "irees-fold-constants"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # Resources are printed by the builtin dialect, which text without a module does not load.
+        # Load the builtin dialect, which prints resources: text without a module does not load it.
         ctx.get_optional_op(ModuleOp.name)
         for inner in list(op.walk()):
             if inner.parent is None or isinstance(inner, arith.ConstantOp):

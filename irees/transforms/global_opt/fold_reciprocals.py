@@ -27,6 +27,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees.dialects.irees_target import is_strict, target_of
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.structured import iterators, maps
 
@@ -85,6 +86,8 @@ class FoldReciprocalsPass(ModulePass):
     name = "irees-fold-reciprocals"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if target_of(op).gpu is not None or is_strict(op):
+            return
         for generic in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             for inner in list(generic.body.block.ops):
                 if isinstance(inner, arith.MulfOp):

@@ -1,18 +1,17 @@
 """
-Removes dims of size 1 from structured ops.
+Removes unit dims (of size 1) from structured ops.
 
-Frontends keep batch dims of 1 and keepdim axes; they hide that two ops run over the same
-loops, and the reshapes between them stop fusion. Here every generic drops its loops of
-one iteration and the unit dims of its operands; what is left are reshapes that only add
-or drop unit dims, and those cancel. So does a pad, which is a slice inserted into a fill.
+Frontends emit unit batch dims and keepdim axes. They hide that two ops have the same loops, and the
+reshapes between the ops block fusion. The pass drops the unit loops of each generic and the unit
+dims of its operands. The reshapes that it inserts only add or drop unit dims, and cancel. A pad
+(a slice inserted into a fill) drops unit dims, too.
 
     %e = tensor.expand_shape %m [[0, 1]] : tensor<512xf32> into tensor<512x1xf32>
     %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, 0), (i, j) -> (i, j)]} ins(%x, %e)
   =>
     %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i), (i, j) -> (i, j)]} ins(%x, %m)
 
-Dynamic dims are left alone even where they turn out to be 1. MLIR:
-`linalg-fold-unit-extent-dims`.
+Dynamic dims stay, even if they are 1 at run time. MLIR: `linalg-fold-unit-extent-dims`.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
     """
-    Unit loops that must stay: a window `d0 * 2 + d1` with d0 = 0 must not become a plain `d1`
-    of an operand that is, or may be, larger than that loop.
+    Returns the unit loops that must stay: a window `d0 * 2 + d1` with d0 = 0 must not become a
+    plain `d1` if the operand's dim may be larger than the trip count of d1.
     """
     zero = [
         AffineExpr.constant(0) if r == 1 else AffineExpr.dimension(i) for i, r in enumerate(ranges)
@@ -76,14 +75,14 @@ def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
 
 
 def _are_equal(op: linalg.GenericOp, *dims: tuple[int, int]) -> bool:
-    """Whether dims of operands, as (operand, dim), are known to have one size."""
+    """Whether two dims of operands, as (operand, dim), are provably equal."""
     bounds = ValueBounds()
     first, second = (bounds.expression(op.operands[position], axis) for position, axis in dims)
     return first.same(second)
 
 
 def is_affine(expr: AffineExpr) -> bool:
-    """Whether an index multiplies and divides by numbers only: others are not simplified."""
+    """Whether an index multiplies and divides by constants only, so that it can be simplified."""
     if not isinstance(expr, AffineBinaryOpExpr):
         return True
     sides = (expr.lhs, expr.rhs)
@@ -164,7 +163,7 @@ def drop_unit_dims_of_pad(op: tensor.InsertSliceOp) -> bool:
     assert isinstance(source, TensorType)
     shape = kind.get_shape()
     kept = [d for d, size in enumerate(shape) if size != 1]
-    # Others than fills may be updated in place, which a reshape must not hide.
+    # A destination that is not a fill may be updated in place; a reshape would prevent this.
     if not is_background(op.dest.owner) or len(kept) == len(shape) or not kept:
         return False
     if len(source.get_shape()) != len(shape):
@@ -265,7 +264,7 @@ def merge_reshapes(op: Operation) -> bool:
 
 
 def _embedding(small: Sequence[int], large: Sequence[int]) -> list[int] | None:
-    """Dims of `large` that spell `small`, the others being 1, or None."""
+    """Returns the dims of `large` that equal `small` if all other dims are 1, else None."""
     kept: list[int] = []
     for position, size in enumerate(large):
         if len(kept) < len(small) and small[len(kept)] == size:
@@ -277,7 +276,7 @@ def _embedding(small: Sequence[int], large: Sequence[int]) -> list[int] | None:
 
 @dataclass(frozen=True)
 class FoldUnitExtentDimsPass(ModulePass):
-    """Structured ops lose their loops and dims of size 1; reshapes of unit dims cancel."""
+    """Drops unit loops and dims of structured ops, and cancels reshapes of unit dims."""
 
     name = "irees-fold-unit-extent-dims"
 

@@ -1,24 +1,23 @@
 """
-Computes elementwise producers inside their consumers.
+Fuses elementwise producers into their consumers.
 
-A generic without reductions that is read once needs no tensor of its own: its body moves
-into the reader. Pointwise chains, broadcasts, transposes and casts disappear this way
-before kernels are formed, and a reduction takes its whole input expression along.
+A parallel generic with a single use needs no tensor: its body moves into the consumer. This removes
+elementwise chains, broadcasts, transposes and casts before kernels are formed. A reduction absorbs
+the whole expression of its input.
 
     %1 = linalg.generic ins(%x) { exp }                 // read once
     %2 = linalg.generic ins(%1, %y) { addf }
   =>
     %2 = linalg.generic ins(%x, %y) { addf(exp(x), y) }
 
-Casts to wider types in front of contractions move first, before they become a part of what is in
-front of them: operands are read many times, and processors multiply narrow ones.
+First the pass fuses widening casts into contractions, before the casts can fuse with their own
+producers: a contraction reads operands many times, and processors multiply narrow operands.
 
-Left alone: producers with other readers (unless they only move or convert data that is
-as cheap to fetch again), producers whose loops the consumer's maps cannot reach, and
-arithmetic in front of a contraction, whose operands are read many times, and what would be too much
-code for one kernel. A body that
-captures a tensor (`tensor.extract`) is not duplicated, it may move. MLIR's
-`fuseElementwiseOps`; IREE's `FuseMultiUseElementwiseProducer` and its guards.
+The pass does not fuse producers with other users, unless they only move or widen data that is as
+cheap to read again, nor producers with a loop that the consumer's maps would not bound. It does not
+fuse arithmetic into a contraction, which reads its operands many times, nor bodies that would be
+too large for one kernel. It may move a body that captures a tensor (`tensor.extract`), but never
+duplicates it. MLIR: `fuseElementwiseOps`; IREE: `FuseMultiUseElementwiseProducer` and its guards.
 """
 
 from __future__ import annotations
@@ -53,24 +52,24 @@ NAME = "irees-fuse-elementwise-ops"
 MOVEMENT = frozenset(
     ("arith.extf", "arith.extsi", "arith.extui", "linalg.yield", "arith.index_cast")
 )
-"""Ops of a body that only moves or widens data."""
+"""Ops that only move or widen data."""
 
 MAX_OPERANDS = 32
 MAX_REPEATED_OPS = 64
-"""Largest body that a consumer takes twice: a chain of `x + transpose(x)` doubles at each step."""
+"""Largest body, in ops, that fuses at two operands: `x + transpose(x)` chains double each time."""
 
 
 Chosen = Callable[[linalg.GenericOp, linalg.GenericOp, int], bool]
-"""Whether a producer moves into its consumer, which reads it at this operand."""
+"""Whether a producer fuses into its consumer at an operand index."""
 
 
 def only_moves(op: linalg.GenericOp) -> bool:
-    """Whether a generic only copies or widens elements of one input, to other places perhaps."""
+    """Whether the body of a generic only moves or widens elements."""
     return all(o.name in MOVEMENT for o in op.body.block.ops)
 
 
 def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
-    """Whether `producer`, which defines input `position` of `consumer`, can move into it."""
+    """Whether `producer`, which defines input `position` of `consumer`, can fuse into it."""
     if not is_parallel(producer) or len(producer.res) != 1:
         return False
     value = consumer.operands[position]
@@ -94,12 +93,12 @@ def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: in
 
 
 def is_longer_than(op: linalg.GenericOp, count: int) -> bool:
-    """Whether the body of a generic has more ops than that."""
+    """Whether the body of a generic has more than `count` ops."""
     return next(islice(op.body.block.ops, count, None), None) is not None
 
 
 def cheap_to_repeat(producer: linalg.GenericOp) -> bool:
-    """Whether reading a producer's inputs instead costs no more memory traffic than reading it."""
+    """Whether reading a producer's inputs takes no more memory traffic than reading its result."""
     result = producer.res[0].type
     assert isinstance(result, TensorType)
     identity = AffineMap.identity(len(result.get_shape()))
@@ -131,7 +130,7 @@ def inline_scalars(op: linalg.GenericOp) -> bool:
 
 
 def widens(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
-    """Whether a producer that can move into its consumer only makes wider types of narrow ones."""
+    """Whether a fusable producer only widens elements."""
     return (
         only_moves(producer)
         and any(o.name in WIDENING for o in producer.body.block.ops)
@@ -140,7 +139,7 @@ def widens(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int
 
 
 def fuse_into(op: linalg.GenericOp, weights: Weights, chosen: Chosen = fusable) -> linalg.GenericOp:
-    """Pulls the chosen producers into one op until none fits."""
+    """Fuses the chosen producers into one op until none is left; returns the fused op."""
     while True:
         while inline_scalars(op):
             pass
@@ -163,7 +162,7 @@ def fuse_into(op: linalg.GenericOp, weights: Weights, chosen: Chosen = fusable) 
 
 
 def fused(fusion: Fusion) -> linalg.GenericOp:
-    """The fused op of a plan, in the place of the consumer and of a producer without readers."""
+    """Replaces the consumer of a plan by the fused op; erases the producer if it is unused."""
     producer, op = fusion.producer, fusion.consumer
     only_reader = producer.res[0].has_one_use()
     new = merge(fusion) if only_reader else copied(fusion)
@@ -187,7 +186,7 @@ def _with_needed_inputs(op: linalg.GenericOp) -> linalg.GenericOp:
 
 
 def forget_inits(op: linalg.GenericOp) -> None:
-    """A parallel op that does not read its init starts from tensor.empty instead."""
+    """Replaces inits that a parallel op does not read by tensor.empty."""
     if not is_parallel(op):
         return
     for position, init in enumerate(op.outputs):
@@ -208,7 +207,7 @@ def forget_inits(op: linalg.GenericOp) -> None:
 
 @dataclass(frozen=True)
 class FuseElementwiseOpsPass(ModulePass):
-    """Elementwise producers move into the ops that read them."""
+    """Fuses elementwise producers into their consumers."""
 
     name = "irees-fuse-elementwise-ops"
 

@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.analysis.contractions import multiply_add
+from irees.dialects.irees_target import target_of
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.inlining import splice
@@ -155,6 +156,8 @@ class FuseSiblingReductionsPass(ModulePass):
     name = "irees-fuse-sibling-reductions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if target_of(op).gpu is not None:
+            return
         for inner in [o for o in op.walk() if o.regions and not isinstance(o, linalg.GenericOp)]:
             for region in inner.regions:
                 for block in region.blocks:

@@ -1,11 +1,10 @@
 """
-Turns named linalg ops into `linalg.generic`.
+Converts named linalg ops to `linalg.generic`.
 
-Everything after this pass knows one structured op. What a named op promised is still
-there to be read: a matmul is a generic with two parallel loops, one reduction loop and
-a multiply-add body, and that is what strategy selection looks for. IREE does this late
-and only for some ops (`GeneralizeLinalgNamedOps`); doing it once, early and for all
-means that a strategy is never tied to a name.
+Later passes handle one structured op only. The generic form keeps the properties of the named op: a
+matmul is a generic with two parallel loops, one reduction loop and a multiply-add body, and
+strategy selection matches that. IREE generalizes late and only some ops
+(`GeneralizeLinalgNamedOps`). irees generalizes all ops early, so no strategy depends on an op name.
 
     %r = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x16xf32>)
                        outs(%c : tensor<4x16xf32>) -> tensor<4x16xf32>
@@ -14,7 +13,7 @@ means that a strategy is never tied to a name.
                          (m, n, k) -> (m, n)],
                          iterator_types = ["parallel", "parallel", "reduction"]} ...
 
-Ops that are not structured (softmax, pack, winograd, ...) are left alone.
+Ops that are not structured (softmax, pack, winograd, ...) stay.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def generalize(op: Structured) -> linalg.GenericOp:
 
 @dataclass(frozen=True)
 class GeneralizeLinalgNamedOpsPass(ModulePass):
-    """Named structured ops become `linalg.generic`."""
+    """Converts named structured ops to `linalg.generic`."""
 
     name = "irees-generalize-linalg-named-ops"
 

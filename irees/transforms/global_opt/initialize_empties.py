@@ -1,9 +1,9 @@
 """
-Fills what is read before anything is written there.
+Zero-fills tensors that may be read before they are written.
 
-The elements of a `tensor.empty` are whatever memory holds, and a program that reads them would be
-handed what other programs, or other calls, left there. Where elements of one may be read, it
-becomes a fill with zeros; a remark says of how many bytes.
+The elements of a `tensor.empty` are undefined: reading them would leak memory contents of other
+calls or programs. If some element may be read, the pass replaces the `tensor.empty` by a zero fill,
+and a remark reports the number of bytes.
 
     %e = tensor.empty(%n) : tensor<?xf32>
     %r = tensor.insert_slice %x into %e[1] [%m] [1]
@@ -13,9 +13,9 @@ becomes a fill with zeros; a remark says of how many bytes.
     %r = tensor.insert_slice %x into %f[1] [%m] [1]
     return %r
 
-An op that writes all of its output reads none of its init, and insertions that follow one another
-along one dim, from 0 to its end, leave nothing of the tensor that they begin with: so results and
-concatenations are not filled. What else uses a tensor is taken to read it.
+Two kinds of use need no fill. An op that writes all of its output does not read its init. A chain
+of insertions that covers one dim from 0 to its end overwrites the whole tensor. So results and
+concatenations are not filled. Every other use counts as a read.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ OVERWRITTEN = {
     "iree_linalg_ext.attention": (4, 5),
     "tensor.dim": (0,),
 }
-"""Operands of which an op, whatever else it has, reads no element."""
+"""Operand indices whose elements an op never reads."""
 
 
 def reads(use: Use) -> bool:
-    """Whether an op may read elements of an operand; results that are views of it come apart."""
+    """Whether an op may read elements of an operand directly; `is_read` follows views."""
     op, index = use.operation, use.index
     if isinstance(op, linalg.GenericOp):
         return bool(op.body.block.args[index].uses)
@@ -77,11 +77,11 @@ VIEWS = (
     tensor.CollapseShapeOp,
     tensor.ExtractSliceOp,
 )
-"""Ops whose result has elements of their operand, which they do not look at."""
+"""Ops whose result is a view of their operand: they read no elements themselves."""
 
 
 def is_read(value: SSAValue, seen: set[SSAValue] | None = None) -> bool:
-    """Whether some element of a tensor that nobody has written may be read."""
+    """Whether some element of an unwritten tensor may be read."""
     seen = seen if seen is not None else set()
     if value in seen:
         return False
@@ -99,11 +99,11 @@ def is_read(value: SSAValue, seen: set[SSAValue] | None = None) -> bool:
     return False
 
 
-# --- insertions that leave nothing of what they insert into ---------------------------------
+# --- insertions that overwrite the whole destination ----------------------------------------
 
 
 def covers(first: tensor.InsertSliceOp) -> bool:
-    """Whether a chain of insertions goes along one dim from 0 to its end, whole in all others."""
+    """Whether a chain of insertions covers one dim from 0 to its end, and all other dims whole."""
     assert isinstance(first.dest.type, TensorType)
     whole = dims(first.dest, IndexBuilder(InsertPoint.before(first)))
     sizes = mixed(first.static_sizes.get_values(), first.sizes)
@@ -130,7 +130,7 @@ def covers(first: tensor.InsertSliceOp) -> bool:
 
 
 def summands(sizes: list[Size]) -> tuple[int, list[SSAValue]]:
-    """A sum as a number and what is not known of it."""
+    """Returns the constant part and the non-constant terms of a sum."""
     number, rest, todo = 0, [], list(sizes)
     while todo:
         size = todo.pop()
@@ -146,7 +146,7 @@ def summands(sizes: list[Size]) -> tuple[int, list[SSAValue]]:
 
 
 def same_sum(a: list[Size], b: list[Size]) -> bool:
-    """Whether two sums are known to be one."""
+    """Whether two sums are provably equal."""
     (x, left), (y, right) = summands(a), summands(b)
     for term in left:
         match = next((i for i, other in enumerate(right) if same_size(term, other)), None)
@@ -165,7 +165,7 @@ def fill(op: tensor.EmptyOp) -> None:
     assert isinstance(kind, TensorType)
     b = TensorBuilder(op)
     zero = b.insert(constant(0, kind.element_type)).results[0]
-    # The fill keeps the type: `b.filled` would make a size that is a constant static.
+    # Keep the type: `b.filled` would turn a constant dynamic size into a static one.
     init = b.insert(tensor.EmptyOp(list(op.dynamic_sizes), kind)).results[0]
     filled = b.insert(linalg.FillOp([zero], [init], [kind])).results[0]
     count, size = prod(n for n in kind.get_shape() if n >= 0), item_bytes(kind.element_type)
@@ -178,7 +178,7 @@ def fill(op: tensor.EmptyOp) -> None:
 
 @dataclass(frozen=True)
 class InitializeEmptiesPass(ModulePass):
-    """Tensors that are read before they are written are filled with zeros."""
+    """Zero-fills tensors that may be read before they are written."""
 
     name = "irees-initialize-empties"
 

@@ -1,10 +1,10 @@
 """
-Replaces `iree_linalg_ext.custom_op` by what is in its region.
+Inlines the region of `iree_linalg_ext.custom_op`.
 
-A custom op says how ops are to be fused, as a computation on tiles of any size. Fusion is decided
-by `irees-form-dispatch-regions` here, so the whole of each operand is the one tile, and the
-region stands in the place of the op; it comes first, because what is in it has to be decomposed
-and generalized like everything else.
+A custom op prescribes a fusion: its region computes on tiles of any size. In irees,
+`irees-form-dispatch-regions` decides on fusion, so this pass takes each whole operand as a single
+tile and inlines the region. It runs early because later passes must decompose and generalize the
+ops of the region.
 
     %r = iree_linalg_ext.custom_op {...} ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>) {
     ^bb0(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
@@ -16,8 +16,8 @@ and generalized like everything else.
     %0 = linalg.exp ins(%a) outs(%b)
     %r = tensor.cast %0 : tensor<?x?xf32> to tensor<4x8xf32>
 
-A region that asks for the index of its tile is left alone, as are memrefs. IREE:
-`CustomOp::decomposeOperation`.
+A custom op stays if its region reads the index of its tile (`iree_linalg_ext.index`) or if it works
+on memrefs. IREE: `CustomOp::decomposeOperation`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from irees.verification import verify_made
 
 def cast(value: SSAValue, kind: Attribute, op: ext.CustomOp) -> SSAValue:
     """
-    The value as a tensor type that differs in what is static. Raises VerifyError for another type.
+    Casts a value to a tensor type with other static dims. Raises VerifyError for other types.
     """
     if value.type == kind:
         return value
@@ -63,7 +63,7 @@ def inline(op: ext.CustomOp) -> None:
 
 @dataclass(frozen=True)
 class InlineCustomOpsPass(ModulePass):
-    """Custom ops become what is in their regions."""
+    """Inlines the regions of custom ops."""
 
     name = "irees-inline-custom-ops"
 

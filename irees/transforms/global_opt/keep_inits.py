@@ -1,11 +1,11 @@
 """
-Makes structured ops say that they keep a part of what their output holds.
+Makes the dependence on an init explicit where a generic writes only part of its output.
 
-A generic whose output map reaches only some elements of the output, or reaches none because a
-reduction has no points, leaves the others as they were. Passes see that an init matters by the use
-of its block argument; without one they give the op a buffer that nobody has written. So the body
-gets such a use where the map does not show that every element is written, and the loops that lead
-several points to one element run in order, since the last one wins.
+A generic keeps the old value of each output element that its output map does not write, and of all
+elements if a reduction has no iterations. Passes detect a live init by a use of its block argument;
+without a use they pass an uninitialized buffer. So this pass adds a use (`irees.keep`) unless the
+map proves that every element is written. If several iterations of a loop may write the same
+element, the loop becomes a reduction, which runs in order: the last write wins.
 
     %r = linalg.generic {(i) -> (i), (i) -> (i floordiv 2), parallel} ins(%x) outs(%o) {
     ^bb0(%a: f32, %b: f32):
@@ -16,8 +16,8 @@ several points to one element run in order, since the last one wins.
       %k = irees.keep %a, %b : f32
       linalg.yield %k }
 
-Named ops write all of their outputs, or add to them. In MLIR `outs` of a generic are operands of
-destination-passing style, whose elements that no point writes are those of the init.
+Named ops write all elements of their outputs, or accumulate into them. MLIR: the `outs` of a
+generic are in destination-passing style, so elements that no iteration writes keep their value.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from irees.transforms.utils.structured import iterators, linear_form, maps, stat
 
 def plain_loops(indexing: AffineMap, shape: Sequence[int]) -> set[int] | None:
     """
-    The loops that a map goes along one by one, beside the only element of dims of size 1; None
-    where an index is anything else.
+    Returns the loops that are plain indices of a map; None if another index is not a plain loop.
+    Ignores index 0 of a dim of size 1.
     """
     first = AffineConstantExpr(0)
     exprs = [e for e, n in zip(indexing.results, shape, strict=True) if (e, n) != (first, 1)]
@@ -50,7 +50,7 @@ def plain_loops(indexing: AffineMap, shape: Sequence[int]) -> set[int] | None:
 
 
 def loops_apart(indexing: AffineMap) -> set[int]:
-    """The loops of which no two points write to one element: an index is a multiple of each."""
+    """Returns the loops whose iterations write distinct elements: an index depends on it alone."""
     found: set[int] = set()
     for expr in indexing.results:
         form = linear_form(expr)
@@ -61,7 +61,7 @@ def loops_apart(indexing: AffineMap) -> set[int]:
 
 
 def writes_all(op: linalg.GenericOp, output: SSAValue, indexing: AffineMap) -> bool:
-    """Whether each element of an output with this map is written."""
+    """Whether the op provably writes every element of an output with this map."""
     assert isinstance(output.type, TensorType)
     loops = plain_loops(indexing, output.type.get_shape())
     others = set(range(len(iterators(op)))) - (loops or set())
@@ -70,7 +70,7 @@ def writes_all(op: linalg.GenericOp, output: SSAValue, indexing: AffineMap) -> b
 
 
 def keep_inits(op: linalg.GenericOp) -> None:
-    """Uses each init of which a part is kept."""
+    """Adds a use of each init that the op may keep in part, and orders conflicting writes."""
     count, block = len(op.inputs), op.body.block
     kinds = iterators(op)
     terminator = block.last_op
@@ -90,7 +90,7 @@ def keep_inits(op: linalg.GenericOp) -> None:
 
 @dataclass(frozen=True)
 class KeepInitsPass(ModulePass):
-    """Generics that do not write all of an output depend on what it holds."""
+    """Makes generics that write only part of an output depend on its init."""
 
     name = "irees-keep-inits"
 

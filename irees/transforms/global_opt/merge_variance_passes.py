@@ -36,6 +36,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
+from irees.dialects.irees_target import is_strict, target_of
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.shapes import dims
@@ -203,5 +204,7 @@ class MergeVariancePassesPass(ModulePass):
     name = "irees-merge-variance-passes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if target_of(op).gpu is not None or is_strict(op):
+            return
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             shift(inner)

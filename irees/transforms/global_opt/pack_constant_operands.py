@@ -48,6 +48,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.contractions import MultiplyAdd, is_contraction, multiply_add, roles
 from irees.analysis.dot_products import dot_product
 from irees.analysis.register_blocking import choose_blocking, embeds_broadcasts
+from irees.dialects.irees_target import dot_products_of, target_of
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.structured import maps, static_ranges
@@ -253,14 +254,15 @@ class PackConstantOperandsPass(ModulePass):
 
     name = "irees-pack-constant-operands"
 
-    vector_bytes: int = 64
-    registers: int = 32
-    dot_products: tuple[str, ...] = ()
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Resources are printed by the builtin dialect, which text without a module does not load.
         ctx.get_optional_op(ModuleOp.name)
-        instructions = Instructions(self.vector_bytes, self.registers, self.dot_products)
+        target = target_of(op)
+        if target.gpu is not None:
+            return
+        instructions = Instructions(
+            target.vector_bytes, target.vector_registers, dot_products_of(op)
+        )
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             if inner.res and is_contraction(inner):
                 pack_operand(inner, instructions)

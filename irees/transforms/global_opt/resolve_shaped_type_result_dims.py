@@ -1,17 +1,17 @@
 """
-Expresses the dims of results in the dims of operands.
+Replaces `tensor.dim` of results by arithmetic on the dims of operands.
 
-`tensor.dim` of an op's result makes a shape wait for data. Almost every op says how big
-its result is in terms of its operands, so the query is answered there and what remains
-are dims of function arguments.
+`tensor.dim` of an op's result makes a shape computation wait for data. Almost every op defines its
+result shape in terms of its operands. The pass rewrites each query accordingly, so the remaining
+queries read dims of function arguments.
 
     %1 = linalg.generic ... outs(%0 : tensor<?xf32>) -> tensor<?xf32>
     %d = tensor.dim %1, %c0
   =>
     %d = tensor.dim %0, %c0
 
-An index that is no constant chooses among all dims. `irees-insert-shape-checks` has asserted that
-it is the number of one.
+A non-constant index selects among all dims. `irees-insert-shape-checks` has asserted that the index
+is in bounds.
 
 MLIR's `resolve-ranked-shaped-type-result-dims`.
 """
@@ -30,7 +30,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, di
 
 
 def chosen(query: tensor.DimOp, builder: IndexBuilder) -> Size:
-    """The dim of a number that is known at run time."""
+    """Returns the dim at a non-constant index, as a chain of selects."""
     sizes = [builder.value(size) for size in dims(query.source, builder)]
     found = sizes[-1]
     for axis, size in reversed(list(enumerate(sizes[:-1]))):
@@ -41,7 +41,7 @@ def chosen(query: tensor.DimOp, builder: IndexBuilder) -> Size:
 
 @dataclass(frozen=True)
 class ResolveShapedTypeResultDimsPass(ModulePass):
-    """`tensor.dim` of results becomes arithmetic on dims of operands."""
+    """Replaces `tensor.dim` of results by arithmetic on dims of operands."""
 
     name = "irees-resolve-shaped-type-result-dims"
 

@@ -1,10 +1,10 @@
 """
-Moves a collapse of dims from in front of elementwise ops to behind them.
+Sinks `tensor.collapse_shape` below elementwise ops.
 
-A reshape costs nothing, but ops on its two sides do not share loops, so they are kernels of their
-own. Elementwise ops can run over the dims that were there before the collapse; then what makes the
-tensor and what reads it become one kernel. A group norm is one this way: its sums and its scale are
-per group, what is scaled is per channel.
+A reshape is free, but the ops before and after it have different loops and do not fuse. An
+elementwise op can iterate over the uncollapsed dims instead, and then fuses with the producer of
+its operand. This makes a group norm a single kernel: its sums and scale are per group, the scaled
+tensor is per channel.
 
     %c = tensor.collapse_shape %s [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
     %r = linalg.generic ins(%x, %c : tensor<128x9xf32>, tensor<128xf32>) { mulf }
@@ -13,9 +13,9 @@ per group, what is scaled is per channel.
     %m = linalg.generic ins(%e, %s : tensor<32x4x9xf32>, tensor<32x4xf32>) { mulf }
     %r = tensor.collapse_shape %m [[0, 1], [2]] : tensor<32x4x9xf32> into tensor<128x9xf32>
 
-Left alone: what reads another op without a reshape (it shares the loops of that one), reductions,
-dynamic shapes, reshapes of arguments and constants, and a last loop that would become shorter than
-MIN_VECTOR_LOOP. IREE: `SinkReshapes`; MLIR: `fuseByExpansion`.
+The pass skips ops that read another generic directly (they already share its loops), reductions,
+dynamic shapes, reshapes of arguments and constants, and ops whose last loop would become shorter
+than MIN_VECTOR_LOOP. IREE: `SinkReshapes`; MLIR: `fuseByExpansion`.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from irees.transforms.utils.unused_results import erase_dead_code
 NAME = "irees-sink-reshapes"
 
 MIN_VECTOR_LOOP = 64
-"""Elements of a last loop that is as good for vectors as the longer one that it is a part of."""
+"""Minimum trip count of the last loop after a split: a shorter one vectorizes worse."""
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """What a value is a reshape of."""
+    """Returns the source of a chain of collapses and expands."""
     while isinstance(value.owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
         value = value.owner.src
     return value
 
 
 def collapsed(value: SSAValue) -> tuple[TensorType, list[list[int]]] | None:
-    """Of a collapsed result of an op: the type that it had, and which dims became one."""
+    """Returns the uncollapsed type and the dim groups of a collapsed generic result, else None."""
     root = root_of(value)
     if root is value or not isinstance(root.owner, linalg.GenericOp):
         return None
@@ -75,12 +75,12 @@ def collapsed(value: SSAValue) -> tuple[TensorType, list[list[int]]] | None:
 
 
 def reads_an_op(op: linalg.GenericOp) -> bool:
-    """Whether an op reads the result of another just as it is."""
+    """Whether an op reads the result of another generic without a reshape."""
     return any(isinstance(value.owner, linalg.GenericOp) for value in op.inputs)
 
 
 def loops_to_split(op: linalg.GenericOp) -> dict[int, Sequence[int]]:
-    """Loops that run over a collapsed dim of an input, and the sizes to run over instead."""
+    """Returns loops over a collapsed dim of an input, with the trip counts to split them into."""
     for value, indexing in zip(op.inputs, maps(op)):
         if (found := collapsed(value)) is None:
             continue
@@ -93,7 +93,7 @@ def loops_to_split(op: linalg.GenericOp) -> dict[int, Sequence[int]]:
 
 
 def take_roots(op: linalg.GenericOp, loops: Collection[int]) -> None:
-    """collapse(expand(%x))  =>  collapse(%x), where these loops run over collapsed dims"""
+    """collapse(expand(%x))  =>  collapse(%x), for operands that one of `loops` indexes"""
     for position, (value, indexing) in enumerate(zip(op.inputs, maps(op))):
         found, along = collapsed(value), indexing.used_dims()
         if found is None or not along.intersection(loops):
@@ -115,7 +115,7 @@ def sink(op: linalg.GenericOp) -> bool:
 
 
 def clean(block: Block) -> None:
-    """expand(empty)  =>  empty, and nothing that is read no more: it would count as a reader."""
+    """expand(empty)  =>  empty; erases dead ops, which would count as users."""
     for reshape in [o for o in block.ops if isinstance(o, tensor.ExpandShapeOp)]:
         if isinstance(reshape.src.owner, tensor.EmptyOp):
             fold_expand(reshape)
@@ -124,7 +124,7 @@ def clean(block: Block) -> None:
 
 @dataclass(frozen=True)
 class SinkReshapesPass(ModulePass):
-    """Elementwise ops run over the dims that their inputs had before a collapse."""
+    """Sinks collapses of dims below elementwise ops."""
 
     name = "irees-sink-reshapes"
 

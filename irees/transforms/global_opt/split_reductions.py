@@ -32,6 +32,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.contractions import is_contraction
+from irees.dialects.irees_target import is_strict, target_of
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt.utils.slices import cut
 from irees.transforms.utils.combiners import combine, combiners, neutral_element
@@ -127,12 +128,12 @@ class SplitReductionsPass(ModulePass):
 
     name = "irees-split-reductions"
 
-    workgroups: int = 108
-    """How many workgroups keep the whole GPU busy."""
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        gpu = target_of(op).gpu
+        if gpu is None or is_strict(op):
+            return
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
-            found = slices_of(inner, self.workgroups)
+            found = slices_of(inner, gpu.multiprocessors)
             folds = combiners(inner)
             if found is None or folds is None or not is_plain(inner, found[0]):
                 continue

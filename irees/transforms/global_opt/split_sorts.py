@@ -44,6 +44,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees_target import target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt.utils.slices import cut, join
@@ -264,12 +265,13 @@ class SplitSortsPass(ModulePass):
 
     longest: int = 4096
     """Elements of a row that one workgroup sorts."""
-    workgroups: int = 108
-    """How many workgroups keep the whole GPU busy."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        gpu = target_of(op).gpu
+        if gpu is None:
+            return
         for inner in [o for o in op.walk() if isinstance(o, ext.SortOp | ext.TopkV2Op)]:
-            reason = why_not(inner, self.longest, self.workgroups)
+            reason = why_not(inner, self.longest, gpu.multiprocessors)
             if reason:
                 remark("missed", self.name, inner, reason)
             if reason is not None:

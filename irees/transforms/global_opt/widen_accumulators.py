@@ -36,6 +36,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from irees.dialects.irees_target import is_strict
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.copies import same_op
@@ -128,5 +129,7 @@ class WidenAccumulatorsPass(ModulePass):
     name = "irees-widen-accumulators"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if is_strict(op):
+            return
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             widen(inner)

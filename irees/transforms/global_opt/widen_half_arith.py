@@ -35,6 +35,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.irees_target import is_strict, target_of
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.structured import element_type, is_parallel
@@ -98,9 +99,9 @@ class WidenHalfArithPass(ModulePass):
 
     name = "irees-widen-half-arith"
 
-    elide: bool = False
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if target_of(op).gpu is not None:
+            return
         for generic in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             found = [inner for inner in generic.body.block.ops if computes_halves(inner)]
             if reduces_halves(generic) or not found:
@@ -109,5 +110,5 @@ class WidenHalfArithPass(ModulePass):
                 continue
             for inner in found:
                 widen(inner)
-            if self.elide:
+            if not is_strict(op):
                 elide_roundings(generic)

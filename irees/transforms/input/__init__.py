@@ -1,1 +1,1 @@
-"""Passes that bring what frontends emit into the dialects that the compiler works on."""
+"""Passes that convert frontend IR to the dialects that the compiler works on."""

@@ -1,8 +1,8 @@
 """
-Turns `ml_program` globals, their loads and stores into those of `util`.
+Converts `ml_program` globals, loads and stores to `util`.
 
 torch-mlir keeps the state of the random number generator in an `ml_program.global`. The rest of the
-compiler knows one kind of global, IREE's.
+compiler handles only `util.global`.
 
     ml_program.global private mutable @seed(dense<0> : tensor<i64>) : tensor<i64>
     %0 = ml_program.global_load @seed : tensor<i64>
@@ -12,9 +12,9 @@ compiler knows one kind of global, IREE's.
     %0 = util.global.load @seed : tensor<i64>
     util.global.store %1, @seed : tensor<i64>
 
-A load of a constant global (`global_load_const`) becomes a load that is marked immutable. Globals
-that are external (`#ml_program.extern`) have no value to start with; they are refused. In IREE
-this is `ConvertMLProgramToUtil` of the input conversions.
+A load of a constant global (`global_load_const`) becomes a load marked immutable. External globals
+(`#ml_program.extern`) have no initial value; they raise UnsupportedError. IREE:
+`ConvertMLProgramToUtil`, an input conversion.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def convert_global(op: ml_program.GlobalOp) -> util.GlobalOp:
 
 
 def convert(op: Operation) -> Operation | None:
-    """The util op for an ml_program op, None for any other."""
+    """Returns the util op for an ml_program op, None for any other op."""
     match op.name:
         case "ml_program.global":
             assert isinstance(op, ml_program.GlobalOp)
@@ -66,7 +66,7 @@ def convert(op: Operation) -> Operation | None:
 
 @dataclass(frozen=True)
 class ConvertMlProgramToUtilPass(ModulePass):
-    """ml_program globals become util globals."""
+    """Converts ml_program globals to util globals."""
 
     name = "irees-convert-ml-program-to-util"
 

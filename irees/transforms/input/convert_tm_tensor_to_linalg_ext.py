@@ -1,23 +1,22 @@
 """
-Turns torch-mlir's `tm_tensor` into `iree_linalg_ext`.
+Converts torch-mlir's `tm_tensor` to `iree_linalg_ext`.
 
-The two dialects have the same ancestor, and differ in three points that this pass settles once, so
-that no other pass knows tm_tensor:
+Both dialects descend from the same one and differ in three ops. After this pass, no other pass
+needs to handle tm_tensor:
 
-* an update of tm_tensor's scatter may be a window in the dims that are indexed too, which
-  torch-mlir writes for single elements, as windows of size 1. IREE's has none: such dims are
-  collapsed away.
-* attention of tm_tensor has its layout in its definition, that of IREE in indexing maps, and the
-  scale (1 / sqrt of the head size, unless given) becomes an operand.
-* topk of tm_tensor becomes topk_v2, which initialises nothing: the outs that tm_tensor's topk
-  starts from (the worst value and index 0) are not read by it, since K never exceeds the input's
-  size.
+* scatter: an update in tm_tensor may have window dims for the indexed dims. torch-mlir writes
+  single elements as windows of size 1. IREE's scatter has no such dims, so the pass collapses them.
+  Larger windows are not supported.
+* attention: tm_tensor fixes the layout in the op's definition, IREE states the layout in indexing
+  maps. The scale (1 / sqrt(head size) unless given) becomes an operand.
+* topk: becomes topk_v2, which does not read its outs. tm_tensor's topk starts from the outs (worst
+  value, index 0), but K never exceeds the input size, so these values never reach the result.
 
     %r:2 = tm_tensor.sort dimension(1) outs(%v, %i : ...) { ... tm_tensor.yield %c }
   =>
     %r:2 = iree_linalg_ext.sort dimension(1) outs(%v, %i : ...) { ... iree_linalg_ext.yield %c }
 
-In IREE this is part of the torch-mlir input conversion (`ConvertTMTensorToLinalgExt`).
+IREE: `ConvertTMTensorToLinalgExt`, part of the torch-mlir input conversion.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ from irees.verification import verify_made
 
 
 def _body(op: Operation, rewriter: PatternRewriter) -> Region:
-    """The region of a tm_tensor op, ended in the other dialect's yield."""
+    """Moves out the region of a tm_tensor op and ends it with iree_linalg_ext.yield."""
     region = rewriter.move_region_contents_to_new_regions(op.regions[0])
     last = region.block.last_op
     assert last is not None
@@ -69,8 +68,8 @@ def _body(op: Operation, rewriter: PatternRewriter) -> Region:
 
 def _at(op: Operation, *new: Operation) -> None:
     """
-    New ops are where the old one was. Raises VerifyError where they are not valid: tm_tensor says
-    less of its operands.
+    Gives new ops the location of the old one and verifies them. Raises VerifyError: tm_tensor
+    constrains its operands less than iree_linalg_ext.
     """
     for each in new:
         each.location = op.location
@@ -112,7 +111,7 @@ class ConvertTopk(RewritePattern):
 
 
 class ConvertScatter(RewritePattern):
-    """tm_tensor.scatter  =>  iree_linalg_ext.scatter of updates less their windows of size 1"""
+    """tm_tensor.scatter  =>  iree_linalg_ext.scatter of updates without window dims of size 1"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tm_tensor.ScatterOp, rewriter: PatternRewriter) -> None:
@@ -136,7 +135,7 @@ class ConvertScatter(RewritePattern):
 def _without_windows(
     updates: SSAValue, depth: int, op: tm_tensor.ScatterOp, rewriter: PatternRewriter
 ) -> SSAValue:
-    """tensor<n x 1 x slice>  =>  tensor<n x slice>, for each 1 that stands for an indexed dim"""
+    """tensor<n x 1 x slice>  =>  tensor<n x slice>, for each unit window dim of an indexed dim"""
     type_, original = updates.type, op.outputs[0].type
     assert isinstance(type_, ShapedType)
     assert isinstance(original, ShapedType)
@@ -211,7 +210,7 @@ class ConvertAttention(RewritePattern):
 
 @dataclass(frozen=True)
 class ConvertTmTensorToLinalgExtPass(ModulePass):
-    """tm_tensor ops become iree_linalg_ext ops."""
+    """Converts tm_tensor ops to iree_linalg_ext ops."""
 
     name = "irees-convert-tm-tensor-to-linalg-ext"
 
@@ -223,6 +222,6 @@ class ConvertTmTensorToLinalgExtPass(ModulePass):
             ConvertScatter(),
             ConvertAttention(),
         )
-        # Dead ops stay until the sizes of their operands are checked.
+        # Keep dead ops: a later pass still checks the sizes of their operands.
         applier = GreedyRewritePatternApplier(list(patterns), dce_enabled=False)
         PatternRewriteWalker(applier).rewrite_module(op)

@@ -1,9 +1,8 @@
 """
-Turns IREE's functions into those of `func`, which the rest of the compiler reads.
+Converts IREE's `util` functions, calls and returns to `func`.
 
-IREE's importers and its own phases write functions as `util.func`. It differs from `func.func` in
-two things only: a result may be tied to the argument whose storage it may take, and a policy may
-say whether calls of it are inlined.
+IREE's importers and phases emit `util.func`. Its only additions to `func.func` are tied results,
+which may reuse the storage of an argument, and an inlining policy.
 
     util.func public @main(%x: tensor<4xf32>) -> %x as tensor<4xf32> {
       %0 = util.call @step(%x) : (tensor<4xf32>) -> %x as tensor<4xf32>
@@ -15,9 +14,9 @@ say whether calls of it are inlined.
       func.return %0 : tensor<4xf32>
     }
 
-Ties and policies say how a program may be run, not what it computes, and go: callers get results
-in memory of their own. Initializers also end in `util.return`; they are gone before
-(`irees-evaluate-initializers`). IREE goes the other way (`FuncToUtil`).
+The pass drops ties and policies, which do not affect the computed values: results get their own
+memory. It skips the `util.return` of an initializer; `irees-evaluate-initializers` has erased
+initializers before. IREE converts in the opposite direction (`FuncToUtil`).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def convert_function(op: util.FuncOp) -> func.FuncOp:
 
 
 def convert(op: Operation) -> Operation | None:
-    """The func op for a util op, None for any other."""
+    """Returns the func op for a util op, None for any other op."""
     match op:
         case util.FuncOp():
             return convert_function(op)
@@ -63,7 +62,7 @@ def convert(op: Operation) -> Operation | None:
 
 @dataclass(frozen=True)
 class ConvertUtilToFuncPass(ModulePass):
-    """util functions, calls and returns become those of func."""
+    """Converts util functions, calls and returns to func."""
 
     name = "irees-convert-util-to-func"
 

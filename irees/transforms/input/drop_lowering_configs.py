@@ -1,13 +1,14 @@
 """
-Drops what a program says of IREE's kernels: configs, strategies and pipelines on its ops.
+Drops IREE's code generation attributes from ops: lowering configs, strategies and pipelines.
 
     %r = linalg.matmul {lowering_config = #iree_cpu.lowering_config<distribution = [64, 64]>} ...
   =>
     %r = linalg.matmul ...
 
-They hold tile sizes for passes of IREE, and do not change what an op computes. Passes here choose
-their own, and trust configs that they find: a list that is too short or sizes that do not divide
-would be wrong code. A remark tells of each op. To choose tiles, pass `tuning` to the compiler.
+These attributes hold tile sizes for IREE's passes and do not affect the result. irees chooses its
+own configs and trusts any config that it finds: a list that is too short, or sizes that do not
+divide, would produce wrong code. Each dropped attribute gets a remark. To choose tile sizes, pass
+`tuning` to the compiler.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ DIALECTS = ("iree_codegen", "iree_cpu", "iree_gpu")
 
 
 def is_config(attribute: Attribute) -> bool:
-    """Whether an attribute is one of those dialects."""
+    """Whether the attribute belongs to one of DIALECTS."""
     return attribute.name.partition(".")[0] in DIALECTS
 
 
 @dataclass(frozen=True)
 class DropLoweringConfigsPass(ModulePass):
-    """Ops have no configs."""
+    """Removes IREE's code generation attributes from ops."""
 
     name = "irees-drop-lowering-configs"
 

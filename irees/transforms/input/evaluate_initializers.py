@@ -1,9 +1,8 @@
 """
-Gives globals the values that initializers compute, and erases the initializers.
+Evaluates initializers at compile time: globals get the stored values, initializers are erased.
 
-An initializer runs before any function of a program and reads nothing that a caller passes, so
-what it stores is known when the program is compiled. The reference interpreter runs all of them, in
-the order of the module.
+An initializer runs before any function and reads no caller input, so its results are compile-time
+constants. The reference interpreter runs all initializers in module order.
 
     util.global private @g : tensor<4xf32>
     util.initializer {
@@ -14,9 +13,9 @@ the order of the module.
   =>
     util.global private @g = dense_resource<folded_...> : tensor<4xf32>
 
-One that the interpreter cannot run, that stops the program, or that takes more than the budget of
-a compilation (`irees.limits`), is refused: without it the program would start from other values.
-IREE: `JitGlobals`, which leaves to the start of the program what it cannot evaluate.
+The pass raises an error for an initializer that the interpreter cannot run, that traps, or that
+exceeds the compilation budget (`irees.limits`): dropping it would change the initial values.
+IREE: `JitGlobals`, which defers an initializer that it cannot evaluate to program start.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    AnyFloat,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -47,22 +47,33 @@ from irees.transforms.utils.constants import constant_of
 from irees.transforms.utils.shapes import element_bytes
 
 
-def attribute_of(value: Any, kind: Attribute) -> Attribute:
-    """A value of the interpreter as the initial value of a global."""
+def initial_value(value: Any, of: GlobalOp) -> Attribute:
+    """
+    Returns an interpreter value as the initial value of a global.
+
+    Raises UnsupportedError for a scalar that is neither an integer nor a float.
+    """
+    kind = of.type
     if isinstance(kind, TensorType):
         return constant_of(np.asarray(value), kind).value
     if isinstance(kind, IntegerType | IndexType):
         return IntegerAttr(int(value), kind)
-    return FloatAttr(float(value), kind)  # pyright: ignore
+    if not isinstance(kind, AnyFloat):
+        raise UnsupportedError(
+            f"a global of type {kind} cannot have an initial value",
+            op=of,
+            hint=f"make it a global of type tensor<{kind}>",
+        )
+    return FloatAttr(float(value), kind)
 
 
 def _spend(block: Block, ops: int) -> None:
-    """Takes a run of a block off the budget: a loop may have any number of iterations."""
+    """Charges one execution of a block to the budget; the trip count of a loop is unbounded."""
     limits.spend("initializers", ops + 1, op=block.parent_op())
 
 
 def _check_sizes(initializer: InitializerOp) -> None:
-    """Raises LimitExceededError for a tensor that is too large to be computed here."""
+    """Raises LimitExceededError for a tensor that is too large to compute at compile time."""
     for op in initializer.walk():
         for kind in (value.type for value in op.results):
             if isinstance(kind, TensorType) and kind.has_static_shape():
@@ -72,7 +83,7 @@ def _check_sizes(initializer: InitializerOp) -> None:
 
 @dataclass(frozen=True)
 class EvaluateInitializersPass(ModulePass):
-    """Globals start with what initializers store into them."""
+    """Evaluates initializers and stores the results as initial values of globals."""
 
     name = "irees-evaluate-initializers"
 
@@ -80,7 +91,7 @@ class EvaluateInitializersPass(ModulePass):
         initializers = [each for each in op.body.block.ops if isinstance(each, InitializerOp)]
         if not initializers:
             return
-        # Resources are printed by the builtin dialect, which text without a module does not load.
+        # Load the builtin dialect, which prints resources: text without a module does not load it.
         ctx.get_optional_op(ModuleOp.name)
         try:
             for each in initializers:
@@ -97,6 +108,6 @@ class EvaluateInitializersPass(ModulePass):
         }
         for each, value in found.items():
             if isinstance(each, GlobalOp) and each.sym_name.data in stored:
-                each.initial_value = attribute_of(value, each.type)
+                each.initial_value = initial_value(value, each)
         for each in initializers:
             Rewriter.erase_op(each)

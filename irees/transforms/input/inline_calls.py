@@ -1,17 +1,18 @@
 """
-Puts the bodies of functions where they are called.
+Inlines function calls.
 
-What fuses, what is shared and where values lie is decided for a program as a whole, and a
-call may span devices as any other code does.
+Fusion, common subexpressions and memory placement are decided for the whole program, and a callee
+may use several devices like any other code.
 
     func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> { %0 = "f"(%x) ; return %0 }
     %1 = func.call @g(%y)
   =>
     %1 = "f"(%y)
 
-A function is inlined at each of its calls and, unless callers of the program see it, erased. What
-calls itself, or is only declared, stays a call: whoever cannot run it says so. So does what has
-several blocks (`irees-lift-cf-to-scf` comes before). MLIR: `inline`.
+The pass inlines a function at every call, then erases the function unless it is an entry point.
+Calls stay for functions that are only declared, are recursive or call a recursive function, or have
+several blocks (`irees-lift-cf-to-scf` runs before). A later pass that cannot handle such a call
+reports an error. MLIR: `inline`.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def _callees(function: func.FuncOp) -> set[str]:
 
 
 def bottom_up(functions: dict[str, func.FuncOp]) -> list[str]:
-    """Names so that each comes after what it calls; without those that call themselves."""
+    """Returns names, callees first, without functions that recurse or call one that recurses."""
     order: list[str] = []
     ends: dict[str, bool] = {}
-    """Whether everything below a function ends; False while that is not known."""
+    """Whether no call path from a function is recursive; False while the search is in progress."""
     calls = {name: sorted(_callees(f) & functions.keys()) for name, f in functions.items()}
     for root in functions:
         stack = [(root, iter(calls[root]))] if root not in ends else []
@@ -57,7 +58,7 @@ def bottom_up(functions: dict[str, func.FuncOp]) -> list[str]:
 
 
 class Inliner:
-    """Puts functions into their callers; every copy but the first takes work of the budget."""
+    """Inlines functions; every copy except the first is charged to the work budget."""
 
     def __init__(self):
         self._sizes: dict[func.FuncOp, int] = {}
@@ -66,7 +67,7 @@ class Inliner:
         """
         call @g(%y)  =>  the body of @g with %y for its arguments
 
-        Raises LimitExceededError for a program that grows too large.
+        Raises LimitExceededError if the program grows too large.
         """
         if function not in self._sizes:
             self._sizes[function] = sum(1 for _ in function.body.walk())
@@ -79,7 +80,7 @@ class Inliner:
 
 @dataclass(frozen=True)
 class InlineCallsPass(ModulePass):
-    """Calls become the bodies of what they call."""
+    """Inlines function calls."""
 
     name = "irees-inline-calls"
 
@@ -88,7 +89,7 @@ class InlineCallsPass(ModulePass):
         order = bottom_up({n: f for n, f in functions.items() if len(f.body.blocks) == 1})
         flat = {name: functions[name] for name in order}
         inliner = Inliner()
-        # What is called comes first, so that what is put into a caller calls nothing more.
+        # Callees first: an inlined body then has no inlinable calls left.
         for caller in (*flat.values(), *(f for n, f in functions.items() if n not in flat)):
             for call in [c for c in caller.walk() if isinstance(c, func.CallOp)]:
                 if (callee := flat.get(call.callee.string_value())) is not None:

@@ -1,5 +1,5 @@
 """
-Writes all structured control flow with `scf.for`, `scf.if` and `scf.while`.
+Lowers structured control flow to `scf.for`, `scf.if` and `scf.while`.
 
     %r = scf.index_switch %i -> f32           %c = arith.cmpi eq, %i, 3
     case 3 { scf.yield %x }             =>    %r = scf.if %c { scf.yield %x } else { scf.yield %y }
@@ -16,10 +16,10 @@ Writes all structured control flow with `scf.for`, `scf.if` and `scf.while`.
       scf.yield %p
     }
 
-An `scf.parallel` becomes loops that reduce in order, an `scf.execute_region` what is in it. Those
-of a program's input are few and around much work: what runs at a time is decided later, of
-dispatches. Iterations of an `scf.forall` insert where no other does, so that one after the other
-they do what they say. MLIR: `scf-forall-to-for`, `scf-parallel-for-to-nested-fors`.
+An `scf.parallel` becomes sequential loops that reduce in order. An `scf.execute_region` is inlined.
+Parallel loops in the input are few and contain large ops; later passes parallelize the dispatches
+instead. Iterations of an `scf.forall` insert into disjoint slices, so sequential execution gives
+the same result. MLIR: `scf-forall-to-for`, `scf-parallel-for-to-nested-fors`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def parallel_to_for(op: scf.ParallelOp) -> None:
 
 @dataclass(frozen=True)
 class SimplifyScfPass(ModulePass):
-    """Switches, parallel loops and regions become for, if and what is in them."""
+    """Lowers switches, parallel loops and execute_region ops to for and if."""
 
     name = "irees-simplify-scf"
 

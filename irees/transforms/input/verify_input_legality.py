@@ -1,22 +1,21 @@
 """
-Refuses what no later pass takes: buffers, integers with a sign, and ops where no pass looks.
+Rejects input that no later pass handles: memrefs, signed integers, and misplaced ops.
 
-What follows is for values, and would drop an op on memrefs unseen.
+Later passes work on tensor values and would silently drop an op on memrefs.
 
     linalg.matmul ins(%a, %b : memref<4x4xf32>, ...) outs(%c : memref<4x4xf32>)
   =>
     error: programs on buffers are not compiled: this op has a memref<4x4xf32>
 
-A linalg op on memrefs has no results. Nobody asks for it after the phases that make functional
-programs of tensors, so it would be erased. Writing into arguments is possible with tensors: a
-result with `irees.updates` is written into an argument's memory. A global of dynamic size is
-refused too: a store could not make its memory larger. IREE's input dialects are on
-tensors, too (`iree-verify-input-legality`).
+A linalg op on memrefs has no results, so dead code elimination would erase it. To write into an
+argument, a tensor program marks a result with `irees.updates`: the result is written into the
+memory of that argument. The pass also rejects globals of dynamic size: a store cannot grow their
+memory. IREE's input dialects work on tensors, too (`iree-verify-input-legality`).
 
-Integers of linalg have no sign: ops say how they read them, and no `arith.constant` has a type like
-`si32`. Passes look for functions at the top level, so a module inside of another op would be left
-as it is. They look for ops that make tensors in functions, loops and branches; the body of an op
-such as `linalg.generic` computes one element, and may only read tensors.
+Integers in linalg are signless: each op defines the signedness of its operands, and an
+`arith.constant` cannot have a type like `si32`. Passes look for functions at the top level, so they
+would skip a module nested in another op. They look for tensor ops in functions, loops and branches.
+The body of an op such as `linalg.generic` computes one element and may only read tensors.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ BUFFERS = (
 SIGNED = "use a type without a sign, such as i32; mark a result with irees.unsigned if it is"
 
 COMPUTE_ELEMENTS = frozenset({"linalg", "tensor", "iree_linalg_ext"})
-"""Dialects whose ops have bodies that compute one element."""
+"""Dialects of ops whose bodies compute one element."""
 READ_TENSORS = frozenset({"tensor.extract", "tensor.dim", "tensor.rank", "arith.constant"})
-"""Ops that may read, or be, a tensor in such a body."""
+"""Ops with tensor operands or results that such a body may contain."""
 
 
 def types_of(op: Operation) -> Iterator[Attribute]:
-    """The types of operands, results and block arguments, and those that a function declares."""
+    """Yields the types of operands, results and block arguments, and a function's signature."""
     yield from (value.type for value in (*op.operands, *op.results))
     yield from (a.type for region in op.regions for block in region.blocks for a in block.args)
     if isinstance(op, func.FuncOp):
@@ -63,13 +62,13 @@ def types_of(op: Operation) -> Iterator[Attribute]:
 
 @dataclass(frozen=True)
 class VerifyInputLegalityPass(ModulePass):
-    """No op has a type, or is in a place, that no later pass takes."""
+    """Rejects types and op placements that no later pass handles."""
 
     name = "irees-verify-input-legality"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         faults = [(o, *found) for o in op.walk() for t in types_of(o) if (found := fault(t))]
-        # A function says less than an op in it.
+        # Report an op rather than the function that contains it: it locates the fault better.
         faults.sort(key=lambda each: isinstance(each[0], func.FuncOp))
         for inner, text, hint in faults[:1]:
             raise UnsupportedError(text, op=inner, hint=hint)
@@ -79,7 +78,7 @@ class VerifyInputLegalityPass(ModulePass):
 
 
 def fault(kind: Attribute) -> tuple[str, str] | None:
-    """Why a type is not compiled, and the way out; None for one that is."""
+    """Returns an error text and a hint for an unsupported type, None for a supported type."""
     number = kind.element_type if isinstance(kind, TensorType | UnrankedTensorType) else kind
     if isinstance(number, MemRefType | UnrankedMemRefType):
         return f"programs on buffers are not compiled: this op has a {kind}", BUFFERS
@@ -89,7 +88,7 @@ def fault(kind: Attribute) -> tuple[str, str] | None:
 
 
 def verify_place(op: Operation) -> None:
-    """Raises UnsupportedError for an op that no pass takes, or that is where no pass looks."""
+    """Raises UnsupportedError for an op that no later pass handles in this place."""
     if isinstance(op, ModuleOp):
         hint = "move its functions to the top level"
         raise UnsupportedError("a module inside of another op is not compiled", op=op, hint=hint)
@@ -113,7 +112,7 @@ def verify_place(op: Operation) -> None:
 
 
 def is_dynamic(kind: Attribute) -> bool:
-    """Whether a type is a tensor with a size that is not known."""
+    """Whether a type is a tensor with dynamic dims."""
     return isinstance(kind, TensorType) and not kind.has_static_shape()
 
 

@@ -1,6 +1,6 @@
 """
-Passes of IREE that the pipeline does not run.
+IREE's passes that the irees pipeline does not run.
 
-They work on IREE's and MLIR's IR, under IREE's names, for people who use them in pipelines of their
-own and for the conformance tests on IREE's lit files. No pass outside of this folder imports them.
+They work on IREE's and MLIR's IR and keep IREE's names, for custom pipelines and for the
+conformance tests on IREE's lit files. No pass outside this folder imports them.
 """

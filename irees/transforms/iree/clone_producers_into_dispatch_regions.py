@@ -1,5 +1,5 @@
 """
-Computes again inside of each kernel what is cheaper to compute than to read.
+Clones producers into dispatch regions if recomputing them is cheaper than reading them.
 
     %f = linalg.fill ins(%0) outs(%e)             %r = flow.dispatch.region {
     %r = flow.dispatch.region {                     %f = linalg.fill ins(%0) outs(%e')
@@ -7,14 +7,13 @@ Computes again inside of each kernel what is cheaper to compute than to read.
       flow.return %m                                flow.return %m
     }                                             }
 
-What is cloned is said in `analysis/dispatch_roles.py`: fills, empty tensors, widening, gathers,
-slices, small constants; with `aggressive` also masks of attentions and indices of scatters. Not
-the sizes of a kernel's results, which the host needs, and not what makes a tensor that the kernel
-updates in place at computed positions (the original of a scatter, the destination of an
-inserted slice): a kernel would write all of it to change a part. What no kernel takes after that,
-a generic or a gather that is used, becomes a kernel of its own.
-`irees-form-dispatch-regions{one-tile-loop}` has done its own cloning. IREE:
-`CloneProducersIntoDispatchRegions`.
+`analysis/dispatch_roles.py` defines which ops are cloned: fills, empty tensors, widening, gathers,
+slices, small constants; with `aggressive` also attention masks and scatter indices. Not cloned: the
+sizes of a kernel's results, which the host needs, and the producer of a tensor that the kernel
+updates in place at computed positions (the original of a scatter, the destination of an inserted
+slice), because the kernel would then write all of it to change a part. Remaining generics and
+gathers that are used become kernels of their own. `irees-form-dispatch-regions{one-tile-loop}` does
+its own cloning. IREE: `CloneProducersIntoDispatchRegions`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ VIEWS = (tensor.ExtractSliceOp, tensor.EmptyOp, tensor.ExpandShapeOp, tensor.Col
 
 
 def updated_in_place(region: DispatchRegionOp, *, aggressive: bool) -> set[SSAValue]:
-    """What a kernel's ops change at computed positions (collectUnfusableInitSources)."""
+    """Returns tensors that a kernel updates at computed positions (collectUnfusableInitSources)."""
     stack: list[SSAValue] = []
     for op in region.walk():
         if isinstance(op, tensor.InsertSliceOp):
@@ -65,7 +64,7 @@ def updated_in_place(region: DispatchRegionOp, *, aggressive: bool) -> set[SSAVa
 
 
 def clone_into(region: DispatchRegionOp, *, aggressive: bool) -> None:
-    """Clones into a kernel what it reads and can compute (cloneProducersToRegion)."""
+    """Clones cheap producers into a kernel that reads them (cloneProducersToRegion)."""
     kept = updated_in_place(region, aggressive=aggressive)
     sizes = {value for value in region.operands if isinstance(value.type, IndexType)}
 
@@ -80,19 +79,19 @@ def clone_into(region: DispatchRegionOp, *, aggressive: bool) -> None:
 
 
 def regions_of(function: Operation) -> list[DispatchRegionOp]:
-    """The kernels of a function."""
+    """Returns the kernels of a function."""
     return [op for op in function.walk() if isinstance(op, DispatchRegionOp)]
 
 
 def erase_dead(function: Operation) -> None:
-    """Erases what only computes and is not used, from the end."""
+    """Erases unused ops without side effects, in reverse order."""
     for op in reversed(list(function.walk())):
         if op.results and not has_effects(op) and not any(r.uses for r in op.results):
             Rewriter.erase_op(op)
 
 
 def is_left_over(op: Operation) -> bool:
-    """Whether an op has to become a kernel of its own, because none has taken it."""
+    """Whether an op is outside all kernels but used, so it must become its own kernel."""
     if not isinstance(op, linalg.GenericOp | GatherOp):
         return False
     parent = op.parent_op()

@@ -1,5 +1,5 @@
 """
-Expresses attention in online attention, which can be tiled along K2.
+Converts attention to online attention, which can be tiled along K2.
 
     %r = iree_linalg_ext.attention ins(%q, %k, %v, %scale, %mask) outs(%o)
   =>
@@ -7,11 +7,11 @@ Expresses attention in online attention, which can be tiled along K2.
                outs(0 : acc, lowest : max, 0 : sum)
     %r = linalg.generic {acc / sum} ins(%x#0, %x#2) outs(%o)
 
-Accumulator, maximum and sum are f32, or f64 where an operand is. The maximum starts from the lowest
-number, not from -infinity: a block of keys that are all masked then has powers of 0, not NaN, and
-adds nothing; of a row of which all keys are masked the sum is 0 and the result NaN, as it is for
-attention. IREE: `iree-linalg-ext-convert-attention-to-online-attention`, which multiplies by the
-reciprocal of the sum where this divides.
+Accumulator, maximum and sum are f32, or f64 if an operand is. The maximum starts at the lowest
+finite number, not -infinity: exponentials of a fully masked block of keys are then 0, not NaN, and
+add nothing. For a row whose keys are all masked, the sum is 0 and the result NaN, as for attention.
+IREE: `iree-linalg-ext-convert-attention-to-online-attention`, which multiplies by the reciprocal of
+the sum instead of dividing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ConvertAttention(RewritePattern):
 
 @dataclass(frozen=True)
 class ConvertAttentionToOnlineAttentionPass(ModulePass):
-    """Attention becomes online attention and a division."""
+    """Converts attention to online attention and a division."""
 
     name = "irees-convert-attention-to-online-attention"
 

@@ -1,5 +1,5 @@
 """
-Folds views of memory into what reads and writes through them.
+Folds views of memrefs into the ops that access them.
 
     %v = memref.subview %m[%a, %b] [4, 4] [2, 3]
     %x = memref.load %v[%i, %j]
@@ -8,24 +8,25 @@ Folds views of memory into what reads and writes through them.
     %q = affine.apply (s0 + s1 * 3)()[%b, %j]
     %x = memref.load %m[%p, %q]
 
-Views are subview, expand_shape, collapse_shape, cast and reinterpret_cast, any number of them on
-top of each other. Accesses are loads and stores of memref, affine and vector, masked ones,
-transfers, and gathers and scatters; a copy takes the source of a cast, and a subview of a subview
-becomes one. The index arithmetic is exact: offset and stride of a subview, `affine.linearize_index`
-for an expanded group and `affine.delinearize_index` for a collapsed one.
+Views are subview, expand_shape, collapse_shape, cast and reinterpret_cast, in chains of any length.
+Accesses are loads and stores of memref, affine and vector, including masked ones, transfers,
+gathers and scatters. A copy takes the source of a cast, and a subview of a subview becomes one
+subview. Index arithmetic is exact: offset and stride of a subview, `affine.linearize_index` for an
+expanded group, `affine.delinearize_index` for a collapsed one.
 
 An index into a view counts elements of the *view*: `vector.gather %v[%i][%x]` reads
-`v[..., i + x]`, and every lane that is on is inside the view's last dim. So a vector or a gather
-folds only if lanes that are neighbours in the view are neighbours in memory along the same dim:
+`v[..., i + x]`, and every active lane is within the view's last dim. So a vector access or gather
+folds only if adjacent lanes of the view are adjacent in memory along the same dim:
 
-* through a subview where the stride of each such dim is 1 and no dropped dim lies among them (the
-  index vector of a gather, of type index, is multiplied by a static stride instead);
-* through an expand along the last dims of groups only;
-* through a collapse where the lanes stay in one row: the other dims are 1, or the index and the row
-  are multiples of the vector. MLIR folds any vector.load there, and reads past the row's end;
-* never a transfer that may be out of bounds: bounds are those of the view.
+* through a subview if the stride of each such dim is 1 and no dropped dim is among them (a gather's
+  index vector of type index is multiplied by a static stride instead);
+* through an expand only along the last dims of groups;
+* through a collapse if the lanes stay in one row: the other dims are 1, or the index and the row
+  are multiples of the vector. MLIR folds any vector.load there, which may read past the row's end;
+* never for a transfer that may be out of bounds, since the bounds are those of the view.
 
-What does not fold keeps its view, with a remark. Dead views go. MLIR: `fold-memref-alias-ops`.
+Accesses that do not fold keep their view, with a remark. Dead views are erased. MLIR:
+`fold-memref-alias-ops`.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def fold_subview(op: memref.SubviewOp) -> bool:
         sizes[dim] = outer_sizes[at]
     new = subview(inner.source, offsets, sizes, strides, mine)
     if new.result.type != op.result.type:
-        # It would count as a use of the view, which then never dies.
+        # The unused op would keep the view alive.
         new.drop_all_references()
         return False
     Rewriter.insert_op(new, InsertPoint.before(op))
@@ -115,13 +116,13 @@ def fold_copy(op: memref.CopyOp) -> bool:
 
 
 class Folder:
-    """Folds one view at a time, and remembers what it could not fold through which view."""
+    """Folds one view at a time; records the accesses that do not fold through a view."""
 
     def __init__(self) -> None:
         self.refused: set[tuple[Operation, SSAValue]] = set()
 
     def fold(self, op: Operation) -> bool:
-        """Whether it changed an op."""
+        """Folds a view into an op; returns whether the op changed."""
         if isinstance(op, memref.SubviewOp):
             return fold_subview(op)
         if isinstance(op, memref.CopyOp):
@@ -144,13 +145,13 @@ def _erase_dead_views(module: ModuleOp) -> None:
 
 @dataclass(frozen=True)
 class FoldMemrefAliasOpsPass(ModulePass):
-    """Accesses to views become accesses to what they are views of."""
+    """Folds views into the accesses that use them."""
 
     name = "irees-fold-memref-alias-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         folder = Folder()
-        # Each round goes one view further; a chain of views is as long as the program.
+        # Each round folds one more view of a chain, so this terminates.
         while any([folder.fold(inner) for inner in list(op.walk())]):
             pass
         _erase_dead_views(op)

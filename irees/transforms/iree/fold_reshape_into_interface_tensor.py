@@ -1,7 +1,7 @@
 """
-Folds reshapes into the loads and stores of a dispatch's bindings.
+Folds reshapes into the loads and stores of dispatch bindings.
 
-A binding is contiguous memory, so a reshape next to it is another type for the same bytes:
+A binding is contiguous memory, so an adjacent reshape only changes the type of the same bytes:
 
     %t = subspan : writeonly tensor<?x32xf32>{%n}
     %c = tensor.collapse_shape %src [[0, 1]] : tensor<2x?xf32> into tensor<?xf32>
@@ -11,17 +11,17 @@ A binding is contiguous memory, so a reshape next to it is another type for the 
     %t = subspan : writeonly tensor<2x?x32xf32>{%h}
     store %src, %t, offsets = [0, 0, 0], sizes = [2, %h, 1] : tensor<2x?xf32>
 
-Four directions: collapse and expand, of what is loaded and of what is stored. Slices may be partial
-and may drop dims anywhere; `utils/interface_slices.py` has the rules, and why everything there goes
-by the dim of the whole tensor. New dims are computed in front of the binding, offsets and sizes at
-the load or store, which stays where it is: another store to the binding may be near.
+There are four patterns: collapse and expand, of loads and of stores. Slices may be partial and may
+drop dims anywhere; `utils/interface_slices.py` has the rules, and explains why it indexes
+everything by the dim of the whole tensor. New dims are computed before the binding, offsets and
+sizes at the load or store, which does not move: the binding may have other stores nearby.
 
-What it leaves alone, with a remark: strides other than 1; a group with several dynamic dims,
-unless the `output_shape` of an expand is known before the binding; a partial slice whose offset or
-tensor dim is not known to be a multiple of the group's inner dims; and a slice whose size is not
-*the same value* as the dim where all of it must be stored. IREE's
-`FoldCollapseShapeIntoInterfaceTensorStore` takes some of the last ones, see `@no_other_size` in
-the lit file. IREE: `iree-codegen-fold-reshape-into-interface-tensor`.
+Left unchanged, with a remark: strides other than 1; a group with several dynamic dims, unless the
+`output_shape` of an expand is available before the binding; a partial slice whose offset or tensor
+dim is not provably a multiple of the group's inner dims; and a slice that must be full but whose
+size is not *the same value* as the dim. IREE's `FoldCollapseShapeIntoInterfaceTensorStore` folds
+some of the latter, see `@no_other_size` in the lit file. IREE:
+`iree-codegen-fold-reshape-into-interface-tensor`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _DROPPABLE = (
 
 
 def _erase_unused(value: SSAValue, rewriter: PatternRewriter) -> None:
-    """Erases what defines a value, and what only that needed, where nobody uses it any more."""
+    """Erases the op that defines a value if unused, and then its unused producers."""
     op = value.owner
     if not isinstance(op, _DROPPABLE) or any(result.uses for result in op.results):
         return
@@ -113,7 +113,7 @@ class ExpandOfLoad(RewritePattern):
 
 
 def _goes_to_a_full_store(op: tensor.ExpandShapeOp) -> bool:
-    """Whether the store can take the expand, which then leaves fewer dims on both sides."""
+    """Whether the expand can fold into a full store instead, which leaves fewer dims."""
     use = op.result.get_user_of_unique_use()
     if not isinstance(use, DispatchTensorStoreOp) or (place := Slice.of(use)) is None:
         return False
@@ -176,7 +176,7 @@ PATTERNS: tuple[RewritePattern, ...] = (
 
 @dataclass(frozen=True)
 class FoldReshapeIntoInterfaceTensorPass(ModulePass):
-    """Reshapes of what is loaded from or stored to a binding become its type."""
+    """Folds reshapes of loaded or stored tensors into the type of the binding."""
 
     name = "irees-fold-reshape-into-interface-tensor"
 

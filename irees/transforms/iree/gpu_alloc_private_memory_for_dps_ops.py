@@ -1,18 +1,18 @@
 """
-Gives a destination that is only scratch to the thread.
+Allocates destinations of unused results in private memory of the thread.
 
-An op in destination-passing style must have a destination for each result, also for one that
-nobody reads but that it needs, as a sort needs its keys. Bufferized as it is, such a
-destination would be an allocation in global memory, which a kernel may not make.
+An op in destination-passing style has a destination for each result, even for one that is unused
+but that the op needs as scratch, such as the keys of a sort. Bufferized, such a destination would
+be an allocation in global memory, which kernels may not make.
 
     %s:2 = iree_linalg_ext.sort outs(%keys, %places)                   // only %s#1 is used
   =>
     %p = bufferization.alloc_tensor() copy(%keys) {memory_space = #gpu.address_space<private>}
     %s:2 = iree_linalg_ext.sort outs(%p, %places)
 
-Only for fewer than 32 elements, dynamic dims not counted: a thread's own memory is small.
-irees' pipeline plans scratch for such results of any size; this pass is for IREE's form of
-kernels. IREE: `iree-codegen-gpu-alloc-private-memory-for-dps-ops`.
+Only destinations of fewer than 32 elements, dynamic dims not counted, since private memory is
+small. The irees pipeline plans scratch of any size for such results; this pass is for IREE's form
+of kernels. IREE: `iree-codegen-gpu-alloc-private-memory-for-dps-ops`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def allocate_private(op: Operation) -> None:
 
 @dataclass(frozen=True)
 class GpuAllocPrivateMemoryForDpsOpsPass(ModulePass):
-    """Destinations of unused results become private memory."""
+    """Allocates the destinations of unused results in private memory."""
 
     name = "irees-gpu-alloc-private-memory-for-dps-ops"
 

@@ -1,8 +1,8 @@
 """
-Pads operands so that loops run over multiples of what a config asks for.
+Pads operands so that trip counts are multiples of those in the lowering config.
 
-A kernel whose tiles always fit needs no code for the rest, and its shapes are static: a dim that
-is only known to be at most 100 is padded to the next multiple above 100.
+A kernel whose tiles are all full needs no epilogues and has static shapes: a dim with an upper
+bound of 100 is padded to the smallest multiple that is at least 100.
 
     #config = #iree_gpu.lowering_config<{padding = [3, 7, 11]}>
     %r = linalg.matmul {lowering_config = #config} ins(%a, %b : tensor<32x1024xf32>, ...) outs(%o)
@@ -13,17 +13,17 @@ is only known to be at most 100 is padded to the next multiple above 100.
     %p = linalg.matmul {lowering_config = #config} ins(%x, %y) outs(%z)
     %r = tensor.extract_slice %p[0, 0] [32, 128] [1, 1]
 
-What a parallel loop computes in the padding is cut off again. What a reduction meets there must
-not count: the operands of a product are padded with zeros of both signs, whose product -0 changes
-no sum; an operand that is combined as it is, with the neutral element of the combiner; and any
-other body keeps its accumulator there (`arith.select` in front of the yield). Padding by zeros
-alone, as upstream does, is wrong for all but products (iree-org/iree#21581).
+Results of parallel loops in the padding are sliced off. Padding of a reduction must not change the
+result. Operands of a product are padded with zeros of opposite sign, whose product -0 changes no
+sum. An operand that is combined directly is padded with the neutral element of the combiner. Any
+other body keeps its accumulator in the padding (`arith.select` before the yield). Padding all
+operands with zeros, as upstream does, is correct only for products (iree-org/iree#21581).
 
-Padding is an optimization, so an op that cannot be padded stays as it is, with a remark that says
-why: a dim without a known upper bound, an operand that is indexed by a sum of padded loops, a body
-that may trap on what it meets in the padding. A multiple of 0 or less is one of 1 (0 stands for
-"not tiled" in a config, and made IREE divide by it, iree-org/iree#20581). IREE:
-`iree-codegen-gpu-pad-operands`, which fails the compilation in the first case.
+Padding is an optimization, so an op that cannot be padded is left unchanged, with a remark: a dim
+without an upper bound, an operand indexed by a sum of padded loops, or a body that may trap on
+padding. A multiple of 0 or less counts as 1 (0 means "not tiled" in a config; IREE divided by it,
+iree-org/iree#20581). IREE: `iree-codegen-gpu-pad-operands`, which fails the compilation if a dim
+has no upper bound.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, constan
 NAME = "irees-pad-operands"
 
 LARGEST = 1 << 31
-"""Bounds above are those of the type of an index, and say nothing about a dim."""
+"""Upper bounds above this value only reflect the index type, not the dim."""
 
 MAY_TRAP = frozenset(
     """
@@ -76,11 +76,11 @@ MAY_TRAP = frozenset(
     arith.remui tensor.extract
     """.split()
 )
-"""Ops without effects that are undefined for some operands all the same."""
+"""Side-effect-free ops that are undefined for some operands."""
 
 
 def padding_of(op: Structured) -> tuple[int, ...] | None:
-    """The multiple that each loop is to be one of, or None where there is no such config."""
+    """Returns the multiple for each loop's trip count, or None without such a config."""
     config = op.attributes.get("lowering_config")
     entries = getattr(config, "entries", None)
     if not isinstance(entries, DictionaryAttr):
@@ -95,13 +95,13 @@ def padding_of(op: Structured) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Padding:
-    """The loops of an op that are padded, and how far each runs then."""
+    """The padded trip count of each padded loop (`ends`), and which of these are reductions."""
 
     ends: dict[int, int]
     reduced: tuple[int, ...]
 
     def shape(self, value: SSAValue, indexing: AffineMap) -> list[int]:
-        """The padded shape of an operand."""
+        """Returns the padded shape of an operand."""
         assert isinstance(value.type, TensorType)
         found = list(value.type.get_shape())
         for axis, expr in enumerate(indexing.results):
@@ -111,7 +111,7 @@ class Padding:
 
 
 def plan(op: Structured, padding: Sequence[int]) -> Padding | str:
-    """The loops to pad, or why there are none."""
+    """Returns the loops to pad, or why there are none."""
     ends: dict[int, int] = {}
     sources, kinds = loop_sources(op), iterators(op)
     for loop, (size, multiple) in enumerate(zip(static_ranges(op), padding, strict=True)):
@@ -145,7 +145,7 @@ def plan(op: Structured, padding: Sequence[int]) -> Padding | str:
 
 
 def _pad_values(op: Structured, reduced: Sequence[int]) -> dict[int, Attribute] | None:
-    """What inputs are padded with so that their reduction does not notice, or None."""
+    """Returns padding values of inputs that do not change the reduction, or None."""
     indexing = maps(op)
 
     def covered(position: int) -> bool:
@@ -177,7 +177,7 @@ def _pad_values(op: Structured, reduced: Sequence[int]) -> dict[int, Attribute] 
 
 
 def pad(value: SSAValue, shape: Sequence[int], number: Attribute, b: TensorBuilder) -> SSAValue:
-    """tensor.pad to a shape; what only fills or is empty is made as large at once."""
+    """Pads a value to a shape; fills and empty tensors are created in that shape instead."""
     kind = value.type
     assert isinstance(kind, TensorType)
     if list(kind.get_shape()) == list(shape):
@@ -208,7 +208,7 @@ def pad(value: SSAValue, shape: Sequence[int], number: Attribute, b: TensorBuild
 
 
 def keep_accumulators(op: linalg.GenericOp, sizes: dict[int, Size]) -> None:
-    """yield f(acc)  =>  yield inside ? f(acc) : acc, where loops are below these sizes"""
+    """yield f(acc)  =>  yield inside ? f(acc) : acc; inside: all loops are below `sizes`"""
     block = op.body.block
     terminator = block.last_op
     assert terminator is not None
@@ -252,7 +252,7 @@ def pad_operands(op: Structured, padding: Padding) -> Structured:
 
 
 def _cut(value: SSAValue, like: SSAValue, b: IndexBuilder) -> SSAValue:
-    """The leading part of a tensor that is as large as another."""
+    """Returns the leading slice of a tensor, in the shape of another."""
     if value.type == like.type:
         return value
     assert isinstance(like.type, TensorType)
@@ -265,7 +265,7 @@ def _cut(value: SSAValue, like: SSAValue, b: IndexBuilder) -> SSAValue:
 
 @dataclass(frozen=True)
 class PadOperandsPass(ModulePass):
-    """Ops with a `padding` in their config run over multiples of it."""
+    """Pads ops with a `padding` config to multiples of it."""
 
     name = "irees-pad-operands"
 

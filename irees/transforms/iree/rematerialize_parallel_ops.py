@@ -1,9 +1,9 @@
 """
-Computes an elementwise producer again in each of its readers.
+Rematerializes elementwise producers in each of their consumers.
 
-A value that a reduction and a later elementwise op both read would be kept between the two,
-as large as the row: 1 MiB for a group norm over 262144 elements (iree-org/iree#20875). To
-compute it twice from what is there anyway needs no memory at all.
+A value that both a reduction and a later elementwise op read must be stored in between, at the size
+of the row: 1 MiB for a group norm over 262144 elements (iree-org/iree#20875). Recomputing it from
+its operands needs no memory.
 
     %e = linalg.generic {exp(x - m)} ins(%x, %m)
     %s = linalg.generic {addf over d1} ins(%e)
@@ -12,11 +12,11 @@ compute it twice from what is there anyway needs no memory at all.
     %s = linalg.generic {addf(exp(x - m)) over d1} ins(%x, %m)
     %r = linalg.generic {exp(x - m) / s} ins(%x, %m, %s)
 
-Three guards, each with a remark: the reader runs over more than one point; the producer's
-body captures nothing but constants (a gather is not repeated); and all that read the
-producer are structured ops, for any other would keep it alive and the work would only be
-doubled. irees' pipeline tiles producers inside their readers instead; this is what is left
-when a footprint does not fit. IREE: `iree-codegen-rematerialize-parallel-ops`.
+Three conditions, two with a remark: the consumer has more than one iteration; the producer's body
+captures only constants (a gather is not repeated); and all consumers are structured ops, since any
+other would keep the producer alive and the work would only double. The irees pipeline tiles
+producers inside their consumers instead; this pass is for footprints that do not fit even so. IREE:
+`iree-codegen-rematerialize-parallel-ops`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NAME = "irees-rematerialize-parallel-ops"
 
 
 def captures(op: linalg.GenericOp) -> bool:
-    """Whether a body reads values from outside that are not scalar constants."""
+    """Whether a body captures values other than scalar constants."""
     inside = set(op.body.walk())
     for inner in inside:
         for operand in inner.operands:
@@ -55,7 +55,7 @@ def captures(op: linalg.GenericOp) -> bool:
 
 
 def missed(producer: linalg.GenericOp) -> str | None:
-    """Why a producer is not computed again, or None."""
+    """Returns why a producer is not rematerialized, or None."""
     result_map = maps(producer)[-1]
     if not is_parallel(producer) or len(producer.res) != 1:
         return "it is not elementwise with one result"
@@ -69,7 +69,7 @@ def missed(producer: linalg.GenericOp) -> str | None:
 
 
 def rematerialize(op: linalg.GenericOp) -> linalg.GenericOp | None:
-    """consumer(producer(x))  =>  consumer'(x), for the first input where that is possible"""
+    """consumer(producer(x))  =>  consumer'(x), for the first input that permits it"""
     if all(size == 1 for size in static_ranges(op)):
         return None
     for position, value in enumerate(op.inputs):
@@ -96,7 +96,7 @@ def rematerialize(op: linalg.GenericOp) -> linalg.GenericOp | None:
 
 @dataclass(frozen=True)
 class RematerializeParallelOpsPass(ModulePass):
-    """Elementwise producers are computed again by all that read them."""
+    """Rematerializes elementwise producers in all their consumers."""
 
     name = "irees-rematerialize-parallel-ops"
 

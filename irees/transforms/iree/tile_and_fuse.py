@@ -1,5 +1,5 @@
 """
-Tiles an op on tensors over `scf.forall`, and computes what it reads tile by tile inside.
+Tiles an op on tensors with `scf.forall`, and fuses its producers into the tiles.
 
     %e = linalg.generic {exp(x)} ins(%x : tensor<512x64xf32>) outs(%t)
     %r = linalg.generic {e + y, lowering_config = <{workgroup = [32, 0]}>} ins(%e, %y) outs(%o)
@@ -13,17 +13,16 @@ Tiles an op on tensors over `scf.forall`, and computes what it reads tile by til
       scf.forall.in_parallel {
         tensor.parallel_insert_slice %s into %p[%i, 0] [32, 64] [1, 1] } }
 
-Only parallel loops are tiled. A producer comes along when its result is indexed by plain loops:
-those run over the tile, the others as far as they did, so a reduction over a whole row is computed
-once per tile of rows. What has other readers stays outside as well, and is computed twice.
+Only parallel loops are tiled. A producer is fused if its result is indexed by plain loops: those
+iterate over the tile, its other loops over their whole range, so a reduction over a row is computed
+once per tile of rows. A producer with other readers also stays outside and is computed twice.
 
-Destinations inside are slices: of the iteration argument for the op itself, and for a producer that
-writes into a `tensor.empty`, where the tile has the same type; else of its own destination. A fresh
-`tensor.empty` in the loop would be an allocation per tile that no other tile shares, which is how a
-row of 1 MiB came into shared memory (iree-org/iree#20875). What is written is what was written
-before: values of tensors do not change. irees' own pipeline tiles buffers instead, where the same
-is a matter of which buffer a tile lies in (`irees-tile-and-distribute`). IREE:
-`iree-codegen-tile-and-distribute-to-workgroups-using-forall-op`; MLIR:
+Destinations inside the loop are slices: of the iteration argument for the op itself, and for a
+producer that writes to a `tensor.empty` if the tile has the same type; else of its own destination.
+A new `tensor.empty` in the loop would be a separate allocation per tile: that is how a row of 1 MiB
+ended up in shared memory (iree-org/iree#20875). Reusing the slice is safe, since tensors are
+values. The irees pipeline tiles buffers instead (`irees-tile-and-distribute`), where this is a
+choice of buffers. IREE: `iree-codegen-tile-and-distribute-to-workgroups-using-forall-op`; MLIR:
 `scf::tileConsumerAndFuseProducersUsingSCF`.
 """
 
@@ -61,11 +60,11 @@ from irees.transforms.utils.unused_results import erase_dead_code
 NAME = "irees-tile-and-fuse"
 
 Range = tuple[Size, Size]
-"""Where a loop begins inside, and how far it runs."""
+"""Start and trip count of a loop within a tile."""
 
 
 def missed(op: Structured, tiles: Sequence[int]) -> str | None:
-    """Why an op cannot be tiled so, or None."""
+    """Returns why an op cannot be tiled with these sizes, or None."""
     kinds = iterators(op)
     if len(tiles) != len(kinds):
         return f"{len(tiles)} tile sizes for {len(kinds)} loops"
@@ -83,7 +82,7 @@ def missed(op: Structured, tiles: Sequence[int]) -> str | None:
 
 
 def extents(op: Structured, at: IndexBuilder) -> list[Size]:
-    """How far each loop runs, as sizes that are known in front of the op."""
+    """Returns the trip count of each loop, computed before the op."""
     found: list[Size] = []
     for source in loop_sources(op):
         operand, axis = source or (0, 0)
@@ -93,7 +92,7 @@ def extents(op: Structured, at: IndexBuilder) -> list[Size]:
 
 @dataclass
 class TileOfOps:
-    """One iteration: the tiles that have been computed in it."""
+    """The loop body under construction, with the producer tiles computed in it so far."""
 
     outside: IndexBuilder
     inside: IndexBuilder
@@ -105,7 +104,7 @@ class TileOfOps:
     def compute(
         self, op: Structured, ranges: Sequence[Range], into: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """The results of an op over these ranges of its loops."""
+        """Emits an op over ranges of its loops, and returns its results."""
         indexing = maps(op)
         inputs = [
             self.part(value, each, ranges) for value, each in zip(op.inputs, indexing, strict=False)
@@ -117,7 +116,7 @@ class TileOfOps:
         return list(new.results)
 
     def part(self, value: SSAValue, indexing: AffineMap, ranges: Sequence[Range]) -> SSAValue:
-        """What of an operand these ranges touch, computed here where that is possible."""
+        """Returns the slice of an operand that the ranges access, fused if possible."""
         if not isinstance(value.type, TensorType):
             return value
         starts, sizes = self.place(value, indexing, ranges)
@@ -127,7 +126,7 @@ class TileOfOps:
     def place(
         self, value: SSAValue, indexing: AffineMap, ranges: Sequence[Range]
     ) -> tuple[list[Size], list[Size]]:
-        """Where the slice of an operand begins, and its sizes."""
+        """Returns offsets and sizes of the slice of an operand."""
         whole = dims(value, self.outside)
         places = [
             self._axis(expr, size, ranges)
@@ -150,7 +149,7 @@ class TileOfOps:
         return begin, reach
 
     def slice(self, value: SSAValue, starts: list[Size], sizes: list[Size]) -> SSAValue:
-        """tensor.extract_slice, or the value itself where that is all of it"""
+        """Emits tensor.extract_slice; returns the value itself if the slice is all of it."""
         assert isinstance(value.type, TensorType)
         shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
         if all(map(_is_zero, starts)) and sizes == dims(value, self.outside):
@@ -162,7 +161,7 @@ class TileOfOps:
         ]
 
     def fused(self, value: SSAValue, starts: list[Size], sizes: list[Size]) -> SSAValue | None:
-        """The slice of a producer's result, computed here, or None where it is not."""
+        """Fuses a producer and returns the slice of its result, or None if it cannot be fused."""
         op = value.owner
         if not isinstance(value, OpResult) or not isinstance(op, Structured):
             return None
@@ -188,7 +187,7 @@ class TileOfOps:
         return self.done[key][value.index]
 
     def destination(self, op: Structured, number: int, ranges: Sequence[Range]) -> SSAValue:
-        """Where the tile of a producer is written: never a tensor of its own."""
+        """Returns the destination of a producer's tile, never a new tensor."""
         output, indexing = op.outputs[number], maps(op)[len(op.inputs) + number]
         if not isinstance(output.owner, tensor.EmptyOp):
             return self.part(output, indexing, ranges)
@@ -251,12 +250,12 @@ def tile_and_fuse(op: Structured, tiles: Sequence[int]) -> ForallOp:
 
 @dataclass(frozen=True)
 class TileAndFusePass(ModulePass):
-    """Ops with a `workgroup` in their config become foralls that compute what they read."""
+    """Tiles ops with a `workgroup` config, and fuses their producers into the tiles."""
 
     name = "irees-tile-and-fuse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # The last op first: what it computes again need not be tiled for itself.
+        # In reverse order: producers that were fused need no tiling of their own.
         for inner in [o for o in op.walk(reverse=True) if isinstance(o, Structured) and o.results]:
             tiles = LoweringConfigAttr.on(inner).ints("workgroup") or ()
             if inner.parent is None or not any(tiles):

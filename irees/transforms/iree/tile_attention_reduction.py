@@ -1,5 +1,5 @@
 """
-Tiles online attention along its keys, a block of them per iteration.
+Tiles online attention along its keys, one block per iteration.
 
     %x:3 = iree_linalg_ext.online_attention ins(%q, %k, %v, %scale, %mask) outs(%o, %m, %s)
   =>
@@ -9,14 +9,12 @@ Tiles online attention along its keys, a block of them per iteration.
                  outs(%acc, %max, %sum)
       scf.yield %y#0, %y#1, %y#2 }
 
-so that `irees-decompose-attention` makes a row of 256 scores per query, and nothing is as large
-as all scores are. An index of a key in the region is that of the block plus where it begins.
-Before, `irees-convert-attention-to-online-attention`. Left alone: memrefs, keys that are one block,
-and keys along two dims. Not in the pipeline: it takes less memory and no less time, since a block's
-steps are kernels of their own (8 heads of 2048 queries and keys, f32, two threads: as long in
-blocks of 256, 1.7 times as long in blocks of 64). IREE: tiling of `online_attention` by its
-`reduction` tile sizes (`OnlineAttentionOp::getTiledImplementation`); the equation: Dao et al.,
-"FlashAttention" (2022).
+`irees-decompose-attention` then creates 256 scores per query, and no tensor has the size of all
+scores. Key indices in the region are offset by the start of the block. Runs after
+`irees-convert-attention-to-online-attention`. Left unchanged: memrefs, keys that are a single
+block, and keys along two dims. The pipeline does not run it: it saves memory but no time, since the
+steps of a block become separate kernels. IREE: tiling of `online_attention` by its `reduction` tile
+sizes (`OnlineAttentionOp::getTiledImplementation`). After Dao et al., "FlashAttention" (2022).
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from irees.transforms.utils.tensors import TensorBuilder
 
 
 def missed(op: ext.OnlineAttentionOp, scores: Scores | None, keys: int) -> str | None:
-    """Why an op is not tiled, or None."""
+    """Returns why an op is not tiled, or None."""
     if scores is None or not all(isinstance(o.type, TensorType) for o in op.outputs):
         return "it is none of tensors of floats"
     if len(scores.over) != 1:
@@ -59,7 +57,7 @@ def missed(op: ext.OnlineAttentionOp, scores: Scores | None, keys: int) -> str |
 def block_of(
     value: SSAValue, loops: list[int], keys: int, begin: SSAValue, size: Size, b: TensorBuilder
 ) -> SSAValue:
-    """The part of an operand that belongs to a block of keys."""
+    """Returns the slice of an operand for a block of keys."""
     if keys not in loops:
         return value
     sizes = dims(value, b)
@@ -69,7 +67,7 @@ def block_of(
 
 
 def shift_keys(region: Region, position: int, begin: SSAValue) -> None:
-    """Makes indices of keys in a block those of all keys."""
+    """Adds the start of the block to all key indices in a region."""
     for index in [o for o in region.walk() if isinstance(o, ext.IndexOp)]:
         if index.dim.value.data != position:
             continue
@@ -121,11 +119,12 @@ class TileOnlineAttention(RewritePattern):
 
 @dataclass(frozen=True)
 class TileAttentionReductionPass(ModulePass):
-    """Online attention becomes a loop over blocks of keys."""
+    """Tiles online attention to a loop over blocks of keys."""
 
     name = "irees-tile-attention-reduction"
 
     keys: int = 256
+    """Keys per block. Blocks of 64 take 1.7 times as long (8 heads, 2048 queries and keys, f32)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         pattern = TileOnlineAttention(self.keys)

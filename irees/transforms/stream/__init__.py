@@ -1,1 +1,1 @@
-"""Passes that turn the host program into allocations and dispatches."""
+"""Passes that lower the host program to allocations and dispatches."""

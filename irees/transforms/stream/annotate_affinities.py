@@ -1,5 +1,5 @@
 """
-Writes on every op where it runs, and where its operands and results are.
+Annotates every op with its affinities and those of its operands and results.
 
     %0 = flow.tensor.transfer %x : tensor<4xf32> to #hal.device.promise<@a>
     %1 = flow.dispatch @k(%0) : (tensor<4xf32>) -> tensor<4xf32>
@@ -12,14 +12,13 @@ Writes on every op where it runs, and where its operands and results are.
       stream.affinities.results.usage  = [[#hal.device.promise<@a>]]
     } : (tensor<4xf32>) -> tensor<4xf32>
 
-The outer list has an entry for each operand or result that lies on a device, the inner one is the
-set, in the order of how affinities are printed; an empty one means that nothing is known.
-`.usage` is wherever the value is made or used. `stream.affinities` is on ops and globals that
-must be somewhere, and left out where nothing says where.
+The outer list has an entry per operand or result that is stored on a device. The inner list is the
+set of affinities, sorted by their printed form; it is empty if unknown. `.usage` is the set of
+affinities that define or use the value. `stream.affinities` is set on ops and globals that require
+an affinity, unless it is unknown.
 
-The program is not changed otherwise: it is the answer of `irees.analysis.affinity` made visible,
-for tests and for whoever wonders why a transfer is where it is. IREE:
-`iree-stream-annotate-affinities`.
+The program is not changed otherwise. The attributes show the result of `irees.analysis.affinity`,
+for tests and to debug transfers. IREE: `iree-stream-annotate-affinities`.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def _annotate_op(op: Operation, affinities: Affinities) -> None:
 
 @dataclass(frozen=True)
 class AnnotateAffinitiesPass(ModulePass):
-    """Where ops run and values are, as attributes."""
+    """Annotates ops with affinities."""
 
     name = "irees-annotate-affinities"
 

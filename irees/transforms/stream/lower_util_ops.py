@@ -1,13 +1,13 @@
 """
-Replaces hints by what they are about, and other ops of `util` by arithmetic.
+Replaces hints by their operands, and lowers other `util` ops to arithmetic.
 
     %y = util.optimization_barrier %x : tensor<4xf32>       =>   %x
     %n = util.assume.int %m<umin = 1> : index               =>   %m
     %c = util.unfoldable_constant 42 : i32                  =>   arith.constant 42 : i32
     %a = util.align %n, %m : index                          =>   (%n + (%m - 1)) & -%m
 
-Late: what hints say of sizes has been used, and what they hide has been hidden from every pass
-that could have folded it. IREE: `DropCompilerHints`.
+Runs late: analyses have used the hints on sizes, and barriers have hidden their operands from all
+folding passes. IREE: `DropCompilerHints`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from irees.dialects import util
 
 
 def lower(op: Operation) -> None:
-    """One op of util, if it is one of these four, becomes arithmetic."""
+    """Lowers an op if it is one of these four util ops."""
     match op:
         case util.OptimizationBarrierOp() | util.AssumeIntOp():
             Rewriter.replace_op(op, [], op.operands)
@@ -43,7 +43,7 @@ def lower(op: Operation) -> None:
 
 @dataclass(frozen=True)
 class LowerUtilOpsPass(ModulePass):
-    """Hints go; alignment and hidden constants become arithmetic."""
+    """Drops hints; lowers alignment and hidden constants to arithmetic."""
 
     name = "irees-lower-util-ops"
 

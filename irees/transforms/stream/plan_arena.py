@@ -1,20 +1,20 @@
 """
-Lays the temporaries of the host program into one arena.
+Allocates the temporaries of the host program in one arena.
 
-Each buffer lives from the op that writes it to the last op that touches it or a view of
-it; two buffers may share bytes when they never live at once. Static sizes are placed one
-by one at the lowest offset that is free for their whole life: largest first, and in other
-orders, then with what ended highest first, while that takes more than the most bytes
-that are alive at once. Dynamic ones follow, one after another, and share a slot only with one
-of the same size value.
+The live range of a buffer extends from its allocation to the last use of it or of a view. Buffers
+with disjoint live ranges may share bytes. Static buffers are placed one by one at the lowest offset
+that is free throughout their live range: in several orders, largest first, then repeatedly with the
+buffer of the highest end moved to the front. The search stops when the arena size reaches the
+maximum number of live bytes, its lower bound. Dynamic buffers follow; they share memory only with
+disjoint buffers of the same size value.
 
     %a = memref.alloc() : memref<256xf32>         %arena = memref.alloc() : memref<2048xi8>
     stream.cmd.dispatch @f(%x, %a)           =>   %a = memref.view %arena[0][]
     %b = memref.alloc() : memref<256xf32>         %b = memref.view %arena[1024][]
     stream.cmd.dispatch @g(%a, %b)                ...
 
-Results keep buffers of their own, because the caller owns them; so does a buffer whose
-size is known only after something has run. IREE: `LayoutSlices`.
+Results keep buffers of their own because the caller owns them. So do buffers whose size cannot be
+computed at the start of the function. IREE: `LayoutSlices`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ VIEWS = (memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.SubviewO
 
 @dataclass
 class Life:
-    """A temporary: its allocation, its bytes, and the ops between which it is alive."""
+    """A temporary: its allocation, size in bytes, and live range in op numbers."""
 
     op: memref.AllocOp
     size: Size
@@ -59,12 +59,12 @@ class Life:
 
     @property
     def static_size(self) -> int:
-        """Its bytes, for one whose size is known."""
+        """The size in bytes of a static temporary."""
         assert isinstance(self.size, int)
         return self.size
 
     def meets(self, other: Life) -> bool:
-        """Whether both are alive at some moment."""
+        """Whether the live ranges overlap."""
         return self.start <= other.end and other.start <= self.end
 
 
@@ -74,20 +74,20 @@ ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
     lambda x: (x.start - x.end, -x.static_size),
     lambda x: (x.start, -x.static_size),
 )
-"""Largest first; most bytes times time; longest life; as they come."""
+"""Largest first; largest size * live range; longest live range; program order."""
 
 ROUNDS = 32
 MOST_SEARCHED = 500
-"""Placements that are tried beyond these orders, for so many temporaries at most."""
+"""`ROUNDS` more placements are tried for at most this many temporaries."""
 
 
 def aligned(size: int) -> int:
-    """The size rounded up to the alignment."""
+    """Returns the size rounded up to the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def last_use(value: SSAValue, block: Block, position: dict[Operation, int]) -> int | None:
-    """The last op of the block that touches a buffer or a view of it; None if it is returned."""
+    """Returns the number of the last op that uses a buffer or a view; None if it is returned."""
     last = -1
     for use in value.uses:
         op = use.operation
@@ -108,7 +108,7 @@ def last_use(value: SSAValue, block: Block, position: dict[Operation, int]) -> i
 
 
 def hoist(value: SSAValue, block: Block, point: InsertPoint) -> bool:
-    """Moves the arithmetic behind an index to the top of the function; False if it is not pure."""
+    """Hoists the arithmetic of an index to `point`; returns whether that was possible."""
     if isinstance(value, BlockArgument):
         return value.block is block
     op = value.owner
@@ -141,9 +141,9 @@ def hoist(value: SSAValue, block: Block, point: InsertPoint) -> bool:
 
 def place_static(lives: list[Life]) -> int:
     """
-    Gives every static temporary its offset; returns the bytes of all.
+    Assigns an offset to every static temporary; returns the total size in bytes.
 
-    Where no order comes to the least, what ended highest is placed first, and all again.
+    If no order reaches the lower bound, retries with the temporary of the highest end placed first.
     """
     least = most_alive([(x.start, x.end, aligned(x.static_size)) for x in lives])
     best, offsets, numbers = 0, [0] * len(lives), list(range(len(lives)))
@@ -170,7 +170,7 @@ def place_static(lives: list[Life]) -> int:
 
 
 def place_in_order(lives: list[Life], numbers: list[int]) -> tuple[int, list[int]]:
-    """Places the temporaries one after the other; returns the bytes of all, and their offsets."""
+    """Places the temporaries in this order; returns the total bytes and the offsets."""
     total = 0
     offsets = [0] * len(lives)
     placed: list[int] = []
@@ -191,7 +191,7 @@ def place_in_order(lives: list[Life], numbers: list[int]) -> tuple[int, list[int
 
 
 def place_dynamic(lives: list[Life], start: Size, builder: IndexBuilder) -> Size:
-    """Appends the dynamic temporaries; equal sizes that never meet share a slot."""
+    """Appends the dynamic temporaries; disjoint ones of equal size share a slot."""
     slots: list[list[Life]] = []
     for life in lives:
         for slot in slots:
@@ -208,7 +208,7 @@ def place_dynamic(lives: list[Life], start: Size, builder: IndexBuilder) -> Size
 
 
 def static_bytes(op: memref.AllocOp) -> int:
-    """The bytes of a buffer whose dynamic sizes are all 1."""
+    """Returns the size in bytes of a buffer with all dynamic dims taken as 1."""
     kind = op.memref.type
     assert isinstance(kind, MemRefType)
     return prod(s for s in kind.get_shape() if s != DYNAMIC_INDEX) * element_bytes(kind)
@@ -216,9 +216,9 @@ def static_bytes(op: memref.AllocOp) -> int:
 
 def assert_fits(allocs: list[memref.AllocOp], builder: IndexBuilder) -> None:
     """
-    Asserts that no dynamic size of a temporary is negative, and that memory may have room for all.
+    Asserts that no dynamic size is negative, and that the dynamic temporaries fit `MAX_BYTES`.
 
-    Products of sizes would wrap around, so they are checked as floats.
+    Integer products of sizes could wrap, so the check uses floats.
     """
     dynamic = [op for op in allocs if op.dynamic_sizes]
     for size in dict.fromkeys(size for op in dynamic for size in op.dynamic_sizes):
@@ -241,7 +241,7 @@ def assert_fits(allocs: list[memref.AllocOp], builder: IndexBuilder) -> None:
 
 
 def plan(function: func.FuncOp) -> None:
-    """Replaces the temporaries of one function by views of an arena."""
+    """Replaces the temporaries of a function by views of an arena."""
     block = function.body.block
     position = {op: i for i, op in enumerate(block.ops)}
     allocs = [op for op in block.ops if isinstance(op, memref.AllocOp)]
@@ -256,7 +256,7 @@ def plan(function: func.FuncOp) -> None:
         for op, end in temporaries
         if all(hoist(size, block, point) for size in list(op.dynamic_sizes))
     ]
-    # What follows may assume that no product of sizes wraps.
+    # Size computations below rely on this: products of sizes must not wrap.
     assert_fits([op for op, _ in hoisted], builder)
     sizes: dict[tuple[object, ...], Size] = {}
     lives: list[Life] = []
@@ -284,7 +284,7 @@ def plan(function: func.FuncOp) -> None:
 
 @dataclass(frozen=True)
 class PlanArenaPass(ModulePass):
-    """Temporaries of host functions become views of one arena."""
+    """Allocates the temporaries of host functions in one arena."""
 
     name = "irees-plan-arena"
 

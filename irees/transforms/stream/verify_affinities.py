@@ -1,5 +1,5 @@
 """
-Refuses a program in which an op runs nowhere, or reads what lies elsewhere.
+Verifies that every op has an affinity, and that its operands are on its device.
 
     stream.async.alloca : !stream.resource<transient>{%n}
   =>
@@ -10,13 +10,12 @@ Refuses a program in which an op runs nowhere, or reads what lies elsewhere.
   =>
     error: flow.dispatch: runs on @b, but operand 0 is on @a
 
-It holds of a program whose ops have been placed and whose transfers have been inserted. An op has
-an affinity when it, an ancestor or a default says one; a set that the analysis infers is not
-enough, because what comes after reads only attributes. What is made of nothing may be everywhere:
-a constant and a global that never changes need no affinity, and they, with what is made of them
-without a place, may be read anywhere. Operands are compared by device, queues are no places. A
-transfer may read anything, and so may an op whose operand is unknown or shares one of several
-devices with it. An op that pins is held against where its operand comes from.
+Runs after ops are placed and transfers inserted. An affinity is an attribute of the op, an ancestor
+or a default; inferred affinities do not count, because later passes read only attributes. Constants
+and immutable globals need no affinity. They, and values computed only from them by ops without an
+affinity, may be read on any device. Operands are compared by device; queues are ignored. Transfers
+may read any operand. An operand is also valid if its device is unknown, or if it has a device in
+common with the op. For ops that pin a value, the source of the operand is checked.
 
 IREE's `iree-stream-verify-affinities` is the first half.
 """
@@ -61,7 +60,7 @@ def _check_assigned(op: Operation) -> None:
 
 
 def _program(op: Operation) -> Iterator[Operation]:
-    """Ops in order, without what is inside executables."""
+    """Yields the ops in order, without those inside executables."""
     for region in op.regions:
         for block in region.blocks:
             for child in block.ops:
@@ -72,7 +71,7 @@ def _program(op: Operation) -> Iterator[Operation]:
 
 @dataclass(frozen=True)
 class VerifyAffinitiesPass(ModulePass):
-    """Every op runs somewhere, and its operands are there."""
+    """Verifies affinities of ops and operands."""
 
     name = "irees-verify-affinities"
 

@@ -1,1 +1,1 @@
-"""What several passes need: shapes of values, the loops of structured ops, IR building."""
+"""Helpers shared by passes: shapes of values, loops of structured ops, IR building."""

@@ -1,9 +1,10 @@
 """
-Loads and stores whose indices nobody has checked.
+Loads and stores with unchecked indices.
 
-MLIR leaves them undefined; here a load reads the nearest element, 0 where there is none, and a
-store outside does nothing. `irees-bufferize-dispatch` and `irees-convert-to-stream` make
-`memref.load` and `memref.store` by these, so that no access of a program leaves its buffer.
+Out-of-bounds accesses are undefined in MLIR. In irees, indices of loads are clamped (a load from an
+empty buffer yields 0), and out-of-bounds stores do nothing. `irees-bufferize-dispatch` and
+`irees-convert-to-stream` create `memref.load` and `memref.store` with these helpers, so that no
+access of a program leaves its buffer.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ def load_inside(
     buffer: SSAValue, indices: Sequence[SSAValue], here: IndexBuilder, outside: IndexBuilder
 ) -> SSAValue:
     """
-    buffer[indices], each index moved inside where it is not known to be; 0 if there is no inside.
+    Returns buffer[indices] with clamped indices, or 0 if the buffer is empty.
 
-    The index of a loop is: `irees-insert-shape-checks` leaves it bare only where the loop fits;
-    but a branch may be there because it does not. Sizes are computed at `outside`.
+    Constants in bounds are not clamped. Neither are loop indices of the same block, since
+    `irees-insert-shape-checks` verifies the loop bounds. Inside a branch they are clamped: the
+    branch may exist because the loop exceeds the buffer. Sizes are computed at `outside`.
     """
     inside: list[SSAValue] = []
     filled: SSAValue | None = None
@@ -73,7 +75,7 @@ def load_inside(
 def store_inside(
     value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue], builder: IndexBuilder
 ) -> None:
-    """buffer[indices] = value, which does nothing when an index is outside."""
+    """buffer[indices] = value, without effect if an index is out of bounds."""
     assert isinstance(buffer.type, MemRefType)
     inside: SSAValue | None = None
     for axis, index in enumerate(indices):
@@ -81,7 +83,7 @@ def store_inside(
         if known is not None and 0 <= known < size:
             continue
         extent = builder.value(buffer_dim(buffer, axis, builder))
-        # Unsigned, a negative index is a large one.
+        # As an unsigned number, a negative index is large.
         fits = builder.insert(arith.CmpiOp(index, extent, "ult")).results[0]
         inside = fits if inside is None else builder.insert(arith.AndIOp(inside, fits)).results[0]
     store = memref.StoreOp.get(value, buffer, indices)
@@ -89,7 +91,7 @@ def store_inside(
 
 
 def zero(kind: Attribute) -> Operation:
-    """The constant 0 of a scalar type."""
+    """Returns the constant 0 of a scalar type."""
     if isinstance(kind, ComplexType):
         part = kind.element_type
         number = IntegerAttr(0, part) if isinstance(part, IntegerType) else FloatAttr(0.0, part)

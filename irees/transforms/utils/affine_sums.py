@@ -1,13 +1,13 @@
 """
-Index arithmetic as sums of products of values, kept in normal form and written as `affine.apply`.
+Index arithmetic as sums of products of values, in normal form; built as `affine.apply`.
 
     Sum.of(%offset) + Sum.of(%i) * 3        => affine.apply (s0 + s1 * 3)()[%offset, %i]
     Sum.of(affine.apply(s0 * 512)).ceildiv(512) => s0
 
-A value that an `affine.apply` or a constant defines is looked through, so what cancels is gone
-and whether a sum is a multiple of a number can be read off its coefficients. Divisions take out
-what divides; the rest stays as one opaque factor. All numbers are those of affine maps: integers
-without overflow. Values become symbols, as MLIR's `makeComposedFoldedAffineApply` has them.
+Values defined by an `affine.apply` or a constant are expanded, so equal terms cancel, and the
+coefficients show whether a sum is a multiple of a number. A division splits off the terms that are
+divisible; the remaining terms become one opaque factor. Arithmetic is that of affine maps: integers
+without overflow. Values become symbols, as in MLIR's `makeComposedFoldedAffineApply`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DIVISIONS = {
 
 @dataclass(frozen=True)
 class _Quotient:
-    """A division that does not come out even."""
+    """A division of a sum that is not known to be exact."""
 
     kind: str
     of: Sum
@@ -51,7 +51,7 @@ _Factor = SSAValue | _Quotient
 
 @dataclass(frozen=True)
 class Sum:
-    """Products of factors with their coefficients, in the order in which they were added."""
+    """Products of factors, each with a coefficient, in the order in which they were added."""
 
     terms: tuple[tuple[tuple[_Factor, ...], int], ...]
 
@@ -66,7 +66,7 @@ class Sum:
 
     @staticmethod
     def of(value: Size) -> Sum:
-        """A number or a value, looking through what defines it."""
+        """Returns the sum of a number or a value; constants and `affine.apply` are expanded."""
         known = value if isinstance(value, int) else constant_value(value)
         if known is not None:
             return Sum._make([((), known)])
@@ -88,19 +88,19 @@ class Sum:
         return Sum._make((f + g, a * b) for f, a in self.terms for g, b in other.terms)
 
     def divisible(self, divisor: int) -> bool:
-        """Whether it is a multiple of `divisor` whatever the values are."""
+        """Whether the sum is a multiple of `divisor` for all values."""
         return divisor != 0 and all(c % divisor == 0 for _, c in self.terms)
 
     def floordiv(self, divisor: int) -> Sum:
-        """The quotient, rounded down; divisor > 0."""
+        """Returns the quotient, rounded down; divisor > 0."""
         return self._divided(divisor, "floordiv")
 
     def ceildiv(self, divisor: int) -> Sum:
-        """The quotient, rounded up; divisor > 0."""
+        """Returns the quotient, rounded up; divisor > 0."""
         return self._divided(divisor, "ceildiv")
 
     def mod(self, divisor: int) -> Sum:
-        """What `floordiv` leaves; divisor > 0."""
+        """Returns the remainder of `floordiv`; divisor > 0."""
         rest = [t for t in self.terms if t[1] % divisor]
         if all(not factors for factors, _ in rest):
             return Sum._make([((), sum(c for _, c in rest) % divisor)])
@@ -118,13 +118,13 @@ class Sum:
         return Sum._make([*even, ((_Quotient(kind, Sum(tuple(rest)), divisor),), 1)])
 
     def constant(self) -> int | None:
-        """The number that it is, or None."""
+        """Returns the value of a constant sum, or None."""
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
     def build(self, builder: IndexBuilder) -> Size:
-        """The sum as a number, as the value that it is, or as an `affine.apply` of values."""
+        """Returns the sum as a number, as a single SSA value, or as a new `affine.apply`."""
         if (known := self.constant()) is not None:
             return known
         if len(self.terms) == 1:
@@ -137,7 +137,7 @@ class Sum:
         return builder.insert(affine.ApplyOp(symbols, AffineMapAttr(map_))).results[0]
 
     def expression(self, symbols: list[SSAValue]) -> AffineExpr:
-        """The affine expression; values that it needs are appended to the symbols."""
+        """Returns the affine expression; appends the values that it uses to `symbols`."""
         total: AffineExpr | None = None
         # MLIR writes the constant last.
         for factors, coefficient in sorted(self.terms, key=lambda t: not t[0]):
@@ -165,7 +165,7 @@ def _factor_expression(factor: _Factor, symbols: list[SSAValue]) -> AffineExpr:
 
 
 def evaluate(expression: AffineExpr, arguments: Sequence[Sum], dims: int) -> Sum | None:
-    """The sum of an affine expression, or None where it divides by a value."""
+    """Returns the sum of an affine expression, or None if it divides by a non-constant."""
     if isinstance(expression, AffineConstantExpr):
         return Sum.of(expression.value)
     if isinstance(expression, AffineDimExpr):

@@ -1,4 +1,4 @@
-"""What passes on attention share: which of its loops is which, and the scores as an equation."""
+"""Helpers for attention passes: the roles of its loops, and the scores as an equation."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ Attention = ext.AttentionOp | ext.OnlineAttentionOp
 
 @dataclass
 class Scores:
-    """The loops of an attention, and of the scores among them."""
+    """The loops of the scores of an attention op."""
 
     op: Attention
     loops: tuple[int, ...]
-    """The loops that the scores have, in the order of their dims: rows, then K2."""
+    """The loops of the scores, in the order of their dims: rows, then K2."""
     over: tuple[int, ...]
-    """K2: the loops that softmax normalizes, and the second contraction sums over."""
+    """K2: the loops that softmax normalizes and the second contraction reduces."""
 
     @staticmethod
     def of(op: Attention) -> Scores | None:
-        """The loops, or None when they are not those of an attention."""
+        """Returns the loops, or None if the indexing maps are not those of an attention."""
         query, key, value = (dims_of(m.data) for m in op.indexing_maps.data[:3])
         output = dims_of(op.output_map.data)
         summed = [d for d in query if d in key and d not in output and d not in value]
@@ -61,22 +61,22 @@ class Scores:
 
     @property
     def wide(self) -> Attribute:
-        """What is computed in."""
+        """The type of intermediate results."""
         op = self.op
         kinds = [element_type(v) for v in (op.query, op.key, op.value, op.scale, *op.outputs)]
         return accumulator_type(*kinds)
 
     def map(self, loops: Sequence[int], within: Sequence[int] | None = None) -> AffineMap:
-        """The map of an operand with these loops, over the loops of the scores."""
+        """Returns the map of an operand with these loops, over `within` or the score loops."""
         within = self.loops if within is None else within
         return select_dims(len(within), [within.index(d) for d in loops])
 
     def places(self, loops: Sequence[int]) -> list[int]:
-        """Where these loops are among the dims of the scores."""
+        """Returns the dims of the scores that these loops index."""
         return [self.loops.index(d) for d in loops]
 
     def size(self, loop: int, b: TensorBuilder) -> Size:
-        """How far a loop runs."""
+        """Returns the trip count of a loop."""
         op = self.op
         for operand, indexing in zip((op.query, op.key, op.value), op.indexing_maps, strict=False):
             if loop in (found := dims_of(indexing.data)):
@@ -84,7 +84,7 @@ class Scores:
         raise AssertionError("a loop of the scores is one of query, key or value")
 
     def sizes(self, loops: Sequence[int], b: TensorBuilder) -> list[Size]:
-        """How far some loops run."""
+        """Returns the trip counts of loops."""
         return [self.size(loop, b) for loop in loops]
 
     def compute(self, b: TensorBuilder) -> SSAValue:
@@ -113,12 +113,12 @@ class Scores:
 
 
 def dims_of(indexing: AffineMap) -> list[int]:
-    """The loops that a map names, in order."""
+    """Returns the loops in the results of a map, in order."""
     return [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
 
 
 def add_mask(score: SSAValue, mask: SSAValue, s: ScalarBuilder) -> SSAValue:
-    """score + mask, where a bit is 0 or -infinity"""
+    """score + mask; an integer mask is a bit: 0 if set, else -infinity"""
     if isinstance(mask.type, IntegerType):
         zero, lowest = (s.number(n, score.type) for n in (0, float("-inf")))
         bit = s.cast(mask, IntegerType(1))
@@ -130,7 +130,7 @@ def contract(
     lhs: SSAValue, lhs_loops: Sequence[int], rhs: SSAValue, rhs_loops: Sequence[int],
     init: SSAValue, out_loops: Sequence[int], b: TensorBuilder,
 ) -> SSAValue:  # fmt: skip
-    """init + the sum of lhs * rhs over the loops that are not of the result"""
+    """init + sum of lhs * rhs over the loops that are not in `out_loops`"""
     loops = [*out_loops, *sorted({*lhs_loops, *rhs_loops} - {*out_loops})]
     wide = element_type(init)
     maps = [
@@ -149,7 +149,7 @@ def contract(
 
 
 def scores_of(op: Attention) -> Scores | None:
-    """What to decompose, or None when the op is left alone."""
+    """Returns the scores of a decomposable op (float tensors), or None."""
     values = (op.query, op.key, op.value, *op.outputs)
     if not all(isinstance(v.type, TensorType) and isa(element_type(v), AnyFloat) for v in values):
         return None

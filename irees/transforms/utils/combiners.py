@@ -1,4 +1,4 @@
-"""Ops that combine the values of a reduction, and what each leaves every value unchanged by."""
+"""Combiners of reductions, and their neutral elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMBINERS = {
     "arith.ori": "or",
     "arith.xori": "xor",
 }
-"""Ops that may be applied in any order, with their `vector.reduction` kind."""
+"""Associative, commutative combiners => their `vector.reduction` kind."""
 
 
 IDEMPOTENT = frozenset(
@@ -35,13 +35,13 @@ IDEMPOTENT = frozenset(
     arith.minui arith.andi arith.ori
     """.split()
 )
-"""Those that may be given the same value again."""
+"""Idempotent combiners: combining the same value twice does not change the result."""
 
 
 def combiners(op: linalg.GenericOp) -> list[Operation] | None:
     """
-    For each output, the op that folds a new point into its accumulator. None where there is another
-    body, or where an output moves along a reduction: then no accumulator is one place of it.
+    Returns the op that combines an element with the accumulator of each output. None for any other
+    body, or if a reduction loop indexes an output: then its accumulator is not loop-invariant.
     """
     if writes_along_reduction(op):
         return None
@@ -64,7 +64,7 @@ def combiners(op: linalg.GenericOp) -> list[Operation] | None:
 
 
 def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
-    """The combiner applied to two accumulators."""
+    """Returns the combiner applied to two accumulators, not inserted."""
     return type(combiner).create(
         operands=[lhs, rhs],
         result_types=[lhs.type],
@@ -74,7 +74,7 @@ def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
 
 
 def neutral_element(combiner: Operation) -> arith.ConstantOp:
-    """The constant that a combiner leaves every value unchanged by."""
+    """Returns the neutral element of a combiner."""
     element: Attribute = combiner.results[0].type
     name = COMBINERS[combiner.name]
     if isinstance(element, IntegerType | IndexType):

@@ -1,4 +1,4 @@
-"""Constants: splats as scalars, tensors as arrays and back."""
+"""Conversions of constants: splats to scalars, tensors to arrays and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from irees.dialects.resources import constant_array, is_splat, resource_attr
 
 
 def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:
-    """The scalar constant behind a splat tensor constant, or None if it is not one."""
+    """Returns the scalar constant of a splat tensor constant, or None for other constants."""
     value = op.value
     if not is_splat(value):
         return None
@@ -43,11 +43,11 @@ def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:
 
 
 LARGE_SPLAT = 1 << 24
-"""Bytes of a splat above which no pass computes with its elements: it has one in memory."""
+"""Maximum size, in bytes, of splats that passes expand to arrays (stored: one element)."""
 
 
 def is_large_splat(op: arith.ConstantOp) -> bool:
-    """Whether a tensor constant is one number, and would be large if its elements were made."""
+    """Whether a constant is a splat whose expanded size exceeds `LARGE_SPLAT`."""
     kind = op.result.type
     if not isinstance(kind, TensorType) or not is_splat(op.value):
         return False
@@ -55,7 +55,7 @@ def is_large_splat(op: arith.ConstantOp) -> bool:
 
 
 def array_of(op: arith.ConstantOp) -> np.ndarray | int | float:
-    """The value of a constant: an array for a tensor, a number for a scalar."""
+    """Returns the value of a constant: an array for a tensor, a number for a scalar."""
     value = op.value
     if isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
         return constant_array(value)
@@ -63,7 +63,7 @@ def array_of(op: arith.ConstantOp) -> np.ndarray | int | float:
 
 
 def constant_of(array: np.ndarray, kind: TensorType, key: str | None = None) -> arith.ConstantOp:
-    """A tensor constant that holds an array; its bytes stay outside the IR."""
+    """Returns a tensor constant of an array; its bytes are stored outside the IR."""
     blob = Blob.from_array(key or "", array)
     if key is None:
         blob.key = f"folded_{blob.digest()}"
@@ -71,7 +71,7 @@ def constant_of(array: np.ndarray, kind: TensorType, key: str | None = None) -> 
 
 
 def take_in_constants(block: Block) -> None:
-    """Copies the constants that a block uses into it: what is handed in is no constant any more."""
+    """Clones the constants that a block uses into it, so that none becomes an argument."""
     copies: dict[SSAValue, SSAValue] = {}
     for op in list(block.walk()):
         for number, operand in enumerate(op.operands):

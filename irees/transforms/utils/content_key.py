@@ -1,4 +1,4 @@
-"""A name for what a function computes: equal functions have equal keys, in every process."""
+"""Content keys of functions: equal functions have equal keys, in every process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DIGITS = 16
 
 def content_key(function: func.FuncOp) -> str:
     """
-    A hash of the ops of a function in order, with operands by number: names of values and
-    symbols, locations and attributes that are no properties do not count.
+    Returns a hash of the ops of a function in order, with values numbered by definition. The names
+    of values and of the function, locations and discardable attributes are ignored.
     """
     numbers: dict[SSAValue, int] = {}
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""The same op on other operands."""
+"""Copies of ops with new operands."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def same_op(
     op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]
 ) -> Operation:
     """
-    An op of the same kind, with other operands and result types: its properties, attributes and
-    location are those of `op`, its regions copies. It is not inserted.
+    Returns a copy of `op` with new operands and result types, not inserted. Properties, attributes
+    and location are kept, and regions are cloned.
     """
     new = type(op).create(
         operands=operands,

@@ -1,7 +1,7 @@
 """
-Data movement of iree_linalg_ext that a simpler op says as well.
+Replaces data movement of iree_linalg_ext by simpler ops.
 
-The patterns of `canonicalize` for gather, map_load, map_store and im2col. IREE:
+Canonicalization patterns of gather, map_load, map_store and im2col. IREE:
 `ConvertGatherToExtract`, `ConvertIdentityMapLoadStoreToCopy`, `FoldInputPadIntoIm2col`,
 `FoldOutputPadIntoIm2col`.
 """
@@ -35,7 +35,7 @@ from irees.transforms.utils.tensors import TensorBuilder, empty, is_static, rank
 
 
 def leading_group(rank: int, leading: int) -> list[list[int]]:
-    """The first `leading` dims in one group, each of the others in its own."""
+    """Returns groups of dims: the first `leading` dims, then one group per remaining dim."""
     return [list(range(leading)), *([d] for d in range(leading, rank))]
 
 
@@ -62,7 +62,7 @@ class GatherOfOneSlice(RewritePattern):
         zero, coordinates = b.value(0), rank_of(op.indices) - batch
         offsets: list[Size] = [0] * rank
         for number, place in enumerate(places):
-            # Where one dim is indexed, the indices may lack the dim of the coordinates.
+            # If only one dim is indexed, the indices may lack the coordinate dim.
             at = [zero] * batch + [b.value(number) if number else zero] * coordinates
             read = tensor.ExtractOp(op.indices, at, indices.get_element_type())
             offsets[place] = b.index(b.insert(read).results[0])
@@ -74,7 +74,7 @@ class GatherOfOneSlice(RewritePattern):
 def reshape_leading(
     value: SSAValue, kind: TensorType, sizes: Sequence[Size], b: TensorBuilder
 ) -> SSAValue:
-    """A tensor with another number of leading dims of one element, as type `kind`."""
+    """Adds or drops leading unit dims of a tensor, to type `kind`."""
     rank, wanted = rank_of(value), len(kind.get_shape())
     if wanted > rank:
         groups = leading_group(wanted, wanted - rank + 1)
@@ -96,14 +96,14 @@ def reshape_leading(
 
 
 def yields_its_arguments(op: ext.MapLoadOp | ext.MapStoreOp) -> bool:
-    """Whether the region of a map_load or a map_store yields its own indices in order."""
+    """Whether the region of a map_load or map_store yields its indices unchanged."""
     block = op.body.block
     assert block.last_op is not None
     return list(block.last_op.operands[:-1]) == list(block.args)
 
 
 class IdentityMapLoad(RewritePattern):
-    """map_load x into o {i, j}  =>  linalg.copy x into o, of one static shape"""
+    """map_load x into o {i, j}  =>  linalg.copy x into o, if both have the same static type"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.MapLoadOp, rewriter: PatternRewriter, /) -> None:
@@ -117,7 +117,7 @@ class IdentityMapStore(RewritePattern):
     """
     map_store x into o {i, j, true}  =>  linalg.copy x into o
 
-    Where x may be smaller than o it is an insert_slice; IREE copies there as well.
+    If x may be smaller than o, the result is an insert_slice; IREE makes a copy there, too.
     """
 
     @op_type_rewrite_pattern
@@ -137,7 +137,7 @@ class IdentityMapStore(RewritePattern):
 
 
 def padding_constant(op: tensor.PadOp) -> arith.ConstantOp | None:
-    """The constant that a tensor.pad writes, or None."""
+    """Returns the constant padding value of a tensor.pad, or None."""
     terminator = op.region.block.last_op
     assert terminator is not None
     value = terminator.operands[0].owner
@@ -147,7 +147,7 @@ def padding_constant(op: tensor.PadOp) -> arith.ConstantOp | None:
 def joint_pad_value(
     op: ext.Im2colOp, pad: tensor.PadOp, rewriter: PatternRewriter
 ) -> SSAValue | None:
-    """What both an im2col and a tensor.pad write outside, or None where they differ."""
+    """Returns the padding value that an im2col and a tensor.pad have in common, or None."""
     new = padding_constant(pad)
     if new is None:
         return None
@@ -162,7 +162,7 @@ def joint_pad_value(
 def padded_more(
     op: ext.Im2colOp, side: str, pad: tensor.PadOp, b: TensorBuilder
 ) -> dict[str, list[Size]]:
-    """The padding of one side of an im2col with that of a tensor.pad around it."""
+    """Returns the input or output padding of an im2col plus that of an adjacent tensor.pad."""
     found: dict[str, list[Size]] = {}
     for end, static, dynamic in (
         ("low", pad.static_low, pad.low),
@@ -181,7 +181,7 @@ LISTS = (
     "kernel_size", "offsets", "output_sizes",
     "input_pad_low", "input_pad_high", "output_pad_low", "output_pad_high",
 )  # fmt: skip
-"""The operands of im2col that are lists of sizes, in their order."""
+"""The operands of im2col that are lists of sizes, in operand order."""
 
 
 def with_lists(
@@ -191,7 +191,7 @@ def with_lists(
     source: SSAValue,
     output: SSAValue,
 ) -> ext.Im2colOp:
-    """An im2col of another image or output, with some of its lists replaced."""
+    """Returns a copy of an im2col with another source, output, and some lists replaced."""
     properties = {k: v for k, v in op.properties.items() if k != "operandSegmentSizes"}
     values: dict[str, Sequence[SSAValue]] = {name: getattr(op, name) for name in LISTS}
     for name, sizes in lists.items():
@@ -235,8 +235,8 @@ class FoldOutputPadIntoIm2col(RewritePattern):
             return
         b = TensorBuilder(pad)
         lists = padded_more(op, "output", pad, b)
-        # A place of the output shows offset + place of the matrix, so what moves it to the back
-        # is taken off again. IREE's fold forgets that (`FoldOutputPadIntoIm2col`).
+        # Output position p holds matrix position offset + p, and low padding shifts p: subtract it
+        # from the offset. IREE's `FoldOutputPadIntoIm2col` does not.
         offsets = mixed(op.static_offsets.get_values(), op.offsets)
         for actual, low in enumerate(mixed(pad.static_low.get_values(), pad.low)):
             canonical = op.output_perm.get_values()[actual]

@@ -1,4 +1,4 @@
-"""Moves ops into a `flow.dispatch.region`, and puts the ops around it in order again."""
+"""Moves ops into a `flow.dispatch.region`, and restores dominance in the block around it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irees.transforms.utils.shapes import IndexBuilder, constant_value, dim, dyn
 from irees.transforms.utils.structured import captured_values
 
 OF_VALUES = frozenset("arith flow iree_linalg_ext linalg tensor".split())
-"""Dialects whose ops only compute, on tensors, although not each says so."""
+"""Dialects whose ops on tensors have no side effects, although not all ops declare it."""
 
 
 def _within(op: Operation, region: Operation) -> bool:
@@ -29,7 +29,7 @@ def _within(op: Operation, region: Operation) -> bool:
 
 
 def _escaping(ops: Sequence[Operation], members: set[Operation]) -> list[SSAValue]:
-    """The results that something outside uses."""
+    """Returns the results of `ops` that are used outside `members`."""
     return [
         r
         for op in ops
@@ -39,7 +39,7 @@ def _escaping(ops: Sequence[Operation], members: set[Operation]) -> list[SSAValu
 
 
 def _ask_operands(op: Operation) -> None:
-    """dim(result of op)  =>  dim(what the op has the size from)"""
+    """dim(result of op)  =>  dim(operand that determines the size)"""
     for result in op.results:
         for use in list(result.uses):
             asked = use.operation
@@ -56,11 +56,11 @@ def _ask_operands(op: Operation) -> None:
 
 def make_region(group: Sequence[Operation], root: Operation | None = None) -> DispatchRegionOp:
     """
-    ops  =>  flow.dispatch.region { ops ; flow.return what is used elsewhere }
+    ops  =>  flow.dispatch.region { ops ; flow.return results used outside }
 
-    `group` is in the order of the block. The region takes the place of the last op, or of the
-    root; then what the root makes is returned first, and next what lies nearest before it. The
-    block may need `sort_block`.
+    `group` is in block order. The region replaces the root, or the last op if there is no root.
+    Results of the root are returned first, then those of the ops before it, nearest first. The
+    block may need `sort_block` afterwards.
     """
     for op in group:
         _ask_operands(op)
@@ -91,10 +91,10 @@ def make_region(group: Sequence[Operation], root: Operation | None = None) -> Di
 
 
 def clone_producers(region: DispatchRegionOp, is_wanted: Callable[[OpResult], bool]) -> None:
-    """region uses wanted(x)  =>  region computes wanted(x) itself"""
+    """region that uses wanted(x)  =>  region that contains a clone of wanted(x)"""
     block = region.body.block
     while True:
-        # The grid, which is a region of the op too, is computed on the host.
+        # Only the body: the workgroup count region runs on the host.
         read = dict.fromkeys(v for o in block.ops for v in (*o.operands, *captured_values(o)))
         outside = [v for v in read if isinstance(v, OpResult) and v.op.parent is not block]
         wanted = [value for value in outside if is_wanted(value)]
@@ -104,7 +104,7 @@ def clone_producers(region: DispatchRegionOp, is_wanted: Callable[[OpResult], bo
             copy = value.op.clone()
             first = next(o for o in block.ops if value in o.operands or value in captured_values(o))
             Rewriter.insert_op(copy, InsertPoint.before(first))
-            # A constant may be used all over the program; only this region is looked through.
+            # Walk the region, not the uses: a constant may be used throughout the program.
             for user in block.walk():
                 if value in user.operands:
                     new = copy.results[value.index]
@@ -112,14 +112,14 @@ def clone_producers(region: DispatchRegionOp, is_wanted: Callable[[OpResult], bo
 
 
 def has_effects(op: Operation) -> bool:
-    """Whether an op may do more than compute."""
+    """Whether an op may have side effects."""
     return op.name.split(".")[0] not in OF_VALUES and not is_side_effect_free(op)
 
 
 class Order:
     """
-    What an op of a block must come after: what makes the values that it reads, also inside its
-    regions, and, where it has effects, the op with effects before it.
+    The ordering constraints of a block. An op comes after the definitions of its operands and of
+    the values its regions capture. An op with effects also comes after the previous such op.
     """
 
     def __init__(self, block: Block):
@@ -134,7 +134,7 @@ class Order:
             last = op
 
     def sources(self, op: Operation) -> list[Operation]:
-        """The ops of the block that must come before an op."""
+        """Returns the ops of the block that must come before an op."""
         values = (*op.operands, *captured_values(op))
         found = [v.op for v in values if isinstance(v, OpResult) and v.op.parent is self.block]
         return [*found, self.before[op]] if op in self.before else found
@@ -142,8 +142,8 @@ class Order:
 
 def sort_block(block: Block, order: Order) -> None:
     """
-    Puts ops after what they must come after again, otherwise in the order they had. `order` is
-    that of the block before regions were made. Raises InternalError when an op waits for itself.
+    Sorts a block topologically; independent ops keep their order. `order` was computed before the
+    regions were created. Raises InternalError if an op depends on itself.
     """
     ops = list(block.ops)
     placed: dict[Operation, None] = {}

@@ -1,5 +1,5 @@
 """
-The body of an elementwise producer, moved into the op that reads it. MLIR: `fuseElementwiseOps`.
+Fuses elementwise producers into their consumers. MLIR: `fuseElementwiseOps`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from irees.transforms.utils.structured import (
 
 @dataclass
 class Fusion:
-    """Where the operands of both ops come to lie in the fused one."""
+    """The mapping of the operands of both ops to those of the fused op."""
 
     producer: linalg.GenericOp
     consumer: linalg.GenericOp
@@ -32,19 +32,19 @@ class Fusion:
     inputs: list[SSAValue]
     all_maps: list[AffineMap]
     consumer_slots: list[int]
-    """For each input of the consumer its place among `inputs`, -1 for the producer's result."""
+    """Input of the consumer => index in `inputs`; -1 for the producer's result."""
     producer_slots: dict[int, int]
-    """For each operand of the producer that its body reads, its place among `inputs`."""
+    """Input of the producer, and its init if the body reads it => index in `inputs`."""
     to_producer: AffineMap
-    """From the consumer's loops to the producer's."""
+    """Map from the consumer's loops to the producer's."""
 
     @property
     def loops(self) -> int:
-        """How many loops the fused op has."""
+        """The number of loops of the fused op."""
         return self.all_maps[0].num_dims
 
     def arguments(self) -> Iterator[tuple[BlockArgument, int]]:
-        """Arguments of both bodies, the consumer's first, with their places in the fused body."""
+        """Yields the arguments of both bodies and their fused indices, consumer first."""
         ours, theirs = self.consumer.body.block.args, self.producer.body.block.args
         for argument, slot in zip(ours, self.consumer_slots, strict=False):
             if slot >= 0:
@@ -55,7 +55,7 @@ class Fusion:
             yield theirs[operand], slot
 
     def result(self, block: Block) -> linalg.GenericOp:
-        """The fused op with that body, not yet in its place."""
+        """Returns the fused op with that body, not inserted."""
         consumer = self.consumer
         result = generic(
             self.inputs, consumer.outputs, self.all_maps, iterators(consumer), Region(block)
@@ -66,7 +66,7 @@ class Fusion:
 
 
 def plan(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> Fusion | None:
-    """consumer(producer(x), y)  =>  consumer'(x, y), or None when loops would lose their bounds"""
+    """consumer(producer(x), y)  =>  consumer'(x, y); None if a loop would lose its bound"""
     consumer_maps, producer_maps = maps(consumer), maps(producer)
     inverse = producer_maps[len(producer.inputs)].inverse_permutation()
     assert inverse is not None
@@ -81,7 +81,7 @@ def plan(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) 
     def add(value: SSAValue, indexing_map: AffineMap) -> int:
         return places.setdefault((value, indexing_map), len(places))
 
-    # The producer's inputs take the place of what it made.
+    # The producer's inputs replace its result.
     consumer_slots: list[int] = []
     producer_slots: dict[int, int] = {}
     for i, (v, m) in enumerate(zip(consumer.inputs, consumer_maps, strict=False)):
@@ -106,13 +106,13 @@ def plan(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) 
 def fuse(
     producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int
 ) -> linalg.GenericOp | None:
-    """The fused op of `plan` and `copied`, or None."""
+    """Returns the fused op, made of copies of both bodies, or None if `plan` fails."""
     fusion = plan(producer, consumer, position)
     return None if fusion is None else copied(fusion)
 
 
 def copied(fusion: Fusion) -> linalg.GenericOp:
-    """The fused op of a plan, made of copies of both bodies."""
+    """Returns the fused op of a plan, made of copies of both bodies."""
     producer, consumer = fusion.producer, fusion.consumer
     outputs = consumer.body.block.args[len(consumer.inputs) :]
     types = (*map(element_type, fusion.inputs), *(a.type for a in outputs))
@@ -135,14 +135,14 @@ def copied(fusion: Fusion) -> linalg.GenericOp:
 
 
 class _Indices:
-    """Indices of the producer's loops, in terms of the consumer's."""
+    """Computes indices of the producer's loops from those of the consumer."""
 
     def __init__(self, fusion: Fusion, builder: IndexBuilder):
         self.fusion, self.builder = fusion, builder
         self.loops: list[SSAValue] | None = None
 
     def of(self, op: linalg.IndexOp) -> SSAValue:
-        """What an index op of the producer becomes."""
+        """Returns the value that replaces an index op of the producer."""
         if self.loops is None:
             count = range(self.fusion.loops)
             self.loops = [self.builder.insert(linalg.IndexOp(d)).results[0] for d in count]
@@ -152,11 +152,10 @@ class _Indices:
 
 def merge(fusion: Fusion) -> linalg.GenericOp:
     """
-    The fused op of a plan, made of both bodies themselves: neither op is whole any more, and the
-    caller erases both.
+    Returns the fused op of a plan. Consumes the bodies of both ops, which the caller then erases.
 
-    The ops of the smaller body move into the larger one, so that a chain of ops, which is fused
-    one by one, costs as much as its length.
+    The ops of the smaller body move into the larger one, so fusing a chain of ops one by one takes
+    time linear in its length.
     """
     ours, theirs = fusion.consumer.body.block, fusion.producer.body.block
     fused = ours.args[fusion.position]
@@ -185,7 +184,7 @@ def merge(fusion: Fusion) -> linalg.GenericOp:
 
 
 def _translate_indices(fusion: Fusion, block: Block) -> None:
-    """Rewrites the producer's indices, unless its loops are those of the consumer."""
+    """Rewrites the producer's indices, unless its loops are identical to the consumer's."""
     if fusion.to_producer == AffineMap.identity(fusion.loops):
         return
     found = [op for op in block.ops if isinstance(op, linalg.IndexOp)]
@@ -194,14 +193,14 @@ def _translate_indices(fusion: Fusion, block: Block) -> None:
     indices = _Indices(fusion, IndexBuilder(InsertPoint.before(found[0])))
     for op in found:
         op.result.replace_all_uses_with(indices.of(op))
-    # All of them at the end, since new ops go in front of the first.
+    # Erase last: new ops are inserted before the first index op.
     for op in found:
         op.detach()
         op.erase()
 
 
 def _joined(first: Block, second: Block) -> Block:
-    """The larger of two bodies, with the ops of the other before or after its own."""
+    """Moves the ops of the smaller body into the larger; returns the larger."""
     if is_shorter(first, second):
         following = second.first_op
         assert following is not None
@@ -216,7 +215,7 @@ def _joined(first: Block, second: Block) -> Block:
 
 
 def is_shorter(first: Block, second: Block) -> bool:
-    """Whether the first block has fewer ops, found in as many steps as the shorter one has."""
+    """Whether the first block has fewer ops; linear in the length of the shorter block."""
     a, b = first.first_op, second.first_op
     while a is not None and b is not None:
         a, b = a.next_op, b.next_op
@@ -224,7 +223,7 @@ def is_shorter(first: Block, second: Block) -> bool:
 
 
 def _set_arguments(block: Block, arguments: Sequence[BlockArgument]) -> None:
-    """Makes these the arguments of a block. Moving their uses, one by one, would be quadratic."""
+    """Sets the arguments of a block. Replacing their uses one by one would be quadratic."""
     for index, argument in enumerate(arguments):
         argument.index, argument.block = index, block
     block._args = tuple(arguments)  # pyright: ignore[reportPrivateUsage]

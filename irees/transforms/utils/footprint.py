@@ -1,5 +1,5 @@
 """
-How much memory the allocations of a kernel need, by where they are.
+Memory that the allocations of a kernel need, by memory space.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from xdsl.ir import Operation
 from irees.transforms.utils.shapes import element_bytes
 
 INDEX_BYTES = 8
-"""Of an index where no data layout says otherwise."""
+"""Size of an `index` in bytes, without a data layout."""
 
 
 @dataclass
 class Footprint:
-    """Bytes that are known when the kernel is compiled, and the allocations whose size is not."""
+    """Bytes of static allocations, and the allocations of dynamic size."""
 
     known: int = 0
     dynamic: list[Operation] = field(default_factory=list)
 
     def add(self, op: Operation, kind: MemRefType) -> None:
-        """One more allocation of that type."""
+        """Adds an allocation of that type."""
         shape = kind.get_shape()
         if any(size < 0 for size in shape):
             self.dynamic.append(op)
@@ -35,7 +35,7 @@ class Footprint:
 
 
 def footprint(function: Operation, op_type: type[Operation], space: str | None) -> Footprint:
-    """What the allocations of a function need together, in one memory space or in none."""
+    """Returns the total of a function's allocations in one memory space (None: the default)."""
     total = Footprint()
     for op in function.walk():
         if not isinstance(op, op_type):

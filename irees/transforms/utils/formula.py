@@ -1,4 +1,4 @@
-"""Formulas on f32 scalars or vectors, built as IR."""
+"""Builds formulas on f32 scalars or vectors as IR."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from irees.dialects.irees import LdexpOp, LookupOp, ScalefOp
 
 class Formula:
     """
-    Builds arithmetic on f32 scalars or vectors in front of an op, for a target that has an
-    instruction to look up lanes in a vector, or not.
+    Builds arithmetic on f32 scalars or vectors in front of an op. `lookups`: whether the target has
+    an instruction that looks up lanes in a vector.
     """
 
     def __init__(self, op: Operation, lookups: bool = False):
@@ -33,7 +33,7 @@ class Formula:
         self.lanes = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
 
     def kind(self, element: Attribute) -> Attribute:
-        """The type of values of this formula with that element type."""
+        """Returns the scalar or vector type of this formula with that element type."""
         return VectorType(element, [self.lanes]) if self.lanes else element
 
     def _insert(self, op: Operation) -> SSAValue:
@@ -102,15 +102,15 @@ class Formula:
         )
 
     def bits(self, a: SSAValue) -> SSAValue:
-        """The bits of a float."""
+        """Bitcasts f32 to i32."""
         return self._insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(i32)]))
 
     def from_bits(self, a: SSAValue) -> SSAValue:
-        """The float of some bits."""
+        """Bitcasts i32 to f32."""
         return self._insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(f32)]))
 
     def to_float(self, a: SSAValue) -> SSAValue:
-        """An i32 as a float."""
+        """Converts a signed i32 to f32."""
         return self._insert(arith.SIToFPOp.create(operands=[a], result_types=[self.kind(f32)]))
 
     def sqrt(self, a: SSAValue) -> SSAValue:
@@ -132,7 +132,7 @@ class Formula:
         return self._insert(ScalefOp(a, exponent))
 
     def lookup(self, table: Sequence[float], number: SSAValue) -> SSAValue:
-        """table[number % 16], for a table of 16."""
+        """table[number % 16], for a table of 16 elements"""
         data = DenseIntOrFPElementsAttr.from_list(VectorType(f32, [len(table)]), table)
         return self._insert(LookupOp(self._insert(arith.ConstantOp(data)), number))
 
@@ -154,7 +154,7 @@ class Formula:
         return self.select(self.less(highest, a), highest, a)
 
     def horner(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
-        """The polynomial with these coefficients, highest power first."""
+        """Returns the polynomial of x with these coefficients, highest power first."""
         total = self.number(coefficients[0])
         for coefficient in coefficients[1:]:
             total = self.add(self.mul(total, x), coefficient)

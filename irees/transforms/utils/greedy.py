@@ -1,10 +1,10 @@
 """
-The driver of patterns: like xDSL's `PatternRewriteWalker`, each application counted and fueled.
+Greedy pattern driver: xDSL's `PatternRewriteWalker`, with counted and bounded rewrites.
 
-A pattern finds out whether it applies while it rewrites. So nothing is tried any more once
-`irees.rewrites` has reached its limit; which rewrite would have been the next is seen on a copy.
-MLIR: `applyPatternsGreedily`, whose actions a debug counter can skip, and whose
-`maxIterations` ends what would not.
+Patterns match and rewrite in one step. So once `irees.rewrites` reaches its limit, no pattern is
+tried on the module; the next rewrite is found on a clone, for the remark. MLIR:
+`applyPatternsGreedily` with debug counters, which skip actions, and `maxIterations`, which bounds
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PatternsOf = Callable[[Operation], Sequence[RewritePattern]]
 
 @dataclass
 class CountedRewrites(RewritePattern):
-    """op  =>  what the first pattern that applies makes of it, or nothing where it is dead"""
+    """op  =>  its fold, or the result of the first matching pattern; dead op  =>  nothing"""
 
     pass_name: str
     module: ModuleOp
@@ -53,7 +53,7 @@ class CountedRewrites(RewritePattern):
             count_rewrite(self.pass_name, op, what)
 
     def sweep(self, region: Region, listener: PatternRewriterListener) -> bool:
-        """region  =>  region without dead ops and blocks, which counts as one rewrite"""
+        """region  =>  region without dead ops and blocks; counts as one rewrite"""
         if limit_reached():
             self._look_ahead(self.module, _dead_code_of)
             return False
@@ -63,7 +63,7 @@ class CountedRewrites(RewritePattern):
         return True
 
     def _apply(self, op: Operation, rewriter: PatternRewriter) -> str | None:
-        """What was done to an op, or None."""
+        """Rewrites an op; returns a description of the rewrite, or None if none applies."""
         if is_trivially_dead(op):
             rewriter.erase(op)
             return f"erasure of dead {op.name}"
@@ -79,11 +79,11 @@ class CountedRewrites(RewritePattern):
         return None
 
     def _look_ahead(self, op: Operation, act: Callable[[Operation], str | None]) -> None:
-        """Tells what would be done to an op, if anything would, and nothing was told yet."""
+        """Reports the rewrite that `act` would apply to an op, unless one was reported before."""
         if refused_is_told():
             return
         if not self._copies:
-            # The module stays as it is from here on, and so do the places in it.
+            # The module no longer changes, so the clone stays in sync.
             pairs = zip(self.module.walk(), self.module.clone().walk(), strict=True)
             self._copies.update(pairs)
         what = act(self._copies[op])
@@ -96,7 +96,7 @@ def _dead_code_of(module: Operation) -> str | None:
 
 
 def _can_fold(op: Operation) -> bool:
-    # A constant would be folded to itself for ever.
+    # A constant folds to itself, endlessly.
     return op.has_trait(HasFolder, value_if_unregistered=False) and not op.has_trait(
         ConstantLike, value_if_unregistered=True
     )
@@ -112,10 +112,10 @@ def rewrite_greedily(
     sweep: bool = False,
 ) -> None:
     """
-    Applies patterns, the same for all ops or those of each, until none applies.
+    Applies patterns to a fixpoint; `patterns` is a list for all ops, or a function of the op.
 
-    Ops are folded too where there is a context to make constants `fold_with`. `sweep` erases what
-    is dead between two walks, cycles and blocks included.
+    With `fold_with`, the context that creates constants, ops are folded, too. `sweep` erases dead
+    code after each walk, including cycles and unreachable blocks.
     """
     rewrites = CountedRewrites(
         pass_name,

@@ -1,4 +1,4 @@
-"""Bodies, put where they are run."""
+"""Inlines blocks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def splice(block: Block, point: InsertPoint, values: Sequence[SSAValue] = ()) ->
     """
     { ^(%a): .. yield %x }  =>  ..
 
-    Moves the ops of a block, whose arguments become these values; its terminator goes, and what it
-    ended with is returned.
+    Moves the ops of a block to `point` and replaces its arguments by `values`. Erases the
+    terminator and returns its operands.
     """
     end = block.last_op
     assert end is not None

@@ -1,11 +1,10 @@
 """
-Evaluates a scalar body on several neighbouring points at once.
+Vectorizes a scalar body: evaluates it for consecutive iterations at once.
 
-Each value of the body is one of three things along the loop that is vectorized: the same
-in every lane (it stays a scalar), counting up by one per lane (it stays the scalar of
-lane 0), or different per lane (it becomes a vector). An op whose operands are all uniform
-is copied as it is, whatever it does; only ops that really differ per lane must have a
-vector form. MLIR's linalg vectorizer makes the same three-way split for `tensor.extract`.
+Each value of the body is of one of three kinds along the vectorized loop: uniform (stays a scalar),
+increasing by one per lane (represented by the scalar of lane 0), or varying (becomes a vector). An
+op whose operands are all uniform is cloned as a scalar op; only varying ops need a vector form.
+MLIR's linalg vectorizer distinguishes the same three kinds for `tensor.extract`.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, constant_value
 
 BYTE = 8
-"""Bits of an integer that numbers all lanes of a vector."""
+"""Minimum width, in bits, of an integer type that can number the lanes of a vector."""
 
 Insert = Callable[[Operation], Operation]
 
 LINE = 64
-"""Bytes of a line of a CPU's caches."""
+"""Size of a CPU cache line, in bytes."""
 
 ELEMENTWISE = frozenset(
     """
@@ -62,14 +61,14 @@ ELEMENTWISE = frozenset(
     math.asin math.acos math.atan2 math.cbrt math.erfc math.asinh math.acosh math.atanh
     """.split()
 )
-"""Ops that mean the same on `vector<NxT>` as on T, lane by lane."""
+"""Elementwise ops: on `vector<NxT>`, they apply the op on T to each lane."""
 
 
 HALVES = BFloat16Type | Float16Type
 
 
 class NotVectorizableError(Exception):
-    """Why a body has no vector form; a reason for a remark, never an error of the user's."""
+    """The reason why a body has no vector form; for a remark, not a user error."""
 
 
 class Kind(Enum):
@@ -82,7 +81,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Lane:
-    """A value of the body and how it varies; for IOTA, the value in lane 0."""
+    """A value of the body and its kind; for IOTA, the value in lane 0."""
 
     value: SSAValue
     kind: Kind
@@ -95,7 +94,7 @@ def vector_of(element: Attribute, lanes: int) -> VectorType:
 
 
 def unit_stride(kind: Attribute) -> bool:
-    """Whether neighbouring elements of the last dim of a memref are neighbours in memory."""
+    """Whether the last dim of a memref is contiguous."""
     assert isinstance(kind, MemRefType)
     if isinstance(kind.layout, NoneAttr):
         return True
@@ -109,10 +108,10 @@ def load_steps(
     buffer: SSAValue, indices: Sequence[SSAValue], step: int, lanes: int, at: IndexBuilder
 ) -> SSAValue:
     """
-    buffer[..., last + step * lane] for every lane.
+    Returns buffer[..., last + step * lane] for every lane.
 
-    For a step over 1 these are whole vectors that lie side by side, the last one ending with
-    the last lane so that nothing past it is read, and shuffles that keep what is asked for.
+    For step > 1, loads adjacent vectors and shuffles out the strided elements. The last vector ends
+    at the last lane, so nothing beyond it is read.
     """
     kind = vector_of(buffer.type.element_type, lanes)
     first = at.insert(vector.LoadOp(buffer, indices, kind)).results[0]
@@ -125,7 +124,7 @@ def load_steps(
         part = at.insert(vector.LoadOp(buffer, place, kind)).results[0]
         known = -(-number * lanes // step)
         mask = [
-            # Lanes found so far stay, in the first round they are picked from the first vector.
+            # Keep the lanes found so far; round 1 extracts them from the first vector.
             (step * i if number == 1 else i) if i < known else lanes + step * i - start
             for i in range(lanes)
         ]
@@ -137,7 +136,7 @@ def load_steps(
 
 
 def materialize(lane: Lane, lanes: int, insert: Insert) -> SSAValue:
-    """The value as a vector."""
+    """Returns the value as a vector."""
     if lane.kind is Kind.VECTOR:
         return lane.value
     kind = vector_of(lane.value.type, lanes)
@@ -164,10 +163,9 @@ def evaluate(
     computed: Mapping[SSAValue, Lane],
 ) -> list[Lane]:
     """
-    Emits the body for `lanes` neighbouring points and returns what it yields.
+    Emits the body for `lanes` consecutive iterations and returns the yielded values.
 
-    What is `computed` already is not emitted again. Raises NotVectorizableError when an op
-    that varies per lane has no vector form.
+    Values in `computed` are reused. Raises NotVectorizableError if a varying op has no vector form.
     """
     known: dict[SSAValue, Lane] = dict(zip(block.args, arguments, strict=True))
     known.update(computed)
@@ -181,7 +179,7 @@ def _block(
     insert: Insert,
     index_of: Callable[[int], Lane],
 ) -> list[Lane]:
-    """Emits the ops of a block and returns what it yields."""
+    """Emits the ops of a block and returns the yielded values."""
 
     def lane(value: SSAValue) -> Lane:
         return known.get(value, Lane(value, Kind.UNIFORM))
@@ -218,7 +216,7 @@ def _branch(
     insert: Insert,
     index_of: Callable[[int], Lane],
 ) -> list[Lane]:
-    """scf.if of a condition that all lanes share  =>  scf.if with vectors for results"""
+    """scf.if of a uniform condition  =>  scf.if with vector results"""
     if any(not moves_in_lanes(r.type) for r in op.results) or not op.results:
         raise NotVectorizableError("a branch has a result that has no vectors")
     regions: list[Region] = []
@@ -244,7 +242,7 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
     if isinstance(op, arith.IndexCastOp) and kinds == [Kind.IOTA]:
         kind = op.result.type
         if isinstance(kind, IntegerType) and kind.width.data < BYTE:
-            # It has fewer numbers than there may be lanes.
+            # A vector may have more lanes than the type has values.
             raise NotVectorizableError(f"lanes are not counted in {kind}")
         return Lane(
             insert(arith.IndexCastOp(operands[0].value, op.result.type)).results[0], Kind.IOTA
@@ -286,7 +284,7 @@ def _power(x: SSAValue, power: int, insert: Insert) -> Lane:
 
 
 def _moves(op: Operation, kinds: Sequence[Attribute]) -> bool:
-    """Whether an op does with halves what vectors of them can do."""
+    """Whether an op is a cast between halves and f32, which has a vector form."""
     casts = isinstance(op, arith.ExtFOp | arith.TruncFOp)
     return casts and any(isinstance(kind, Float32Type) for kind in kinds)
 
@@ -297,8 +295,8 @@ def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -
         raise NotVectorizableError("a load whose outer indices differ per lane has no vector form")
     if last.kind is Kind.VECTOR and has_lanes(op.res.type):
         if op.parent is None or not any(o.name.startswith("math.") for o in op.parent.ops):
-            # Lane by lane costs twice what the C compiler makes of a scalar loop (measured), so
-            # it must pay for itself with something that only vectors make cheap.
+            # A lane-by-lane gather costs twice as much as the compiled scalar loop (measured). Only
+            # vectorized math functions make up for that.
             raise NotVectorizableError("a gather that feeds no math is no quicker with lanes")
         return _gather(op, operands, lanes, insert)
     if last.kind is not Kind.IOTA:
@@ -311,7 +309,7 @@ def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -
 
 
 def _gather(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
-    """A load at places of the last dim that depend on data."""
+    """Emits a gather: a load with varying indices of the last dim."""
     kind = vector_of(op.res.type, lanes)
     zero = 0 if isinstance(op.res.type, IntegerType | IndexType) else 0.0
     constants = [
@@ -326,19 +324,19 @@ def _gather(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert)
 
 
 def has_lanes(kind: Attribute) -> bool:
-    """Whether vectors of a type can be computed with."""
+    """Whether vector arithmetic on a type is supported."""
     if isinstance(kind, IntegerType):
         return kind.width.data in (1, 8, 16, 32, 64)
     return isinstance(kind, Float32Type | Float64Type | IndexType)
 
 
 def moves_in_lanes(kind: Attribute) -> bool:
-    """Whether values of a type lie in vectors: halves too, which are moved, widened and rounded."""
+    """Whether vectors of a type are supported; those of halves only move, widen and round."""
     return has_lanes(kind) or isinstance(kind, HALVES)
 
 
 def lane_bytes(kind: Attribute) -> int:
-    """Bytes of one lane in a register; masks travel as 32-bit integers."""
+    """Returns the bytes of one lane in a register; a lane of a mask counts as 32 bits."""
     if isinstance(kind, IndexType | Float64Type):
         return 8
     if isinstance(kind, IntegerType):

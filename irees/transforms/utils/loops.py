@@ -1,4 +1,4 @@
-"""Opening and closing `scf` loops while their bodies are being built."""
+"""Opens `scf` loops and branches, and closes them once their bodies are built."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LoopBody:
 def for_loop(
     at: IndexBuilder, lower: Size, upper: Size, step: Size, carried: Sequence[SSAValue] = ()
 ) -> tuple[LoopBody, SSAValue, IndexBuilder]:
-    """Opens an `scf.for`: its body to close, its induction variable, a builder inside."""
+    """Opens an `scf.for`; returns its body, its induction variable and a builder inside."""
     block = Block(arg_types=[at.value(lower).type, *(c.type for c in carried)])
     loop = scf.ForOp(at.value(lower), at.value(upper), at.value(step), carried, Region(block))
     at.insert(loop)
@@ -38,7 +38,7 @@ def for_loop(
 
 
 def if_else(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], IndexBuilder]:
-    """Opens an `scf.if` without an else branch: its body to close, a builder inside."""
+    """Opens an `scf.if` without an else branch; returns a closer and a builder inside."""
     block = Block()
     at.insert(scf.IfOp(condition, [], Region(block)))
     return lambda: block.add_op(scf.YieldOp()), at.within(block)
@@ -47,7 +47,7 @@ def if_else(at: IndexBuilder, condition: SSAValue) -> tuple[Callable[[], None], 
 def if_both(
     at: IndexBuilder, condition: SSAValue
 ) -> tuple[Callable[[], None], IndexBuilder, IndexBuilder]:
-    """Opens an `scf.if` with both branches."""
+    """Opens an `scf.if` with both branches; returns a closer and a builder for each."""
     yes, no = Block(), Block()
     at.insert(scf.IfOp(condition, [], Region(yes), Region(no)))
 
@@ -61,7 +61,7 @@ def if_both(
 def if_values(
     at: IndexBuilder, condition: SSAValue, types: Sequence[Attribute]
 ) -> tuple[Callable[..., list[SSAValue]], IndexBuilder, IndexBuilder]:
-    """Opens an `scf.if` with values: to close with what each branch yields, builders inside."""
+    """Opens an `scf.if` with results; returns a closer (takes both yields) and two builders."""
     yes, no = Block(), Block()
     branch = scf.IfOp(condition, types, Region(yes), Region(no))
     at.insert(branch)
@@ -90,7 +90,7 @@ def while_loop(
     start: Sequence[SSAValue],
     condition: Callable[[Sequence[SSAValue], IndexBuilder], SSAValue],
 ) -> tuple[WhileBody, list[SSAValue], IndexBuilder]:
-    """Opens an `scf.while` that carries values: its body to close, the values inside, a builder."""
+    """Opens an `scf.while`; returns its body, the carried values inside and a builder."""
     types = [v.type for v in start]
     before, after = Block(arg_types=types), Block(arg_types=types)
     test = condition(before.args, at.within(before))

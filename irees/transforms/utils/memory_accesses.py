@@ -1,9 +1,9 @@
 """
-What ops read and write through a memref: which elements, by the dims of that memref.
+Memory accesses: the memref and the elements that an op reads or writes.
 
 `Access` is the common form of scalar, vector, masked and transfer accesses and of gathers: the
-memref, one index per dim, and *lanes*: the dims along which one access goes over several elements.
-`through` moves an access from a view to what it is a view of, or raises `Refused` with the reason.
+memref, one index per dim, and *lanes*: the dims along which one access covers several elements.
+`through` rewrites an access to a view as an access to its source, or raises `Refused`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, mixed,
 from irees.transforms.utils.views import strides_of
 
 WITHIN = 0
-"""Lanes that are anywhere within their dim: those of a gather or a scatter."""
+"""Lanes at arbitrary indices of their dim: those of a gather or a scatter."""
 
 PLACES = {
     "memref.load": ("memref", "indices"),
@@ -49,7 +49,7 @@ PLACES = {
     "vector.transfer_read": ("source", "indices"),
     "vector.transfer_write": ("source", "indices"),
 }
-"""The names of the operands of an access: what it is to, and the indices."""
+"""The operand names of each access: the memref and the indices."""
 _MASKED = ("vector.maskedload", "vector.maskedstore", "vector.gather", "vector.scatter")
 _GATHERS = ("vector.gather", "vector.scatter")
 _TRANSFERS = ("vector.transfer_read", "vector.transfer_write")
@@ -63,12 +63,12 @@ VIEWS = (
 
 
 def memory_of(op: Operation) -> SSAValue:
-    """What an access is to."""
+    """Returns the memref that an op accesses."""
     return getattr(op, PLACES[op.name][0])
 
 
 class Refused(Exception):
-    """The access cannot go to what the view is of, and why."""
+    """The reason why an access cannot be moved to the source of a view."""
 
 
 @dataclass
@@ -79,15 +79,15 @@ class Access:
     memory: SSAValue
     indices: list[Sum]
     lanes: dict[int, int]
-    """Dim of the memref => how many elements in a row, or WITHIN."""
+    """Dim of the memref => number of consecutive elements, or WITHIN."""
     trailing: int
-    """How many of the last dims the lanes must be, in order."""
+    """The number of trailing dims that the lanes must span, in order."""
     scale: int = 1
-    """What the index vector of a gather is multiplied with."""
+    """The factor of the index vector of a gather."""
 
     @staticmethod
     def of(op: Operation) -> Access:
-        """The access of an op to a memref. Raises Refused."""
+        """Returns the access of an op to a memref. Raises Refused."""
         base, indices = (getattr(op, name) for name in PLACES[op.name])
         rank = len(base.type.get_shape())
         values = [Sum.of(i) for i in indices]
@@ -105,7 +105,7 @@ class Access:
             lanes = _transfer_lanes(op)
         elif op.name.startswith("vector."):
             shape = _vector(op).get_shape()
-            # A view of rank 0 has one element, and so has a vector that is inside of it.
+            # A view of rank 0 has one element, so a vector in bounds has one, too.
             trailing = len(shape) if rank else 0
             if trailing > rank:
                 raise Refused("the vector has more dims than the view")
@@ -113,7 +113,7 @@ class Access:
         return Access(op, base, values, lanes, trailing)
 
     def through(self) -> None:
-        """Makes it an access to what its memory is a view of. Raises Refused."""
+        """Rewrites the access to address the source of its view. Raises Refused."""
         view = self.memory.owner
         inside = IndexBuilder(InsertPoint.before(self.op))
         if isinstance(view, memref.SubviewOp):
@@ -135,11 +135,11 @@ class Access:
         self.memory = source
 
     def __post_init__(self) -> None:
-        # Dim of the memref that a transfer had first => dim that it has now.
+        # Dim of the original memref of a transfer => dim of the current one.
         self._moves = list(range(len(self.indices)))
 
     def _placed(self, place: dict[int, int], rank: int) -> dict[int, int]:
-        """The place of each dim with lanes, where the op can have them there. Raises Refused."""
+        """Checks the new dims of the lanes against `trailing`; returns them. Raises Refused."""
         if self.trailing and sorted(place.values()) != list(range(rank - self.trailing, rank)):
             raise Refused("the lanes would not be along the last dims")
         return place
@@ -163,7 +163,7 @@ class Access:
         return place
 
     def _scalable(self) -> bool:
-        """Whether products of the index vector do not overflow: they are sizes of memory."""
+        """Whether the scaled index vector cannot overflow: its elements are of type index."""
         kind = self.op.index_vec.type  # type: ignore[attr-defined]
         return isinstance(kind, VectorType) and isinstance(kind.element_type, IndexType)
 
@@ -210,7 +210,7 @@ class Access:
                     indices[dim] = index
                 continue
             if self.op.name in _MASKED and any(shape[d] == DYNAMIC_INDEX for d in wide[1:]):
-                # All lanes may be off because there is no element: the division would be by 0.
+                # All lanes may be masked off since the memref is empty: the divisor would be 0.
                 raise Refused("a masked access would divide by a dynamic dim")
             basis = [buffer_dim(view.src, dim, inside) for dim in wide]
             value = inside.value(index.build(inside))
@@ -221,7 +221,7 @@ class Access:
         return place
 
     def _check_row(self, dim: int, lanes: int, group: Sequence[int]) -> None:
-        """Lanes along a joined dim must stay in one row of its last dim."""
+        """Checks that lanes along a collapsed dim stay in one row of its last source dim."""
         if lanes == 1 or all(size == 1 for size in group[:-1]):
             return
         row = group[-1]
@@ -231,7 +231,7 @@ class Access:
             raise Refused(f"{lanes} lanes along dim {dim} may leave a row of {row}")
 
     def _reinterpret(self, view: memref.ReinterpretCastOp) -> dict[int, int]:
-        """Only of memory in one dim, where all of the view is known to be inside."""
+        """Requires a static 1-D source and a static view that is known to be in bounds."""
         source = view.source.type
         assert isinstance(source, MemRefType)
         offset = mixed(view.static_offsets.get_values(), view.offsets)
@@ -258,7 +258,7 @@ class Access:
         return {dim: 0 for dim in self.lanes}
 
     def rebuilt(self) -> Operation:
-        """The op with this access, in front of the old one."""
+        """Inserts the op with this access before the old op; returns it."""
         inside = IndexBuilder(InsertPoint.before(self.op))
         base, where = PLACES[self.op.name]
         names = [name for name, _ in self.op.get_irdl_definition().operands]  # type: ignore
@@ -307,12 +307,12 @@ def _is_one(size: Size) -> bool:
 
 
 def _last(group: Sequence[int], sizes: Sequence[Size]) -> int:
-    """The last dim of a group that is not 1, or the last."""
+    """Returns the last non-unit dim of a group, or its last dim."""
     return next((d for d in reversed(group) if not _is_one(sizes[d])), group[-1])
 
 
 def _vector(op: Operation) -> VectorType:
-    """The type of the vector that an op moves."""
+    """Returns the type of the vector that an op loads or stores."""
     kind = op.results[0].type if op.results else getattr(op, _STORED[op.name]).type
     assert isinstance(kind, VectorType)
     return kind
@@ -336,7 +336,7 @@ def _transfer_lanes(op: Operation) -> dict[int, int]:
         if not isinstance(expr, AffineDimExpr):
             continue
         if not (axis < len(inside) and inside[axis]):
-            # What is outside of the view is padding, and may be inside of what it is of.
+            # Elements outside the view read as padding, but may be in bounds of its source.
             raise Refused(f"dim {axis} of the transfer may be out of bounds")
         lanes[expr.position] = shape[axis]
     return lanes
@@ -344,8 +344,8 @@ def _transfer_lanes(op: Operation) -> dict[int, int]:
 
 def kept_dims(view: memref.SubviewOp) -> list[int]:
     """
-    Dim of a subview => dim of its source. Where strides tell which of several dims of size 1 is
-    dropped they decide, as in MLIR; otherwise the first ones go.
+    Returns the source dim of each dim of a subview. If several unit dims could be dropped, the
+    strides decide, as in MLIR; if they are ambiguous, the first unit dims are dropped.
     """
     sizes = view.static_sizes.get_values()
     shape = _shape(view.result)

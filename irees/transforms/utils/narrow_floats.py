@@ -1,13 +1,13 @@
 """
-Floats of at most 8 bits, as integer and f32 arithmetic on their codes.
+Conversions of floats of at most 8 bits, as integer and f32 arithmetic on their codes.
 
-A code is a sign bit over a magnitude, whose upper bits are the exponent. A magnitude shifted to the
-place of f32's mantissa is an f32 whose exponent has the wrong bias. A product with a power of two
-mends that exactly, also for subnormal numbers. Rounding adds half of the last digit that stays,
-to nearest even. `f8E8M0FNU` is an exponent alone: no sign, no zero, and ties go up.
+A code is a sign bit above a magnitude: exponent bits, then mantissa bits. The magnitude, shifted so
+that the mantissas align, is an f32 with the wrong exponent bias. Multiplying by a power of two
+corrects the bias exactly, also for subnormals. Rounding to nearest even adds half an ulp.
+`f8E8M0FNU` is an exponent only: no sign, no zero, and ties round up.
 
-Results are those of `ml_dtypes` and of LLVM's APFloat for every bit pattern: what is too large
-becomes infinity, or NaN where there is no infinity, or the largest number where there is neither.
+Results match `ml_dtypes` and LLVM's APFloat for every bit pattern. Overflow gives infinity, NaN in
+formats without infinity, or the largest number in formats with neither.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Specials = Literal["ieee", "nan", "unsigned-zero", "finite"]
 @dataclass(frozen=True)
 class NarrowFloat:
     """
-    A format: bits, bits of the mantissa, exponent bias, and which special values it has.
+    A format: total bits, mantissa bits, exponent bias, and special values.
 
-    `ieee`: infinities and NaN. `nan`: NaN alone, in the largest code. `unsigned-zero`: NaN alone,
-    in the code of -0. `finite`: neither.
+    `ieee`: infinities and NaN. `nan`: only NaN, with the largest magnitude. `unsigned-zero`: only
+    NaN, with the code of -0. `finite`: neither.
     """
 
     bits: int
@@ -70,7 +70,7 @@ class NarrowFloat:
 
     @property
     def overflow(self) -> int:
-        """The magnitude of what is too large."""
+        """The magnitude that overflow produces."""
         if self.specials == "finite":
             return self.largest
         return self.infinity if self.specials == "ieee" else self.nan
@@ -94,23 +94,23 @@ FORMATS: dict[str, NarrowFloat] = {
 
 @cache
 def narrow_float(kind: Attribute) -> str | None:
-    """MLIR's name of a float type of at most 8 bits, None for any other type."""
+    """Returns MLIR's name of a float type of at most 8 bits, or None for other types."""
     name = kind.name
     return name if name in FORMATS or name == EXPONENT_ONLY else None
 
 
 class _Bits:
-    """Integer arithmetic on i32 that reads like the formulas."""
+    """Builds i32 arithmetic."""
 
     def __init__(self, s: ScalarBuilder):
         self.s = s
 
     def number(self, value: int) -> SSAValue:
-        """An i32 constant, given with or without sign."""
+        """Returns an i32 constant, given as signed or unsigned number."""
         return self.s.number(value - (1 << 32) if value >> 31 else value, i32)
 
     def op(self, kind: type, a: SSAValue, b: SSAValue | int) -> SSAValue:
-        """A binary op; an int is a constant."""
+        """Inserts a binary op; an int operand becomes a constant."""
         return self.s.op(kind, a, self.number(b) if isinstance(b, int) else b)
 
     def and_(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
@@ -130,22 +130,22 @@ class _Bits:
         return self.op(arith.ShLIOp, a, b) if b else a
 
     def right(self, a: SSAValue, b: int) -> SSAValue:
-        """a >> b, without a sign"""
+        """a >> b, unsigned"""
         return self.op(arith.ShRUIOp, a, b) if b else a
 
     def where(
         self, predicate: str, pair: tuple[SSAValue, int], yes: SSAValue | int, no: SSAValue
     ) -> SSAValue:
-        """A selection by a comparison with a constant."""
+        """pair[0] predicate pair[1] ? yes : no"""
         condition = self.s.insert(arith.CmpiOp(pair[0], self.number(pair[1]), predicate)).results[0]
         return self.s.select(condition, self.number(yes) if isinstance(yes, int) else yes, no)
 
     def of(self, value: SSAValue) -> SSAValue:
-        """The bits of an f32."""
+        """Bitcasts f32 to i32."""
         return self.s.insert(arith.BitcastOp(value, i32)).results[0]
 
     def float(self, value: SSAValue) -> SSAValue:
-        """The f32 of some bits."""
+        """Bitcasts i32 to f32."""
         return self.s.insert(arith.BitcastOp(value, f32)).results[0]
 
 
@@ -153,7 +153,7 @@ F32_NAN = 0x7FC00000
 
 
 def widened(s: ScalarBuilder, code: SSAValue, name: str) -> SSAValue:
-    """The number of a code, an i8, in f32: exact."""
+    """Converts a code, an i8, to f32, exactly."""
     b = _Bits(s)
     code = s.op(arith.ExtUIOp, code, i32)
     if name == EXPONENT_ONLY:
@@ -178,8 +178,8 @@ def widened(s: ScalarBuilder, code: SSAValue, name: str) -> SSAValue:
 
 def rounded(s: ScalarBuilder, value: SSAValue, name: str, *, saturate: bool = False) -> SSAValue:
     """
-    The code, an i8, nearest to an f32 or f64, ties to even. With `saturate`, what is too large
-    becomes the largest number, infinities included.
+    Rounds an f32 or f64 to the nearest code, an i8, ties to even. With `saturate`, numbers that
+    overflow, infinities included, become the largest number.
     """
     b = _Bits(s)
     bits = b.of(value) if isinstance(value.type, Float32Type) else _to_odd(b, value)
@@ -194,19 +194,19 @@ def rounded(s: ScalarBuilder, value: SSAValue, name: str, *, saturate: bool = Fa
     code = b.where("sgt", (size, F32_INFINITY), form.nan, code)
     signed = b.or_(code, sign)
     if form.specials == "unsigned-zero":
-        # There is no -0, and the sign of NaN is its code.
+        # The format has no -0, and the code of NaN is the sign bit alone.
         signed = b.where("eq", (code, 0), code, signed)
     elif form.specials == "finite":
-        # ml_dtypes gives NaN the zero of the other sign.
+        # ml_dtypes converts NaN to the zero of opposite sign.
         other = b.op(arith.XOrIOp, sign, form.sign)
         signed = b.where("sgt", (size, F32_INFINITY), other, signed)
     return s.op(arith.TruncIOp, signed, i8)
 
 
 def _magnitude(b: _Bits, size: SSAValue, form: NarrowFloat) -> SSAValue:
-    """The magnitude nearest to that of an f32, beyond the largest number, too."""
+    """Rounds the magnitude of an f32 to a code, which may exceed the largest number."""
     dropped = F32_DIGITS - form.digits
-    # Subnormal codes: a sum with a power of two leaves the code in the lowest bits of the mantissa.
+    # Subnormals: adding a power of two rounds the code into the low bits of the mantissa.
     aligned = ((F32_BIAS - form.bias) + dropped + 1) << F32_DIGITS
     magic = b.float(b.number(aligned))
     small = b.add(b.of(b.s.op(arith.AddfOp, b.float(size), magic)), -aligned & 0xFFFFFFFF)
@@ -218,8 +218,8 @@ def _magnitude(b: _Bits, size: SSAValue, form: NarrowFloat) -> SSAValue:
 
 
 def _exponent(b: _Bits, bits: SSAValue) -> SSAValue:
-    """The exponent of an f32 rounded up from 1.5 on; NaN where there is none."""
-    # Subnormal numbers up to 2^-127 become 2^-127, code 0.
+    """Returns the f8E8M0FNU code of an f32: ties round up; zero, inf, NaN and x < 0 are NaN."""
+    # Subnormals up to 2^-127 become 2^-127, code 0.
     code = b.right(b.add(bits, 1 << (F32_DIGITS - 1)), F32_DIGITS)
     code = b.where("sle", (bits, 1 << (F32_DIGITS - 1)), 0, code)
     code = b.where("sge", (bits, F32_INFINITY), 0xFF, code)
@@ -228,8 +228,8 @@ def _exponent(b: _Bits, bits: SSAValue) -> SSAValue:
 
 def _to_odd(b: _Bits, value: SSAValue) -> SSAValue:
     """
-    The bits of an f32 next to an f64, odd where it is not exact, so that another rounding gives
-    what one rounding would.
+    Rounds an f64 to the bits of an f32 with round-to-odd, so that rounding the result again is the
+    same as rounding once.
     """
     s = b.s
     assert isinstance(value.type, Float64Type)
@@ -245,14 +245,14 @@ def _to_odd(b: _Bits, value: SSAValue) -> SSAValue:
 
 
 def storage_width(width: int) -> int | None:
-    """Bits of the integer that stores an integer of a width; None beyond 64."""
+    """Returns the bits of the integer that stores one of that width; None beyond 64."""
     return next((size for size in (8, 16, 32, 64) if width <= size), None)
 
 
 def stored(kind: Attribute) -> IntegerType | None:
     """
-    The integer type that holds the elements of a type that no target computes with: floats of at
-    most 8 bits and signless integers of odd widths. None for a type that stays.
+    Returns the integer type that stores elements of a type without arithmetic on any target: floats
+    of at most 8 bits, and integers of other widths than 1, 8, 16, 32, 64. None for other types.
     """
     if narrow_float(kind) is not None:
         return i8

@@ -1,9 +1,9 @@
 """
-The order that a comparator region means.
+The order that a comparator region defines.
 
-torch and JAX emit one compare of a pair of elements; those four are recognised, made
-total (NaN is greater than every number, as in PyTorch) and evaluated without a branch.
-Any other comparator is copied as it is; two elements that compare alike both ways are
+torch and JAX emit a single compare (<, <=, > or >=) of a pair of elements. Such comparators are
+recognized, made total (NaN is greater than every number, as in PyTorch) and evaluated without
+branches. Other comparators are inlined unchanged. Elements that compare the same both ways are
 equal, and equal elements keep their order.
 """
 
@@ -21,8 +21,8 @@ DESCENDING = {"ogt", "oge", "ugt", "uge", "sgt", "sge"}
 ASCENDING = {"olt", "ole", "ult", "ule", "slt", "sle"}
 LONG_ROW = 1 << 17
 """
-A row of so many is sorted by all workgroups of a GPU together: three launches for each digit take
-less time than merging the runs that each of them sorts.
+Row length from which all workgroups of a GPU sort a row together, by radix sort: three launches per
+digit take less time than merging the sorted runs of single workgroups.
 """
 
 FLOAT = arith.CMPF_COMPARISON_OPERATIONS
@@ -31,16 +31,16 @@ INTEGER = arith.CMPI_COMPARISON_OPERATIONS
 
 @dataclass(frozen=True)
 class Order:
-    """Which of two tuples of elements comes first."""
+    """A total order of tuples of elements."""
 
     block: Block
     operand: int | None
-    """The one compared operand of a canonical comparator."""
+    """The compared operand of a recognized comparator, else None."""
     predicate: str
 
     @staticmethod
     def of(block: Block) -> Order:
-        """The order of a comparator body over interleaved (lhs, rhs) arguments."""
+        """Returns the order of a comparator body with interleaved (lhs, rhs) arguments."""
         ops = list(block.ops)
         if len(ops) == 2 and isinstance(ops[0], arith.CmpfOp | arith.CmpiOp):
             compare = ops[0]
@@ -59,7 +59,7 @@ class Order:
     def first_stays(
         self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], b: IndexBuilder
     ) -> SSAValue:
-        """i1: whether lhs may stand before rhs; true for equal elements."""
+        """Returns an i1: whether lhs may precede rhs; true for equal elements."""
         if self.operand is None:
             either = self._call(lhs, rhs, b)
             back = self._call(rhs, lhs, b)
@@ -81,7 +81,7 @@ class Order:
     def strictly_first(
         self, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue], b: IndexBuilder
     ) -> SSAValue:
-        """i1: whether lhs must stand before rhs."""
+        """Returns an i1: whether lhs must precede rhs."""
         back = self.first_stays(rhs, lhs, b)
         one = b.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]
         return b.insert(arith.XOrIOp(back, one)).results[0]
@@ -96,7 +96,7 @@ class Order:
 
 
 def inline_region(block: Block, arguments: Sequence[SSAValue], b: IndexBuilder) -> list[SSAValue]:
-    """Copies a scalar body; returns what its terminator yields."""
+    """Inlines a copy of a scalar body; returns the yielded values."""
     mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
     terminator: Operation | None = block.last_op
     assert terminator is not None

@@ -1,9 +1,9 @@
 """
-Reshapes of tensors on their way to loads and stores: through structured ops, slices and each other.
+Propagates reshapes toward loads and stores, past structured ops and slices, and folds them.
 
-Expansion is the one direction that always works: the loops of an op over collapsed dims become
-one loop per dim in front of the collapse, and the collapse moves behind the op. In reverse a
-consumer that expands the result becomes more loops of the op.
+Loops can always be expanded: a loop over a collapsed dim becomes one loop per source dim, and the
+collapse moves behind the op. Conversely, a consumer that expands the result is replaced by more
+loops of the op.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Groups = Sequence[Sequence[int]]
 
 
 class Refused(Exception):
-    """The rewrite does not apply, and why."""
+    """The reason why a rewrite does not apply."""
 
 
 def consecutive(counts: Sequence[int]) -> list[list[int]]:
-    """Groups of so many dims each."""
+    """Returns groups of consecutive dims, with `counts` dims each."""
     result: list[list[int]] = []
     at = 0
     for count in counts:
@@ -68,7 +68,7 @@ def collapse(value: SSAValue, groups: Groups, type: TensorType, at: IndexBuilder
 def expand(
     value: SSAValue, groups: Groups, sizes: Sequence[Size], type: TensorType, at: IndexBuilder
 ) -> SSAValue:
-    """tensor.expand_shape; what the type leaves open is one of the dynamic sizes."""
+    """tensor.expand_shape; dynamic dims of `type` get their values from `sizes`."""
     shape = type.get_shape()
     dynamic = [at.value(s) for s, n in zip(sizes, shape, strict=True) if n == DYNAMIC_INDEX]
     op = tensor.ExpandShapeOp.build(
@@ -83,12 +83,12 @@ def expand(
 
 
 def configured(*ops: Operation | None) -> bool:
-    """Whether an op has a config, which is one for the loops that it has now."""
+    """Whether an op has a lowering config, which fixes its loops."""
     return any(op is not None and "lowering_config" in op.attributes for op in ops)
 
 
 def reshape(value: SSAValue, shape: Sequence[int], at: IndexBuilder) -> SSAValue:
-    """A tensor with the same elements in the same order; both shapes are static, and not empty."""
+    """Reshapes a tensor in row-major order; both shapes are static and not empty."""
     kind = value.type
     assert isinstance(kind, TensorType)
     old, shape = list(kind.get_shape()), list(shape)
@@ -102,7 +102,7 @@ def reshape(value: SSAValue, shape: Sequence[int], at: IndexBuilder) -> SSAValue
 
 
 def joined_dims(fine: Sequence[int], coarse: Sequence[int]) -> list[list[int]] | None:
-    """For each coarse dim the fine ones that it is made of, or None if it is not so."""
+    """Returns the group of fine dims of each coarse dim, or None if no grouping exists."""
     if not coarse:
         return [] if set(fine) <= {1} else None
     groups: list[list[int]] = []
@@ -128,9 +128,9 @@ def expand_loops(
     static: Mapping[int, Sequence[int]],
 ) -> None:
     """
-    op  =>  collapse(op') where a loop of op' runs over each size that a loop of op is split into.
+    op  =>  collapse(op'), with one loop of op' per size that `loops` splits a loop of op into.
 
-    `static` has the sizes as they are in types. Raises Refused, and has then changed nothing.
+    `static` has the same sizes as static shapes. Raises Refused before it changes anything.
     """
     at = IndexBuilder(InsertPoint.before(op))
     old_maps = maps(op)
@@ -189,7 +189,7 @@ def expand_loops(
     first = len(op.operands) - len(op.results)
     if isinstance(op, linalg.GenericOp):
         for index in indices:
-            # A loop behind one that is split has another number now.
+            # Splitting renumbers the loops behind it.
             index.dim = IntegerAttr(new_loops[index.dim.value.data][0], i64)
         kinds = [k for k, new in zip(iterators(op), new_loops, strict=True) for _ in new]
         inputs = len(op.inputs)
@@ -218,7 +218,7 @@ T = TypeVar("T")
 
 
 def split_loops(map_: AffineMap, groups: Groups, sizes: Sequence[T]) -> dict[int, Sequence[T]]:
-    """Loops over a dim that is a group of several, and the sizes of those."""
+    """Returns the loops over dims that are split into several => the sizes of those."""
     return {
         loop.position: [sizes[i] for i in group]
         for loop, group in zip(map_.results, groups, strict=True)
@@ -230,7 +230,7 @@ _EXPANDABLE = (linalg.GenericOp, linalg.CopyOp, linalg.FillOp)
 
 
 def through_op(op: Operation) -> bool:
-    """op(collapse(x)) => collapse(op'(x)). Raises Refused."""
+    """op(collapse(x)) => collapse(op'(x)); returns whether it applied. Raises Refused."""
     if not isinstance(op, _EXPANDABLE) or not op.results:
         return False
     for operand, map_ in zip(op.inputs, maps(op)):
@@ -250,7 +250,7 @@ def through_op(op: Operation) -> bool:
 
 
 def into_producer(op: tensor.ExpandShapeOp) -> bool:
-    """expand(op(x)) => op'(expand(x)). Raises Refused."""
+    """expand(op(x)) => op'(expand(x)); returns whether it applied. Raises Refused."""
     producer = op.src.owner
     if not isinstance(producer, _EXPANDABLE) or configured(producer, op):
         return False
@@ -297,7 +297,7 @@ def fold_expand(op: tensor.ExpandShapeOp) -> bool:
     at = IndexBuilder(InsertPoint.before(op))
     if isinstance(source, tensor.CollapseShapeOp):
         shape = op.result.type.get_shape()
-        # With two dynamic dims in a group the sizes might be others.
+        # With two dynamic dims in a group, the sizes may differ from those of the source.
         if (
             source.src.type != op.result.type
             or reassociation(source) != groups
@@ -325,7 +325,7 @@ def _empty(sizes: Sequence[Size], type: TensorType, at: IndexBuilder) -> SSAValu
 
 
 def bitcast_of_slice(op: BitCastOp) -> bool:
-    """bitcast(extract_slice(x)) => extract_slice(bitcast(x)), where only the last dim is cast"""
+    """bitcast(extract_slice(x)) => extract_slice(bitcast(x)), if only the last dim changes"""
     piece = op.source.owner
     if not isinstance(piece, tensor.ExtractSliceOp):
         return False
@@ -361,8 +361,8 @@ def bitcast_of_slice(op: BitCastOp) -> bool:
 
 def available(values: Sequence[Size], before: Operation) -> bool:
     """
-    Whether all values are known in front of an op, after moving what is pure and needs nothing
-    that comes later.
+    Whether all values dominate `before`. Pure ops of the same block are hoisted above it if their
+    operands allow that.
     """
     moved: list[Operation] = []
 

@@ -1,4 +1,4 @@
-"""One score of an attention, as scalar IR."""
+"""Computes one attention score, as scalar IR."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-Dims of tensors as values: a static size stays an int, a dynamic one becomes an SSA value.
+Dims of tensors as values: ints if static, SSA values if dynamic.
 
-The rules are those of MLIR's `ReifyRankedShapedTypeOpInterface`: the dims of a result are
-expressed in the dims of operands, so that shapes never wait for data.
+As in MLIR's `ReifyRankedShapedTypeOpInterface`, the dims of a result are computed from the dims of
+the operands, so shapes do not depend on the data.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from irees.analysis.element_sizes import item_bytes
 from irees.dialects.sizes import kept_dims
 
 Size = int | SSAValue
-"""A dim: known now, or an index value."""
+"""A dim: static, or an SSA value of type index."""
 
 
 Known = dict[tuple[object, ...], SSAValue]
-"""Operation and operands => its result, for values that can be used again."""
+"""Operation and operands => result that can be reused."""
 
 
 @lru_cache(1 << 12)
@@ -45,10 +45,10 @@ def index_attr(value: int) -> IntegerAttr[IndexType]:
 
 class IndexBuilder:
     """
-    Builds index arithmetic at one place, folding what is constant.
+    Builds index arithmetic at one insertion point, and folds constants.
 
-    With `known`, it computes nothing twice: it returns the value that it, or the builder that
-    it is inside of, has made before. Those must stay where they are while it builds.
+    With `known`, equal computations reuse the value that this builder or an enclosing one created.
+    Those ops must not move while the builder is in use.
     """
 
     def __init__(self, point: InsertPoint, known: Known | None = None):
@@ -56,7 +56,7 @@ class IndexBuilder:
         self.known = known
 
     def within(self, block: Block) -> IndexBuilder:
-        """A builder at the end of a block of an op that this one inserts next."""
+        """Returns a builder at the end of a block of an op that this builder inserts next."""
         known = None if self.known is None else dict(self.known)
         return IndexBuilder(InsertPoint.at_end(block), known)
 
@@ -66,13 +66,13 @@ class IndexBuilder:
         return op
 
     def value(self, size: Size) -> SSAValue:
-        """The size as an SSA value."""
+        """Returns the size as an SSA value."""
         if isinstance(size, SSAValue):
             return size
         return self._once(lambda: arith.ConstantOp(index_attr(size)), size)
 
     def _once(self, make: Callable[[], Operation], *key: object) -> SSAValue:
-        """The result of an op, the one with that key if there is one."""
+        """Returns the result of `make()`, or the known value with that key."""
         known = None if self.known is None else self.known.get(key)
         if known is None:
             known = self.insert(make()).results[0]
@@ -146,7 +146,7 @@ class IndexBuilder:
         return self._binary(arith.MaxSIOp, a, b)
 
     def product(self, sizes: Sequence[Size]) -> Size:
-        """Product of all."""
+        """Returns the product of all sizes."""
         result: Size = prod(s for s in sizes if isinstance(s, int))
         for size in sizes:
             if not isinstance(size, int):
@@ -155,7 +155,7 @@ class IndexBuilder:
 
 
 def constant_value(value: SSAValue) -> int | None:
-    """The integer behind an `arith.constant`, or None."""
+    """Returns the integer of an `arith.constant`, or None."""
     if (
         isinstance(value, OpResult)
         and isinstance(value.op, arith.ConstantOp)
@@ -166,7 +166,7 @@ def constant_value(value: SSAValue) -> int | None:
 
 
 def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Size]:
-    """Static sizes with each `?` replaced by the next dynamic value."""
+    """Returns the static sizes with each `?` replaced by the next dynamic value."""
     values = iter(dynamic)
     return [next(values) if size == DYNAMIC_INDEX else size for size in static]
 
@@ -188,7 +188,7 @@ def split(sizes: Sequence[Size]) -> tuple[list[int], list[SSAValue]]:
 
 
 def tied_init(value: OpResult) -> SSAValue | None:
-    """The destination operand of a destination-style op that a result is tied to, or None."""
+    """Returns the init that a result of a destination-style op is tied to, or None."""
     op = value.op
     if isinstance(op, linalg.FillOp):
         return op.outputs[0]
@@ -202,7 +202,7 @@ def tied_init(value: OpResult) -> SSAValue | None:
 
 
 def dims(value: SSAValue, builder: IndexBuilder) -> list[Size]:
-    """All dims of a ranked tensor value."""
+    """Returns all dims of a ranked tensor value."""
     assert isinstance(value.type, TensorType)
     shape = value.type.get_shape()
     if DYNAMIC_INDEX not in shape:
@@ -211,7 +211,7 @@ def dims(value: SSAValue, builder: IndexBuilder) -> list[Size]:
 
 
 def dynamic_dims(value: SSAValue, builder: IndexBuilder) -> list[SSAValue]:
-    """The dims that the type leaves open, in order, as values."""
+    """Returns the dynamic dims of a tensor, in order, as SSA values."""
     assert isinstance(value.type, TensorType)
     shape = value.type.get_shape()
     return [
@@ -220,7 +220,7 @@ def dynamic_dims(value: SSAValue, builder: IndexBuilder) -> list[SSAValue]:
 
 
 def sizes_of(value: SSAValue, builder: IndexBuilder) -> list[SSAValue]:
-    """The dynamic dims of a tensor, asked of the tensor itself."""
+    """Returns the dynamic dims of a tensor as `tensor.dim` of the tensor itself."""
     assert isinstance(value.type, TensorType)
     return [
         builder.insert(tensor.DimOp(value, builder.value(index))).results[0]
@@ -230,7 +230,7 @@ def sizes_of(value: SSAValue, builder: IndexBuilder) -> list[SSAValue]:
 
 
 def dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size:
-    """One dim of a ranked tensor value, in terms of operands where the op allows."""
+    """Returns one dim of a ranked tensor value, computed from operands of its op if possible."""
     assert isinstance(value.type, TensorType)
     size = value.type.get_shape()[index]
     if size != DYNAMIC_INDEX:
@@ -306,7 +306,7 @@ def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | No
 
 
 def shape_element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:
-    """One element of a shape tensor as an index."""
+    """Returns one element of a shape tensor as an index."""
     if isinstance(shape.owner, tensor.FromElementsOp):
         value = shape.owner.elements[index]
     else:
@@ -319,7 +319,7 @@ def shape_element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValu
 
 
 def same_size(a: Size, b: Size) -> bool:
-    """Whether two sizes are known to be one, also where CSE has not run yet."""
+    """Whether two sizes are known to be equal; compares the defining ops, as CSE does."""
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b
     if a is b or not isinstance(a, OpResult) or not isinstance(b, OpResult):
@@ -332,22 +332,22 @@ def same_size(a: Size, b: Size) -> bool:
 
 
 def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
-    """The reassociation groups as lists of ints."""
+    """Returns the reassociation groups as lists of ints."""
     return [[i.value.data for i in group.data] for group in op.reassociation.data]
 
 
 def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """Groups of dims as an attribute."""
+    """Returns the attribute of reassociation groups."""
     return ArrayAttr(ArrayAttr(IntegerAttr(i, i64) for i in group) for group in groups)
 
 
 def index_type() -> IndexType:
-    """The `index` type."""
+    """Returns the `index` type."""
     return IndexType()
 
 
 def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
-    """One dim of a memref, from the op that made it where that says it."""
+    """Returns one dim of a memref, from its defining op if that states the size."""
     assert isinstance(buffer.type, MemRefType)
     size = buffer.type.get_shape()[axis]
     if size != DYNAMIC_INDEX:
@@ -362,7 +362,7 @@ def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
 
 
 def upper_bound(size: Size) -> int | None:
-    """A number that a size never exceeds, where one is in sight."""
+    """Returns a constant upper bound of a size, or None if no constant or `min` gives one."""
     if isinstance(size, int):
         return size
     if not isinstance(size.owner, arith.MinSIOp):
@@ -373,10 +373,10 @@ def upper_bound(size: Size) -> int | None:
 
 def remainder(size: Size, block: int) -> int | None:
     """
-    What whole blocks leave of a size if they leave anything; None where that is not known.
+    Returns the only nonzero value that size mod block may take, 0 if it is always 0, else None.
 
-    Of n it is n mod block, and of a tile of n, too, where tiles are whole blocks and only the last
-    may be short: min(tile, n - i * tile). A product with a number of whole blocks leaves nothing.
+    Known cases: constants, products with a multiple of block (0), and tiles of a constant n,
+    min(tile, n - i * tile), with tile a multiple of block: only the last has a rest, n mod block.
     """
     if isinstance(size, int):
         return size % block
@@ -395,14 +395,14 @@ def remainder(size: Size, block: int) -> int | None:
 
 
 def element_bytes(kind: TensorType | MemRefType) -> int:
-    """Bytes of one element in memory: i1 takes one, a complex number two parts."""
+    """Returns the bytes of one element in memory: 1 for i1, two parts for complex numbers."""
     return item_bytes(kind.element_type)
 
 
 def delinearize(
     number: Size, loops: Sequence[int], sizes: Sequence[Size], at: IndexBuilder
 ) -> dict[int, Size]:
-    """The loops' values at a point, from its number in the order of the loops."""
+    """Returns the index of each loop for a linear iteration number; `loops`: outer to inner."""
     found: dict[int, Size] = {}
     rest = number
     for loop in reversed(loops):

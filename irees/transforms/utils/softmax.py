@@ -1,4 +1,4 @@
-"""Softmax in structured ops, which the passes that decompose attention and the like share."""
+"""Softmax as structured ops, for passes that decompose softmax and attention."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from irees.transforms.utils.tensors import (
 )
 
 LOWEST: dict[Attribute, float] = {f32: -(2 - 2.0**-23) * 2.0**127, f64: -sys.float_info.max}
-"""The number that is less than all others but -infinity, of the types that sums are made in."""
+"""Accumulator type => its lowest finite number."""
 
 
 def softmax(
@@ -36,19 +36,19 @@ def softmax(
     reciprocal: bool = False,
 ) -> SSAValue:
     """
-    out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over some dims
+    out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over the dims `over`
 
-    Where it is `fused`, the powers are computed twice instead of kept. The maximum starts from
-    -infinity or NaN: a row without a number is NaN from either. With `reciprocal` there is one
-    division per row, and the powers are multiplied.
+    `fused` recomputes the exponentials instead of storing them. The maximum starts at `start`,
+    -infinity or NaN; rows without a number give NaN with either. `reciprocal` divides once per row
+    and multiplies by the inverse.
     """
     rank = len(sizes)
     kept = [d for d in range(rank) if d not in over]
     whole, rows = AffineMap.identity(rank), select_dims(rank, kept)
     row_sizes = [sizes[d] for d in kept]
-    # f16 and bf16 would lose in the sum what they can hold.
+    # Sums in f16 or bf16 would lose precision.
     wide, target = accumulator_type(element_type(source)), element_type(out)
-    # A NaN is no maximum, and makes its row NaN all the same: exp(NaN - max) is one.
+    # maxnum ignores NaN, but the row becomes NaN nevertheless: exp(NaN - max) is NaN.
     nothing, zero = (b.insert(constant(n, wide)).results[0] for n in (start, 0.0))
     (largest,) = b.compute(
         [source],
@@ -105,7 +105,7 @@ def online_softmax(
     source: SSAValue, over: Sequence[int], sizes: Sequence[Size], out: SSAValue, b: TensorBuilder
 ) -> SSAValue:
     """
-    out = exp(x - m) / s, where one pass over the row makes its maximum and sum
+    out = exp(x - m) / s, with maximum and sum of a row computed in one pass
 
         m, s = max(m, x), s * exp(m - max(m, x)) + exp(x - max(m, x))
     """
@@ -120,12 +120,12 @@ def online_softmax(
 
     def step(s: ScalarBuilder, v: Sequence[SSAValue]) -> list[SSAValue]:
         x = s.cast(v[0], wide)
-        # A NaN is no maximum, and makes its row NaN all the same: exp(NaN - max) is one.
+        # maxnum ignores NaN, but the row becomes NaN nevertheless: exp(NaN - max) is NaN.
         largest = s.op(arith.MaxnumfOp, x, v[1])
         before = s.op(arith.MulfOp, v[2], power(s, v[1], largest))
         return [largest, s.op(arith.AddfOp, before, power(s, x, largest))]
 
-    # From -infinity, exp(m - max) would be NaN until the first number that is larger.
+    # Starting at -infinity, exp(m - max) would be NaN until the first finite element.
     starts = [b.filled(n, wide, row_sizes) for n in (LOWEST[wide], 0)]
     largest, total = b.compute([source], starts, [whole, rows, rows], step)
     (result,) = b.compute(
@@ -140,7 +140,7 @@ def online_softmax(
 def rescaling(
     old: SSAValue, new: SSAValue, s: ScalarBuilder, power: type[Operation] = math.ExpOp
 ) -> SSAValue:
-    """exp(old - new), and 1 where both are the same infinity"""
+    """exp(old - new), or 1 if old == new (also for infinities)"""
     same = s.insert(arith.CmpfOp(old, new, "oeq")).results[0]
     factor = s.op(power, s.op(arith.SubfOp, old, new))
     return s.select(same, s.number(1, factor.type), factor)

@@ -1,7 +1,7 @@
 """
-Dims that an op's maps say are known, in the types of its operands.
+Infers static dims of operands from the indexing maps of an op.
 
-The patterns of `canonicalize` for the ops of iree_linalg_ext that have indexing maps. IREE:
+Canonicalization patterns of the iree_linalg_ext ops with indexing maps. IREE:
 `StaticizeLinalgExtOp`.
 """
 
@@ -17,12 +17,12 @@ from irees.dialects import iree_linalg_ext as ext
 
 
 def uncast(value: SSAValue) -> SSAValue:
-    """What a cast was made of, where that says more."""
+    """Returns the source of a tensor.cast if all static dims of the result are static in it."""
     owner = value.owner
     if not isinstance(owner, tensor.CastOp) or not isinstance(owner.source.type, TensorType):
         return value
     here, before = _shape(value), _shape(owner.source)
-    # A cast of a cast that forgets one dim and learns another stays.
+    # Keep a cast that makes one dim static and another dynamic.
     return owner.source if all(n in (DYNAMIC_INDEX, m) for n, m in zip(here, before)) else value
 
 
@@ -32,7 +32,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 class MakeShapesStatic(RewritePattern):
-    """attention(x : ?x8, y : 4x8)  =>  attention(cast x : 4x8, y), where one loop is both dims"""
+    """attention(x : ?x8, y : 4x8)  =>  attention(cast x : 4x8, y), if one loop indexes both"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(

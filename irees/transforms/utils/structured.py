@@ -1,8 +1,8 @@
 """
-Structured ops as loops: which loops there are, how far they run, what each operand sees.
+Loops of structured ops: iterator types, trip counts, and indexing maps of operands.
 
-Everything here reads an op through xDSL's `LinalgStructuredOperation`, so named ops and
-`linalg.generic` look alike.
+All helpers use xDSL's `LinalgStructuredOperation`, so they treat named ops and `linalg.generic`
+alike.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Structured = LinalgStructuredOperation
 
 
 def maps(op: Structured) -> list[AffineMap]:
-    """Indexing maps, one per operand, inputs first."""
+    """Returns the indexing maps, one per operand, inputs first."""
     return [attr.data for attr in op.get_indexing_maps()]
 
 
 def iterators(op: Structured) -> list[str]:
-    """`parallel`, `reduction` or `window`, one per loop."""
+    """Returns `parallel`, `reduction` or `window` for each loop."""
     return [str(kind.data) for kind in op.get_iterator_types()]
 
 
@@ -53,15 +53,15 @@ def is_parallel(op: Structured) -> bool:
 
 def writes_along_reduction(op: Structured) -> bool:
     """
-    Whether an output moves along a loop that is not parallel. No accumulator holds a place of it
-    for a whole loop then: each point reads it and writes it, in the order of the loops.
+    Whether a non-parallel loop indexes an output. If so, its accumulator is not loop-invariant:
+    each iteration loads and stores the element, in loop order.
     """
     kinds, count = iterators(op), len(op.operands) - len(op.outputs)
     return any(kinds[loop] != "parallel" for m in maps(op)[count:] for loop in m.used_dims())
 
 
 def loop_sources(op: Structured) -> list[tuple[int, int] | None]:
-    """For each loop, an (operand, dim) whose size is the loop's trip count."""
+    """Returns an (operand, dim) with the trip count of each loop; a static dim if possible."""
     indexing = maps(op)
     found: list[tuple[int, int] | None] = [None] * len(iterators(op))
     for position, (operand, indexing_map) in enumerate(zip(op.operands, indexing, strict=True)):
@@ -84,7 +84,7 @@ def _size(op: Operation, source: tuple[int, int]) -> int:
 
 
 def static_ranges(op: Structured) -> list[int]:
-    """Trip count of each loop, -1 where dynamic."""
+    """Returns the trip count of each loop, -1 if dynamic."""
     return [-1 if source is None else _size(op, source) for source in loop_sources(op)]
 
 
@@ -95,7 +95,7 @@ def generic(
     kinds: Sequence[str],
     body: Region,
 ) -> linalg.GenericOp:
-    """A `linalg.generic` on tensors (results typed as its outputs) or on memrefs (no results)."""
+    """Returns a `linalg.generic` on tensors (typed as its outputs) or memrefs (no results)."""
     return linalg.GenericOp(
         inputs,
         outputs,
@@ -107,14 +107,14 @@ def generic(
 
 
 def element_type(value: SSAValue) -> Attribute:
-    """Element type of a shaped value, or the type itself of a scalar."""
+    """Returns the element type of a shaped value, or the type of a scalar."""
     if isinstance(value.type, TensorType | MemRefType):
         return value.type.get_element_type()
     return value.type
 
 
 def copy_region(element_types: Sequence[Attribute], source: int, target_type: Attribute) -> Region:
-    """A body that yields argument number `source` unchanged."""
+    """Returns a body that yields argument number `source` unchanged."""
     block = Block(arg_types=element_types)
     assert block.args[source].type == target_type
     block.add_op(linalg.YieldOp(block.args[source]))
@@ -123,8 +123,8 @@ def copy_region(element_types: Sequence[Attribute], source: int, target_type: At
 
 def filled_value(op: linalg.GenericOp) -> arith.ConstantOp | None:
     """
-    The scalar constant that an op only writes to every element of its one output, or None. It may
-    be in the body, or an input.
+    Returns the scalar constant with which an op fills its only output, or None. The constant may be
+    in the body or an input.
     """
     if len(op.outputs) != 1 or not is_parallel(op):
         return None
@@ -138,13 +138,13 @@ def filled_value(op: linalg.GenericOp) -> arith.ConstantOp | None:
 
 
 def is_zero(constant: arith.ConstantOp) -> bool:
-    """Whether a scalar constant is 0, and not -0."""
+    """Whether a scalar constant is 0, but not -0."""
     data = getattr(getattr(constant.value, "value", None), "data", None)
     return data == 0 and str(data) != "-0.0"
 
 
 def is_background(op: Operation | Block) -> bool:
-    """Whether an op makes a tensor out of scalars and indices only, as a fill does."""
+    """Whether an op creates a tensor from scalars only, as a fill does."""
     return (
         isinstance(op, linalg.GenericOp)
         and is_parallel(op)
@@ -156,13 +156,13 @@ def is_background(op: Operation | Block) -> bool:
 
 
 def is_zero_fill(op: linalg.GenericOp) -> bool:
-    """Whether an op only writes +0 to every element of its one output."""
+    """Whether an op fills its only output with +0."""
     constant = filled_value(op)
     return constant is not None and is_zero(constant)
 
 
 def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) -> Size:
-    """An affine expression computed from the values of its dims, which are not negative."""
+    """Computes an affine expression of non-negative dims."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value
     if isinstance(expr, AffineDimExpr):
@@ -188,17 +188,17 @@ def affine_value(expr: AffineExpr, dims: Sequence[Size], builder: IndexBuilder) 
 
 
 def has_negative(expr: AffineExpr) -> bool:
-    """Whether an expression of dims may be negative."""
+    """Whether an expression of non-negative dims may be negative."""
     return any(isinstance(e, AffineConstantExpr) and e.value < 0 for e in expr.dfs())
 
 
 def _divided_below_zero(kind: AffineBinaryOpKind, lhs: Size, rhs: Size, b: IndexBuilder) -> Size:
-    """lhs mod, floordiv or ceildiv rhs, of numbers of either sign and rhs > 0."""
+    """Computes lhs mod, floordiv or ceildiv rhs, for lhs of either sign and rhs > 0."""
     if kind is AffineBinaryOpKind.CeilDiv:
         lhs = b.sub(0, lhs)
     by = b.value(rhs)
     rest = b.insert(arith.RemSIOp(b.value(lhs), by)).results[0]
-    # The remainder has the sign of lhs; it is taken off once it is not negative.
+    # RemSI has the sign of lhs: make the remainder non-negative, then subtract it.
     rest = b.insert(arith.RemSIOp(b.value(b.add(rest, by)), by)).results[0]
     if kind is AffineBinaryOpKind.Mod:
         return rest
@@ -207,7 +207,7 @@ def _divided_below_zero(kind: AffineBinaryOpKind, lhs: Size, rhs: Size, b: Index
 
 
 def linear_form(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
-    """Coefficients by dim and the constant of a linear expression, or None."""
+    """Returns the coefficients by dim and the constant of a linear expression, or None."""
     if isinstance(expr, AffineConstantExpr):
         return {}, expr.value
     if isinstance(expr, AffineDimExpr):
@@ -231,7 +231,7 @@ def linear_form(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
 
 
 def captured_values(op: Operation) -> list[SSAValue]:
-    """Values used in the regions of an op but defined outside it, in order, once each."""
+    """Returns the values used in the regions of an op but defined outside it, without repeats."""
     found: dict[SSAValue, None] = {}
     for inner in op.walk():
         if inner is op:

@@ -1,10 +1,9 @@
 """
-Ops on whole tensors, written as an equation of scalars.
+Builds tensor ops from scalar equations.
 
-A decomposition is `builder.compute(inputs, inits, maps, body)`: one `linalg.generic` whose
-loops are read off the maps (what no output is indexed by is reduced), and whose body is a
-Python function of scalars. The builder puts ops in front of the op that they replace, and
-gives them its location.
+`builder.compute(inputs, inits, maps, body)` creates one `linalg.generic`. Its loops follow from the
+maps: loops that index no output are reductions. Its body is a Python function of scalars. The
+builder inserts ops in front of the op that they replace, with its location.
 """
 
 from __future__ import annotations
@@ -45,26 +44,26 @@ class ScalarBuilder(IndexBuilder):
 
     @classmethod
     def before(cls, op: Operation) -> ScalarBuilder:
-        """Builds in front of an op of the body."""
+        """Returns a builder in front of an op of the body."""
         assert op.parent is not None
         builder = cls(op.parent)
         builder.point = InsertPoint.before(op)
         return builder
 
     def op(self, kind: type[Operation], *operands: SSAValue, **options: Any) -> SSAValue:
-        """The result of an op."""
+        """Inserts an op; returns its result."""
         return self.insert(kind(*operands, **options)).results[0]
 
     def index(self, loop: int) -> SSAValue:
-        """The index of a loop."""
+        """Returns the index of a loop."""
         return self.insert(linalg.IndexOp(loop)).results[0]
 
     def number(self, value: float, kind: Attribute) -> SSAValue:
-        """A constant of a scalar type."""
+        """Returns a constant of a scalar type."""
         return self.insert(constant(value, kind)).results[0]
 
     def extract(self, source: SSAValue, indices: Sequence[Size]) -> SSAValue:
-        """source[indices]; an index outside is moved inside."""
+        """source[indices], with indices clamped to the bounds."""
         values = [self.value(i) for i in indices]
         op = tensor.ExtractOp(source, values, element_type(source))
         return self.insert(op).results[0]
@@ -74,23 +73,23 @@ class ScalarBuilder(IndexBuilder):
         return self.op(arith.SelectOp, condition, yes, no)
 
     def compare(self, lhs: Size, rhs: Size, predicate: str) -> SSAValue:
-        """A comparison of indices."""
+        """Compares two indices."""
         return self.insert(arith.CmpiOp(self.value(lhs), self.value(rhs), predicate)).results[0]
 
     def all(self, conditions: Sequence[SSAValue]) -> SSAValue | None:
-        """Whether all hold; None when there are none."""
+        """Returns the conjunction of the conditions, or None if there are none."""
         result: SSAValue | None = None
         for condition in conditions:
             result = condition if result is None else self.op(arith.AndIOp, result, condition)
         return result
 
     def inside(self, indices: Sequence[Size], sizes: Sequence[Size]) -> SSAValue | None:
-        """Whether every index is one of a dim of that size."""
-        # One unsigned comparison: a negative index is a very large one.
+        """Returns whether 0 <= index < size for every dim, or None for rank 0."""
+        # One unsigned comparison: negative indices are very large.
         return self.all([self.compare(i, n, "ult") for i, n in zip(indices, sizes, strict=True)])
 
     def cast(self, value: SSAValue, kind: Attribute) -> SSAValue:
-        """A number as another type: floats are rounded, integers wrap, i1 is 0 or 1."""
+        """Converts a number to another type: floats are rounded, integers wrap, i1 is 0 or 1."""
         source = value.type
         if source == kind:
             return value
@@ -111,7 +110,7 @@ class ScalarBuilder(IndexBuilder):
 
 
 Body = Callable[[ScalarBuilder, list[SSAValue]], Sequence[SSAValue]]
-"""Makes the yielded scalars of a structured op from its block arguments."""
+"""Computes the yielded scalars of a structured op from its block arguments."""
 
 
 class TensorBuilder(IndexBuilder):
@@ -127,17 +126,17 @@ class TensorBuilder(IndexBuilder):
         return super().insert(op)
 
     def empty(self, element: Attribute, sizes: Sequence[Size]) -> SSAValue:
-        """A tensor of these sizes that holds nothing yet."""
+        """Returns an uninitialized tensor of these sizes."""
         static, dynamic = split(sizes)
         return self.insert(tensor.EmptyOp(dynamic, TensorType(element, static))).results[0]
 
     def filled(self, number: float, element: Attribute, sizes: Sequence[Size]) -> SSAValue:
-        """A tensor of these sizes with one number everywhere."""
+        """Returns a tensor of these sizes, filled with a number."""
         value = self.insert(constant(number, element)).results[0]
         return self.fill(value, sizes)
 
     def fill(self, value: SSAValue, sizes: Sequence[Size]) -> SSAValue:
-        """linalg.fill of a tensor of these sizes."""
+        """Returns a tensor of these sizes, filled with a value."""
         init = self.empty(value.type, sizes)
         return self.insert(linalg.FillOp([value], [init], [init.type])).results[0]
 
@@ -148,7 +147,7 @@ class TensorBuilder(IndexBuilder):
         maps: Sequence[AffineMap],
         body: Body,
     ) -> list[SSAValue]:
-        """linalg.generic over all loops of the maps; those that no init has are reduced."""
+        """Returns the results of a linalg.generic; loops that index no init are reductions."""
         block = Block(arg_types=[element_type(v) for v in (*inputs, *inits)])
         inside = ScalarBuilder(block)
         block.add_op(linalg.YieldOp(*body(inside, list(block.args))))
@@ -157,21 +156,21 @@ class TensorBuilder(IndexBuilder):
         return list(self.insert(generic(inputs, inits, maps, kinds, Region(block))).results)
 
     def stored(self, value: SSAValue, out: SSAValue) -> SSAValue:
-        """The value in the type, and then in the place, of `out`."""
+        """Converts a tensor to the element type of `out`, writing into `out`; no-op if equal."""
         if value.type == out.type:
             return value
         kind, identity = element_type(out), AffineMap.identity(rank_of(value))
         return self.compute([value], [out], [identity] * 2, lambda s, v: [s.cast(v[0], kind)])[0]
 
     def cast_tensor(self, value: SSAValue, kind: Attribute) -> SSAValue:
-        """The value as a tensor type that differs in what is static."""
+        """Casts a tensor to a type with other static dims."""
         if value.type == kind:
             return value
         assert isinstance(kind, TensorType)
         return self.insert(tensor.CastOp(value, kind)).results[0]
 
     def index(self, value: SSAValue) -> SSAValue:
-        """An integer as an index."""
+        """Converts an integer to an index."""
         if isinstance(value.type, IndexType):
             return value
         return self.insert(arith.IndexCastOp(value, IndexType())).results[0]
@@ -194,7 +193,7 @@ class TensorBuilder(IndexBuilder):
 
 
 def constant(value: float, kind: Attribute) -> arith.ConstantOp | complex.ConstantOp:
-    """A scalar constant; of a complex type, a real number."""
+    """Returns a scalar constant, with imaginary part 0 for complex types."""
     if isinstance(kind, ComplexType):
         parts = [constant(part, kind.element_type) for part in (value, 0)]
         return complex.ConstantOp(ArrayAttr([part.properties["value"] for part in parts]), kind)
@@ -210,7 +209,7 @@ def wider(kind: Attribute, other: Attribute) -> bool:
 
 
 def accumulator_type(*kinds: Attribute) -> Attribute:
-    """What sums of floats of these types are computed in: f32, or f64 where one is."""
+    """Returns the type for sums of floats of these types: f32, or f64 if one of them is f64."""
     widest: Attribute = f32
     for kind in kinds:
         if isa(kind, AnyFloat) and wider(kind, widest):
@@ -224,19 +223,19 @@ def select_dims(loops: int, dims: Sequence[int]) -> AffineMap:
 
 
 def rank_of(value: SSAValue) -> int:
-    """The number of dims of a tensor."""
+    """Returns the rank of a tensor."""
     assert isinstance(value.type, TensorType)
     return value.type.get_num_dims()
 
 
 def is_static(value: SSAValue) -> bool:
-    """Whether every dim of a tensor is known."""
+    """Whether every dim of a tensor is static."""
     assert isinstance(value.type, TensorType)
     return min(value.type.get_shape(), default=0) >= 0
 
 
 def empty(kind: TensorType, sizes: list[Size], builder: IndexBuilder) -> SSAValue:
-    """tensor.empty of a type whose dynamic dims are those of `sizes`"""
+    """tensor.empty; dynamic dims of `kind` get their values from `sizes`."""
     dynamic = [builder.value(s) for s, n in zip(sizes, kind.get_shape(), strict=True) if n < 0]
     return builder.insert(tensor.EmptyOp(dynamic, kind)).results[0]
 
@@ -250,7 +249,7 @@ def insert_slice(
 ) -> SSAValue:
     """tensor.insert_slice with unit strides"""
     static_offsets, dynamic_offsets = split(offsets)
-    # Sizes are static where the type of the source says so, and nowhere else.
+    # A size must be static exactly if it is static in the source type.
     assert isinstance(source.type, TensorType)
     static_sizes = list(source.type.get_shape())
     dynamic_sizes = [builder.value(s) for s, n in zip(sizes, static_sizes, strict=True) if n < 0]

@@ -1,4 +1,4 @@
-"""Dims of one element: how a value loses them, and gets them back."""
+"""Collapses unit dims of tensors, and expands them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, dims, reassociatio
 
 
 def groups_of_kept(rank: int, kept: Sequence[int]) -> list[list[int]]:
-    """Reassociation that keeps some dims: each takes the dropped ones after it."""
+    """Returns the reassociation that drops dims: each kept dim absorbs the dropped after it."""
     groups: list[list[int]] = []
     for position, dim in enumerate(kept):
         start = 0 if position == 0 else dim
@@ -40,7 +40,7 @@ def collapse(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSA
 def expand(
     value: SSAValue, kind: Attribute, kept: Sequence[int], builder: IndexBuilder
 ) -> SSAValue:
-    """Adds unit dims to a value so that it has type `kind`; its own dims are at `kept`."""
+    """Adds unit dims to a value, to type `kind`; its own dims become the dims `kept`."""
     assert isinstance(kind, TensorType)
     shape = kind.get_shape()
     if len(kept) == len(shape):

@@ -1,7 +1,7 @@
 """
-Operands and results that an op with several can do without.
+Erases unused operands and results.
 
-The patterns of `canonicalize` and of `irees-erase-unused-results`. MLIR:
+Patterns of `canonicalize` and of `irees-erase-unused-results`. MLIR:
 `EraseUnusedOperandsAndResults`; IREE: `RemoveUnusedSortOpResults`.
 """
 
@@ -20,7 +20,7 @@ from irees.transforms.utils.structured import generic, iterators, maps
 
 
 def erase_dead_code(block: Block, erase: Callable[[Operation], None]) -> None:
-    """Erases ops of a body whose results nobody reads."""
+    """Erases side-effect-free ops without uses in a block, last to first."""
     for op in list(block.ops)[::-1]:
         if op.results and not any(r.uses for r in op.results) and is_side_effect_free(op):
             erase(op)
@@ -29,7 +29,7 @@ def erase_dead_code(block: Block, erase: Callable[[Operation], None]) -> None:
 def only_feeds_itself(
     argument: SSAValue, yielded: SSAValue, position: int, terminator: Operation
 ) -> bool:
-    """Whether an accumulator is read only on the way to its own yield."""
+    """Whether an accumulator contributes only to its own yielded value."""
     reached: set[Operation] = set()
     stack = [argument]
     while stack:
@@ -49,13 +49,13 @@ def only_feeds_itself(
 
 
 def bounds_every_loop(op: linalg.GenericOp, kept: Sequence[AffineMap]) -> bool:
-    """Whether these maps still say how far every loop runs."""
+    """Whether these maps determine the trip count of every loop."""
     results = tuple(e for m in kept for e in m.results)
     return AffineMap(len(iterators(op)), 0, results).inverse_permutation() is not None
 
 
 def keep_results(op: linalg.GenericOp, keep: list[int], rewriter: PatternRewriter) -> None:
-    """Rebuilds a generic with only these outputs; the others are not used, nor read in its body."""
+    """Rebuilds a generic with only these outputs; the others have no uses, also in the body."""
     count = len(op.inputs)
     indexing, block = maps(op), op.body.block
     terminator = block.last_op
@@ -124,7 +124,7 @@ class MergeEqualGenericResults(RewritePattern):
 
 
 def needed_inputs(op: linalg.GenericOp) -> list[int]:
-    """The inputs of a generic that are read or bound a loop, and no second time the same."""
+    """Returns the inputs of a generic that are read or bound a loop, without duplicates."""
     indexing, block = maps(op), op.body.block
     first: set[tuple[object, ...]] = set()
     keep: list[int] = []
@@ -144,7 +144,7 @@ def without_unused_inputs(op: linalg.GenericOp) -> linalg.GenericOp | None:
     """
     generic ins(%read, %unread, %read)  =>  generic ins(%read)
 
-    Returns the new op with the old one's body, not yet in its place; None if all are needed.
+    Returns the new op, not inserted, with the body of the old op; None if all inputs are needed.
     """
     indexing, block, keep = maps(op), op.body.block, needed_inputs(op)
     if len(keep) == len(op.inputs):
@@ -180,13 +180,13 @@ class EraseUnusedGenericInputs(RewritePattern):
 
 
 class EraseUnusedSortOperands(RewritePattern):
-    """sort outs(keys, riders)  =>  sort outs(keys), where no rider is used"""
+    """sort outs(keys, payload)  =>  sort outs(keys), if the payload result is unused"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ext.SortOp, rewriter: PatternRewriter, /) -> None:
         if not op.results:
             return
-        # Arguments that only dead code reads would count as compared.
+        # Uses in dead code must not count as comparisons.
         erase_dead_code(op.body.block, rewriter.erase)
         args = op.body.block.args
         keep = [

@@ -1,8 +1,8 @@
 """
-xDSL's `canonicalize` and `cse`, each rewrite counted, and `lower-affine` without the erasure of
-dead ops: what the pipeline and `irees opt` run by these names.
+xDSL's `canonicalize` and `cse` with counted rewrites, and `lower-affine` without DCE.
 
-The rewrites and their order are xDSL's.
+The pipeline and `irees opt` run these passes under xDSL's names. The rewrites and their order are
+xDSL's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from irees.transforms.utils.greedy import rewrite_greedily
 
 
 def patterns_of_class(cls: type[Operation]) -> tuple[RewritePattern, ...]:
-    """The canonicalization patterns of a class of ops."""
+    """Returns the canonicalization patterns of a class of ops."""
     traits = cls.get_traits_of_type(HasCanonicalizationPatternsTrait)
     return tuple(pattern for trait in traits for pattern in trait.get_patterns(cls))
 
@@ -49,7 +49,7 @@ class CountedCanonicalizePass(CanonicalizePass):
 
 
 class CountedCSEDriver(CSEDriver):
-    """A second op that computes the same  =>  the first; a dead op  =>  nothing"""
+    """op equal to an earlier one  =>  the earlier op; dead op  =>  nothing"""
 
     _replaced: Operation | None = None
 
@@ -60,7 +60,7 @@ class CountedCSEDriver(CSEDriver):
             super()._replace_and_delete(op, existing)
 
     def _mark_erasure(self, op: Operation) -> None:
-        # The erasure of an op that was replaced is a part of that rewrite.
+        # Erasing a replaced op is part of its replacement, so it is not counted.
         what = f"erasure of dead {op.name}"
         if op is self._replaced or may_rewrite(CommonSubexpressionElimination.name, op, what):
             super()._mark_erasure(op)
@@ -68,7 +68,7 @@ class CountedCSEDriver(CSEDriver):
 
 @dataclass(frozen=True)
 class CountedCommonSubexpressionElimination(CommonSubexpressionElimination):
-    """Ops that compute what an op before them has computed become that op."""
+    """Replaces ops by earlier, equal ops."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         CountedCSEDriver().simplify(op)
@@ -79,8 +79,8 @@ class KeepingLowerAffinePass(LowerAffinePass):
     """
     Lowers affine to scf, arith and memref.
 
-    A dead op stays: the sizes of its operands are not checked yet, and a program whose sizes break
-    what an op declares is refused whether its result is read or not.
+    Keeps dead ops: the sizes of their operands are not checked yet, and a violated size constraint
+    is an error whether or not the result is used.
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -101,4 +101,4 @@ OWN: dict[str, type[ModulePass]] = {
         KeepingLowerAffinePass,
     )
 }
-"""Pass name => the class that runs instead of xDSL's."""
+"""Pass name => the class that replaces xDSL's."""

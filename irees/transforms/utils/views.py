@@ -1,4 +1,4 @@
-"""Views of buffers: their strides, and slices of them."""
+"""Strides and subviews of buffers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from irees.transforms.utils.shapes import Size, split
 
 
 def strides_of(buffer: MemRefType) -> list[int]:
-    """Static strides of a memref type, DYNAMIC_INDEX where unknown."""
+    """Returns the static strides of a memref type, DYNAMIC_INDEX if unknown."""
     if isinstance(buffer.layout, StridedLayoutAttr):
         return [DYNAMIC_INDEX if isinstance(s, NoneAttr) else s.data for s in buffer.layout.strides]
     strides: list[int] = []
@@ -38,7 +38,7 @@ def subview(
     strides: Sequence[Size],
     kept: Sequence[int] | None = None,
 ) -> memref.SubviewOp:
-    """A strided view of part of a buffer; `kept` lists the dims that survive rank reduction."""
+    """Returns a subview of a buffer, not inserted; `kept`: the dims kept by rank reduction."""
     source_type = source.type
     assert isinstance(source_type, MemRefType)
     kept = range(len(sizes)) if kept is None else kept
@@ -87,7 +87,7 @@ def subview(
 
 
 def share_views(block: Block) -> None:
-    """Of equal views of one buffer, one after the other in a block, all become the first."""
+    """Replaces equal subviews in a block by the first of them."""
     found: dict[tuple[object, ...], SSAValue] = {}
     for op in [o for o in block.ops if isinstance(o, memref.SubviewOp)]:
         key = (*op.operands, *op.properties.values(), op.result.type)

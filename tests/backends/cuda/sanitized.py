@@ -19,14 +19,9 @@ from irees.backends.cuda import print_counters, print_forall
 from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
 from irees.transforms.codegen.common.verify_accesses import VerifyAccessesPass
-from irees.transforms.codegen.gpu import (
-    _blocking,
-    _contraction,
-    _wide_scatter,
-    _wide_sort,
-    gpu_select_strategy,
-    gpu_stream_k,
-)
+from irees.transforms.codegen.gpu import gpu_select_strategy, gpu_stream_k
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_scatter, wide_sort
+from irees.transforms.codegen.gpu.utils import blocking, contraction
 from irees.transforms.global_opt import split_sorts
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -81,7 +76,7 @@ def matrices() -> None:
 
 def warpgroups(*, boxes: bool = False) -> None:
     """Products that are at work while parts of their operands arrive beside them."""
-    block = (_blocking.WarpgroupBlocking(64, 64, 16, 3),)
+    block = (blocking.WarpgroupBlocking(64, 64, 16, 3),)
     gpu_select_strategy.WARPGROUP_CANDIDATES = block
     gpu_select_strategy.matrix_candidates = lambda *_, **__: ()
     a, b = (whole(*shape).astype(np.float16) for shape in ((40, 72), (72, 64)))
@@ -158,8 +153,8 @@ def digits() -> None:
 
 def many_workgroups() -> None:
     """Parts of a row."""
-    _wide_sort.LEAST = 256
-    _wide_sort.LONG_ROW = split_sorts.LONG_ROW = 600
+    wide_sort.LEAST = 256
+    wide_sort.LONG_ROW = split_sorts.LONG_ROW = 600
     x = random.integers(-9, 9, (1, 700)).astype(np.int8)
     numbers = np.arange(700, dtype=np.int64).reshape(1, 700)
     _, where = compiled(kernels.sort(1, 700, "i8", "sle"))(x, numbers)
@@ -168,18 +163,18 @@ def many_workgroups() -> None:
 
 def scatters() -> None:
     """Elements that meet by one workgroup, and each way of many."""
-    _wide_sort.LEAST = 100
+    wide_sort.LEAST = 100
     target, updates = np.zeros((20, 3), np.float32), whole(300, 3)
     places = random.integers(-1, 21, (300, 1)).astype(np.int32)
     inside = (places[:, 0] >= 0) & (places[:, 0] < 20)
     expected = np.zeros((20, 3), np.float32)
     np.add.at(expected, places[inside, 0], updates[inside])
-    ways = (_wide_scatter.by_points, _wide_scatter.by_parts, "one is asked for")
+    ways = (wide_scatter.by_points, wide_scatter.by_parts, "one is asked for")
     for way in ways:
-        _wide_scatter.way_for = lambda op, busy, room, way=way: way
+        wide_scatter.way_for = lambda op, busy, room, way=way: way
         found = compiled(kernels.scatter_of([20, 3], [300], 1))(target.copy(), updates, places)
         np.testing.assert_array_equal(found, expected)
-    _wide_scatter.way_for = lambda op, busy, room: _wide_scatter.apart
+    wide_scatter.way_for = lambda op, busy, room: wide_scatter.apart
     places = random.permutation(400)[:300].astype(np.int32)
     text = kernels.scatter_of([400, 3], [300], 1, unique=True, body="")
     found = compiled(text)(np.zeros((400, 3), np.float32), updates, places.reshape(-1, 1))
@@ -218,12 +213,12 @@ def race() -> None:
 
 def overflow() -> None:
     """Tiles without the last row."""
-    tile = _contraction.Contraction._tile
+    tile = contraction.Contraction._tile
 
     def shorter(self, side, at):
         return tile(self, replace(side, extent=side.extent - 8), at)
 
-    _contraction.Contraction._tile = shorter
+    contraction.Contraction._tile = shorter
     # It would put guards around what is not inside.
     VerifyAccessesPass.apply = lambda self, ctx, op: None
     matmul()

@@ -19,6 +19,7 @@ from irees.remarks import collect
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import GpuLowerLinalgExtPass
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import Row
+from irees.transforms.input.assign_target import AssignTargetPass
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
@@ -229,7 +230,10 @@ func.func @f(%x: memref<1000xf32>) {
   return
 }""")
     with collect() as remarks:
-        GpuLowerLinalgExtPass(shared_bytes=4096).apply(get_context(), module)
+        AssignTargetPass(facts="gpu.shared_bytes=4096 gpu.shared_opt_in_bytes=4096").apply(
+            get_context(), module
+        )
+        GpuLowerLinalgExtPass().apply(get_context(), module)
     assert [r.text for r in remarks] == [
         "a network: 9256 bytes of shared memory, and 4096 are left"
     ]

@@ -43,8 +43,8 @@ def test_a_grey_image_stays_and_its_output_has_blocks_of_channels():
     module = import_mlir(GREY)
     load_pass("irees-generalize-linalg-named-ops")().apply(get_context(), module)
     before = interpret(module, [case])["main"]
-    options = {"vector_bytes": 32, "copy_flops": 0}
-    load_pass("irees-propagate-blocked-layouts")(**options).apply(get_context(), module)
+    load_pass("irees-assign-target")(facts="vector_bytes=32").apply(get_context(), module)
+    load_pass("irees-propagate-blocked-layouts")(copy_flops=0).apply(get_context(), module)
     module.verify()
     assert "tensor<2x7x6x8xf32>" in str(module)
     after = interpret(module, [case])["main"]

@@ -1,5 +1,5 @@
-// RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops | filecheck %s
-// RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops{together=64,16} | filecheck %s --check-prefix TOGETHER
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="gpu.warp=32"},irees-lower-linalg-ext-to-loops' | filecheck %s
+// RUN: xdsl-opt %s -p irees-lower-linalg-ext-to-loops | filecheck %s --check-prefix TOGETHER
 
 // A running sum per row. It starts with the first element and ends in the accumulator.
 // CHECK-LABEL: func.func @scan

@@ -1,5 +1,5 @@
 // RUN: irees opt %s -p irees-cpu-check-resource-usage | filecheck %s
-// RUN: not irees opt %s -p "irees-cpu-check-resource-usage{limit=511}" 2>&1 | filecheck %s --check-prefix TOO-MUCH
+// RUN: not irees opt %s -p 'irees-assign-target{facts="stack_bytes=511"},irees-cpu-check-resource-usage' 2>&1 | filecheck %s --check-prefix TOO-MUCH
 
 // TOO-MUCH: cpu_check_resource_usage.mlir:8:3: error: func.func: uses 512 bytes of stack; exceeded the limit of 511 bytes
 

@@ -1,8 +1,8 @@
-// RUN: xdsl-opt %s -p "irees-pipeline-workgroups{tile_bytes=128 shares=2}" | filecheck %s
-// RUN: irees opt %s -p "irees-pipeline-workgroups{tile_bytes=128 shares=2}" --remarks 2>&1 >/dev/null | filecheck %s --check-prefix SAID
-// RUN: xdsl-opt %s -p "irees-pipeline-workgroups{tile_bytes=512 shares=2}" | filecheck %s --check-prefix SMALL
-// RUN: irees opt %s -p "irees-pipeline-workgroups{tile_bytes=128 shares=5}" --remarks 2>&1 >/dev/null | filecheck %s --check-prefix FEW
-// RUN: irees opt %s -p "irees-pipeline-workgroups{tile_bytes=128 registers=7}" --remarks 2>&1 >/dev/null | filecheck %s --check-prefix HELD
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="l1_bytes=128 threads=1"},irees-pipeline-workgroups' | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="l1_bytes=128 threads=1"},irees-pipeline-workgroups' --remarks 2>&1 >/dev/null | filecheck %s --check-prefix SAID
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="l1_bytes=512 threads=1"},irees-pipeline-workgroups' | filecheck %s --check-prefix SMALL
+// RUN: irees opt %s -p 'irees-assign-target{facts="l1_bytes=128 threads=3"},irees-pipeline-workgroups' --remarks 2>&1 >/dev/null | filecheck %s --check-prefix FEW
+// RUN: irees opt %s -p 'irees-assign-target{facts="l1_bytes=128 vector_registers=7 threads=4"},irees-pipeline-workgroups' --remarks 2>&1 >/dev/null | filecheck %s --check-prefix HELD
 
 // Two workgroups take four tiles each: the first is summed up, then each other one while the points
 // of the one before are computed, and the points of the last one end it.

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p "irees-prefetch-next-tiles{limit=4096 tile_bytes=512}" | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="l2_bytes=4096 l1_bytes=512"},irees-prefetch-next-tiles' | filecheck %s
 
 // Rows 2 i and 2 i + 1 are read by two loops; the second asks for those of i + 1.
 // CHECK-LABEL: func.func @twice

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p "irees-prefetch-outputs{limit=4096 tile_bytes=512}" | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="l2_bytes=4096 l1_bytes=512"},irees-prefetch-outputs' | filecheck %s
 
 // What the second loop writes is asked for in the first, beside the load of the same place; the
 // view moves in front of it.

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p "irees-prefetch-streams{limit=4096}" | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="l2_bytes=4096"},irees-prefetch-streams' | filecheck %s
 
 // Seventeen operations for one store: what lies 4 KiB further is asked for on both sides.
 // CHECK-LABEL: func.func @heavy

@@ -1,5 +1,5 @@
-// RUN: xdsl-opt %s -p "irees-select-strategy{threads=2}" | filecheck %s
-// RUN: xdsl-opt %s -p "irees-select-strategy{threads=1}" | filecheck %s --check-prefix ONE
+// RUN: xdsl-opt %s -p irees-select-strategy | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="threads=1"},irees-select-strategy' | filecheck %s --check-prefix ONE
 
 // Ops over the same rows are one group; its 2048 points are 64 rows of 32, of 4096.
 // CHECK-LABEL: flow.executable @rows

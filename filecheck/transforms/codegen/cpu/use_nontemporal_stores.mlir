@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p "irees-use-nontemporal-stores{limit=4096}" | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="l3_bytes=8192"},irees-use-nontemporal-stores' | filecheck %s
 
 // An output of 4096 bytes, written through a view and never read.
 // CHECK-LABEL: func.func @large

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p "irees-vectorize-structured-ops{vector_bytes=32}" | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32"},irees-vectorize-structured-ops' | filecheck %s
 
 // Eight points at a time, then four in a shorter vector, then one.
 // CHECK-LABEL: func.func @elementwise

@@ -1,6 +1,6 @@
 // RUN: irees opt %s -p irees-gpu-check-resource-usage | filecheck %s
-// RUN: irees opt %s -p "irees-gpu-check-resource-usage{limit=512}" | filecheck %s
-// RUN: not irees opt %s -p "irees-gpu-check-resource-usage{limit=511}" 2>&1 | filecheck %s --check-prefix TOO-MUCH
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.shared_opt_in_bytes=512"},irees-gpu-check-resource-usage' | filecheck %s
+// RUN: not irees opt %s -p 'irees-assign-target{facts="gpu.shared_opt_in_bytes=511"},irees-gpu-check-resource-usage' 2>&1 | filecheck %s --check-prefix TOO-MUCH
 
 // TOO-MUCH: gpu_check_resource_usage.mlir:9:3: error: func.func: uses 512 bytes of shared memory; exceeded the limit of 511 bytes
 

@@ -1,4 +1,4 @@
-// RUN: irees opt %s -p "irees-gpu-infer-memory-space{limit=1024}" | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.shared_bytes=1024"},irees-gpu-infer-memory-space' | filecheck %s
 
 // The smallest first: 64 and 512 bytes fit into 1024, another 512 do not. Views follow their buffer.
 // CHECK-LABEL: func.func @smallest_first

@@ -1,5 +1,5 @@
 // RUN: irees opt %s -p irees-gpu-lower-attention | filecheck %s
-// RUN: irees opt %s -p "irees-gpu-lower-attention{asynchronous=true matrix-kinds=f16}" | filecheck %s --check-prefix=REGISTERS
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.asynchronous_copies=true gpu.matrix_kinds=f16"},irees-gpu-lower-attention' | filecheck %s --check-prefix=REGISTERS
 
 #q = affine_map<(b, m, d, k, n) -> (b, m, d)>
 #k = affine_map<(b, m, d, k, n) -> (b, k, d)>

@@ -1,4 +1,4 @@
-// RUN: irees opt %s -p "irees-gpu-lower-linalg-ext{workgroups=4}" | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4"},irees-gpu-lower-linalg-ext' | filecheck %s
 
 // Each update has a place of its own: a thread for each point of each of them.
 // CHECK-LABEL: func.func @unique

@@ -1,5 +1,5 @@
 // RUN: irees opt %s -p irees-gpu-lower-reductions | filecheck %s
-// RUN: irees opt %s -p "irees-gpu-lower-reductions{reassociate=false}" | filecheck %s --check-prefix STRICT
+// RUN: irees opt %s -p 'irees-assign-target{fp=strict},irees-gpu-lower-reductions' | filecheck %s --check-prefix STRICT
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>

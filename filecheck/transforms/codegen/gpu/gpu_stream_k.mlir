@@ -1,4 +1,4 @@
-// RUN: irees opt %s -p "irees-gpu-stream-k{workgroups=4}" | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4"},irees-gpu-stream-k' | filecheck %s
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>

@@ -1,4 +1,4 @@
-"""What xDSL's linalg dialect lacks: named ops, pack and softmax, map and reduce, and repairs."""
+"""Additions to xDSL's linalg: named ops, pack, softmax, map, reduce, and patched classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPLACES = regions.REPLACES
 
 
 def patch() -> None:
-    """Repair xDSL's own linalg ops in place."""
+    """Patches xDSL's own linalg ops in place."""
     generic.patch()
     generic.add_effects(OPS)
     GenericOp.traits.add_trait(UNUSED_RESULTS)

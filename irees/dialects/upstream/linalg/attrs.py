@@ -12,14 +12,14 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class TypeFn(StrEnum):
-    """How a named op casts what it reads."""
+    """Casts that a named op applies to its inputs."""
 
     CAST_SIGNED = auto()
     CAST_UNSIGNED = auto()
 
 
 class _AngleBrackets:
-    """`#linalg.name<case>`, the way that MLIR prints these."""
+    """Syntax `#linalg.name<case>`, as MLIR prints it."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser):

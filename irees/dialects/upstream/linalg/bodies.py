@@ -1,9 +1,9 @@
 """
-The scalar computations of the named linalg ops, as the hidden regions that MLIR gives them.
+Scalar bodies of the named linalg ops, the hidden regions that MLIR builds for them.
 
-A body takes one argument per operand, casts what it reads to the type of what it accumulates into
-(`cast_signed` unless the op says otherwise: integers sign-extend, floats extend, and so on between
-the kinds), and yields. `BODIES` has them by name; MLIR: `LinalgOps.cpp`, `RegionBuilderHelper`.
+A body takes one argument per operand, casts its inputs to the accumulator type and yields. Casts
+are `cast_signed` unless the op says otherwise: integers are sign-extended, floats are extended, and
+so on. `BODIES` has the bodies by name. MLIR: `LinalgOps.cpp`, `RegionBuilderHelper`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
 Body = Callable[[Sequence[SSAValue], bool], SSAValue]
-"""From the block's arguments, and whether casts are unsigned, to the value that is yielded."""
+"""Builds a body from the block arguments and whether casts are unsigned; returns the result."""
 
 
 def element_types(operands: Sequence[SSAValue]) -> list[Attribute]:
-    """What a body sees of each operand: the element of a shaped one, or a scalar itself."""
+    """Returns the body's argument types: element types of shaped operands, scalars as they are."""
     return [
         get_element_type_or_self(value.type) if isinstance(value.type, ShapedType) else value.type
         for value in operands
@@ -38,7 +38,7 @@ def element_types(operands: Sequence[SSAValue]) -> list[Attribute]:
 
 
 def cast(value: SSAValue, to: Attribute, unsigned: bool = False) -> SSAValue:
-    """`value` as the type `to`, the way that linalg's `cast_signed` and `cast_unsigned` do it."""
+    """Casts `value` to `to` like linalg's `cast_signed` and `cast_unsigned`. Raises ValueError."""
     source = value.type
     if source == to:
         return value
@@ -104,22 +104,22 @@ def div_unsigned(a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def max_signed(a: SSAValue, b: SSAValue) -> SSAValue:
-    """The greater; NaN if either is."""
+    """max(a, b), signed; NaN if either is NaN."""
     return _binary(_pick(a, arith.MaximumfOp, arith.MaxSIOp), a, b)
 
 
 def max_unsigned(a: SSAValue, b: SSAValue) -> SSAValue:
-    """The greater of unsigned integers."""
+    """max(a, b) of unsigned integers."""
     return _binary(_pick(a, arith.MaximumfOp, arith.MaxUIOp), a, b)
 
 
 def min_signed(a: SSAValue, b: SSAValue) -> SSAValue:
-    """The smaller; NaN if either is."""
+    """min(a, b), signed; NaN if either is NaN."""
     return _binary(_pick(a, arith.MinimumfOp, arith.MinSIOp), a, b)
 
 
 def min_unsigned(a: SSAValue, b: SSAValue) -> SSAValue:
-    """The smaller of unsigned integers."""
+    """min(a, b) of unsigned integers."""
     return _binary(_pick(a, arith.MinimumfOp, arith.MinUIOp), a, b)
 
 
@@ -155,7 +155,7 @@ UNARY: dict[str, Callable[[SSAValue], SSAValue]] = {
     "square": lambda value: mul(value, value),
     "tanh": _unary("TanhOp"),
 }
-"""The unary functions of `linalg.elementwise` and of the ops that are named after them."""
+"""Unary functions of `linalg.elementwise` and of the named elementwise ops."""
 
 BINARY: dict[str, Callable[[SSAValue, SSAValue], SSAValue]] = {
     "add": add,
@@ -171,7 +171,7 @@ BINARY: dict[str, Callable[[SSAValue, SSAValue], SSAValue]] = {
     "min_unsigned": min_unsigned,
     "powf": powf,
 }
-"""The binary functions of `linalg.elementwise` and of the ops that are named after them."""
+"""Binary functions of `linalg.elementwise` and of the named elementwise ops."""
 
 
 def contraction(args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
@@ -202,7 +202,7 @@ def copy(args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
 
 
 def elementwise(function: str) -> Body:
-    """`function` of the inputs, each cast to the type of the output first."""
+    """Returns the body that casts each input to the output type and applies `function`."""
 
     def body(args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
         *inputs, out = args
@@ -222,8 +222,8 @@ def elementwise(function: str) -> Body:
 
 def fill_rng_2d(args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
     """
-    A pseudo random number between min and max that depends only on the seed and on the indices:
-    two rounds of a linear congruential generator on 32 bits, mapped to the interval in f64.
+    A pseudo-random number in [min, max] that depends only on the seed and the indices: two rounds
+    of a 32-bit linear congruential generator, mapped to the interval in f64.
     """
     from xdsl.dialects.builtin import f64, i32
     from xdsl.dialects.linalg.ops import IndexOp
@@ -268,7 +268,7 @@ def hidden_region(
     body: Body, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], unsigned: bool = False
 ) -> Region:
     """
-    The region of a named op over these operands. Raises ValueError where the types do not fit.
+    Returns the region of a named op over these operands. Raises ValueError if the types do not fit.
     """
     block = Block(arg_types=element_types((*inputs, *outputs)))
     with ImplicitBuilder(block):

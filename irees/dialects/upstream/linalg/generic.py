@@ -1,6 +1,5 @@
 """
-Repairs of the linalg ops that xDSL has: what they parse, what they accept, what effects they
-have.
+Patches of xDSL's linalg ops: parsing, verification and memory effects.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from .syntax import (
 
 
 def parse_generic(cls: type[ops.GenericOp], parser: Parser) -> ops.GenericOp:
-    """`linalg.generic {maps, iterators} ins(...) outs(...) attrs = {...} { region } -> (types)`."""
+    """Parses `linalg.generic {maps, iterators} ins(.) outs(.) attrs = {.} { region } -> types`."""
     start = parser.pos
     attributes = dict(parser.parse_optional_attr_dict())
     maps = attributes.pop("indexing_maps", None)
@@ -71,7 +70,7 @@ def parse_generic(cls: type[ops.GenericOp], parser: Parser) -> ops.GenericOp:
 
 
 def print_generic(op: ops.GenericOp, printer: Printer) -> None:
-    """The inverse of `parse_generic`."""
+    """Prints a generic as `parse_generic` reads it."""
     printer.print_string(" {indexing_maps = ")
     printer.print_attribute(op.indexing_maps)
     printer.print_string(", iterator_types = [")
@@ -93,7 +92,7 @@ def print_generic(op: ops.GenericOp, printer: Printer) -> None:
 
 
 def _set_body(cls, body: Body, has_cast: bool = False) -> None:
-    """Give a class of xDSL our scalar body, and the `cast` property where MLIR has it."""
+    """Sets the scalar body of an xDSL class, and adds the `cast` property if MLIR has it."""
 
     def get_hidden_region(_cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
         return hidden_region(body, inputs, outputs)
@@ -117,7 +116,7 @@ def _verify_fill(op: ops.FillOp) -> None:
 
 
 def parse_permutation_like(keyword: str):
-    """The parser of `ins(%a : t) outs(%b : t) permutation = [..] attr-dict`."""
+    """Returns the parser of `ins(%a : t) outs(%b : t) permutation = [..] attr-dict`."""
 
     def parse(cls, parser: Parser):
         ins = parse_operand_group(parser, "ins")
@@ -161,9 +160,7 @@ def _verify_transpose(op: ops.TransposeOp) -> None:
 
 
 def add_effects(classes) -> None:
-    """
-    Declare the memory effects of linalg ops, so that CSE and DCE know those on tensors as pure.
-    """
+    """Declares the memory effects of linalg ops, so that CSE and DCE treat tensor ops as pure."""
     for cls in classes:
         if cls.name in ("linalg.yield", "linalg.index"):
             cls.traits.add_trait(Pure())
@@ -185,7 +182,7 @@ def _verify_index(op: ops.IndexOp) -> None:
 
 @cache
 def patch() -> None:
-    """Repair xDSL's linalg classes in place, once."""
+    """Patches xDSL's linalg classes in place, once."""
     ops.GenericOp.parse = classmethod(parse_generic)
     ops.GenericOp.print = print_generic
     abstract_ops.NamedOperation.parse = classmethod(parse_named)
@@ -198,7 +195,7 @@ def patch() -> None:
     _set_body(ops.FillOp, copy)
     _set_body(ops.CopyOp, copy, has_cast=True)
     ops.FillOp.verify_ = _verify_fill
-    # Any structured op may have it; xDSL knows it in a generic only.
+    # Any structured op may contain linalg.index; xDSL allows it in linalg.generic only.
     ops.IndexOp.traits = traits_def()
     ops.IndexOp.verify_ = _verify_index
     for cls in (

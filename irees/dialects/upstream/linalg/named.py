@@ -1,9 +1,9 @@
 """
-The table of linalg's named ops: contractions, convolutions, poolings, elementwise ops.
+Table of linalg's named ops: contractions, convolutions, poolings, elementwise ops.
 
-See `structured.py` for the notation. Those that xDSL defines (matmul, some convolutions, add, ...)
-keep xDSL's class, and are not here. Older names that MLIR has dropped stay, because IR that uses
-them is around: `matmul_transpose_a`, `elemwise`-like ops of torch-mlir, and so on.
+See `structured.py` for the notation. Ops that xDSL defines (matmul, some convolutions, add, ...)
+keep xDSL's class and are not listed. Ops that MLIR has removed stay, because existing IR uses them:
+`matmul_transpose_a`, `elemwise`-like ops of torch-mlir, and so on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """
-linalg ops that are not one loop nest with a scalar body: softmax, pack, unpack, winograd
-transforms.
+linalg ops that are not structured ops: softmax, pack, unpack, Winograd transforms.
 """
 
 from __future__ import annotations
@@ -120,11 +119,11 @@ class SoftmaxOp(IRDLOperation):
 
 
 class _Relayout(IRDLOperation):
-    """What pack and unpack share."""
+    """Base of pack and unpack."""
 
     @property
     def inner_tiles_list(self) -> list[SSAValue | int]:
-        """The sizes of the inner tiles."""
+        """The inner tile sizes, each an int or a value."""
         dynamic = iter(self.inner_tiles)  # type: ignore[attr-defined]
         static = self.static_inner_tiles.get_values()  # type: ignore[attr-defined]
         return [next(dynamic) if size == DYNAMIC_INDEX else size for size in static]
@@ -239,7 +238,7 @@ def _properties(tiles: Sequence[SSAValue | int], positions: Sequence[int], outer
 
 @irdl_op_definition
 class PackOp(_Relayout):
-    """A tensor as a tensor of tiles, padded to whole tiles (MLIR: linalg.pack)."""
+    """Packs a tensor into tiles, padding partial ones (MLIR: linalg.pack)."""
 
     name = "linalg.pack"
     source = operand_def(ShapedType)
@@ -295,7 +294,7 @@ class PackOp(_Relayout):
 
 @irdl_op_definition
 class UnPackOp(_Relayout):
-    """A tensor of tiles as a tensor; what was padding is dropped (MLIR: linalg.unpack)."""
+    """Unpacks a tensor of tiles, dropping the padding (MLIR: linalg.unpack)."""
 
     name = "linalg.unpack"
     source = operand_def(ShapedType)
@@ -336,13 +335,13 @@ class UnPackOp(_Relayout):
 
 
 FMR = ("F_2_3", "F_4_3", "F_2_5")
-"""F(m, r): tiles of m outputs, filters of r."""
+"""Winograd F(m, r): tiles of m outputs, filters of size r."""
 
 
 class _Winograd(IRDLOperation):
     @property
     def m_and_r(self) -> tuple[int, int]:
-        """The size of the output tile, and of the filter."""
+        """The output tile size m and the filter size r."""
         _, m, r = FMR[self.fmr.value.data].split("_")  # type: ignore[attr-defined]
         return int(m), int(r)
 

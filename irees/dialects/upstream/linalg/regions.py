@@ -1,9 +1,8 @@
 """
-linalg ops whose body is written with them: reduce, map, broadcast, elementwise, contract.
+Structured linalg ops outside the table: reduce, map, broadcast, elementwise, contract.
 
-`reduce` and `broadcast` replace xDSL's, which take one operand and are not structured ops; here
-all are, like any named op. The short forms `{ arith.addf }` of reduce and map are read, and
-printed in full.
+`reduce` and `broadcast` replace xDSL's, which take one operand and are not structured ops. The
+short form `{ arith.addf }` of reduce and map is parsed, and printed in full.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def _tensor_types(outs: Sequence[SSAValue]) -> list[Attribute]:
 
 
 def _parse_payload(parser: Parser):
-    """`{ arith.addf {attributes} }`, or None when the long form follows."""
+    """Parses `{ arith.addf {attributes} }`; returns None if the long form follows."""
     if parser.parse_optional_punctuation("{") is None:
         return None
     pos = parser.pos
@@ -117,7 +116,7 @@ def _print_long_body(op: LinalgStructuredOperation, printer: Printer) -> None:
 @irdl_op_definition
 class ReduceOp(LinalgStructuredOperation):
     """
-    Combines the elements along `dimensions` into the inits by its region (MLIR: linalg.reduce).
+    Reduces the inputs along `dimensions` into the inits with its region (MLIR: linalg.reduce).
     """
 
     name = "linalg.reduce"
@@ -198,9 +197,7 @@ class ReduceOp(LinalgStructuredOperation):
 
 @irdl_op_definition
 class MapOp(LinalgStructuredOperation):
-    """
-    Computes each element of the init from those of the inputs by its region (MLIR: linalg.map).
-    """
+    """Applies its region elementwise to the inputs (MLIR: linalg.map)."""
 
     name = "linalg.map"
     body = region_def("single_block")
@@ -251,7 +248,7 @@ class MapOp(LinalgStructuredOperation):
 
 @irdl_op_definition
 class BroadcastOp(LinalgStructuredOperation):
-    """Copies the input along new `dimensions` of the init (MLIR: linalg.broadcast)."""
+    """Broadcasts the input along new `dimensions` of the init (MLIR: linalg.broadcast)."""
 
     name = "linalg.broadcast"
     dimensions = prop_def(DenseArrayBase.constr(i64))
@@ -323,7 +320,7 @@ def _parse_maps(parser: Parser) -> Attribute | None:
 @irdl_op_definition
 class ElementwiseOp(LinalgStructuredOperation):
     """
-    A function of every element, its inputs broadcast or transposed by maps (MLIR:
+    Applies a scalar function elementwise; maps may broadcast or transpose the inputs (MLIR:
     linalg.elementwise).
     """
 
@@ -407,7 +404,7 @@ class ElementwiseOp(LinalgStructuredOperation):
 @irdl_op_definition
 class ContractOp(LinalgStructuredOperation):
     """
-    Multiply and add over the dims that are in both inputs' maps and not in the output's (MLIR:
+    Contraction: multiplies, and sums over the dims that the output's map lacks (MLIR:
     linalg.contract).
     """
 

@@ -1,15 +1,14 @@
 """
-Named linalg ops from one line each.
+Named linalg ops, each defined by one line.
 
-`named("conv_2d_nhwc_hwcf", "nyxfhwc", "nYXc,hwcf->nyxf")` says it all: the loops in the order of
-MLIR's iteration domain, and per operand the loop of each dim. A loop is parallel when the result
-has it and a reduction when not. `Z Y X` are the dims of an image under a window: `Y` stands for
-`y * stride + h * dilation`, with `(z, d)`, `(y, h)`, `(x, w)` as pairs of output and window
-loops; the k-th pair that occurs takes the k-th stride and dilation. The body is one of
-`bodies.BODIES`.
+`named("conv_2d_nhwc_hwcf", "nyxfhwc", "nYXc,hwcf->nyxf")` lists the loops in the order of MLIR's
+iteration domain, then the loop of each dim per operand. A loop is parallel if the result has it,
+and a reduction otherwise. `Z Y X` are windowed image dims: `Y` is `y * stride + h * dilation`, with
+`(z, d)`, `(y, h)`, `(x, w)` as the pairs of output and window loops. The k-th pair uses the k-th
+stride and dilation. The body is one of `bodies.BODIES`.
 
-Every such op is xDSL's `LinalgStructuredOperation`, so whatever works on maps, iterators and body
-(generalization first of all) knows them without naming them.
+Each op is an xDSL `LinalgStructuredOperation`, so code that works on maps, iterators and body, such
+as generalization, handles it without naming it.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ REDUCTION = IteratorTypeAttr.reduction()
 
 @dataclass(frozen=True)
 class Spec:
-    """What one line of the table says. `maps` is empty for ops that are the same at every rank."""
+    """One line of the table. `maps` is empty for ops of any rank."""
 
     name: str
     loops: str
@@ -60,13 +59,13 @@ class Spec:
 
     @property
     def num_windows(self) -> int:
-        """How many strides and dilations the op has."""
+        """The number of strides, which is also that of dilations."""
         return sum(letter in _WINDOWS for letter in self.maps[0]) if self.maps else 0
 
 
 @cache
 def iterator_types(loops: str, output: str) -> ArrayAttr[IteratorTypeAttr]:
-    """Parallel where the output has the loop."""
+    """Returns the iterator types: parallel for loops of the output, reduction for all others."""
     return ArrayAttr([PARALLEL if loop in output else REDUCTION for loop in loops])
 
 
@@ -74,7 +73,7 @@ def iterator_types(loops: str, output: str) -> ArrayAttr[IteratorTypeAttr]:
 def indexing_maps(
     loops: str, maps: tuple[str, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
 ) -> ArrayAttr[AffineMapAttr]:
-    """The maps of a spec, with these strides and dilations."""
+    """Returns the indexing maps of a spec for these strides and dilations."""
     dims = {loop: AffineDimExpr(index) for index, loop in enumerate(loops)}
     windows = [letter for letter in maps[0] if letter in _WINDOWS]
 
@@ -94,12 +93,12 @@ def indexing_maps(
 
 
 def int_elements(values: Sequence[int]) -> DenseIntElementsAttr:
-    """`dense<[1, 2]> : tensor<2xi64>`."""
+    """Returns `dense<[1, 2]> : tensor<2xi64>`."""
     return DenseIntOrFPElementsAttr.from_list(TensorType(i64, [len(values)]), list(values))
 
 
 def ints_of(attr: Attribute | None, count: int) -> tuple[int, ...]:
-    """The `count` numbers of a strides or dilations attribute, 1 where there is none."""
+    """Returns the `count` numbers of a strides or dilations attribute; all 1 if it is absent."""
     if attr is None:
         return (1,) * count
     assert isinstance(attr, DenseIntOrFPElementsAttr)
@@ -107,12 +106,12 @@ def ints_of(attr: Attribute | None, count: int) -> tuple[int, ...]:
 
 
 def is_unsigned(attr: Attribute | None) -> bool:
-    """Whether a `cast` attribute says `cast_unsigned`."""
+    """Whether a `cast` attribute is `cast_unsigned`."""
     return isinstance(attr, TypeFnAttr) and attr.data == TypeFn.CAST_UNSIGNED
 
 
 class TableOperation(NamedOperation, ABC):
-    """A named op that is described by a `Spec`."""
+    """A named op that a `Spec` describes."""
 
     PRINT_ATTRS_IN_FRONT: ClassVar[bool] = True
     SPEC: ClassVar[Spec]
@@ -203,7 +202,7 @@ class StridedOperation(TableOperation, ABC):
 
 
 class MappedOperation(TableOperation, ABC):
-    """A contraction whose maps may be given, to transpose or broadcast what it reads."""
+    """A contraction with optional custom maps, to transpose or broadcast its inputs."""
 
     indexing_maps = opt_prop_def(ArrayAttr[AffineMapAttr])
 
@@ -223,7 +222,7 @@ def named(
     base: type[TableOperation] | None = None,
     strided: bool | None = None,
 ) -> type[TableOperation]:
-    """Define the op `linalg.<name>`; see the module's docstring for the notation."""
+    """Defines the op `linalg.<name>`; see the module docstring for the notation."""
     operands = tuple(maps.replace("->", ",").split(",")) if maps else ()
     if strided is None:
         strided = any(letter in _WINDOWS for letter in maps)
@@ -245,14 +244,14 @@ def named(
 
 
 def elementwise_op(function: str, doc: str) -> type[TableOperation]:
-    """Define `linalg.<function>`, which applies a scalar function to every element."""
+    """Defines `linalg.<function>`, which applies a scalar function elementwise."""
     return named(function, body=elementwise(function), doc=doc)
 
 
 def parse_named(cls: type[NamedOperation], parser: Parser) -> NamedOperation:
     """
-    `op (indexing_maps = [...])? attr-dict ins(...) outs(...) (attrs = {...})? (-> types)?`: every
-    spelling that MLIR has had of a named op, for xDSL's classes as well as ours.
+    Parses `op (indexing_maps = [...])? attr-dict ins(...) outs(...) (attrs = {...})? (-> types)?`:
+    all syntaxes that MLIR has had for named ops, for xDSL's classes and ours.
     """
     start = parser.pos
     properties: dict[str, Attribute] = {}
@@ -309,7 +308,7 @@ _HIDDEN = ("linalg.memoized_indexing_maps", "operandSegmentSizes", "indexing_map
 
 
 def print_named(op: NamedOperation, printer: Printer) -> None:
-    """The inverse of `parse_named`, in the spelling that MLIR prints."""
+    """Prints a named op in MLIR's current syntax, which `parse_named` reads."""
     maps = op.properties.get("indexing_maps")
     if maps is not None and maps != default_maps(type(op)):
         printer.print_string(" indexing_maps = ")
@@ -324,7 +323,7 @@ def print_named(op: NamedOperation, printer: Printer) -> None:
 
 @cache
 def default_maps(cls: type[NamedOperation]) -> Attribute | None:
-    """The maps that an op has when none are written, where that does not depend on the op."""
+    """Returns the default maps of an op class, or None if they depend on the operands."""
     if issubclass(cls, TableOperation):
         spec = cls.SPEC
         if not spec.maps or spec.strided:

@@ -1,7 +1,7 @@
 """
-The parts of linalg's assembly that all of its ops share: `ins(...)`, `outs(...)`, `-> types`.
+Assembly syntax shared by all linalg ops: `ins(...)`, `outs(...)`, `-> types`.
 
-Where xDSL asserts, these report: text of a user never ends in an AssertionError or a ValueError.
+These functions report parse errors where xDSL raises AssertionError or ValueError on user input.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 
 
 def parse_operand_group(parser: Parser, keyword: str) -> Sequence[SSAValue]:
-    """`ins(%a, %b : type, type)`, or nothing."""
+    """Parses `ins(%a, %b : type, type)`, or nothing."""
     pos = parser.pos
     if parser.parse_optional_keyword(keyword) is None:
         return ()
@@ -33,7 +33,7 @@ def parse_operand_group(parser: Parser, keyword: str) -> Sequence[SSAValue]:
 
 
 def print_operand_group(printer: Printer, keyword: str, operands: Sequence[SSAValue]) -> None:
-    """The inverse of `parse_operand_group`."""
+    """Prints operands as `parse_operand_group` reads them."""
     if not operands:
         return
     printer.print_string(f" {keyword}(")
@@ -44,7 +44,7 @@ def print_operand_group(printer: Printer, keyword: str, operands: Sequence[SSAVa
 
 
 def parse_arrow_types(parser: Parser) -> Sequence[Attribute]:
-    """`-> type`, `-> (type, type)`, `-> type, type`, or nothing."""
+    """Parses `-> type`, `-> (type, type)`, `-> type, type`, or nothing."""
     if parser.parse_optional_punctuation("->") is None:
         return ()
     types = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
@@ -55,8 +55,7 @@ def parse_arrow_types(parser: Parser) -> Sequence[Attribute]:
 
 def print_arrow_types(printer: Printer, types: Sequence[Attribute], parens: bool = True) -> None:
     """
-    ` -> type` of one, ` -> (type, type)` of several; without parentheses for tm_tensor and the
-    like.
+    Prints ` -> type` or ` -> (type, type)`; dialects like iree_linalg_ext omit the parentheses.
     """
     if not types:
         return
@@ -69,9 +68,7 @@ def print_arrow_types(printer: Printer, types: Sequence[Attribute], parens: bool
 
 
 def to_iterator_types(parser: Parser, attr: Attribute) -> ArrayAttr[IteratorTypeAttr]:
-    """
-    `["parallel", "reduction"]`, as strings or as attributes, or an error at the parser's place.
-    """
+    """Converts `["parallel", "reduction"]`, strings or attributes; else raises a parse error."""
     if not isinstance(attr, ArrayAttr):
         parser.raise_error("expected iterator_types to be an array")
     result: list[IteratorTypeAttr] = []
@@ -86,7 +83,7 @@ def to_iterator_types(parser: Parser, attr: Attribute) -> ArrayAttr[IteratorType
 
 
 def parse_int_list(parser: Parser, keyword: str) -> list[int]:
-    """`keyword = [1, 2]`."""
+    """Parses `keyword = [1, 2]`."""
     parser.parse_keyword(keyword)
     parser.parse_punctuation("=")
     return list(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))

@@ -1,11 +1,12 @@
 """
-What the Winograd transforms of linalg and of iree_linalg_ext have in common: F(m, r) computes m
-outputs of a filter of r from m + r - 1 inputs, along each of two axes,
+Winograd transforms, common to linalg and iree_linalg_ext.
+
+F(m, r) computes m outputs of a filter of size r from m + r - 1 inputs, along each of two axes:
 
     y = A^T ((G g G^T) * (B^T d B)) A
 
-and the dialects differ in the order of dims only. The matrices are MLIR's (`WinogradConv2D.cpp`,
-with its factors multiplied in) and IREE's (`WinogradConstants.h`).
+The dialects differ only in the order of dims. The matrices are MLIR's (`WinogradConv2D.cpp`, with
+its factors multiplied in) and IREE's (`WinogradConstants.h`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 def _rows(text: str, factor: int = 1) -> Matrix:
-    """Rows of fractions."""
+    """Parses a matrix of fractions, rows separated by `;`."""
 
     def number(word: str) -> float:
         above, _, below = word.partition("/")
@@ -78,29 +79,29 @@ MATRICES: dict[tuple[int, int], dict[str, Matrix]] = {
 
 @dataclass(frozen=True)
 class Transform:
-    """A Winograd transform, whichever dialect it is of."""
+    """A Winograd transform, independent of the dialect."""
 
     kind: str
     """`input`, `filter` or `output`."""
     m: int
     r: int
     image: tuple[int, int]
-    """The two dims of the image or filter that are transformed."""
+    """The transformed dims of the image or filter."""
     rest: tuple[tuple[int, int], ...]
-    """Each other dim of it, with the same dim of the tiles, which come first there."""
+    """Pairs of an untransformed dim and its dim in the tiles, whose first two dims are the tile."""
     counts: tuple[int, int] | None
-    """The dims of the tiles that count tiles along the image; a filter is one tile."""
+    """Dims of the tiles that count tiles along the image; None for a filter, which is one tile."""
     whole: tuple[bool, bool]
-    """Along which of the two dims there is a transform; else the tile is 1, and stays."""
+    """Per axis, whether it is transformed; otherwise the tile size is 1."""
     accumulates: bool
-    """Whether the result is added to what the output holds."""
+    """Whether the result is added to the output's old contents."""
 
     def matrix(self, axis: int) -> Matrix:
-        """What an axis is multiplied by."""
+        """Returns the matrix that an axis is multiplied by."""
         return MATRICES[self.m, self.r][self.kind] if self.whole[axis] else ((1.0,),)
 
     def outputs(self, axis: int) -> int:
-        """How many elements of the image a tile gives along an axis."""
+        """Returns the number of image elements that a tile yields along an axis."""
         return self.m if self.whole[axis] else 1
 
 
@@ -146,7 +147,7 @@ def _of_iree(op: Operation, kind: str, image: Sequence[int]) -> Transform | None
 
 
 def transform_of(op: Operation) -> Transform | None:
-    """What a Winograd op transforms; None for sizes and layouts that have no matrices."""
+    """Returns the transform of a Winograd op, or None for unsupported sizes and layouts."""
     dialect, _, name = op.name.partition(".")
     kind = name.removeprefix("winograd.").removeprefix("winograd_").removesuffix("_transform")
     if dialect == "linalg":

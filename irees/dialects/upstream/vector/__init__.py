@@ -12,4 +12,4 @@ ATTRS = arithmetic.ATTRS
 
 @cache
 def patch() -> None:
-    """Nothing to repair."""
+    """Nothing to patch."""

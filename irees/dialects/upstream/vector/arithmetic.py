@@ -70,7 +70,7 @@ def _parse_kind(parser: Parser) -> CombiningKindAttr:
 @irdl_op_definition
 class MultiReductionOp(IRDLOperation):
     """
-    Combines a vector along `reduction_dims` into an accumulator (MLIR: vector.multi_reduction).
+    Reduces a vector along `reduction_dims` into an accumulator (MLIR: vector.multi_reduction).
     """
 
     name = "vector.multi_reduction"
@@ -137,7 +137,7 @@ class MultiReductionOp(IRDLOperation):
 
 @irdl_op_definition
 class ContractionOp(IRDLOperation):
-    """Multiplies two vectors and accumulates, with dims said by maps (MLIR: vector.contract)."""
+    """Contracts two vectors into an accumulator, as the maps describe (MLIR: vector.contract)."""
 
     name = "vector.contract"
     lhs = operand_def(VectorType)
@@ -303,7 +303,7 @@ class OuterProductOp(IRDLOperation):
 
 @irdl_op_definition
 class ScanOp(IRDLOperation):
-    """A running combination along a dim, and the last one (MLIR: vector.scan)."""
+    """Prefix scan along a dim, and its final value (MLIR: vector.scan)."""
 
     name = "vector.scan"
     kind = prop_def(CombiningKindAttr)
@@ -375,7 +375,7 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class MaskOp(IRDLOperation):
-    """The one op of its region, on the lanes where the mask is true (MLIR: vector.mask)."""
+    """Runs the one op of its region on the lanes where the mask is true (MLIR: vector.mask)."""
 
     name = "vector.mask"
     mask = operand_def(VectorType)

@@ -40,17 +40,17 @@ from .._effects import DestinationStyleEffects, ReadsMemRefOperands
 
 
 def shape(type_: Attribute) -> tuple[int, ...]:
-    """The shape of a vector; () of a scalar."""
+    """Returns the shape of a vector, () for a scalar."""
     return type_.get_shape() if isinstance(type_, VectorType) else ()
 
 
 def ints(attr: ArrayAttr) -> list[int]:
-    """The numbers of `[1, 2]`."""
+    """Returns the integers of an array attribute."""
     return [item.value.data for item in attr]
 
 
 def parse_clauses(parser: Parser, names: Sequence[str]) -> dict[str, Attribute]:
-    """`offsets = [0], sizes = [2]` as MLIR prints it now; nothing where a dictionary follows."""
+    """Parses `offsets = [0], sizes = [2]`, MLIR's current syntax; empty if it is absent."""
     found: dict[str, Attribute] = {}
     for name in names:
         if found:
@@ -64,7 +64,7 @@ def parse_clauses(parser: Parser, names: Sequence[str]) -> dict[str, Attribute]:
 
 
 def print_clauses(printer: Printer, clauses: dict[str, ArrayAttr]) -> None:
-    """The inverse of `parse_clauses`."""
+    """Prints clauses as `parse_clauses` reads them."""
     printer.print_string(
         " " + ", ".join(f"{name} = {ints(attr)}" for name, attr in clauses.items())
     )
@@ -72,7 +72,7 @@ def print_clauses(printer: Printer, clauses: dict[str, ArrayAttr]) -> None:
 
 @irdl_op_definition
 class ShapeCastOp(IRDLOperation):
-    """The same elements in another shape (MLIR: vector.shape_cast)."""
+    """Reshapes a vector, keeping the row-major element order (MLIR: vector.shape_cast)."""
 
     name = "vector.shape_cast"
     source = operand_def(VectorType)
@@ -94,7 +94,7 @@ class ShapeCastOp(IRDLOperation):
 @irdl_op_definition
 class TransposeOp(IRDLOperation):
     """
-    A vector with its dims permuted: dim i of the result is dim permutation[i] (MLIR:
+    Permutes the dims of a vector: dim i of the result is dim permutation[i] of the operand (MLIR:
     vector.transpose).
     """
 
@@ -128,7 +128,7 @@ class TransposeOp(IRDLOperation):
 @irdl_op_definition
 class ExtractStridedSliceOp(IRDLOperation):
     """
-    A slice of a vector at fixed places; trailing dims that are not named are whole (MLIR:
+    Extracts a slice of a vector at static offsets; unnamed trailing dims are taken whole (MLIR:
     vector.extract_strided_slice).
     """
 
@@ -202,7 +202,7 @@ class ExtractStridedSliceOp(IRDLOperation):
 
 @irdl_op_definition
 class InsertStridedSliceOp(IRDLOperation):
-    """A vector with a slice at fixed places replaced (MLIR: vector.insert_strided_slice)."""
+    """Inserts a vector into another at static offsets (MLIR: vector.insert_strided_slice)."""
 
     name = "vector.insert_strided_slice"
     source = operand_def(VectorType)
@@ -274,7 +274,7 @@ class InsertStridedSliceOp(IRDLOperation):
 
 @irdl_op_definition
 class FromElementsOp(IRDLOperation):
-    """A vector of these scalars, in row-major order (MLIR: vector.from_elements)."""
+    """Builds a vector of scalars in row-major order (MLIR: vector.from_elements)."""
 
     name = "vector.from_elements"
     elements = var_operand_def()
@@ -351,7 +351,7 @@ class ToElementsOp(IRDLOperation):
 
 @irdl_op_definition
 class StepOp(IRDLOperation):
-    """0, 1, 2, ... (MLIR: vector.step)."""
+    """The vector 0, 1, 2, ... (MLIR: vector.step)."""
 
     name = "vector.step"
     result = result_def(VectorType)
@@ -411,10 +411,11 @@ def _verify_indexed(op, value_type: Attribute, others: Sequence[SSAValue]) -> No
 @irdl_op_definition
 class GatherOp(IRDLOperation):
     """
-    Lane i is `base[o0, ..., on + index[i]]` (MLIR: vector.gather). An index counts elements of
-    `base` as it is seen, strides and all, and where the mask is true it is inside of the innermost
-    dim: it never leaves its row. Where the mask is false nothing is read and the lane is that of
-    `pass_thru`. `vector.scatter` is the same, written in the order of the lanes.
+    Gathers lane i from `base[o0, ..., on + index[i]]` (MLIR: vector.gather).
+
+    An index is a logical index into the innermost dim of `base`; where the mask is true it must be
+    in bounds of that dim. Where the mask is false, nothing is read and the lane is that of
+    `pass_thru`. `vector.scatter` indexes the same way and stores in lane order.
     """
 
     name = "vector.gather"

@@ -1,7 +1,7 @@
 """
-What each operator of PyTorch is in the builder's vocabulary, in files by kind.
+Lowerings of PyTorch's operators to the builder, one file per kind of operator.
 
-A file registers its functions by `@lowers`; `load` imports all of them.
+Each file registers its functions with `@lowers`; `load` imports all files.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Activations and other elementwise functions that are made of several operations."""
+"""Activations and other composite elementwise functions."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def relu6(call: Call, x: Tensor) -> Tensor:
 
 @lowers(aten.gelu.default)
 def gelu(call: Call, x: Tensor, *, approximate: str) -> Tensor:
-    """x Phi(x), Phi by erf or by tanh"""
+    """x Phi(x), with Phi by erf or by tanh"""
 
     def exact(v: Scalar) -> Scalar:
         return v * 0.5 * ((v * math.sqrt(0.5)).erf() + 1)
@@ -109,7 +109,7 @@ def gelu(call: Call, x: Tensor, *, approximate: str) -> Tensor:
 
 @lowers(aten.log_sigmoid_forward.default)
 def log_sigmoid_forward(call: Call, x: Tensor) -> tuple[Tensor, Tensor]:
-    """min(x, 0) - log1p(exp(-|x|)); the second result is empty on a CPU"""
+    """min(x, 0) - log1p(exp(-|x|)); the second result is empty on CPUs"""
     result = call.elementwise(lambda v: v.minimum(0.0) - (-v.abs()).exp().log1p(), x)
     return result, call.b.empty(call.dtype(1), call.shape(1))
 
@@ -135,7 +135,7 @@ def prelu(call: Call, x: Tensor, weight: Tensor) -> Tensor:
 
 @lowers(aten.xlogy.Tensor, aten.xlogy.Scalar_Self, aten.xlogy.Scalar_Other)
 def xlogy(call: Call, x: Any, y: Any) -> Tensor:
-    """x log(y), 0 where x is 0"""
+    """x log(y); 0 if x is 0"""
 
     def body(u: Scalar, v: Scalar) -> Scalar:
         return v.isnan().where(v, (u == 0).where(0.0, u * v.log()))
@@ -145,7 +145,7 @@ def xlogy(call: Call, x: Any, y: Any) -> Tensor:
 
 @lowers(aten.special_xlog1py.default)
 def xlog1py(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """x log1p(y), 0 where x is 0"""
+    """x log1p(y); 0 if x is 0"""
 
     def body(u: Scalar, v: Scalar) -> Scalar:
         return v.isnan().where(v, (u == 0).where(0.0, u * v.log1p()))
@@ -155,13 +155,13 @@ def xlog1py(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @lowers(aten.logaddexp.default)
 def logaddexp(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """log(exp(x) + exp(y)), shifted by the larger one"""
+    """log(exp(x) + exp(y)), shifted by the larger operand"""
 
     return call.elementwise(log_add, x, y)
 
 
 def log_add(u: Scalar, v: Scalar) -> Scalar:
-    """log(exp(u) + exp(v)); of complex numbers the one with the larger real part is taken out."""
+    """log(exp(u) + exp(v)), shifted by the operand with the larger (real part of the) value."""
     if u.dtype.is_complex:
         first = u.re() >= v.re()
         top, low = first.where(u, v), first.where(v, u)
@@ -169,13 +169,13 @@ def log_add(u: Scalar, v: Scalar) -> Scalar:
         return none.where(u, top + ((low - top).exp() + 1.0).log())
     top, equal = u.maximum(v), u == v
     near = (-(u - v).abs()).exp().log1p()
-    # Equal infinities have no difference.
+    # The difference of equal infinities is NaN.
     return (equal & u.isinf()).where(u, top + near)
 
 
 @lowers(aten.logaddexp2.default)
 def logaddexp2(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """log2(2^x + 2^y), shifted by the larger one"""
+    """log2(2^x + 2^y), shifted by the larger operand"""
 
     def body(u: Scalar, v: Scalar) -> Scalar:
         top, equal = u.maximum(v), u == v
@@ -187,7 +187,7 @@ def logaddexp2(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @lowers(aten.heaviside.default)
 def heaviside(call: Call, x: Tensor, values: Tensor) -> Tensor:
-    """1 for x > 0, values for x = 0, else 0 (also for NaN)"""
+    """1 for x > 0, `values` for x = 0, else 0 (also for NaN)"""
     return call.elementwise(
         lambda v, at: (v == 0).where(at, (v > 0).where(1, v._other(0))), x, values
     )
@@ -195,7 +195,7 @@ def heaviside(call: Call, x: Tensor, values: Tensor) -> Tensor:
 
 @lowers(aten.nan_to_num.default)
 def nan_to_num(call: Call, x: Tensor, nan: Any, high: Any, low: Any) -> Tensor:
-    """NaN and the infinities replaced by numbers"""
+    """x with NaN and the infinities replaced by finite numbers"""
     if x.dtype.is_integer:
         return x
     info = torch.finfo(call.fake().dtype)

@@ -18,7 +18,7 @@ from .windows import pool_windows
 
 
 def _last(call: Call, n: int) -> int:
-    """How many spatial dims an operator has, from its name."""
+    """The number of spatial dims of an operator, from its name."""
     return next(k for k in (1, 2, 3) if f"{k}d" in call.target.__name__) if not n else n
 
 
@@ -53,7 +53,7 @@ def convolution_backward(
 def col2im(
     call: Call, x: Tensor, size: list[int], kernel: Any, dilation: Any, padding: Any, stride: Any
 ) -> Tensor:
-    """The sum of windows, which are columns, at their places"""
+    """Sums windows, given as columns, at their positions"""
     b = call.b
     lone = x.rank == 2
     x = shapes.unsqueeze(b, x, 0) if lone else x
@@ -76,7 +76,7 @@ def avg_pool_backward(
     call: Call, grad: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, _: bool,
     include: bool, divisor: int | None,
 ) -> Tensor:  # fmt: skip
-    """The gradient of each window by its size, added up at its elements"""
+    """Each window's gradient divided by the window size, summed at its elements"""
     b, n = call.b, _last(call, 0)
     found = pool_windows(call, n, kernel, stride, padding)
     sizes, lead = x.shape[-n:], x.shape[:-n]
@@ -90,7 +90,7 @@ def avg_pool_backward(
 
 @lowers(aten._adaptive_avg_pool2d_backward.default, aten._adaptive_avg_pool3d_backward.default)
 def adaptive_avg_pool_backward(call: Call, grad: Tensor, x: Tensor) -> Tensor:
-    """The gradient of each window by its size, added up at its elements"""
+    """Each window's gradient divided by the window size, summed at its elements"""
     n = _last(call, 0)
     matrices = [_shares(call, s, o) for s, o in zip(x.shape[-n:], grad.shape[-n:])]
     wide = grad.dtype.computed
@@ -98,7 +98,7 @@ def adaptive_avg_pool_backward(call: Call, grad: Tensor, x: Tensor) -> Tensor:
 
 
 def _shares(call: Call, size: Size, out: Size) -> np.ndarray[Any, Any]:
-    """What part of window i (columns) each element (rows) is."""
+    """The averaging matrix: the weight of each element (rows) in window i (columns)."""
     if not isinstance(size, int) or not isinstance(out, int):
         raise call.unsupported("windows of sizes that are not known")
     found = np.zeros((size, out))
@@ -114,7 +114,7 @@ def _shares(call: Call, size: Size, out: Size) -> np.ndarray[Any, Any]:
     aten.adaptive_max_pool2d_backward.default, aten.adaptive_max_pool3d_backward.default,
 )  # fmt: skip
 def max_pool_backward(call: Call, grad: Tensor, x: Tensor, *given: Any) -> Tensor:
-    """The gradient of each window at its largest element"""
+    """Scatters each window's gradient to the window's largest element"""
     b, n = call.b, _last(call, 0)
     indices = given[-1]
     rows, wide = b.product(x.shape[:-n]), grad.dtype.computed
@@ -133,8 +133,8 @@ def _norm_backward(
     call: Call, grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, axes: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
     """
-    n = (x - mean) * rstd, and rstd * (g - mean(g) - n * mean(g * n)) over axes. mean and rstd
-    have dims of size 1 there.
+    n = (x - mean) * rstd, and rstd * (g - mean(g) - n * mean(g * n)) over axes. mean and rstd have
+    size 1 along the axes.
     """
     b, wide = call.b, grad.dtype
     normed = b.map(lambda v, m, r: (v.to(wide) - m.to(wide)) * r.to(wide), x, mean, rstd,
@@ -183,7 +183,7 @@ def layer_norm_backward(
     call: Call, grad: Tensor, x: Tensor, shape: list[Any], mean: Tensor, rstd: Tensor,
     weight: Tensor | None, bias: Tensor | None, wanted: list[bool],
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """The gradients of x, weight and bias of a norm over the last dims"""
+    """The gradients of x, weight and bias of a layer norm"""
     lead = x.rank - len(shape)
     axes = list(range(lead, x.rank))
     kept = [shapes.reshape(call.b, t, [*x.shape[:lead], *[1] * len(shape)]) for t in (mean, rstd)]
@@ -198,7 +198,7 @@ def group_norm_backward(
     call: Call, grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None,
     n: Size, c: int, hw: Size, groups: int, wanted: list[bool],
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """The gradients of x, weight and bias of a norm over groups of channels"""
+    """The gradients of x, weight and bias of a group norm"""
     b, split = call.b, [n, groups, c // groups, hw]
     parts = [shapes.reshape(b, t, split) for t in (grad, x)]
     kept = [shapes.reshape(b, t, [n, groups, 1, 1]) for t in (mean, rstd)]
@@ -214,7 +214,7 @@ def batch_norm_backward(
     var: Tensor | None, saved_mean: Tensor | None, saved_rstd: Tensor | None, training: bool,
     eps: float, wanted: list[bool],
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """The gradients of x, weight and bias of a norm by channel"""
+    """The gradients of x, weight and bias of a batch norm"""
     b, axes = call.b, [0, *range(2, x.rank)]
     shape = [x.shape[1], *[1] * (x.rank - 2)]
     scaled = _scaled(call, grad, weight, shape)
@@ -242,7 +242,7 @@ def batch_norm_backward(
 def embedding_dense_backward(
     call: Call, grad: Tensor, indices: Tensor, count: Size, padding: int, by_frequency: bool
 ) -> Tensor:
-    """The sum of the gradients of each row that was taken, or their mean"""
+    """The gradients of each table row summed, or averaged by frequency"""
     b, wide = call.b, grad.dtype.computed
     places = b.map(lambda i: (i == padding).where(-1, i), shapes.flatten(b, b.cast(indices, I64)))
     column = shapes.unsqueeze(b, places, 1)
@@ -267,7 +267,7 @@ def flash_attention_backward(
     logsumexp: Tensor, dropout: float, causal: bool, *, attn_mask: Tensor | None,
     scale: float | None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The gradients of query, key and value, from the logsumexp of scores"""
+    """The gradients of query, key and value, from the saved logsumexp of the scores"""
     if dropout:
         raise NotLowered
     b, rank = call.b, query.rank
@@ -296,7 +296,7 @@ def flash_attention_backward(
 def _weights(
     call: Call, scores: Tensor, top: Tensor, mask: Tensor | None, causal: bool, factor: float
 ) -> Tensor:
-    """exp(scores * factor + mask - top), 0 where nothing is kept."""
+    """exp(scores * factor + mask - top); 0 for masked elements."""
     b, rank, wide = call.b, scores.rank, scores.dtype
     given = [top] if mask is None else [top, mask]
 

@@ -1,4 +1,4 @@
-"""Products of matrices, attention, and what is written as einsum."""
+"""Matrix products, einsum and attention."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @lowers(aten.mm.dtype, aten.bmm.dtype)
 def matmul_dtype(call: Call, x: Tensor, y: Tensor, _: Any) -> Tensor:
-    """x @ y in another dtype"""
+    """x @ y with another result dtype"""
     return call.b.cast(contractions.matmul(call.b, x, y), call.dtype())
 
 
@@ -47,7 +47,7 @@ def linear(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor
 
 
 def _weighted(call: Call, base: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta * base + alpha * product; what is times 0 is not read."""
+    """beta * base + alpha * product; `base` is not read if beta is 0."""
     wide = product.dtype
     if beta == 0:
         return call.elementwise(lambda p, a: a * p, product, alpha, wide=wide)
@@ -64,7 +64,7 @@ def addmm(call: Call, base: Tensor, x: Tensor, y: Tensor, *, beta: Any, alpha: A
 
 @lowers(aten.addbmm.default)
 def addbmm(call: Call, base: Tensor, x: Tensor, y: Tensor, *, beta: Any, alpha: Any) -> Tensor:
-    """beta * base + alpha * sum of all x[i] @ y[i]"""
+    """beta * base + alpha * sum over i of x[i] @ y[i]"""
     product = contractions.contract(call.b, "bmk,bkn->mn", x, y)
     return _weighted(call, base, product, beta, alpha)
 
@@ -80,7 +80,7 @@ def addr(call: Call, base: Tensor, x: Tensor, y: Tensor, *, beta: Any, alpha: An
 
 @lowers(aten.einsum.default)
 def einsum(call: Call, equation: str, operands: list[Tensor]) -> Tensor:
-    """Sums over letters"""
+    """einsum with explicit output and no repeated letters in an operand"""
     equation = equation.replace(" ", "")
     left, _, out = equation.partition("->")
     letters = left.split(",")
@@ -94,7 +94,7 @@ def einsum(call: Call, equation: str, operands: list[Tensor]) -> Tensor:
         for c, size in zip(term, t.shape):
             if isinstance(size, int) and isinstance(sizes.get(c, size), int):
                 if sizes.setdefault(c, size) != size:
-                    raise NotLowered  # a dim of 1 that broadcasts
+                    raise NotLowered  # a broadcast dim of size 1
     return call.b.cast(contractions.einsum(call.b, letters, out, operands), call.dtype())
 
 
@@ -112,7 +112,7 @@ def trilinear(
     ]
     missing = [i for i, c in enumerate(letters) if c not in "".join(terms)]
     if any(i == unrolled or i not in summed for i in missing):
-        # PyTorch gives size 0 to a dim that is inserted into all three.
+        # PyTorch gives size 0 to a dim that is inserted into all three operands.
         return b.full(0, call.dtype(), call.shape())
     out = "".join(c for i, c in enumerate(letters) if i not in summed)
     return b.cast(contractions.einsum(b, terms, out, [x, y, z]), call.dtype())
@@ -123,7 +123,7 @@ def scaled_mm(
     call: Call, x: Tensor, y: Tensor, scale_x: Tensor, scale_y: Tensor, bias: Tensor | None = None,
     scale: Tensor | None = None, *_: Any,
 ) -> Tensor:  # fmt: skip
-    """x @ y in f32, times a scale of each or of its rows and columns, plus the bias"""
+    """x @ y in f32, times a scale per tensor or per row and column, plus the bias"""
     b = call.b
     product = contractions.matmul(b, b.cast(x, F32), b.cast(y, F32))
     factors = [b.cast(t, F32) for t in (scale_x, scale_y)]
@@ -139,11 +139,11 @@ def scaled_mm(
     return b.cast(result, call.dtype())
 
 
-# --- groups of rows ---
+# --- grouped products ---
 
 
 def _group(call: Call, offsets: Tensor, i: int, size: Size) -> tuple[Size, Size]:
-    """Where group i of `size` rows begins, and how many it has, at most what there is."""
+    """The begin and the size of group i, clamped to `size` rows."""
     b = call.b
 
     def end(at: int) -> Size:
@@ -166,8 +166,8 @@ def grouped_mm(
     _: Any = None,
 ) -> Tensor:
     """
-    x[begin:end] @ y[g] for each group g of rows, which end at offsets[g]. Of y without groups
-    its columns, or the dim that is summed up, are cut likewise.
+    x[begin:end] @ y[g] for each group g of rows, where group g ends at offsets[g]. If y has no
+    group dim, its columns or the reduced dim are split instead.
     """
     b = call.b
     if bias is not None:
@@ -178,7 +178,7 @@ def grouped_mm(
 
 
 def _grouped(call: Call, x: Tensor, y: Tensor, offsets: Tensor, result: Tensor) -> Tensor:
-    """The result with the product of each group."""
+    """Inserts the product of each group into the result."""
     groups, size = offsets.shape[0], x.shape[0] if y.rank == 3 else x.shape[1]
     assert isinstance(groups, int)
     for g in range(groups):
@@ -190,7 +190,7 @@ def _grouped(call: Call, x: Tensor, y: Tensor, offsets: Tensor, result: Tensor) 
 def _add_group(
     call: Call, result: Tensor, x: Tensor, y: Tensor, g: int, begin: Size, count: Size
 ) -> Tensor:
-    """The result with the product of one group."""
+    """Inserts the product of one group into the result."""
     b = call.b
     if x.rank == 3:
         left, offsets = shapes.select(b, x, 0, g), [0, begin]
@@ -237,7 +237,7 @@ def attention(
     """
     softmax(query @ key^T * scale + mask) @ value, and the logsumexp of the scores.
 
-    A bool mask keeps where it is true. Rows that nothing is kept of are 0.
+    A bool mask keeps elements where it is true. Fully masked rows are 0.
     """
     b = call.b
     if grouped:
@@ -276,7 +276,7 @@ def _swapped(rank: int) -> list[int]:
 
 
 def _repeat_heads(call: Call, x: Tensor, heads: Size) -> Tensor:
-    """Each head of x as often as there are query heads for it."""
+    """Repeats each head of x for its group of query heads."""
     b, mine = call.b, x.shape[-3]
     if mine == heads:
         return x
@@ -304,10 +304,10 @@ def flash_attention(
     call: Call, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool,
     *, attn_mask: Tensor | None, scale: float | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The same, with the logsumexp of scores for the backward pass"""
+    """Attention, and the logsumexp of the scores for the backward pass"""
     if dropout:
         raise NotLowered
     result, scores = attention(call, query, key, value, attn_mask, causal, scale, grouped=True)
     sums = reductions.logsumexp(call.b, scores, [scores.rank - 1])
-    # PyTorch has it as (batch, heads, queries).
+    # PyTorch's shape of the logsumexp is (batch, heads, queries).
     return result, call.b.cast(sums, call.dtype(1))

@@ -1,4 +1,4 @@
-"""Operators that make tensors of numbers."""
+"""Tensor creation."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from ..operators import aten
     aten._efficientzerotensor.default,
 )  # fmt: skip
 def zeros(call: Call, *_: Any) -> Tensor:
-    """0 everywhere, what is not initialised among it"""
+    """A tensor of 0; also used for uninitialized tensors"""
     return call.b.full(0, call.dtype(), call.shape())
 
 
 @lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)
 def ones(call: Call, *_: Any) -> Tensor:
-    """1 everywhere"""
+    """A tensor of 1"""
     return call.b.full(1, call.dtype(), call.shape())
 
 
 @lowers(aten.new_full.default)
 def new_full(call: Call, _: Any, shape: Any, value: Any) -> Tensor:
-    """One number everywhere"""
+    """A tensor filled with one number"""
     return full(call, shape, value)
 
 
 @lowers(aten.full.default, aten.full_like.default, aten.fill.Scalar, aten.fill.Tensor)
 def full(call: Call, _: Any, value: Any) -> Tensor:
-    """One number everywhere"""
+    """A tensor filled with one number"""
     return shapes.broadcast_to(call.b, call.tensor(value, call.dtype()), call.shape())
 
 
 @lowers(aten.scalar_tensor.default)
 def scalar_tensor(call: Call, value: Any) -> Tensor:
-    """A number as a tensor without dims"""
+    """A number as a rank-0 tensor"""
     return call.tensor(value, call.dtype())
 
 
@@ -67,7 +67,7 @@ def arange(call: Call, *bounds: Any) -> Tensor:
 
 
 def _bound(call: Call, s: Body, value: Any, dtype: DType, wide: DType) -> Scalar:
-    """A bound in the dtype that steps are computed in; it is one of the result's first."""
+    """A bound in the computation dtype, after conversion to the result dtype."""
     if isinstance(value, Tensor):
         return s.extract(value, [0] * value.rank).to(dtype).to(wide)
     return call.number_in(s, value, dtype).to(wide)
@@ -78,7 +78,7 @@ def _bound(call: Call, s: Body, value: Any, dtype: DType, wide: DType) -> Scalar
     aten.linspace.Scalar_Tensor,
 )  # fmt: skip
 def linspace(call: Call, start: Any, end: Any, steps: int) -> Tensor:
-    """steps numbers from start to end, counted from the nearer one"""
+    """`steps` equidistant numbers from start to end, computed from the nearer end"""
     dtype = call.dtype()
     if isinstance(start, complex) or isinstance(end, complex) or dtype.is_complex:
         wide = dtype
@@ -108,7 +108,7 @@ def logspace(call: Call, start: Any, end: Any, steps: int, base: float) -> Tenso
     wide = dtype if dtype.is_complex else F64
 
     def element(s: Any, i: Any) -> Any:
-        # One power is taken of the bound as it is given.
+        # A single power uses the bound without rounding it to the dtype.
         kind = wide if steps == 1 else dtype
         low, high = (_bound(call, s, v, kind, wide) for v in (start, end))
         step = (
@@ -126,14 +126,14 @@ def logspace(call: Call, start: Any, end: Any, steps: int, base: float) -> Tenso
 
 @lowers(aten.eye.default, aten.eye.m)
 def eye(call: Call, *_: Any) -> Tensor:
-    """1 on the diagonal"""
+    """The identity matrix"""
     dtype = call.dtype()
     return call.b.from_function(lambda s, i, j: (i == j).to(dtype), call.shape(), dtype)
 
 
 @lowers(aten.tril_indices.default, aten.triu_indices.default)
 def triangle_indices(call: Call, rows: int, columns: int, offset: int) -> Tensor:
-    """The places of a triangle, rows above columns"""
+    """The indices of a triangle: row 0 has the row indices, row 1 the column indices"""
     lower = call.target is aten.tril_indices.default
     make = np.tril_indices if lower else np.triu_indices  # PyTorch's are fake in `torch.compile`
     found = np.stack(make(rows, offset, columns)).astype(np.int64)
@@ -143,7 +143,7 @@ def triangle_indices(call: Call, rows: int, columns: int, offset: int) -> Tensor
 
 
 def window(call: Call, fn: Any, length: int, periodic: bool) -> Tensor:
-    """fn(i / n) for n = length where periodic, else length - 1"""
+    """fn(i / n), where n is `length` if periodic, else length - 1"""
     dtype = call.dtype()
     n = length if periodic else length - 1
 

@@ -26,7 +26,7 @@ def euclidean_dist(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @lowers(aten._pdist_forward.default)
 def pdist_forward(call: Call, x: Tensor, order: float) -> Tensor:
-    """norm(x[i, :] - x[j, :]) for i < j, row by row"""
+    """norm(x[i, :] - x[j, :]) for i < j, in row-major order"""
     b, count = call.b, x.shape[0]
     if not isinstance(count, int):
         raise call.unsupported("pdist of a number of rows that is not known")

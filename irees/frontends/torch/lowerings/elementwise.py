@@ -13,7 +13,7 @@ from ..calls import Call, lowers, lowers_named
 from ..dtypes import dtype_of
 from ..operators import aten
 
-# --- functions of one float ---
+# --- unary float functions ---
 
 _FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "erf",
@@ -23,7 +23,7 @@ _FUNCTIONS = (
 
 
 def _of_complex(name: str, z: Scalar) -> Scalar:
-    """The functions that the complex dialect lacks, by those that it has."""
+    """Expresses functions that the complex dialect lacks with those that it has."""
     one = z._other(1.0)
     i = z._other(1j)
     rules: dict[str, Any] = {
@@ -44,7 +44,7 @@ def _of_complex(name: str, z: Scalar) -> Scalar:
 
 
 def _complex_asinh(z: Scalar, one: Scalar) -> Scalar:
-    """log(z + sqrt(z^2 + 1)) in the right half of the plane, where nothing cancels."""
+    """log(z + sqrt(z^2 + 1)), computed in the right half-plane to avoid cancellation."""
     left = z.re() < 0
     right = left.where(-z, z)
     found = (right + (right * right + one).sqrt()).log()
@@ -181,7 +181,7 @@ def signbit(call: Call, x: Tensor) -> Tensor:
     return call.b.map(lambda v: v.signbit(), x, dtype=BOOL)
 
 
-# --- arithmetic of two ---
+# --- binary arithmetic ---
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
@@ -226,7 +226,7 @@ def div(call: Call, x: Any, y: Any) -> Tensor:
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.divide.Tensor_mode)
 def div_mode(call: Call, x: Any, y: Any, *, rounding_mode: str | None) -> Tensor:
-    """x / y, floored or truncated"""
+    """x / y, floored, truncated or unrounded"""
     if rounding_mode is None:
         return div(call, x, y)
     if rounding_mode == "floor":
@@ -256,7 +256,7 @@ def fmod(call: Call, x: Any, y: Any) -> Tensor:
 
 @lowers(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
 def pow_(call: Call, x: Any, y: Any) -> Tensor:
-    """x^y, small whole powers by products"""
+    """x^y; small integer powers are products"""
     if isinstance(y, float) and y.is_integer() and abs(y) <= 3:
         y = int(y)
     if isinstance(y, int) and not isinstance(y, bool) and not isinstance(x, int | float):
@@ -290,13 +290,13 @@ def float_power(call: Call, x: Any, y: Any) -> Tensor:
 
 @lowers(aten.atan2.default, aten.arctan2.default)
 def atan2(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """atan(x / y) by quadrant"""
+    """atan(x / y) with the correct quadrant"""
     return call.elementwise(lambda u, v: u.atan2(v), x, y)
 
 
 @lowers(aten.hypot.default)
 def hypot(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """sqrt(x^2 + y^2), scaled by the larger one"""
+    """sqrt(x^2 + y^2), scaled by the larger operand to avoid overflow"""
 
     def body(u: Scalar, v: Scalar) -> Scalar:
         u, v = u.abs(), v.abs()
@@ -310,25 +310,25 @@ def hypot(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @lowers(aten.maximum.default, aten.max.other)
 def maximum(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """The larger one, NaN if one is"""
+    """The larger operand; NaN if either is NaN"""
     return call.elementwise(lambda u, v: u.maximum(v), x, y)
 
 
 @lowers(aten.minimum.default, aten.min.other)
 def minimum(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """The smaller one, NaN if one is"""
+    """The smaller operand; NaN if either is NaN"""
     return call.elementwise(lambda u, v: u.minimum(v), x, y)
 
 
 @lowers(aten.fmax.default)
 def fmax(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """The larger one, the number if one is NaN"""
+    """The larger operand; if one is NaN, the other"""
     return call.elementwise(lambda u, v: u.fmax(v), x, y)
 
 
 @lowers(aten.fmin.default)
 def fmin(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """The smaller one, the number if one is NaN"""
+    """The smaller operand; if one is NaN, the other"""
     return call.elementwise(lambda u, v: u.fmin(v), x, y)
 
 
@@ -346,7 +346,7 @@ def addcmul(call: Call, x: Tensor, t1: Tensor, t2: Tensor, *, value: Any) -> Ten
 
 @lowers_named("prims::fma")
 def fma(call: Call, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """x * y + z; Inductor defines it, and Dynamo makes it of `add_` with a tensor for alpha"""
+    """x * y + z; Inductor defines it, and Dynamo emits it for `add_` with a tensor alpha"""
     return call.elementwise(lambda u, v, w: u * v + w, x, y, z)
 
 
@@ -358,7 +358,7 @@ def addcdiv(call: Call, x: Tensor, t1: Tensor, t2: Tensor, *, value: Any) -> Ten
 
 @lowers(aten.lerp.Scalar, aten.lerp.Tensor)
 def lerp(call: Call, x: Tensor, y: Tensor, weight: Any) -> Tensor:
-    """x + w (y - x), from the nearer end"""
+    """x + w (y - x), computed from the nearer end"""
 
     def body(u: Scalar, v: Scalar, w: Scalar) -> Scalar:
         near = w.abs() < 0.5
@@ -506,7 +506,7 @@ lowers(
     aten._conj.default, aten._conj_physical.default, aten.conj.default, aten.conj_physical.default
 )
 def conj(call: Call, x: Tensor) -> Tensor:
-    """The conjugate"""
+    """The complex conjugate"""
     return call.b.map(lambda v: v.conj(), x) if x.dtype.is_complex else x
 
 
@@ -547,7 +547,7 @@ def polar(call: Call, size: Tensor, angle: Tensor) -> Tensor:
 
 @lowers(aten.angle.default)
 def angle(call: Call, x: Tensor) -> Tensor:
-    """The angle of a number in the complex plane"""
+    """The argument of a complex number; 0 or pi for a real number"""
     part = call.dtype().computed
     return call.b.map(
         lambda v: (v if v.dtype.is_complex else v.to(part)).angle(), x, dtype=call.dtype()
@@ -556,5 +556,5 @@ def angle(call: Call, x: Tensor) -> Tensor:
 
 @lowers(torch.ops.prims.convert_element_type.default)
 def convert_element_type(call: Call, x: Any, dtype: torch.dtype) -> Tensor:
-    """x as another dtype"""
+    """x converted to another dtype"""
     return call.tensor(x, dtype_of(dtype))

@@ -17,7 +17,7 @@ _NONE, _BY_ROOT, _BY_SIZE = range(3)
 
 
 def _normalized(call: Call, x: Tensor, sizes: Sequence[Size], normalization: int) -> Tensor:
-    """x / n or x / sqrt(n), for sizes that are not known before the program runs."""
+    """x / n or x / sqrt(n), for dynamic sizes."""
     n = call.b.value(call.b.product(sizes))
 
     def body(v: Any) -> Any:
@@ -31,7 +31,7 @@ def _normalized(call: Call, x: Tensor, sizes: Sequence[Size], normalization: int
 
 
 def _scale(sizes: Sequence[Size], normalization: int) -> float | None:
-    """The factor of a normalization; None for 1 and where a size is not known."""
+    """The factor of a normalization; None if it is 1 or a size is dynamic."""
     if normalization == _NONE or not all(isinstance(s, int) for s in sizes):
         return None
     n = math.prod(s for s in sizes if isinstance(s, int)) or 1
@@ -41,7 +41,7 @@ def _scale(sizes: Sequence[Size], normalization: int) -> float | None:
 def _chain(
     call: Call, x: Tensor, dims: Sequence[int], sizes: Sequence[Size], normalization: int, step: Any
 ) -> Tensor:
-    """step(x, dim, scale) for each dim; the last one scales."""
+    """Applies step(x, dim, scale) for each dim; the last step applies the scale."""
     scale = _scale(sizes, normalization)
     for i, dim in enumerate(dims):
         x = step(x, dim % x.rank, scale if i == len(dims) - 1 else None)
@@ -56,7 +56,7 @@ def _sizes(x: Tensor, dims: Sequence[int]) -> list[Size]:
 
 @lowers(aten._fft_c2c.default)
 def fft_c2c(call: Call, x: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
-    """Complex to complex along dims"""
+    """Complex-to-complex transform along dims"""
 
     def step(v: Tensor, axis: int, scale: float | None) -> Tensor:
         return fft.transform(call.b, v, axis, forward, scale=scale)
@@ -68,7 +68,7 @@ def fft_c2c(call: Call, x: Tensor, dim: Sequence[int], normalization: int, forwa
 def fft_r2c(
     call: Call, x: Tensor, dim: Sequence[int], normalization: int, onesided: bool
 ) -> Tensor:
-    """Real to complex: the last of the dims first, half of it where `onesided`"""
+    """Real-to-complex transform; starts with the last of the dims, which is halved if `onesided`"""
 
     def step(v: Tensor, axis: int, scale: float | None) -> Tensor:
         first = not v.dtype.is_complex
@@ -80,7 +80,7 @@ def fft_r2c(
 
 @lowers(aten._fft_c2r.default)
 def fft_c2r(call: Call, x: Tensor, dim: Sequence[int], normalization: int, size: Any) -> Tensor:
-    """Half a spectrum to real numbers: the last of the dims last, of this size"""
+    """Complex-to-real transform from a half spectrum; the last of the dims gets size `size`"""
     last = dim[-1] % x.rank
 
     def step(v: Tensor, axis: int, scale: float | None) -> Tensor:
@@ -94,19 +94,19 @@ def fft_c2r(call: Call, x: Tensor, dim: Sequence[int], normalization: int, size:
 
 @lowers(prims.fft_c2c.default)
 def prims_fft_c2c(call: Call, x: Tensor, *, dim: Sequence[int], forward: bool) -> Tensor:
-    """Complex to complex along dims"""
+    """Complex-to-complex transform along dims"""
     return fft_c2c(call, x, dim, _NONE, forward)
 
 
 @lowers(prims.fft_r2c.default)
 def prims_fft_r2c(call: Call, x: Tensor, *, dim: Sequence[int], onesided: bool) -> Tensor:
-    """Real to complex along dims"""
+    """Real-to-complex transform along dims"""
     return fft_r2c(call, x, dim, _NONE, onesided)
 
 
 @lowers(prims.fft_c2r.default)
 def prims_fft_c2r(call: Call, x: Tensor, *, dim: Sequence[int], last_dim_size: Any) -> Tensor:
-    """Half a spectrum to real numbers"""
+    """Complex-to-real transform from a half spectrum"""
     return fft_c2r(call, x, dim, _NONE, last_dim_size)
 
 
@@ -114,7 +114,7 @@ def prims_fft_c2r(call: Call, x: Tensor, *, dim: Sequence[int], last_dim_size: A
 
 
 def _window(call: Call, window: Tensor | None, size: int, n: int, dtype: DType) -> Tensor:
-    """A window of `size` numbers, of ones by default, in the middle of n."""
+    """A window of `size` elements (default: ones), centered in n."""
     b = call.b
     window = b.full(1, dtype, [size]) if window is None else b.cast(window, dtype)
     left = (n - size) // 2
@@ -123,8 +123,8 @@ def _window(call: Call, window: Tensor | None, size: int, n: int, dtype: DType) 
 
 def _frames(call: Call, x: Tensor, n: int, normalized: bool) -> Tensor:
     """
-    The signal of each column of a spectrum [batch, n or n / 2 + 1, frames], as rows: real numbers
-    are computed from half of it.
+    The inverse transform of each column of a spectrum [batch, n or n / 2 + 1, frames], as rows. A
+    real result uses only half of the spectrum.
     """
     b = call.b
     scale = 1 / math.sqrt(n) if normalized else 1 / n
@@ -139,9 +139,7 @@ def istft(
     call: Call, x: Tensor, n: int, hop: int | None, size: int | None, window: Tensor | None,
     center: bool, normalized: bool, _: bool | None, length: int | None,
 ) -> Tensor:  # fmt: skip
-    """
-    The sum of the windowed frames at their places, divided by that of the squares of the windows.
-    """
+    """The overlap-added windowed frames, divided by the overlap-added squares of the window."""
     b, dtype = call.b, call.dtype()
     if x.rank == 2:
         x = shapes.unsqueeze(b, x, 0)

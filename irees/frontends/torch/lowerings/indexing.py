@@ -32,19 +32,19 @@ def gather(call: Call, x: Tensor, dim: int, indices: Tensor) -> Tensor:
     if not x.rank or not indices.rank:
         return shapes.reshape(call.b, x, call.shape())
     if x.rank != indices.rank:
-        # Only indices without elements may have another rank.
+        # The ranks may differ only if there are no indices.
         return call.b.full(0, x.dtype, call.shape())
     return indexing.take_along(call.b, x, indices, dim % x.rank)
 
 
 @lowers(aten.take.default)
 def take(call: Call, x: Tensor, indices: Tensor) -> Tensor:
-    """The elements of x in row-major order at indices"""
+    """The elements of x at row-major linear indices"""
     return indexing.take(call.b, shapes.flatten(call.b, x), indices, 0)
 
 
 def expanded(call: Call, x: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Any]]:
-    """The indices with masks as the places where they are true."""
+    """Replaces masks by the indices of their true elements and pads with None to the rank of x."""
     found: list[Any] = []
     for index in indices:
         if index is not None and index.dtype in (BOOL,):
@@ -57,7 +57,7 @@ def expanded(call: Call, x: Tensor, indices: Sequence[Any]) -> tuple[Tensor, lis
 
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(call: Call, x: Tensor, indices: list[Any]) -> Tensor:
-    """x[i, :, j, ...], advanced indices broadcast to one batch of dims"""
+    """x[i, :, j, ...], with advanced indices broadcast to common dims"""
     x, places = expanded(call, x, indices)
     return indexing.index(call.b, x, places)
 
@@ -89,7 +89,7 @@ def _single_mask(x: Tensor, indices: Sequence[Any]) -> Tensor | None:
 
 @lowers(aten.nonzero.default)
 def nonzero(call: Call, x: Tensor) -> Tensor:
-    """The places where x is not 0, one per row"""
+    """The indices of the nonzero elements, one per row"""
     return indexing.nonzero(call.b, call.b.is_true(x))
 
 
@@ -104,7 +104,7 @@ def masked_select(call: Call, x: Tensor, mask: Tensor) -> Tensor:
 
 @lowers(aten.masked_scatter.default)
 def masked_scatter(call: Call, x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """x with its masked elements taken from source in order"""
+    """x with its masked elements replaced by those of source, in order"""
     b = call.b
     shape = call.shape()
     flat, keep = (shapes.flatten(b, shapes.broadcast_to(b, t, shape)) for t in (x, mask))
@@ -160,13 +160,13 @@ def scatter(call: Call, x: Tensor, dim: int, indices: Tensor, source: Any) -> Te
 def scatter_with(
     call: Call, x: Tensor, dim: int, indices: Tensor, source: Any, *, reduce: str
 ) -> Tensor:
-    """The same, combined by addition or multiplication"""
+    """`scatter` combined with the old value by addition or multiplication"""
     return _scatter(call, x, dim, indices, source, _REDUCTIONS[reduce])
 
 
 @lowers(aten.scatter_add.default)
 def scatter_add(call: Call, x: Tensor, dim: int, indices: Tensor, source: Tensor) -> Tensor:
-    """The same, added up"""
+    """`scatter` that adds to the old value"""
     return _scatter(call, x, dim, indices, source, _REDUCTIONS["sum"])
 
 
@@ -175,7 +175,7 @@ def scatter_reduce(
     call: Call, x: Tensor, dim: int, indices: Tensor, source: Tensor, reduce: str,
     *, include_self: bool,
 ) -> Tensor:  # fmt: skip
-    """The same, by a reduction, with or without what was there"""
+    """`scatter` with a reduction, which includes the old value if `include_self`"""
     if reduce == "mean":
         return _scatter_mean(call, x, dim, indices, source, include_self)
     fn = _REDUCTIONS[reduce]
@@ -189,7 +189,7 @@ def scatter_reduce(
 
 
 def _hits(call: Call, x: Tensor, dim: int, indices: Tensor, first: int) -> Tensor:
-    """How many sources each place has, counted from `first`."""
+    """The number of sources scattered to each element, plus `first`."""
     counts = call.b.full(first, I64, x.shape)
     return _scatter(call, counts, dim, indices, 1, _REDUCTIONS["sum"])
 
@@ -215,7 +215,7 @@ def _scatter_mean(
 
 
 def _rows(call: Call, x: Tensor, dim: int, indices: Tensor, source: Any, fn: Any) -> Tensor:
-    """x[..., indices[j], ...] combined with source[..., j, ...]"""
+    """x[..., indices[j], ...] combined with source[..., j, ...] by `fn`"""
     b = call.b
     if not x.rank:
         x1, source = shapes.reshape(b, x, [1]), shapes.reshape(b, source, [1])
@@ -257,7 +257,7 @@ def index_reduce(
     call: Call, x: Tensor, dim: int, indices: Tensor, source: Tensor, reduce: str,
     *, include_self: bool,
 ) -> Tensor:  # fmt: skip
-    """x[..., indices[j], ...] combined with source[..., j, ...]"""
+    """x[..., indices[j], ...] reduced with source[..., j, ...]"""
     b = call.b
     if not x.rank:
         one, rows = (shapes.reshape(b, t, [1]) for t in (x, source))
@@ -273,7 +273,7 @@ def index_reduce(
 
 @lowers(aten.put.default)
 def put(call: Call, x: Tensor, indices: Tensor, source: Tensor, accumulate: bool) -> Tensor:
-    """The elements in row-major order at indices set, or added to"""
+    """x with the elements at row-major linear indices set or added to"""
     b = call.b
     flat, places = shapes.flatten(b, x), shapes.flatten(b, indices)
     fn = _REDUCTIONS["sum"] if accumulate else None

@@ -1,4 +1,4 @@
-"""Functions of integers that take a loop for each element."""
+"""Integer functions that need a loop per element."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ aten, prims = torch.ops.aten, torch.ops.prims
 
 
 def _gcd(u: Scalar, v: Scalar) -> Scalar:
-    """Euclid's algorithm on absolute values; MIN is its own."""
+    """Euclid's algorithm on absolute values; MIN counts as its own absolute value."""
     first, _ = loops.scalar_while(
         u.body,
         [u.abs(), v.abs()],
         lambda a, c: c != 0,
-        # The loop does not run for 0; a compiler may compute the remainder before it asks.
+        # The loop exits at c == 0, but the compiler may speculate the remainder.
         lambda a, c: (c, a.rem((c == 0).where(1, c))),
     )
     return first.abs()
@@ -30,7 +30,7 @@ def gcd(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @lowers(aten.lcm.default)
 def lcm(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """|x / gcd(x, y) * y|, 0 where both are 0"""
+    """|x / gcd(x, y) * y|, 0 if both are 0"""
 
     def body(u: Scalar, v: Scalar) -> Scalar:
         divisor = _gcd(u, v)

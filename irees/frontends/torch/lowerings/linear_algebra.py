@@ -1,4 +1,4 @@
-"""Factorizations, systems of equations and functions of matrices."""
+"""Matrix factorizations, linear systems and matrix functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..operators import aten
 
 
 def _shaped(call: Call, x: Tensor, index: int) -> Tensor:
-    """A batch of matrices in the shape of a result."""
+    """Reshapes a batch of matrices to the shape of a result."""
     return shapes.reshape(call.b, x, call.shape(index))
 
 
@@ -26,7 +26,7 @@ def _empty(call: Call, index: int) -> Tensor:
 
 
 def _stretched(call: Call, x: Tensor, batch: Sequence[Size]) -> Tensor:
-    """A tensor with these leading dims, before its last two, as a batch of matrices."""
+    """Broadcasts the leading dims to `batch` and collapses them into one."""
     return la.batched(call.b, shapes.broadcast_to(call.b, x, [*batch, *x.shape[-2:]]))
 
 
@@ -38,7 +38,7 @@ def _check(call: Call, info: Tensor, message: str) -> None:
 
 @lowers(aten._linalg_check_errors.default)
 def check_errors(call: Call, info: Tensor, name: str, *, is_matrix: bool) -> None:
-    """Stops the program if a factorization failed"""
+    """Aborts the program if a factorization failed"""
     _check(call, info, f"{name}: a matrix is singular or not positive definite")
 
 
@@ -62,7 +62,7 @@ def _cholesky(call: Call, x: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
 
 @lowers(aten.linalg_cholesky_ex.default)
 def cholesky_ex(call: Call, x: Tensor, *, upper: bool, check_errors: bool) -> tuple[Tensor, ...]:
-    """L with L L^H = x, or its adjoint, and info"""
+    """L with L L^H = x, or its adjoint, and the status per matrix"""
     factor, info = _cholesky(call, x, upper)
     return _results(call, factor, _checked(call, info, check_errors))
 
@@ -76,7 +76,7 @@ def cholesky(call: Call, x: Tensor, upper: bool) -> Tensor:
 
 
 def _by_cholesky(call: Call, factor: Tensor, x: Tensor, upper: bool) -> Tensor:
-    """y with L L^H y = x, or U^H U y = x."""
+    """Solves L L^H y = x, or U^H U y = x, for y."""
     b = call.b
     flipped = la.transposed(b, factor, conjugate=True)
     lower, other = (flipped, factor) if upper else (factor, flipped)
@@ -85,7 +85,7 @@ def _by_cholesky(call: Call, factor: Tensor, x: Tensor, upper: bool) -> Tensor:
 
 @lowers(aten.cholesky_solve.default)
 def cholesky_solve(call: Call, x: Tensor, factor: Tensor, upper: bool) -> Tensor:
-    """y with L L^H y = x"""
+    """Solves L L^H y = x for y"""
     batch = call.shape()[:-2]
     factor = _stretched(call, factor, batch)
     return _shaped(call, _by_cholesky(call, factor, _stretched(call, x, batch), upper), 0)
@@ -116,7 +116,7 @@ def _triangular(
 def solve_triangular(
     call: Call, a: Tensor, x: Tensor, *, upper: bool, left: bool, unitriangular: bool
 ) -> Tensor:
-    """y with a y = x, or y a = x"""
+    """Solves a y = x, or y a = x, for y"""
     batch = call.shape()[:-2]
     a, x = _stretched(call, a, batch), _stretched(call, x, batch)
     return _shaped(call, _triangular(call, a, x, upper, unitriangular, left), 0)
@@ -126,7 +126,7 @@ def solve_triangular(
 def triangular_solve(
     call: Call, x: Tensor, a: Tensor, upper: bool, transpose: bool, unit: bool
 ) -> tuple[Tensor, Tensor]:
-    """y with a y = x, or a^T y = x, and a"""
+    """Solves a y = x, or a^T y = x, for y; also returns a"""
     batch = call.shape()[:-2]
     matrix, values = _stretched(call, a, batch), _stretched(call, x, batch)
     solved = matrix
@@ -141,7 +141,7 @@ def triangular_solve(
 
 @lowers(aten.linalg_lu_factor_ex.default)
 def lu_factor_ex(call: Call, x: Tensor, *, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
-    """L and U in one matrix, pivots and info"""
+    """L and U packed in one matrix, pivots and status"""
     a, pivots, _, info = la.lu(call.b, la.batched(call.b, x), pivot)
     return _results(call, a, pivots, _checked(call, info, check_errors))
 
@@ -166,7 +166,7 @@ def _permutation(call: Call, pivots: Tensor, rows: Size) -> Tensor:
 def lu_unpack(
     call: Call, a: Tensor, pivots: Tensor, unpack_data: bool, unpack_pivots: bool
 ) -> tuple[Tensor, ...]:
-    """P, L and U of a factorization"""
+    """P, L and U of a packed factorization"""
     b = call.b
     matrix, lower, upper = (_empty(call, i) for i in range(3))
     if unpack_pivots:
@@ -178,7 +178,7 @@ def lu_unpack(
 
 
 def _solve(call: Call, a: Tensor, perm: Tensor, x: Tensor, left: bool, adjoint: bool) -> Tensor:
-    """y with m y = x or y m = x, or of the adjoint of m, for batches of the same size."""
+    """Solves m y = x or y m = x, or with the adjoint of m, for y; batch sizes must agree."""
     b = call.b
     if left:
         return la.lu_solve(b, a, perm, x, adjoint)
@@ -195,7 +195,7 @@ def _stretched_rows(call: Call, x: Tensor, batch: Sequence[Size]) -> Tensor:
 def linalg_lu_solve(
     call: Call, a: Tensor, pivots: Tensor, x: Tensor, *, left: bool, adjoint: bool
 ) -> Tensor:
-    """y with m y = x, m given by its factorization"""
+    """Solves m y = x for y, with m given by its factorization"""
     batch = call.shape()[:-2]
     pivots = _stretched_rows(call, pivots, batch)
     a, x = _stretched(call, a, batch), _stretched(call, x, batch)
@@ -204,7 +204,7 @@ def linalg_lu_solve(
 
 
 def _is_vector(a: Any, x: Any) -> bool:
-    """Whether the right side is a vector for each matrix."""
+    """Whether the right-hand side is one vector per matrix."""
     return x.dim() == 1 or (a.dim() - 1 == x.dim() and tuple(x.shape) == tuple(a.shape[:-1]))
 
 
@@ -212,7 +212,7 @@ def _is_vector(a: Any, x: Any) -> bool:
 def solve_ex(
     call: Call, a: Tensor, x: Tensor, *, left: bool, check_errors: bool
 ) -> tuple[Tensor, ...]:
-    """y with a y = x, or y a = x; the factorization of a, and info"""
+    """Solves a y = x, or y a = x, for y; also returns the factorization of a and the status"""
     b = call.b
     vector = _is_vector(call.raw[0], call.raw[1])
     if vector:
@@ -228,7 +228,7 @@ def solve_ex(
 
 @lowers(aten.linalg_inv_ex.default)
 def inv_ex(call: Call, a: Tensor, *, check_errors: bool) -> tuple[Tensor, ...]:
-    """The inverse, and info"""
+    """The inverse and the status"""
     b = call.b
     factor, _, perm, info = la.lu(b, la.batched(b, a))
     unit = la.identity(b, a.dtype, factor.shape)
@@ -238,7 +238,7 @@ def inv_ex(call: Call, a: Tensor, *, check_errors: bool) -> tuple[Tensor, ...]:
 
 @lowers(aten._linalg_det.default)
 def det(call: Call, a: Tensor) -> tuple[Tensor, ...]:
-    """The determinant, and the factorization"""
+    """The determinant and the factorization"""
     b = call.b
     factor, pivots, _, _ = la.lu(b, la.batched(b, a))
     result = reductions.prod(b, la.signed_diagonal(b, factor, pivots), [1])
@@ -247,7 +247,7 @@ def det(call: Call, a: Tensor) -> tuple[Tensor, ...]:
 
 @lowers(aten._linalg_slogdet.default)
 def slogdet(call: Call, a: Tensor) -> tuple[Tensor, ...]:
-    """The sign and the logarithm of the size of the determinant, and the factorization"""
+    """The sign and the log-magnitude of the determinant, and the factorization"""
     b = call.b
     factor, pivots, _, _ = la.lu(b, la.batched(b, a))
     values = la.signed_diagonal(b, factor, pivots)
@@ -285,7 +285,7 @@ def _taus(call: Call, taus: Tensor) -> Tensor:
 
 @lowers(aten.linalg_householder_product.default)
 def householder_product(call: Call, a: Tensor, taus: Tensor) -> Tensor:
-    """The first columns of H[0] H[1] ..."""
+    """The leading columns of H[0] H[1] ..."""
     a = la.batched(call.b, a)
     return _shaped(call, householder.q_of(call.b, a, _taus(call, taus), a.shape[2]), 0)
 
@@ -331,7 +331,7 @@ def svd(call: Call, x: Tensor, full: bool, compute_uv: bool) -> tuple[Tensor, ..
 
 
 def _per_matrix(call: Call, value: Tensor | None, x: Tensor) -> Tensor | None:
-    """A tolerance for each matrix of a batch, in f64."""
+    """Broadcasts a tolerance to one per matrix of the batch, in f64."""
     if value is None:
         return None
     b = call.b
@@ -343,7 +343,7 @@ def _per_matrix(call: Call, value: Tensor | None, x: Tensor) -> Tensor | None:
 def pinv(
     call: Call, x: Tensor, *, atol: Tensor | None, rtol: Tensor | None, hermitian: bool
 ) -> Tensor:
-    """The pseudo-inverse: singular values up to max(atol, rtol s[0]) count as 0"""
+    """The pseudo-inverse; singular values up to max(atol, rtol s[0]) count as 0"""
     if any(isinstance(size, int) and size == 0 for size in x.shape):
         return call.b.full(0, call.dtype(), call.shape())
     epsilon = 2.0**-52 if x.dtype.part.bits == 64 else 2.0**-23

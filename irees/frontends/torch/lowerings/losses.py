@@ -1,4 +1,4 @@
-"""Losses that are no composites."""
+"""Losses that need their own lowering."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEVER = float("-inf")
 
 
 def _lengths(call: Call, lengths: Any) -> Tensor:
-    """Lengths that are numbers or a tensor, as a vector."""
+    """Converts lengths, as ints or a tensor, to a vector."""
     b = call.b
     if isinstance(lengths, Tensor):
         return b.cast(lengths, I64)
@@ -24,8 +24,8 @@ def _lengths(call: Call, lengths: Any) -> Tensor:
 
 class _Alignments:
     """
-    The labels of targets with blanks around each: an alignment goes along them, and may leave
-    out a blank between two labels that differ.
+    The target labels interleaved with blanks. An alignment follows them in order and may skip a
+    blank between two different labels.
     """
 
     def __init__(self, b: Builder, targets: Tensor, lengths: Tensor, blank: int):
@@ -33,7 +33,7 @@ class _Alignments:
         self.first = indexing.scan(b, lengths, 0, lambda acc, v: acc + v)
 
     def label(self, s: Body, n: Scalar, place: Scalar, classes: Size) -> Scalar:
-        """The label at a place, from 0 to 2 * length, inside of the classes that there are."""
+        """The label at position `place`, from 0 to 2 * length, clamped to the valid classes."""
         number = place.truncdiv(2)
         if self.targets.rank == 1:
             begin = s.extract(self.first, [n]) - s.extract(self.lengths, [n])
@@ -46,7 +46,7 @@ class _Alignments:
 
 
 def _log_add(values: list[Scalar]) -> Scalar:
-    """log(sum(exp(v))), -inf where all are."""
+    """log(sum(exp(v))); -inf if all values are -inf."""
     top = values[0]
     for v in values[1:]:
         top = top.maximum(v)
@@ -63,9 +63,9 @@ def ctc_loss(
     blank: int, zero_infinity: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """
-    -log of the probability of all alignments of targets with the time, and the logarithms alpha
-    of those up to each time and label: alpha[t, s] = log_probs[t, label(s)] + logaddexp of
-    alpha[t - 1] at s, s - 1 and (where the labels differ) s - 2.
+    The negative log-probability of all alignments of targets with the time steps, and the table of
+    forward log-probabilities: alpha[t, s] = log_probs[t, label(s)] + logaddexp of alpha[t - 1] at
+    s, s - 1 and (if the labels differ) s - 2.
     """
     b = call.b
     if not targets.shape[-1]:
@@ -116,7 +116,7 @@ def ctc_loss(
 
 
 def _ends(b: Builder, last: Tensor, lengths: Tensor, times: Tensor) -> Tensor:
-    """-logaddexp of the last label and the blank behind it, of what is left at the end."""
+    """-logaddexp of alpha at the last label and the blank after it, at the final time step."""
 
     def loss(s: Body, n: Scalar) -> Scalar:
         end = s.extract(lengths, [n]).to(INDEX) * 2

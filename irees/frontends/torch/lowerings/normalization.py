@@ -1,4 +1,4 @@
-"""Norms over axes and batches."""
+"""Layer, RMS, group, batch and instance norms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..operators import aten
 def normalized(
     call: Call, x: Tensor, axes: Sequence[int], eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(x - mean) / sqrt(var + eps) over axes in f32 or wider, the mean, 1 / sqrt(var + eps)."""
+    """(x - mean) / sqrt(var + eps) over axes in f32 or wider, the mean, and 1 / sqrt(var + eps)."""
     b = call.b
     spread, average = reductions.var_mean(b, x, axes, 0.0)
     rstd = b.map(lambda v: 1 / (v + eps).sqrt(), spread)
@@ -28,7 +28,7 @@ def normalized(
 def affine(
     call: Call, x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[Any]
 ) -> Tensor:
-    """x * weight + bias, both of a shape that broadcasts, in the operator's dtype."""
+    """x * weight + bias, where both are reshaped to broadcast, in the operator's dtype."""
     b, wide = call.b, x.dtype
     given = [shapes.reshape(b, t, shape) for t in (weight, bias) if t is not None]
 
@@ -44,7 +44,7 @@ def affine(
 def native_layer_norm(
     call: Call, x: Tensor, shape: list[Any], weight: Any, bias: Any, eps: float
 ) -> tuple[Tensor, ...]:
-    """The norm over the last dims, the mean and the reciprocal of the deviation"""
+    """The norm over the last dims, the mean, and 1 / sqrt(var + eps)"""
     axes = list(range(x.rank - len(shape), x.rank))
     result, average, rstd = normalized(call, x, axes, eps)
     kept = [
@@ -81,8 +81,8 @@ def _grouped(
     call: Call, x: Tensor, groups: int, weight: Any, bias: Any, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """
-    x * (rstd * weight) + (bias - mean * rstd * weight) with the statistics of groups of channels,
-    the means, and rstd = 1 / sqrt(var + eps).
+    x * (rstd * weight) + (bias - mean * rstd * weight) with the statistics of channel groups, the
+    means, and rstd = 1 / sqrt(var + eps).
     """
     b = call.b
     channels = x.shape[1]
@@ -92,7 +92,7 @@ def _grouped(
     spread, average = reductions.var_mean(b, split, [2, 3], 0.0)
     wide = average.dtype
     rstd = b.map(lambda v: 1 / (v + eps).sqrt(), spread)
-    # The points keep their spatial dims, so that what follows in the network is fused.
+    # Keeps the spatial dims so that the following elementwise ops fuse.
     ones = [1] * (x.rank - 2)
     split = shapes.reshape(b, x, [x.shape[0], groups, inner, *x.shape[2:]])
     columns = [shapes.reshape(b, t, [x.shape[0], groups, 1, *ones]) for t in (average, rstd)]
@@ -112,7 +112,7 @@ def _grouped(
 def group_norm(
     call: Call, x: Tensor, groups: int, weight: Any, bias: Any, eps: float, _: bool
 ) -> Tensor:
-    """The norm over groups of channels"""
+    """The norm over channel groups"""
     return _grouped(call, x, groups, weight, bias, eps)[0]
 
 
@@ -120,7 +120,7 @@ def group_norm(
 def native_group_norm(
     call: Call, x: Tensor, weight: Any, bias: Any, n: Any, c: Any, hw: Any, groups: int, eps: float
 ) -> tuple[Tensor, ...]:
-    """The norm over groups of channels, means and reciprocals of deviations"""
+    """The norm over channel groups, the means, and 1 / sqrt(var + eps)"""
     result, average, rstd = _grouped(call, x, groups, weight, bias, eps)
     return result, call.b.cast(average, call.dtype(1)), call.b.cast(rstd, call.dtype(2))
 
@@ -132,9 +132,9 @@ def _by_channel(call: Call, x: Tensor, t: Tensor) -> Tensor:
 def by_statistics(
     call: Call, x: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float
 ) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias by channel, with statistics that are given."""
+    """(x - mean) / sqrt(var + eps) * weight + bias by channel, with given statistics."""
     b, wide = call.b, x.dtype.computed
-    if x.rank < 2:  # PyTorch takes a vector that has no elements
+    if x.rank < 2:  # PyTorch accepts an empty vector
         return b.cast(x, call.dtype())
     rstd = b.map(lambda v: 1 / (v.to(wide) + eps).sqrt(), var, dtype=wide)
     columns = [_by_channel(call, x, t) for t in (mean, rstd)]
@@ -146,7 +146,7 @@ def by_statistics(
 def batch_norm_no_training(
     call: Call, x: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, _: float, eps: float
 ) -> tuple[Tensor, ...]:
-    """By given statistics; two empty results"""
+    """The norm with given statistics; the other two results are empty"""
     result = by_statistics(call, x, weight, bias, mean, var, eps)
     rest = [call.b.empty(call.dtype(i), call.shape(i)) for i in (1, 2)]
     return result, *rest
@@ -157,7 +157,7 @@ def batch_norm(
     call: Call, x: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool,
     momentum: float, eps: float, _: bool,
 ) -> Tensor:  # fmt: skip
-    """By given statistics, or those of x"""
+    """The norm with given statistics, or with those of x"""
     if call.target is aten.batch_norm.default and not training:
         return by_statistics(call, x, weight, bias, mean, var, eps)
     if mean is not None or not training:
@@ -172,7 +172,7 @@ def batch_norm(
 def batch_statistics(
     call: Call, x: Tensor, weight: Any, bias: Any, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The norm by the statistics of x, the mean and 1 / sqrt(var + eps)."""
+    """The norm with the statistics of x, the mean, and 1 / sqrt(var + eps)."""
     result, average, rstd = normalized(call, x, [0, *range(2, x.rank)], eps)
     result = affine(call, result, weight, bias, [x.shape[1], *[1] * (x.rank - 2)])
     return result, call.b.cast(average, call.dtype(1)), call.b.cast(rstd, call.dtype(2))
@@ -182,7 +182,7 @@ def batch_statistics(
 def batch_norm_no_stats(
     call: Call, x: Tensor, weight: Any, bias: Any, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, ...]:
-    """By the statistics of x"""
+    """The norm with the statistics of x"""
     return batch_statistics(call, x, weight, bias, eps)
 
 
@@ -191,7 +191,7 @@ def native_batch_norm(
     call: Call, x: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool,
     momentum: float, eps: float,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """By given statistics, or those of x where no others are to be moved"""
+    """The norm with given statistics, or with those of x if there are no running statistics"""
     if not training:
         return batch_norm_no_training(call, x, weight, bias, mean, var, momentum, eps)
     if mean is not None or var is not None:
@@ -204,7 +204,7 @@ def batch_norm_functional(
     call: Call, x: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, training: bool,
     momentum: float, eps: float,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """By the statistics of x, which the running ones move towards"""
+    """The norm with the statistics of x; also returns the updated running statistics"""
     b = call.b
     if not training:
         result = by_statistics(call, x, weight, bias, mean, var, eps)

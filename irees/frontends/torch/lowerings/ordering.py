@@ -1,4 +1,4 @@
-"""Sorts, selections, running folds and searches."""
+"""Sorting, selection, scans and binary search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .activations import log_add
 
 @lowers(aten.sort.default, aten.sort.stable)
 def sort(call: Call, x: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
-    """In order along a dim, and where each was"""
+    """x sorted along a dim, and the original indices"""
     dim, descending = _sort_arguments(call)
     if not x.rank:
         return x, call.b.full(0, I64, ())
@@ -30,19 +30,19 @@ def _sort_arguments(call: Call) -> tuple[int, bool]:
 
 @lowers(aten.argsort.default, aten.argsort.stable)
 def argsort(call: Call, x: Tensor, *given: Any) -> Tensor:
-    """Where each element of the sorted row was"""
+    """The original indices of the sorted elements"""
     return sort(call, x)[1]
 
 
 @lowers(aten.msort.default)
 def msort(call: Call, x: Tensor) -> Tensor:
-    """In order along dim 0"""
+    """x sorted along dim 0"""
     return ordering.sort(call.b, x, 0, False)[0] if x.rank else x
 
 
 @lowers(aten.topk.default)
 def topk(call: Call, x: Tensor, k: Any, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """The k largest or smallest along a dim, in order, and where"""
+    """The k largest or smallest elements along a dim in order, and their indices"""
     if not x.rank:
         return x, call.b.full(0, I64, ())
     return ordering.topk(call.b, x, k, dim % x.rank, largest)
@@ -50,7 +50,7 @@ def topk(call: Call, x: Tensor, k: Any, dim: int, largest: bool) -> tuple[Tensor
 
 @lowers(aten.kthvalue.default)
 def kthvalue(call: Call, x: Tensor, k: Any, dim: int, keep: bool) -> tuple[Tensor, Tensor]:
-    """Number k in order along a dim, counted from 1, and where"""
+    """The k-th smallest element (1-based) along a dim, and its index"""
     b = call.b
     if not x.rank:
         return x, b.full(0, I64, ())
@@ -61,7 +61,7 @@ def kthvalue(call: Call, x: Tensor, k: Any, dim: int, keep: bool) -> tuple[Tenso
     return values, indices
 
 
-# --- running folds ---
+# --- scans ---
 
 
 def _running(fn: Any) -> Any:
@@ -82,7 +82,7 @@ lowers(aten.cumprod.default)(_running(lambda acc, v: acc * v))
 
 @lowers(aten.cummax.default, aten.cummin.default)
 def cummax(call: Call, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The largest or smallest so far, and where"""
+    """The running maximum or minimum, and its index"""
     if not x.rank:
         return x, call.b.full(0, I64, ())
     largest = call.target is aten.cummax.default
@@ -106,7 +106,7 @@ def logcumsumexp(call: Call, x: Tensor, dim: int) -> Tensor:
 def searchsorted(
     call: Call, first: Any, second: Any, *, right: bool, side: Any = None, sorter: Any = None
 ) -> Tensor:
-    """How many of a sorted row are less than each value"""
+    """The number of elements of a sorted row that are less than each value"""
     b = call.b
     bucketize = call.target.__name__.startswith("bucketize")
     row, values = (second, first) if bucketize else (first, second)

@@ -1,4 +1,4 @@
-"""PyTorch's primitive operators, which decompositions and traced reference functions leave."""
+"""PyTorch's primitive operators, which decompositions and traced reference functions contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ prims = torch.ops.prims
     prims.squeeze.default, prims.reshape.default,
 )  # fmt: skip
 def reshape(call: Call, x: Tensor, *_: Any) -> Tensor:
-    """The elements in row-major order as another shape"""
+    """Reshape in row-major order"""
     return shapes.reshape(call.b, x, call.shape())
 
 
@@ -30,13 +30,13 @@ def identity(call: Call, x: Tensor, *_: Any) -> Tensor:
 
 @lowers(prims.transpose.default)
 def transpose(call: Call, x: Tensor, order: list[int]) -> Tensor:
-    """Dim n of the result is order[n] of x"""
+    """out dim n is dim order[n] of x"""
     return shapes.transpose(call.b, x, order)
 
 
 @lowers(prims.broadcast_in_dim.default)
 def broadcast_in_dim(call: Call, x: Tensor, shape: list[Any], dims: list[int]) -> Tensor:
-    """Dim n of x as dim dims[n] of the result, stretched"""
+    """Broadcasts x; dim n of x becomes dim dims[n] of the result"""
     sizes: list[Any] = [1] * len(shape)
     for size, dim in zip(x.shape, dims, strict=True):
         sizes[dim] = size
@@ -57,7 +57,7 @@ def iota(call: Call, length: Any, *, start: Any, step: Any) -> Tensor:
 
 @lowers(prims.sum.default, prims.prod.default, prims.amax.default, prims.amin.default)
 def reduction(call: Call, x: Tensor, dims: Any) -> Tensor:
-    """The fold along dims"""
+    """Sum, product, maximum or minimum along dims"""
     name = call.target.__name__.split(".")[0]
     table = {
         "sum": reductions.sum_, "prod": reductions.prod, "amax": reductions.max_,

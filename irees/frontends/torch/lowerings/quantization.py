@@ -1,4 +1,4 @@
-"""Conversions between floats and the integers of quantized tensors, and products of those."""
+"""Quantization, dequantization, and integer matrix products."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _channels(call: Call, x: Tensor, t: Tensor, axis: int) -> Tensor:
 def quantize_channels(
     call: Call, x: Tensor, scales: Tensor, zeros: Tensor, axis: int, low: int, high: int, _: Any
 ) -> Tensor:
-    """clamp(round(x / scale) + zero, low, high) with numbers of each channel"""
+    """clamp(round(x / scale) + zero, low, high) with per-channel scales and zero points"""
     columns = [_channels(call, x, t, axis) for t in (scales, zeros)]
     return call.elementwise(lambda v, s, z: _rounded(v, s, z, low, high), x, *columns, wide=F32)
 
@@ -48,7 +48,7 @@ def quantize_channels(
 def dequantize_channels(
     call: Call, x: Tensor, scales: Tensor, zeros: Tensor | None, axis: int, *_: Any
 ) -> Tensor:
-    """(x - zero) * scale with numbers of each channel"""
+    """(x - zero) * scale with per-channel scales and zero points"""
     columns = [_channels(call, x, t, axis) for t in (scales, zeros) if t is not None]
     return call.elementwise(lambda v, s, *z: (v - z[0] if z else v) * s, x, *columns, wide=F32)
 
@@ -68,7 +68,7 @@ def fake_quantize(call: Call, x: Tensor, scale: Any, zero: Any, low: int, high: 
 def fake_quantize_mask(
     call: Call, x: Tensor, scale: Any, zero: Any, low: int, high: int
 ) -> tuple[Tensor, Tensor]:
-    """The same, and whether the number was inside of the range"""
+    """`fake_quantize`, and the mask of elements that were not clamped"""
 
     def inside(v: Scalar, s: Scalar, z: Scalar) -> Scalar:
         place = (v * (1 / s)).round() + z
@@ -82,13 +82,13 @@ def fake_quantize_mask(
 
 @lowers(aten._int_mm.default)
 def int_mm(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """x @ y of 8 bits in i32"""
+    """x @ y of 8-bit integers, accumulated in i32"""
     return contractions.matmul(call.b, x, y, I32)
 
 
 @lowers(aten.conv_tbc.default)
 def conv_tbc(call: Call, x: Tensor, weight: Tensor, bias: Tensor, padding: int) -> Tensor:
-    """A convolution over dim 0 of [time, batch, channels] by [width, channels, features]"""
+    """A convolution along dim 0 of [time, batch, channels] by [width, channels, features]"""
     from ...builder.windows import Windows, convolution
 
     b = call.b

@@ -1,4 +1,4 @@
-"""Operators that draw random numbers, by Philox: reproducible, but not PyTorch's own numbers."""
+"""Random operators, with Philox: reproducible, but not PyTorch's number sequence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ aten, prims = torch.ops.aten, torch.ops.prims
 
 
 def fresh_seed(call: Call) -> SSAValue:
-    """The i64 seed of a random op: an argument of the program that each call draws."""
+    """The i64 seed of a random op: a hidden program argument, drawn anew for each run."""
     assert call.new_seed is not None
     return call.new_seed()
 
@@ -32,7 +32,7 @@ def _normal(call: Call) -> Tensor:
 
 
 def _below(call: Call, p: Any, shape: Sequence[Size] | None = None) -> Tensor:
-    """true with probability p, a number or a tensor."""
+    """A bool tensor that is true with probability p, which is a number or a tensor."""
     b = call.b
     kind = p.dtype if isinstance(p, Tensor) else dtype_of(torch.float32)
     noise = random.uniform(b, fresh_seed(call), call.shape() if shape is None else shape, kind)
@@ -51,7 +51,7 @@ def rand(call: Call, *_: Any) -> Tensor:
     aten.randn.default, aten.randn.generator, aten.randn_like.default, aten.randn_like.generator
 )
 def randn(call: Call, *_: Any) -> Tensor:
-    """Standard normals"""
+    """Standard normal numbers"""
     return call.b.cast(_normal(call), call.dtype())
 
 
@@ -87,7 +87,7 @@ def randint_like(call: Call, x: Tensor, high: Any) -> Tensor:
 
 @lowers(aten.randint_like.Tensor, aten.randint_like.Tensor_generator)
 def randint_like_tensor(call: Call, x: Tensor, high: Tensor) -> Tensor:
-    """0 <= k < high, a tensor of one element"""
+    """0 <= k < high, where `high` is a one-element tensor"""
     b = call.b
     bound = b.item(high, [0] * high.rank)
 
@@ -107,7 +107,7 @@ _WHOLE_BITS = {torch.float32: 24, torch.float64: 53, torch.float16: 11, torch.bf
 
 
 def _largest(kind: torch.dtype) -> int:
-    """The largest number of `random`: all whole numbers up to it are numbers of the dtype."""
+    """The upper bound of `random`: all integers up to it are representable in the dtype."""
     return 1 << _WHOLE_BITS[kind] if kind in _WHOLE_BITS else torch.iinfo(kind).max
 
 
@@ -174,7 +174,7 @@ def normal_functional(call: Call, x: Tensor, mean: float, deviation: float) -> T
     aten.normal.float_float,
 )  # fmt: skip
 def normal(call: Call, mean: Any, deviation: Any) -> Tensor:
-    """mean + std z, of tensors or numbers"""
+    """mean + std z, for tensors or numbers"""
     return _scaled_normal(call, mean, deviation)
 
 
@@ -209,7 +209,7 @@ def _open(call: Call) -> Tensor:
 
 @lowers(aten.geometric.default)
 def geometric(call: Call, x: Tensor, p: float) -> Tensor:
-    """ceil(log(u) / log(1 - p)): which of independent trials is the first success"""
+    """ceil(log(u) / log(1 - p)): the number of trials up to the first success"""
     scale = 1 / math.log1p(-p) if p < 1 else 0.0
     noise = _open(call)
     return call.b.map(
@@ -227,13 +227,13 @@ def cauchy(call: Call, x: Tensor, median: float, scale: float) -> Tensor:
 
 @lowers(aten.poisson.default)
 def poisson(call: Call, rate: Tensor) -> Tensor:
-    """Arrivals of a Poisson process in a time of `rate`"""
+    """The number of arrivals of a Poisson process before time `rate`"""
     return call.b.cast(random.poisson(call.b, fresh_seed(call), rate), call.dtype())
 
 
 @lowers(aten.multinomial.default)
 def multinomial(call: Call, weights: Tensor, count: Any, replacement: bool) -> Tensor:
-    """Indices of each row that are drawn by weight"""
+    """Indices of each row, drawn by weight"""
     return random.multinomial(call.b, fresh_seed(call), weights, count, replacement)
 
 
@@ -241,7 +241,7 @@ def multinomial(call: Call, weights: Tensor, count: Any, replacement: bool) -> T
 
 
 def _dropped(call: Call, x: Tensor, p: float, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
-    """x / (1 - p) where it is kept, with probability 1 - p, else 0; and where that is."""
+    """x / (1 - p) where kept, with probability 1 - p, else 0; also returns the mask."""
     mask = _below(call, 1 - p, shape)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     wide = x.dtype.computed
@@ -261,7 +261,7 @@ def native_dropout(call: Call, x: Tensor, p: float, train: bool | None) -> tuple
 
 @lowers(aten.dropout.default)
 def dropout(call: Call, x: Tensor, p: float, train: bool) -> Tensor:
-    """x / (1 - p) with probability 1 - p, else 0; x where `train` is false"""
+    """x / (1 - p) with probability 1 - p, else 0; x if not in training"""
     return _dropped(call, x, p, x.shape)[0] if train and p > 0 else x
 
 
@@ -276,12 +276,12 @@ def feature_dropout(call: Call, x: Tensor, p: float, train: bool) -> Tensor:
 
 
 _ALPHA = 1.7580993408473766
-"""scale * alpha of selu: what dropped elements are set to, negated."""
+"""scale * alpha of selu; dropped elements become its negative."""
 
 
 @lowers(aten.alpha_dropout.default, aten.feature_alpha_dropout.default)
 def alpha_dropout(call: Call, x: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout to -alpha, then scaled and moved so that mean 0 and variance 1 stay"""
+    """Dropout to -alpha, then scaled and shifted to preserve mean 0 and variance 1"""
     if not train or p == 0:
         return x
     if p == 1:
@@ -303,7 +303,7 @@ def alpha_dropout(call: Call, x: Tensor, p: float, train: bool) -> Tensor:
 def rrelu_with_noise(
     call: Call, x: Tensor, noise: Tensor, low: float, high: float, training: bool
 ) -> Any:
-    """x where it is positive, else x times a slope of low <= a < high; the slopes"""
+    """x if positive, else x times a random slope low <= a < high; also returns the slopes"""
     b = call.b
     both = call.target is aten.rrelu_with_noise_functional.default
     if not training:
@@ -321,6 +321,6 @@ def rrelu_with_noise(
 
 @lowers(aten.rrelu.default)
 def rrelu(call: Call, x: Tensor, low: float, high: float, training: bool) -> Tensor:
-    """x where it is positive, else x times a random slope"""
+    """x if positive, else x times a random slope"""
     result = rrelu_with_noise(call, x, x, low, high, training)
     return result[0] if isinstance(result, tuple) else result

@@ -1,4 +1,4 @@
-"""LSTM, GRU and plain recurrent layers, whole: PyTorch would unroll them over time."""
+"""LSTM, GRU and plain recurrent layers, kept whole: PyTorch would unroll them over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..operators import aten
 
 
 def _weights(params: list[Tensor], biases: bool, projected: bool) -> list[Weights]:
-    """The parameters of each direction of each layer, in PyTorch's order."""
+    """Groups the parameters by layer and direction, in PyTorch's order."""
     count = 2 + 2 * biases + projected
     found: list[Weights] = []
     for i in range(0, len(params), count):
@@ -31,8 +31,8 @@ def _run(
     make: Callable[[Weights], recurrent.Step],
 ) -> tuple[Tensor, ...]:
     """
-    All layers; settings are has_biases, layers, dropout, train, bidirectional and batch_first.
-    States are [layers * directions, batch, size] each. The outputs, then the last states.
+    Runs all layers; settings are has_biases, layers, dropout, train, bidirectional and batch_first.
+    Each state is [layers * directions, batch, size]. Returns the outputs, then the final states.
     """
     biases, layers, dropout, train, bidirectional, batch_first = settings
     if dropout and train and layers > 1:

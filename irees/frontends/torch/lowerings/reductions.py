@@ -13,7 +13,7 @@ from ..operators import aten
 def finish(
     call: Call, x: Tensor, result: Tensor, axes: list[int], keep: bool, i: int = 0
 ) -> Tensor:
-    """A reduction in the operator's dtype, with dims of size 1 where they are kept."""
+    """Casts a reduction to the operator's dtype; restores reduced dims with size 1 if `keep`."""
     if keep:
         result = reductions.keep_dims(call.b, x, result, axes)
     return call.b.cast(result, call.dtype(i))
@@ -25,7 +25,7 @@ def _sum_dtype(call: Call) -> Any:
 
 @lowers(aten.sum.default, aten.sum.dim_IntList)
 def sum_(call: Call, x: Tensor, dim: Any = None, keep: bool = False) -> Tensor:
-    """The sum; integers in i64"""
+    """The sum; integers accumulate in i64"""
     axes = call.axes(dim, x.rank)
     wide = call.dtype().computed
     return finish(call, x, reductions.sum_(call.b, x, axes, wide), axes, keep)
@@ -33,7 +33,7 @@ def sum_(call: Call, x: Tensor, dim: Any = None, keep: bool = False) -> Tensor:
 
 @lowers(aten.nansum.default)
 def nansum(call: Call, x: Tensor, dim: Any, keep: bool) -> Tensor:
-    """The sum of what is not NaN"""
+    """The sum, ignoring NaNs"""
     axes, wide = call.axes(dim, x.rank), call.dtype().computed
     if not x.dtype.is_integer:
         x = call.b.map(lambda v: v.isnan().where(0.0, v), x)
@@ -49,7 +49,7 @@ def mean(call: Call, x: Tensor, dim: Any = None, keep: bool = False) -> Tensor:
 
 @lowers(aten.prod.default, aten.prod.dim_int)
 def prod(call: Call, x: Tensor, dim: Any = None, keep: bool = False) -> Tensor:
-    """The product; integers in i64"""
+    """The product; integers accumulate in i64"""
     axes, wide = call.axes(dim, x.rank), call.dtype().computed
     return finish(call, x, reductions.prod(call.b, x, axes, wide), axes, keep)
 
@@ -78,14 +78,14 @@ def aminmax(call: Call, x: Tensor, *, dim: Any, keepdim: bool) -> tuple[Tensor, 
 
 @lowers(aten.max.default, aten.min.default)
 def extremum(call: Call, x: Tensor) -> Tensor:
-    """The largest or smallest of all"""
+    """The largest or smallest of all elements"""
     fn = reductions.max_ if call.target is aten.max.default else reductions.min_
     return fn(call.b, x, list(range(x.rank)))
 
 
 @lowers(aten.max.dim, aten.min.dim)
 def extremum_dim(call: Call, x: Tensor, dim: int, keep: bool) -> tuple[Tensor, Tensor]:
-    """The largest or smallest along a dim, and where"""
+    """The largest or smallest element along a dim, and its index"""
     largest = call.target is aten.max.dim
     if not x.rank:
         return x, call.b.full(0, I64, ())
@@ -96,7 +96,7 @@ def extremum_dim(call: Call, x: Tensor, dim: int, keep: bool) -> tuple[Tensor, T
 
 @lowers(aten.argmax.default, aten.argmin.default)
 def arg_extremum(call: Call, x: Tensor, dim: Any, keep: bool) -> Tensor:
-    """Where the largest or smallest element is, the first of several"""
+    """The index of the largest or smallest element, the first in a tie"""
     largest = call.target is aten.argmax.default
     if not x.rank:
         return call.b.full(0, I64, call.shape())
@@ -112,7 +112,7 @@ def arg_extremum(call: Call, x: Tensor, dim: Any, keep: bool) -> Tensor:
     aten._is_all_true.default, aten._is_any_true.default,
 )  # fmt: skip
 def any_all(call: Call, x: Tensor, dim: Any = None, keep: bool = False) -> Tensor:
-    """Whether one is not 0, or all are"""
+    """Whether any element, or every element, is nonzero"""
     dims_form = call.target in (aten.any.dims, aten.all.dims)
     axes = [] if dims_form and dim == [] else call.axes(dim, x.rank)
     name = call.target.__name__.split(".")[0]
@@ -129,19 +129,19 @@ def _correction(unbiased: Any) -> float:
 
 @lowers(aten.var.correction, aten.std.correction)
 def var_correction(call: Call, x: Tensor, dim: Any, *, correction: Any, keepdim: bool) -> Tensor:
-    """sum(|x - mean|^2) / (n - correction), or its root"""
+    """sum(|x - mean|^2) / (n - correction), or its square root"""
     return _spread(call, x, dim, 1 if correction is None else correction, keepdim)[0]
 
 
 @lowers(aten.var.default, aten.std.default)
 def var_default(call: Call, x: Tensor, unbiased: bool) -> Tensor:
-    """The variance of all elements, or its root"""
+    """The variance of all elements, or its square root"""
     return _spread(call, x, None, _correction(unbiased), False)[0]
 
 
 @lowers(aten.var.dim, aten.std.dim)
 def var_dim(call: Call, x: Tensor, dim: Any, unbiased: bool, keep: bool) -> Tensor:
-    """The variance along dims, or its root"""
+    """The variance along dims, or its square root"""
     return _spread(call, x, dim, _correction(unbiased), keep)[0]
 
 
@@ -149,19 +149,19 @@ def var_dim(call: Call, x: Tensor, dim: Any, unbiased: bool, keep: bool) -> Tens
 def var_mean(
     call: Call, x: Tensor, dim: Any, *, correction: Any, keepdim: bool
 ) -> tuple[Tensor, ...]:
-    """The variance along dims, or its root, and the mean"""
+    """The variance along dims, or its square root, and the mean"""
     return _spread(call, x, dim, 1 if correction is None else correction, keepdim)
 
 
 @lowers(aten.var_mean.default, aten.std_mean.default)
 def var_mean_default(call: Call, x: Tensor, unbiased: bool) -> tuple[Tensor, ...]:
-    """The variance of all elements, or its root, and the mean"""
+    """The variance of all elements, or its square root, and the mean"""
     return _spread(call, x, None, _correction(unbiased), False)
 
 
 @lowers(aten.var_mean.dim, aten.std_mean.dim)
 def var_mean_dim(call: Call, x: Tensor, dim: Any, unbiased: bool, keep: bool) -> tuple[Tensor, ...]:
-    """The variance along dims, or its root, and the mean"""
+    """The variance along dims, or its square root, and the mean"""
     return _spread(call, x, dim, _correction(unbiased), keep)
 
 
@@ -200,7 +200,7 @@ def norm(call: Call, x: Tensor, order: Any, dim: Any = None, keep: bool = False)
 
 @lowers(aten.count_nonzero.dim_IntList, aten.count_nonzero.default)
 def count_nonzero(call: Call, x: Tensor, dim: Any) -> Tensor:
-    """How many are not 0"""
+    """The number of nonzero elements"""
     axes = call.axes(dim, x.rank)
     return reductions.sum_(call.b, call.b.is_true(x), axes, I64)
 
@@ -235,7 +235,7 @@ def _along(call: Call, x: Tensor, dim: int, fn: Any) -> Tensor:
 
 @lowers(aten.equal.default)
 def equal(call: Call, x: Tensor, y: Tensor) -> Any:
-    """Whether all elements are equal"""
+    """Whether the tensors have equal shapes and elements"""
     from ..calls import Symbolic
 
     if len(x.shape) != len(y.shape) or any(
@@ -250,7 +250,7 @@ def equal(call: Call, x: Tensor, y: Tensor) -> Any:
 
 @lowers(aten.hash_tensor.default)
 def hash_tensor(call: Call, x: Tensor, dim: Any, *, keepdim: bool, mode: int) -> Tensor:
-    """The exclusive or of all bits, those of floats as f64, along dims"""
+    """The XOR of all elements' bits along dims; floats are converted to f64"""
     if mode or x.dtype.is_complex:
         raise call.unsupported("this kind of checksum")
     b, axes = call.b, call.axes(dim, x.rank)

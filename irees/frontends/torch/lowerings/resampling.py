@@ -1,4 +1,4 @@
-"""Resizing of images and sampling at computed places."""
+"""Image resizing and grid sampling."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _finished(call: Call, result: Tensor) -> Tensor:
 
 
 def _upsampled(call: Call, x: Tensor, factors: Any, aligned: bool) -> Tensor:
-    """x with its dims behind the channels resized."""
+    """Resizes the spatial dims of x."""
     n = x.rank - 2
     dims = _resizings(call, x, call.shape()[2:], factors, aligned)
     if dims[0].mode in ("nearest", "exact") and all(map(_is_repeated, dims)):
@@ -59,7 +59,7 @@ def _upsampled(call: Call, x: Tensor, factors: Any, aligned: bool) -> Tensor:
 
 
 def _nearest(call: Call, x: Tensor, dims: list[Resizing], n: int) -> Tensor:
-    """Places are computed in f32, and elements only moved."""
+    """Nearest-neighbor resizing; computes indices in f32 and only moves elements."""
     wide = _wide(x)
 
     def element(s: Any, *at: Any) -> Any:
@@ -70,7 +70,7 @@ def _nearest(call: Call, x: Tensor, dims: list[Resizing], n: int) -> Tensor:
 
 
 def _is_repeated(dim: Resizing) -> bool:
-    """Whether each element stands a whole number of times in the result."""
+    """Whether resizing repeats each element the same whole number of times."""
     if not isinstance(dim.size, int) or not isinstance(dim.out, int) or not dim.size:
         return False
     times = dim.out // dim.size
@@ -94,7 +94,7 @@ def _repeated(call: Call, x: Tensor) -> Tensor:
     aten._upsample_nearest_exact3d.vec,
 )  # fmt: skip
 def upsample_nearest_vec(call: Call, x: Tensor, _: Any, factors: Any) -> Tensor:
-    """x with each element as often as it is the nearest one"""
+    """x resized by nearest-neighbor interpolation"""
     return _upsampled(call, x, factors, False)
 
 
@@ -104,7 +104,7 @@ def upsample_nearest_vec(call: Call, x: Tensor, _: Any, factors: Any) -> Tensor:
     aten._upsample_nearest_exact2d.default, aten._upsample_nearest_exact3d.default,
 )  # fmt: skip
 def upsample_nearest(call: Call, x: Tensor, _: Any, *factors: Any) -> Tensor:
-    """x with each element as often as it is the nearest one"""
+    """x resized by nearest-neighbor interpolation"""
     return _upsampled(call, x, factors, False)
 
 
@@ -127,7 +127,7 @@ def upsample(call: Call, x: Tensor, _: Any, aligned: bool, *factors: Any) -> Ten
 
 
 def _matrices(call: Call, dims: list[Resizing], kind: Any = np.float32) -> list[Any]:
-    """The weights along each dim, of a filter as wide as the step for `_aa`."""
+    """The weight matrix of each dim; `_aa` operators use an antialiasing filter."""
     found: list[Any] = []
     for dim in dims:
         if not isinstance(dim.size, int) or not isinstance(dim.out, int):
@@ -156,7 +156,7 @@ def _smoothed(call: Call, x: Tensor, aligned: bool, factors: Any) -> Tensor:
     aten._upsample_lanczos2d_aa.default,
 )
 def upsample_aa(call: Call, x: Tensor, _: Any, aligned: bool, *factors: Any) -> Tensor:
-    """x resized by a filter that averages what is made smaller"""
+    """x resized with an antialiasing filter"""
     return _smoothed(call, x, aligned, factors)
 
 
@@ -166,12 +166,12 @@ def upsample_aa(call: Call, x: Tensor, _: Any, aligned: bool, *factors: Any) -> 
     aten._upsample_lanczos2d_aa.vec,
 )
 def upsample_aa_vec(call: Call, x: Tensor, _: Any, aligned: bool, factors: Any) -> Tensor:
-    """x resized by a filter that averages what is made smaller"""
+    """x resized with an antialiasing filter"""
     return _smoothed(call, x, aligned, factors)
 
 
 def _adjoint(call: Call, grad: Tensor, size: Any, factors: Any, aligned: bool) -> Tensor:
-    """The gradient of x: each dim multiplied by its weights, transposed."""
+    """The gradient of x: multiplies each dim by its transposed weights."""
     dims = [
         Resizing(_mode(call), n, out, aligned, f)
         for n, out, f in zip(size[2:], grad.shape[2:], [*(factors or []), None, None, None])
@@ -189,7 +189,7 @@ def _adjoint(call: Call, grad: Tensor, size: Any, factors: Any, aligned: bool) -
 def upsample_nearest_backward(
     call: Call, grad: Tensor, _: Any, size: list[int], *factors: Any
 ) -> Tensor:
-    """The sum of the gradients of all copies of an element"""
+    """Sums the gradients of all copies of each element"""
     return _adjoint(call, grad, size, factors, False)
 
 
@@ -202,7 +202,7 @@ def upsample_nearest_backward(
 def upsample_backward(
     call: Call, grad: Tensor, _: Any, size: list[int], aligned: bool, *factors: Any
 ) -> Tensor:
-    """The gradients of what each element was part of, by its weights there"""
+    """Sums the weighted gradients of the results that each element contributed to"""
     return _adjoint(call, grad, size, factors, aligned)
 
 
@@ -210,7 +210,7 @@ def upsample_backward(
 def grid_sampler(
     call: Call, x: Tensor, grid: Tensor, mode: int, outside: int, aligned: bool
 ) -> Tensor:
-    """x at the places of a grid, which go from -1 to 1"""
+    """x sampled at grid positions from -1 to 1"""
     modes, paddings = ("linear", "nearest", "cubic"), ("zeros", "border", "reflection")
     if modes[mode] == "cubic" and x.rank != 4:
         raise NotLowered

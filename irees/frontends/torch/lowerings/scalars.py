@@ -1,4 +1,4 @@
-"""Sizes, elements as numbers, and assertions that run with the program."""
+"""Sizes, elements as numbers, and run-time assertions."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def sym_numel(call: Call, x: Tensor) -> Size:
 
 @lowers(aten.sym_stride.int)
 def sym_stride(call: Call, x: Tensor, dim: int) -> Size:
-    """The stride of a dim in the layout that PyTorch has at this place"""
+    """The stride of a dim in PyTorch's layout"""
     return call.symbols.size(call.raw[0].stride(dim))
 
 
 @lowers(aten.sym_storage_offset.default)
 def sym_storage_offset(call: Call, x: Tensor) -> Size:
-    """The offset in the layout that PyTorch has at this place, 0 where that is data"""
+    """The storage offset in PyTorch's layout; 0 if it is data-dependent"""
     offset = call.raw[0].storage_offset()
     return call.symbols.size(offset) if call.symbols.is_known(offset) else 0
 
 
 @lowers(aten.sym_is_contiguous.default)
 def sym_is_contiguous(call: Call, x: Tensor) -> bool:
-    """Whether PyTorch's layout at this place is row-major"""
+    """Whether PyTorch's layout is row-major"""
     return bool(call.raw[0].is_contiguous())
 
 
 @lowers(aten._local_scalar_dense.default, aten.item.default)
 def item(call: Call, x: Tensor) -> Any:
-    """The only element of x: an index, a f64 or a bool"""
+    """The only element of x: an index, an f64 or a bool"""
     value = call.b.item(x, [0] * x.rank)
     if x.dtype.is_complex:
         raise call.unsupported("a complex element as a number")
@@ -57,7 +57,7 @@ def item(call: Call, x: Tensor) -> Any:
 
 
 def _is_true(call: Call, value: Any) -> SSAValue | None:
-    """A condition as an i1; None where it is known to hold."""
+    """A condition as an i1; None if it is a constant that is true."""
     b = call.b
     if isinstance(value, Tensor):
         return b.item(b.is_true(value), [0] * value.rank)
@@ -73,10 +73,10 @@ def _is_true(call: Call, value: Any) -> SSAValue | None:
     aten._functional_assert_scalar.default, aten._functional_assert_async.msg,
 )  # fmt: skip
 def assert_(call: Call, condition: Any, message: str = "an assertion failed", *_: Any) -> Any:
-    """Stops the program unless the condition holds"""
+    """Aborts the program if the condition is false"""
     free = getattr(getattr(call.raw[0], "node", None), "expr", None)
     if free is not None and free.free_symbols <= call.symbols.counted:
-        # PyTorch's bounds of what an operator counts: wrong ones for a mask that broadcasts.
+        # PyTorch's bounds on data-dependent sizes, which are wrong for a mask that broadcasts.
         return None
     found = _is_true(call, condition)
     if found is not None:

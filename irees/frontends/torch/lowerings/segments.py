@@ -1,4 +1,4 @@
-"""Sums and other reductions of bags and segments of rows."""
+"""Reductions over bags and segments of rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..operators import aten
 
 
 def _by_row(call: Call, values: Tensor, factors: Tensor, fn: Any) -> Tensor:
-    """fn of each row and a number for it."""
+    """Applies fn to each row and that row's factor."""
     column = shapes.reshape(call.b, factors, [factors.shape[0], *[1] * (values.rank - 1)])
     return call.b.map(fn, values, column, dtype=values.dtype)
 
 
 def _reduced(call: Call, rows: Tensor, bags: Tensor, count: Size, mode: str) -> Tensor:
-    """The rows of each of `count` bags by "sum", "prod", "max" or "min"; others are left out."""
+    """Reduces the rows of each bag by "sum", "prod", "max" or "min"; ignores bags out of range."""
     b, dtype = call.b, rows.dtype
     start = {"sum": 0, "prod": 1, "max": dtype.lowest, "min": dtype.highest}[mode]
     fn = {
@@ -29,7 +29,7 @@ def _reduced(call: Call, rows: Tensor, bags: Tensor, count: Size, mode: str) -> 
 
 
 def _counts(call: Call, bags: Tensor, count: Size) -> Tensor:
-    """How many rows each bag has."""
+    """The number of rows in each bag."""
     ones = call.b.full(1, I64, bags.shape)
     return _reduced(call, ones, bags, count, "sum")
 
@@ -40,9 +40,9 @@ def embedding_bag(
     sparse: bool, weights: Tensor | None, last: bool, padding: int,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """
-    The sum, mean (1) or maximum (2) of rows of a table by bags, which begin at offsets; the bag
-    of each index, how many each bag has (0 for sums), and which were the largest (0: that is not
-    kept).
+    The sum, mean (1) or maximum (2) of table rows by bag, where bags begin at offsets. Also returns
+    the bag of each index, the bag sizes (0 for sums), and the argmax of each bag (always 0: not
+    computed).
     """
     b = call.b
     count: Size = b.sub(offsets.shape[0], 1) if last else offsets.shape[0]
@@ -62,14 +62,14 @@ def embedding_bag(
         result = _by_row(call, result, sizes, lambda v, n: v / n.maximum(1).to(wide))
     if mode == 2:
         result = _by_row(call, result, sizes, lambda v, n: (n == 0).where(0.0, v))
-    if mode == 0:  # PyTorch counts only where the gradient needs it
+    if mode == 0:  # PyTorch counts only if the gradient needs it
         sizes = b.full(0, sizes.dtype, sizes.shape)
     rest = (bags, sizes, sizes)
     return b.cast(result, call.dtype()), *(_shaped(call, t, i) for i, t in enumerate(rest, 1))
 
 
 def _shaped(call: Call, x: Tensor, i: int) -> Tensor:
-    """A result that is only kept for the backward pass, in the shape that PyTorch has for it."""
+    """A result used only by the backward pass, in PyTorch's shape; 0 if it is not computed."""
     b, shape = call.b, call.shape(i)
     if i < 3 and len(shape) == x.rank and all(
         not isinstance(m, int) or m == n for m, n in zip(shape, x.shape)
@@ -82,7 +82,7 @@ def _shaped(call: Call, x: Tensor, i: int) -> Tensor:
 def embedding_renorm(
     call: Call, table: Tensor, indices: Tensor, limit: float, order: float
 ) -> Tensor:
-    """The table with those rows at indices whose norm is larger scaled down to the limit"""
+    """The table with each row in `indices` whose norm exceeds the limit scaled down to the limit"""
     b, wide = call.b, table.dtype.computed
     flat = shapes.flatten(b, indices)
     hits = _counts(call, b.cast(flat, I64), table.shape[0])
@@ -97,7 +97,7 @@ def embedding_renorm(
 
 @lowers(aten.repeat_interleave.Tensor)
 def repeat_interleave(call: Call, repeats: Tensor, _: Any = None) -> Tensor:
-    """0, 1, ..., each as often as it says there"""
+    """Each index i repeated repeats[i] times"""
     b = call.b
     if isinstance(repeats.shape[0], int) and repeats.shape[0] == 0:
         return b.empty(call.dtype(), [0])
@@ -115,7 +115,7 @@ def repeat_interleave(call: Call, repeats: Tensor, _: Any = None) -> Tensor:
 
 
 def _segments(call: Call, data: Tensor, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
-    """The ends of segments along the last dim."""
+    """The end offsets of segments along the last dim."""
     b = call.b
     if lengths is not None:
         wide = b.cast(lengths, I64)
@@ -130,7 +130,7 @@ def segment_reduce(
     call: Call, data: Tensor, reduce: str, *, lengths: Tensor | None, offsets: Tensor | None,
     axis: int, initial: Any,
 ) -> Tensor:  # fmt: skip
-    """A reduction of consecutive segments along an axis, whose lengths or offsets are given"""
+    """Reduces consecutive segments along an axis, given by lengths or offsets"""
     b = call.b
     ends = _segments(call, data, lengths, offsets)
     axis = ends.rank - 1
@@ -140,7 +140,7 @@ def segment_reduce(
     lead = [batch, size]
     places = b.from_function(lambda s, i, j: j.to(I64), lead, I64)
     segments = ordering.search(b, shapes.reshape(b, ends, [batch, count]), places, right=True)
-    # Of each batch the segments stand one after the other; what is behind the last is left out.
+    # Numbers the segments of all batches consecutively; rows after the last segment get -1.
     bags = b.structured(
         [segments], [b.empty(I64, lead)], [b.broadcast_map(lead, lead)] * 2, [False, False],
         lambda s, n, _: (n < s.as_index(count).to(I64)).where(
@@ -157,7 +157,7 @@ def segment_reduce(
 
 
 def _finish(reduce: str, mode: str, initial: float | None) -> Any:
-    """What is done with a segment's reduction and its length: a start value, a division."""
+    """Returns the function that applies the initial value and the mean's division to a segment."""
 
     def body(v: Scalar, n: Scalar) -> Scalar:
         if initial is not None:

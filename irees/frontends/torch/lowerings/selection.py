@@ -1,4 +1,4 @@
-"""Medians, frequent and distinct elements, histograms."""
+"""Medians, modes, distinct elements and histograms."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten
 
-# --- one element of each row ---
+# --- medians and modes ---
 
 
 @lowers(aten.median.default, aten.nanmedian.default)
 def median(call: Call, x: Tensor) -> Tensor:
-    """The lower middle element of all, NaN if one is (nanmedian: of the numbers)"""
+    """The lower median of all elements, NaN if any is NaN (nanmedian: ignoring NaNs)"""
     flat = shapes.flatten(call.b, x)
     if flat.shape[0] == 0 and isinstance(flat.shape[0], int):
         return call.b.full(float("nan") if x.dtype.is_float else x.dtype.lowest, x.dtype, ())
@@ -23,14 +23,14 @@ def median(call: Call, x: Tensor) -> Tensor:
 
 @lowers(aten.median.dim, aten.nanmedian.dim)
 def median_dim(call: Call, x: Tensor, dim: int, keep: bool) -> tuple[Tensor, Tensor]:
-    """The lower middle element along a dim, and where"""
+    """The lower median along a dim, and its index"""
     skip = call.target is aten.nanmedian.dim
     return _per_row(call, x, dim, lambda axis: selection.median(call.b, x, axis, skip))
 
 
 @lowers(aten.mode.default)
 def mode(call: Call, x: Tensor, dim: int, keep: bool) -> tuple[Tensor, Tensor]:
-    """The most frequent element along a dim, and where"""
+    """The most frequent element along a dim, and its index"""
     return _per_row(call, x, dim, lambda axis: selection.mode(call.b, x, axis))
 
 
@@ -45,7 +45,7 @@ def _per_row(call: Call, x: Tensor, dim: int, fn: Any) -> tuple[Tensor, Tensor]:
 
 
 def _results(call: Call, found: tuple[Tensor, ...], wanted: list[bool]) -> tuple[Tensor, ...]:
-    """Results that are not wanted are empty."""
+    """Replaces results that are not wanted by empty tensors."""
     rest = [
         t if want or not call.has_symbols(i) else call.b.empty(I64, call.shape(i))
         for i, (t, want) in enumerate(zip(found[1:], wanted), 1)
@@ -57,13 +57,13 @@ def _results(call: Call, found: tuple[Tensor, ...], wanted: list[bool]) -> tuple
 def unique2(
     call: Call, x: Tensor, _: bool, inverse: bool, counts: bool = False
 ) -> tuple[Tensor, ...]:
-    """The distinct elements in order, which of them each one is, and how many of each"""
+    """The sorted distinct elements, the index of each element among them, and the counts"""
     return _results(call, selection.unique(call.b, x, None, True), [inverse, counts])
 
 
 @lowers(aten._unique.default)
 def unique(call: Call, x: Tensor, _: bool, inverse: bool) -> tuple[Tensor, ...]:
-    """The distinct elements in order, and which of them each one is"""
+    """The sorted distinct elements, and the index of each element among them"""
     return _results(call, selection.unique(call.b, x, None, True)[:2], [inverse])
 
 
@@ -71,14 +71,14 @@ def unique(call: Call, x: Tensor, _: bool, inverse: bool) -> tuple[Tensor, ...]:
 def unique_consecutive(
     call: Call, x: Tensor, inverse: bool, counts: bool, dim: int | None
 ) -> tuple[Tensor, ...]:
-    """One of each run of equal elements, which run each one is of, and how long each is"""
+    """One element of each run of equal elements, the run of each element, and the run lengths"""
     axis = None if dim is None else dim % x.rank
     return _results(call, selection.unique(call.b, x, axis, False), [inverse, counts])
 
 
 @lowers(aten.unique_dim.default, aten.unique_dim_consecutive.default)
 def unique_dim(call: Call, x: Tensor, dim: int, *given: bool) -> tuple[Tensor, ...]:
-    """The distinct slices along a dim in order, which of them each is, and how many of each"""
+    """The sorted distinct slices along a dim, the index of each slice among them, and the counts"""
     in_order = call.target is aten.unique_dim.default
     inverse, counts = given[1:] if in_order else given
     found = selection.unique(call.b, x, dim % x.rank, in_order)
@@ -87,7 +87,7 @@ def unique_dim(call: Call, x: Tensor, dim: int, *given: bool) -> tuple[Tensor, .
 
 @lowers(aten.nonzero_static.default)
 def nonzero_static(call: Call, x: Tensor, *, size: int, fill_value: int) -> Tensor:
-    """The first places where x is not 0, and rows of a number after them"""
+    """The indices of the first `size` nonzero elements, padded with rows of `fill_value`"""
     b = call.b
     places = indexing.nonzero(b, b.is_true(x))
     count = places.shape[0]
@@ -99,14 +99,14 @@ def nonzero_static(call: Call, x: Tensor, *, size: int, fill_value: int) -> Tens
 
     if isinstance(count, int) and count == 0:
         return b.full(fill_value, I64, call.shape())
-    # Of no places at all there is none to read: one row more than there are is read from.
+    # Appends a row, because an empty tensor has none to read.
     places = shapes.pad(b, places, [0, 0], [1, 0])
     return b.from_function(element, call.shape(), I64)
 
 
 @lowers(aten.bincount.default)
 def bincount(call: Call, x: Tensor, weights: Tensor | None, least: Any) -> Tensor:
-    """How many there are of 0, 1, ..., max(x), or the sum of their weights; at least so many"""
+    """Counts, or summed weights, of 0, 1, ..., max(x); at least `least` of them"""
     b = call.b
     count: Size = least
     if not (isinstance(x.shape[0], int) and x.shape[0] == 0):
@@ -120,7 +120,7 @@ def bincount(call: Call, x: Tensor, weights: Tensor | None, least: Any) -> Tenso
 
 
 def _range(call: Call, x: Tensor, low: Any, high: Any, apart: float) -> tuple[Tensor, Tensor]:
-    """The bounds that are given, or those of x; if these are equal, a bit apart."""
+    """The given bounds, or the bounds of x; equal bounds are moved `apart`."""
     b = call.b
     if low is not None:
         ends = [b.full(float(v), x.dtype, ()) for v in (low, high)]
@@ -141,7 +141,7 @@ def _range(call: Call, x: Tensor, low: Any, high: Any, apart: float) -> tuple[Te
 
 @lowers(aten.histc.default)
 def histc(call: Call, x: Tensor, bins: int, low: Any, high: Any) -> Tensor:
-    """How many elements are in each of `bins` equal parts from low to high, both included"""
+    """Counts of elements in `bins` equal bins from low to high, both inclusive"""
     b, wide = call.b, x.dtype.computed
     given = None if low == high == 0 else low
     values = shapes.flatten(b, b.cast(x, wide))
@@ -160,7 +160,7 @@ def histc(call: Call, x: Tensor, bins: int, low: Any, high: Any) -> Tensor:
 
 
 def _edges(call: Call, first: Tensor, last: Tensor, bins: int) -> Tensor:
-    """bins + 1 numbers from first to last, counted from the nearer end."""
+    """bins + 1 equidistant numbers from first to last, computed from the nearer end."""
     dtype = first.dtype
 
     def edge(s: Body, i: Scalar) -> Scalar:
@@ -174,7 +174,7 @@ def _edges(call: Call, first: Tensor, last: Tensor, bins: int) -> Tensor:
 
 
 def _bin(call: Call, values: Tensor, edges: Tensor) -> Tensor:
-    """Which part between edges each element is in, -1 for none; the last edge is included."""
+    """The bin of each element, -1 for none; the last edge is inclusive."""
     b, count = call.b, edges.shape[0]
     found = ordering.search(b, edges, values, right=True)
 
@@ -188,7 +188,7 @@ def _bin(call: Call, values: Tensor, edges: Tensor) -> Tensor:
 
 
 def _density(call: Call, counts: Tensor, edges: list[Tensor]) -> Tensor:
-    """Counts by their sum and by the sizes of the parts that they are of."""
+    """Divides counts by their sum and by the bin sizes."""
     b, rank = call.b, counts.rank
     total = reductions.sum_(b, counts, list(range(rank)))
     identity = b.broadcast_map(counts.shape, counts.shape)
@@ -208,7 +208,7 @@ def _density(call: Call, counts: Tensor, edges: list[Tensor]) -> Tensor:
 def histogram(
     call: Call, x: Tensor, bins: int, *, range: Any, weight: Tensor | None, density: bool
 ) -> tuple[Tensor, Tensor]:
-    """How many elements are between each two of bins + 1 edges that are equally far apart"""
+    """Counts of elements between bins + 1 equidistant edges, and the edges"""
     low, high = range or (None, None)
     first, last = _range(call, x, low, high, 0.5)
     return _histogram(call, x, _edges(call, first, last, bins), weight, density)
@@ -218,7 +218,7 @@ def histogram(
 def histogram_tensor(
     call: Call, x: Tensor, edges: Tensor, *, weight: Tensor | None, density: bool
 ) -> tuple[Tensor, Tensor]:
-    """How many elements are between each two of the edges"""
+    """Counts of elements between the edges, and the edges"""
     return _histogram(call, x, edges, weight, density)
 
 
@@ -233,7 +233,7 @@ def _histogram(
 
 
 def _columns(call: Call, x: Tensor) -> list[Tensor]:
-    """The numbers of points along each dim, as vectors."""
+    """The coordinates along each dim of the points, as vectors."""
     b, width = call.b, x.shape[-1]
     assert isinstance(width, int)
     points = shapes.reshape(b, x, [b.product(x.shape[:-1]), width])
@@ -253,7 +253,7 @@ def _edges_of_columns(call: Call, x: Tensor, bins: list[int], bounds: Any) -> li
 def histogramdd_bin_edges(
     call: Call, x: Tensor, bins: list[int], *, range: Any
 ) -> tuple[Tensor, ...]:
-    """The edges along each dim of points"""
+    """The equidistant edges along each dim of the points"""
     return tuple(_edges_of_columns(call, x, bins, range))
 
 
@@ -261,7 +261,7 @@ def histogramdd_bin_edges(
 def histogramdd_from_bin_cts(
     call: Call, x: Tensor, bins: list[int], *, range: Any, weight: Tensor | None, density: bool
 ) -> Tensor:
-    """How many points are in each cell of a grid with equally wide cells"""
+    """Counts of points in each cell of a grid with equidistant edges"""
     return _histogramdd(call, x, _edges_of_columns(call, x, bins, range), weight, density)
 
 
@@ -269,7 +269,7 @@ def histogramdd_from_bin_cts(
 def histogramdd_from_bin_tensors(
     call: Call, x: Tensor, edges: list[Tensor], *, weight: Tensor | None, density: bool
 ) -> Tensor:
-    """How many points are in each cell of a grid between edges"""
+    """Counts of points in each cell of a grid with given edges"""
     return _histogramdd(call, x, edges, weight, density)
 
 

@@ -54,7 +54,7 @@ for _fn, _packet in (
 
 @lowers(aten.polygamma.default, aten.special_polygamma.default)
 def polygamma(call: Call, n: int, x: Tensor) -> Tensor:
-    """Derivative n of digamma"""
+    """The n-th derivative of digamma"""
     return call.elementwise(lambda v: special.polygamma(n, v), x, wide=F64)
 
 
@@ -81,7 +81,7 @@ def igammac(call: Call, a: Tensor, x: Tensor) -> Tensor:
 
 @lowers(aten.mvlgamma.default, aten.special_multigammaln.default)
 def mvlgamma(call: Call, x: Tensor, p: int) -> Tensor:
-    """sum over j < p of lgamma(x - j / 2), and a constant"""
+    """sum over j < p of lgamma(x - j / 2), plus a constant"""
     constant = p * (p - 1) / 4 * math.log(math.pi)
 
     def body(v: Scalar) -> Scalar:
@@ -98,7 +98,7 @@ def mvlgamma(call: Call, x: Tensor, p: int) -> Tensor:
 
 @lowers(aten.nextafter.default, prims.nextafter.default)
 def nextafter(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """The number that follows x in the direction of y"""
+    """The next representable number after x in the direction of y"""
     return call.elementwise(special.nextafter, x, y, wide=call.dtype())
 
 

@@ -1,4 +1,4 @@
-"""Operators that only move elements: views, reshapes, slices, concatenation, padding."""
+"""Data movement: views, reshapes, slices, concatenation, padding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {8: U8, 16: U16, 32: U32, 64: U64}
     aten._reshape_copy.default, aten.atleast_1d.default, aten.atleast_2d.default,
 )  # fmt: skip
 def view(call: Call, x: Tensor, *_: Any) -> Tensor:
-    """The elements in row-major order as another shape"""
+    """Reshape in row-major order"""
     return shapes.reshape(call.b, x, call.shape())
 
 
@@ -41,19 +41,19 @@ def expand(call: Call, x: Tensor, *_: Any) -> Tensor:
 
 @lowers(aten.copy.default)
 def copy(call: Call, x: Tensor, source: Tensor, _: bool) -> Tensor:
-    """source in the shape and the dtype of x"""
+    """source converted to the shape and dtype of x"""
     return shapes.broadcast_to(call.b, call.b.cast(source, x.dtype), x.shape)
 
 
 @lowers(aten.permute.default, aten.permute_copy.default)
 def permute(call: Call, x: Tensor, dims: list[int]) -> Tensor:
-    """Dim n of the result is dims[n] of x"""
+    """out dim n is dim dims[n] of x"""
     return shapes.transpose(call.b, x, [d % max(x.rank, 1) for d in dims])
 
 
 @lowers(aten.transpose.int, aten.swapaxes.default, aten.swapdims.default, aten.transpose_copy.int)
 def transpose(call: Call, x: Tensor, first: int, second: int) -> Tensor:
-    """Two dims exchanged"""
+    """x with two dims exchanged"""
     if not x.rank:
         return x
     order = list(range(x.rank))
@@ -72,7 +72,7 @@ def transpose(call: Call, x: Tensor, first: int, second: int) -> Tensor:
     aten.matrix_H.default,
 )
 def t(call: Call, x: Tensor) -> Tensor:
-    """The last two dims exchanged, conjugated by the adjoints"""
+    """x with its last two dims exchanged (all dims reversed for `.T`); adjoints also conjugate"""
     if x.rank < 2:
         return x
     if call.target is aten.numpy_T.default:
@@ -87,7 +87,7 @@ def t(call: Call, x: Tensor) -> Tensor:
 
 @lowers(aten.movedim.int, aten.movedim.intlist, aten.moveaxis.int, aten.moveaxis.intlist)
 def movedim(call: Call, x: Tensor, source: Any, target: Any) -> Tensor:
-    """Dims at other places, the rest in order"""
+    """Moves dims to other positions; the others keep their order"""
     sources = [source] if isinstance(source, int) else source
     targets = [target] if isinstance(target, int) else target
     order: list[int | None] = [None] * x.rank
@@ -98,7 +98,7 @@ def movedim(call: Call, x: Tensor, source: Any, target: Any) -> Tensor:
 
 
 def bound(call: Call, index: Any, size: Size, default: Size) -> Size:
-    """A bound of a slice: negative counts from the end, then clamped to 0 .. size."""
+    """Normalizes a slice bound: negative counts from the end, then clamped to 0 .. size."""
     b = call.b
     if index is None:
         return default
@@ -153,7 +153,7 @@ def select(call: Call, x: Tensor, dim: int, index: Any) -> Tensor:
     aten.vsplit.int, aten.vsplit.array, aten.dsplit.int, aten.dsplit.array,
 )  # fmt: skip
 def split(call: Call, x: Tensor, _: Any, *dim: int) -> tuple[Tensor, ...]:
-    """Consecutive pieces along a dim"""
+    """Splits into consecutive pieces along a dim"""
     name = call.target.__name__.split(".")[0]
     fixed = {"hsplit": 1 if x.rank > 1 else 0, "vsplit": 0, "dsplit": 2}
     axis = fixed[name] if name in fixed else dim[0] % x.rank
@@ -168,14 +168,14 @@ def split(call: Call, x: Tensor, _: Any, *dim: int) -> tuple[Tensor, ...]:
 
 @lowers(aten.unbind.int, aten.unbind_copy.int)
 def unbind(call: Call, x: Tensor, dim: int) -> tuple[Tensor, ...]:
-    """The slices along a dim, without it"""
+    """The slices along a dim, with the dim removed"""
     axis = dim % x.rank
     return tuple(shapes.select(call.b, x, axis, i) for i in range(len(call.value)))
 
 
 @lowers(aten.cat.default, aten.concat.default, aten.concatenate.default)
 def cat(call: Call, tensors: list[Tensor], dim: int) -> Tensor:
-    """One after the other along a dim; an empty vector is ignored"""
+    """Concatenation along a dim; ignores empty vectors"""
     rank = len(call.shape())
     kept = [t for t in tensors if t.rank == rank and (rank > 1 or t.shape != (0,))]
     if not kept:
@@ -186,14 +186,14 @@ def cat(call: Call, tensors: list[Tensor], dim: int) -> Tensor:
 
 @lowers(aten.stack.default)
 def stack(call: Call, tensors: list[Tensor], dim: int) -> Tensor:
-    """Along a new dim"""
+    """Concatenation along a new dim"""
     parts = [call.b.cast(t, call.dtype()) for t in tensors]
     return shapes.stack(call.b, parts, dim % len(call.shape()))
 
 
 @lowers(aten.constant_pad_nd.default)
 def constant_pad_nd(call: Call, x: Tensor, amounts: list[Any], value: Any) -> Tensor:
-    """x with a number around it; negative amounts cut off"""
+    """x padded with a number; negative amounts crop"""
     b, rank = call.b, x.rank
     low: list[Size] = [0] * rank
     high: list[Size] = [0] * rank
@@ -211,7 +211,7 @@ def constant_pad_nd(call: Call, x: Tensor, amounts: list[Any], value: Any) -> Te
 
 @lowers(aten.pad.default)
 def pad(call: Call, x: Tensor, amounts: list[Any], mode: str, value: Any) -> Tensor:
-    """x with a border by mode"""
+    """x padded according to `mode`"""
     if mode == "constant":
         return constant_pad_nd(call, x, amounts, value or 0)
     return _bordered(call, x, amounts, mode)
@@ -219,7 +219,7 @@ def pad(call: Call, x: Tensor, amounts: list[Any], mode: str, value: Any) -> Ten
 
 @lowers(aten.reflection_pad1d.default, aten.reflection_pad2d.default, aten.reflection_pad3d.default)
 def reflection_pad(call: Call, x: Tensor, amounts: list[Any]) -> Tensor:
-    """x[|i|], mirrored at both ends without repeating them"""
+    """x[|i|], mirrored at both ends without repeating the edge elements"""
     return _bordered(call, x, amounts, "reflect")
 
 
@@ -242,7 +242,7 @@ def _bordered(call: Call, x: Tensor, amounts: list[Any], mode: str) -> Tensor:
     before = {x.rank - 1 - i: amounts[2 * i] for i in range(len(amounts) // 2)}
 
     def wrapped(s: Any, i: int, at: Any) -> Any:
-        # What negative amounts cut off is no part of the period.
+        # The period excludes elements cropped by negative amounts.
         low, high = before[i], amounts[2 * (x.rank - 1 - i) + 1]
         cut = [max(-n, 0) if isinstance(n, int) else 0 for n in (low, high)]
         at = at - s.as_index(max(low, 0) if isinstance(low, int) else low)
@@ -268,25 +268,25 @@ def _bordered(call: Call, x: Tensor, amounts: list[Any], mode: str) -> Tensor:
 
 @lowers(aten.flip.default)
 def flip(call: Call, x: Tensor, dims: list[int]) -> Tensor:
-    """Reversed along dims"""
+    """x reversed along dims"""
     return shapes.flip(call.b, x, call.axes(dims, x.rank)) if dims else x
 
 
 @lowers(aten.fliplr.default)
 def fliplr(call: Call, x: Tensor) -> Tensor:
-    """Reversed along dim 1"""
+    """x reversed along dim 1"""
     return shapes.flip(call.b, x, [1])
 
 
 @lowers(aten.flipud.default)
 def flipud(call: Call, x: Tensor) -> Tensor:
-    """Reversed along dim 0"""
+    """x reversed along dim 0"""
     return shapes.flip(call.b, x, [0])
 
 
 @lowers(aten.roll.default)
 def roll(call: Call, x: Tensor, shifts: list[Any], dims: list[int]) -> Tensor:
-    """Elements moved along dims, those that leave come back at the other end"""
+    """Rotates elements along dims"""
     b = call.b
     if not dims:
         flat = shapes.roll(b, shapes.flatten(b, x), shifts[0], 0)
@@ -298,7 +298,7 @@ def roll(call: Call, x: Tensor, shifts: list[Any], dims: list[int]) -> Tensor:
 
 @lowers(aten.repeat.default, aten.tile.default)
 def repeat(call: Call, x: Tensor, repeats: list[Any]) -> Tensor:
-    """x several times along each dim"""
+    """Repeats x along each dim"""
     b, shape = call.b, call.shape()
     repeats = [1] * (len(shape) - len(repeats)) + list(repeats)
     x = shapes.reshape(b, x, [1] * (len(shape) - x.rank) + list(x.shape))
@@ -320,20 +320,20 @@ def diagonal(call: Call, x: Tensor, offset: int, first: int, second: int) -> Ten
 
 @lowers(aten.tril.default, aten.triu.default)
 def triangle(call: Call, x: Tensor, diagonal: Any) -> Tensor:
-    """The part on one side of a diagonal, 0 on the other"""
+    """The lower or upper triangle; 0 elsewhere"""
     return shapes.triangle(call.b, x, diagonal, upper=call.target is aten.triu.default)
 
 
 @lowers(aten.as_strided.default, aten.as_strided_copy.default)
 def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset: Any) -> Tensor:
-    """Elements of the storage of x, by distances between them"""
+    """Elements of the storage of x at the given strides and offset"""
     b = call.b
     begin = call.raw[0].storage_offset() if offset is None else offset
     given = call.raw[0]
     base, source = call.bases.get(x.value, (x, given))
     if source.untyped_storage()._cdata == given.untyped_storage()._cdata:
         x = base
-    else:  # a copy of a view, which `contiguous` leaves the same value here
+    else:  # a copy of a view, for which `contiguous` keeps the same SSA value
         source = given
     if not all(isinstance(s, int) for s in (*size, *stride, begin, *source.shape)):
         raise call.unsupported("as_strided with sizes that are not known")
@@ -358,7 +358,7 @@ def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset
 def as_strided_scatter(
     call: Call, x: Tensor, part: Tensor, size: list[Any], stride: list[Any], offset: Any
 ) -> Tensor:
-    """x with the elements of its storage that lie at distances from each other replaced"""
+    """x with the elements of its storage at the given strides and offset replaced"""
     b, source = call.b, call.raw[0]
     base = source.storage_offset() if offset is None else offset
     if not all(isinstance(s, int) for s in (*size, *stride, base, *source.shape)):
@@ -382,7 +382,7 @@ def as_strided_scatter(
 
 @lowers(aten.resize.default)
 def resize(call: Call, x: Tensor, _: Any) -> Tensor:
-    """The first elements in the order of memory as another shape; what is missing is 0"""
+    """The first elements in memory order, reshaped; missing elements are 0"""
     b = call.b
     flat = shapes.flatten(b, shapes.transpose(b, x, _memory_order(call, call.raw[0])))
     count, given = b.product(call.shape()), flat.shape[0]
@@ -393,12 +393,12 @@ def resize(call: Call, x: Tensor, _: Any) -> Tensor:
 
 
 def _storage_order(call: Call, x: Tensor, source: torch.Tensor) -> Tensor:
-    """All elements in the order of memory, for a tensor that is dense in some order of its dims."""
+    """Flattens in memory order; the tensor must be dense in some order of its dims."""
     return shapes.flatten(call.b, shapes.transpose(call.b, x, _memory_order(call, source)))
 
 
 def _memory_order(call: Call, source: torch.Tensor) -> list[int]:
-    """The dims from the one with the largest stride to the one whose elements are neighbours."""
+    """The dims by decreasing stride. Raises UnsupportedError for a non-dense layout."""
     strides, sizes = source.stride(), source.shape
     order = sorted(range(source.dim()), key=lambda i: (-strides[i], i))
     expected = 1
@@ -426,21 +426,21 @@ def unfold(call: Call, x: Tensor, dim: int, size: int, step: int) -> Tensor:
 
 @lowers(aten.view_as_real.default, aten.view_as_real_copy.default)
 def view_as_real(call: Call, x: Tensor) -> Tensor:
-    """Real and imaginary parts in a last dim"""
+    """Real and imaginary parts as a new last dim"""
     parts = [call.b.map(fn, x, dtype=x.dtype.part) for fn in (lambda v: v.re(), lambda v: v.im())]
     return shapes.stack(call.b, parts, x.rank)
 
 
 @lowers(aten.view_as_complex.default, aten.view_as_complex_copy.default)
 def view_as_complex(call: Call, x: Tensor) -> Tensor:
-    """The last dim, of two numbers, as a complex number"""
+    """Joins the last dim, of size 2, to complex numbers"""
     re, im = (shapes.select(call.b, x, x.rank - 1, i) for i in range(2))
     return call.b.map(lambda u, v: u.with_imaginary(v), re, im, dtype=call.dtype())
 
 
 @lowers(aten.view.dtype, aten.view_copy.dtype)
 def view_dtype(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The same bits as another dtype, in more or fewer elements of the last dim"""
+    """Reinterprets the bits as another dtype; the last dim is rescaled if the sizes differ"""
     to = dtype_of(dtype)
     if to.bits != x.dtype.bits and not (to.is_complex or x.dtype.is_complex):
         return _resized_bits(call, x, to)
@@ -450,7 +450,7 @@ def view_dtype(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _resized_bits(call: Call, x: Tensor, to: Any) -> Tensor:
-    """The bits of the last dim cut into smaller elements, or put together to larger ones"""
+    """Splits the last dim's elements into narrower ones, or joins them to wider ones"""
     b, ratio = call.b, max(to.bits, x.dtype.bits) // min(to.bits, x.dtype.bits)
     wide, narrow = (_WORDS[max(to.bits, x.dtype.bits)], _WORDS[min(to.bits, x.dtype.bits)])
 

@@ -57,7 +57,7 @@ def conv_padding(
     call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: str,
     dilation: Any, groups: int,
 ) -> Tensor:  # fmt: skip
-    """A convolution with padding "valid", or "same", which has more behind than before"""
+    """A convolution with "valid" or "same" padding; "same" puts the odd element at the end"""
     b, n = call.b, weight.rank - 2
     if padding == "valid":
         return convolve(call, x, weight, bias, stride, 0, dilation, False, 0, groups)
@@ -88,7 +88,7 @@ def conv_transpose(
 def pool_windows(
     call: Call, n: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
 ) -> Windows:
-    """The windows of a pooling; the stride is the kernel where none is given."""
+    """The windows of a pooling; the stride defaults to the kernel."""
     kernel = call.spread(kernel, n)
     stride = call.spread(stride, n) if stride not in ([], None) else kernel
     padding = call.spread(padding, n)
@@ -104,7 +104,7 @@ def _rank_of(call: Call) -> int:
 def max_pool(
     call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, _: bool
 ) -> Tensor:
-    """The largest of each window"""
+    """The largest element of each window"""
     n = _rank_of(call)
     found = pool_windows(call, n, kernel, stride, padding, dilation)
     return windows.max_pool(call.b, x, found, call.shape()[-n:])
@@ -118,7 +118,7 @@ def max_pool(
 def max_pool_with_indices(
     call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, _: bool
 ) -> tuple[Tensor, Tensor]:
-    """The largest of each window, and where"""
+    """The largest element of each window, and its index"""
     n = _rank_of(call)
     found = pool_windows(call, n, kernel, stride, padding, dilation)
     return windows.max_pool_with_indices(call.b, x, found, call.shape()[-n:])
@@ -144,7 +144,7 @@ def avg_pool(
     aten._adaptive_avg_pool3d.default,
 )
 def adaptive_avg_pool(call: Call, x: Tensor, _: Any) -> Tensor:
-    """Means of windows that cover x in as many pieces as asked for"""
+    """Means over adaptive windows that cover x"""
     n = _rank_of(call)
     out, sizes = call.shape()[-n:], x.shape[-n:]
     even = all(
@@ -165,7 +165,7 @@ def adaptive_avg_pool(call: Call, x: Tensor, _: Any) -> Tensor:
     aten.adaptive_max_pool3d.default,
 )
 def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor]:
-    """The largest of windows that cover x in as many pieces as asked for, and where"""
+    """The largest elements of adaptive windows that cover x, and their indices"""
     n = _rank_of(call)
     out = call.shape()[-n:]
     values, indices = windows.adaptive_pool(call.b, x, out, largest=True)
@@ -176,10 +176,10 @@ def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor]:
 def fractional_max_pool(
     call: Call, x: Tensor, kernel: list[int], out: list[int], samples: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The largest of windows at distances that vary by random samples, and where"""
+    """The largest elements of windows with random fractional spacing, and their indices"""
     b, n = call.b, _rank_of(call)
     x, lone = windows.as_channels(b, x, n)
-    # In 2D the first sample of a plane is that of the columns, in 3D that of the depth.
+    # The first sample of a plane is for the columns in 2D, for the depth in 3D.
     samples = shapes.flip(b, samples, [2]) if n == 2 else samples
     wide = samples.dtype.computed
     found = windows.fractional_pool(b, x, kernel, out, b.cast(samples, wide))
@@ -191,7 +191,7 @@ def fractional_max_pool(
 
 @lowers(aten.im2col.default)
 def im2col(call: Call, x: Tensor, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
-    """Windows as columns"""
+    """The elements of each window as a column"""
     b = call.b
     x, _ = windows.as_channels(b, x, 2)
     padding = call.spread(padding, 2)

@@ -1,12 +1,11 @@
 """
-Gives kernels the lowering configs that were measured to be fast for them.
+Attaches measured lowering configs to kernels.
 
-`tuning` is JSON, as `irees.tune` finds it: the key of a dispatch's content (written onto the
-executable by `irees-annotate-dispatches`) and one config per structured op of the kernel, in
-order. `irees-select-strategy` comes next, keeps tiles and blocks that ops have already where they
-are legal, and chooses the rest; so a tuning that was made for another machine or another version
-costs time at most. A kernel that is not in it is left alone, and so is one with another number
-of ops, with a remark.
+`tuning` is JSON from `irees.tune`. It maps the content key of a dispatch (attached to the
+executable by `irees-annotate-dispatches`) to one config per structured op of the kernel, in order.
+`irees-select-strategy` runs next, keeps legal tiles and blocks, and chooses the rest, so a tuning
+for another machine or version can only cost performance. Kernels without an entry are left
+unchanged. So are kernels with another number of ops, with a remark.
 
     flow.executable @e {key = "1f0c"} { linalg.generic {...} }
   =>
@@ -14,7 +13,7 @@ of ops, with a remark.
                             #iree_codegen.lowering_config<{workgroup = [64, 0]}>} }
 
 IREE reads tuning specs as `transform` libraries (`--iree-codegen-tuning-spec-path`) and matches
-kernels by their IR; here a kernel is matched by its key.
+kernels by their IR; irees matches them by key.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from irees.remarks import remark
 
 @dataclass(frozen=True)
 class ApplyTuningPass(ModulePass):
-    """Ops of kernels that a tuning knows get its lowering configs."""
+    """Attaches the lowering configs of a tuning to the ops of kernels."""
 
     name = "irees-apply-tuning"
 

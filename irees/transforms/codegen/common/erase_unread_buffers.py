@@ -1,5 +1,5 @@
 """
-Erases buffers of a kernel that nothing reads, with the stores to them.
+Erases buffers of a kernel that are never read, with the stores to them.
 
     %m = memref.alloc() : memref<i64>
     scf.for %i = ... { ... }
@@ -7,9 +7,9 @@ Erases buffers of a kernel that nothing reads, with the stores to them.
   =>
     scf.for %i = ... { ... }
 
-An op that writes two results is lowered with a place for both; where the program uses one of them,
-only stores are left of the other. Loops that computed nothing else go as well. What else is done
-with a buffer, such as a copy from it or a branch that yields it, keeps it. MLIR:
+An op with two results is lowered with a buffer for each; if the program uses only one result, only
+stores to the other buffer remain. Loops that become dead are erased, too. Any other use of a
+buffer, such as a copy from it or a branch that yields it, keeps it. MLIR:
 `memref::eraseDeadAllocAndStores`.
 """
 
@@ -33,7 +33,7 @@ _LOOKS = (*VIEWS, memref.ExtractStridedMetaDataOp)
 
 
 def stores_to(buffer: SSAValue) -> list[Operation] | None:
-    """The stores to a buffer, through views, too; None where it has another use."""
+    """Returns the stores to a buffer and its views, or None if it has other uses."""
     found: list[Operation] = []
     for use in buffer.uses:
         user = use.operation
@@ -50,7 +50,7 @@ def stores_to(buffer: SSAValue) -> list[Operation] | None:
 
 
 def erase_unread(function: func.FuncOp) -> None:
-    """Erases the buffers that nothing reads."""
+    """Erases the buffers that are never read."""
     allocations = [o for o in function.walk() if isinstance(o, memref.AllocOp | memref.AllocaOp)]
     stores = {op: stores_to(op.memref) for op in allocations}
     for store in [store for found in stores.values() for store in found or ()]:
@@ -63,7 +63,7 @@ def erase_unread(function: func.FuncOp) -> None:
 
 @dataclass(frozen=True)
 class EraseUnreadBuffersPass(ModulePass):
-    """Buffers that are only written go, with what writes them."""
+    """Erases write-only buffers and the stores to them."""
 
     name = "irees-erase-unread-buffers"
 

@@ -1,43 +1,43 @@
 """
 Expands f32 exp, log, tanh, erf, small powers and the like into arithmetic.
 
-libm has no vector form here and differs between machines; a polynomial has one on every width
-and, as long as nothing is contracted, the same bits everywhere. What is not listed stays a call
-per lane.
+libm calls do not vectorize here, and their results differ between machines. A polynomial vectorizes
+at every width and, unless contracted to FMAs, has the same bits everywhere. Ops that are not listed
+stay one call per lane.
 
 | op | method | largest error seen, ULP |
 |---|---|---|
 | exp | 2^n times a degree 6 polynomial on [-ln2/2, ln2/2] (minimax, 3e-9) | 1 |
-| exp, `lookups` | 2^n, by 16 powers, times a degree 3 polynomial (minimax, 2e-9) | 1 |
+| exp, with table | 2^n, by 16 powers, times a degree 3 polynomial (minimax, 2e-9) | 1 |
 | log | exponent and a degree 8 polynomial on [sqrt(1/2), sqrt(2)] (Cephes) | 1 |
 | tanh | odd polynomial below 0.625 (Cephes), else through exp | 2 |
 | erf | rational in x^2, clamped to [-4, 4] | 37 (4 above 1e-30) |
 | rsqrt | 1 / sqrt | 1 |
 | powf with exponent 2, 3; fpowi with 2, 3 | products | 1 |
-| maxnumf, minnumf with a second operand that is not NaN | a comparison and a selection | 0 |
+| maxnumf, minnumf with a second operand that is not NaN | compare and select | 0 |
 
     %y = math.exp %x : vector<16xf32>
   =>
     %t = %x * log2(e) + 1.5 * 2^23 ; %n = %t - 1.5 * 2^23 ; %r = %x - %n * ln2 ; p(%r) * 2^n
 
-With `lookups`, on targets that look up lanes of a vector and scale by a power of two in an
-instruction each (AVX-512), %n is a multiple of 1/16, and sixteen powers of two are in a register
-(after Tang, "Table-driven implementation of the exponential function", 1989): 7 operations of the
-multiply-add units of a processor instead of 9, and no clamping.
+The table form of exp is for CPU targets that look up lanes of a vector and scale by a power of two
+in one instruction each (`looks_up_lanes` of `#irees.target`: AVX-512). There %n is a multiple of
+1/16, and a register holds sixteen powers of two (after Tang, "Table-driven implementation of the
+exponential function", 1989). It takes 7 FMA-unit operations instead of 9, and no clamping.
 
     %m = fma(%x, log2(e), 1.5 * 2^19) ; %n = %m - 1.5 * 2^19 ; %r = %n - %x * log2(e) in two fma
     irees.scalef %t * 2^-%r, %n with %t = irees.lookup %powers[bits of %m]
 
-Scaling by any %n gives what is right, as long as the polynomial is a positive number; an `andi`
-takes the highest bit off the exponent of %r, so that it is less than 2 for all. `fp=strict` does
-without: its bits are those of every target.
+Scaling overflows and underflows correctly for any %n if the polynomial is positive: an `andi`
+clears the top exponent bit of %r, so |%r| < 2 always. `fp=strict` does not use the table, since its
+bits must not depend on the target.
 
-With `native`, for GPUs, ops stay that CUDA's library computes by the special function unit: `expf`
-in 8 instructions where the polynomial takes 18. Its errors are at most 2 ULP (CUDA C++ Programming
-Guide, "Mathematical Functions"). `fp=strict` keeps the polynomials, whose bits are those of a CPU.
+On GPUs, the ops in `native_math` of the target are kept: CUDA computes them with the special
+function unit, `expf` in 8 instructions instead of 18, with at most 2 ULP (CUDA C++ Programming
+Guide, "Mathematical Functions"). `fp=strict` keeps the polynomials, whose bits match a CPU.
 
-NaN gives NaN, the infinities and overflow give what libm gives. The table is checked by
-`tests/transforms/codegen/common/test_expand_math.py` over samples of all exponents.
+NaNs, infinities and overflow are handled as in libm. The table is checked over samples of all
+exponents by `tests/transforms/codegen/common/test_expand_math.py`.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees.dialects.irees_target import is_strict, target_of
 from irees.transforms.utils.formula import Formula
 
 MAGIC = 12582912.0
@@ -75,14 +76,14 @@ def exp_by_table(f: Formula, x: SSAValue) -> SSAValue:
     """
     exp(x)  =>  2^(n mod 1) 2^(x log2(e) - n) * 2^floor(n), n = round(16 x log2(e)) / 16
 
-    A negation of x is one of the constants.
+    A negation of x is folded into the constants.
     """
     sign = 1.0
     if isinstance(x.owner, arith.NegfOp):
         x, sign = x.owner.operand, -1.0
     m = f.fma(x, sign * 1.4426950216293335, f.number(SIXTEENTHS))
     n = f.sub(m, SIXTEENTHS)
-    # n - x log2(e), since no negation hides in a multiply-add of C.
+    # n - x log2(e) in this form, because C has no fma that negates.
     rest = f.fma(x, sign * -1.4426950216293335, n)
     rest = f.fma(x, sign * -1.925963033500011e-08, rest)
     rest = f.from_bits(f.int_op(arith.AndIOp, f.bits(rest), f.integer(-0x40000001)))
@@ -170,7 +171,7 @@ def log(f: Formula, x: SSAValue) -> SSAValue:
 
 
 def _nan_kept(f: Formula, x: SSAValue, y: SSAValue) -> SSAValue:
-    """y, but NaN where x is: adding x times zero would spoil infinities, so compare."""
+    """Returns y, or NaN if x is NaN. Adding x * 0 instead would turn infinities into NaN."""
     op = arith.CmpfOp.create(
         operands=[x, x],
         result_types=[f.kind(i1)],
@@ -186,7 +187,7 @@ def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
 
 
 def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bool:
-    """Whether a float is surely not NaN; `assumed` holds what is to be shown for the next round."""
+    """Whether a float is provably not NaN; `assumed` holds the induction hypotheses of loops."""
     if value in assumed:
         return True
     owner = value.owner
@@ -214,7 +215,7 @@ def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bo
     if isinstance(owner, arith.MaxnumfOp | arith.MinnumfOp):
         return any(is_number(o, assumed) for o in owner.operands)
     if isinstance(owner, arith.SelectOp):
-        # What was found greater or less is a number.
+        # The operands of a true ordered comparison are not NaN.
         condition, chosen, other = owner.operands
         compare = condition.owner
         ordered = isinstance(compare, arith.CmpfOp) and 1 <= compare.predicate.value.data <= 6
@@ -223,7 +224,7 @@ def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bo
 
 
 def pick(op: Operation) -> SSAValue | None:
-    """maxnumf(x, y)  =>  x > y ? x : y where y is not NaN; minnumf alike"""
+    """maxnumf(x, y)  =>  x > y ? x : y if y is not NaN; minnumf likewise"""
     x, y = op.operands
     if not is_number(y):
         return None
@@ -241,7 +242,7 @@ FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
 
 
 def small_power(op: Operation) -> int | None:
-    """The exponent of a power that is a constant 2 or 3, or None."""
+    """Returns the exponent of a power if it is a constant 2 or 3, or None."""
     constant = op.operands[1].owner
     if isinstance(constant, vector.BroadcastOp):
         constant = constant.operands[0].owner
@@ -256,7 +257,7 @@ def small_power(op: Operation) -> int | None:
 
 
 def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
-    """The arithmetic for one op, or None when it stays."""
+    """Expands one op; returns its replacement, or None to keep the op."""
     if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
         return pick(op)
     if op.name not in FORMULAS and op.name not in ("math.powf", "math.fpowi"):
@@ -277,24 +278,23 @@ def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
 
 @dataclass(frozen=True)
 class ExpandMathPass(ModulePass):
-    """Transcendental functions on f32 become polynomials."""
+    """Expands transcendental functions on f32 to polynomials."""
 
     name = "irees-expand-math"
 
-    lookups: bool = False
-    """Whether the target has an instruction that looks up lanes in a vector of 16."""
-    native: tuple[str, ...] = ()
-    """Names of ops that stay, since the target computes them in fewer instructions."""
-
-    def _stays(self, op: Operation) -> bool:
-        """Whether the target computes an op by itself; maxima only where zeros have no sign."""
+    @staticmethod
+    def _stays(op: Operation, native: tuple[str, ...]) -> bool:
+        """Whether the target has a native form of an op; for maxima only with the `nsz` flag."""
         if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
             flags = op.fastmath.data if op.fastmath else ()
-            return op.name in self.native and arith.FastMathFlag.NO_SIGNED_ZEROS in flags
-        return op.name in self.native
+            return op.name in native and arith.FastMathFlag.NO_SIGNED_ZEROS in flags
+        return op.name in native
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target, strict = target_of(op), is_strict(op)
+        native = target.gpu.native_math if target.gpu is not None and not strict else ()
+        lookups = target.gpu is None and target.looks_up_lanes and not strict
         for inner in list(op.walk()):
-            result = None if self._stays(inner) else expand(inner, self.lookups)
+            result = None if self._stays(inner, native) else expand(inner, lookups)
             if result is not None:
                 Rewriter.replace_op(inner, [], [result])

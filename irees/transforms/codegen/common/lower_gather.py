@@ -1,5 +1,5 @@
 """
-Lowers gathers to loads: of neighbours, of one element for all lanes, or lane by lane.
+Lowers gathers to contiguous loads, broadcasts of one element, or loads lane by lane.
 
     %r = vector.gather %m[%i, %j] [%x], %mask, %p
   =>                                                  // lane 0 of a mask that is not known
@@ -12,15 +12,15 @@ Lowers gathers to loads: of neighbours, of one element for all lanes, or lane by
       scf.yield %p
     }
 
-The index vector tells which form it is, by what defines it: a counting constant, `vector.step` or
-a sum of one and a broadcast is a row of neighbours (`vector.load`, or `vector.maskedload`), a
-broadcast is one element, anything else goes lane by lane. With a mask that is known to be all true
-nothing is tested; with one that is all false the pass-through is the result. A lane that is off is
-never read, wherever its index points: not by a load that is thrown away either. Gathers of more
-dims are taken apart into rows first.
+The defining op of the index vector selects the form. A counting constant, `vector.step`, or the sum
+of one and a broadcast is a contiguous row (`vector.load`, or `vector.maskedload`); a broadcast is
+one element; anything else is loaded lane by lane. If the mask is known to be all true, nothing is
+tested; if it is all false, the result is the pass-through. Inactive lanes are never loaded, not
+even speculatively, so their indices may be out of bounds. Gathers of higher rank are unrolled into
+rows first.
 
-It leaves gathers of tensors alone, with a remark: what an index outside means is decided where
-memory is.
+Gathers of tensors are left unchanged, with a remark: out-of-bounds semantics are decided on
+buffers.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Pattern:
     """Lanes `start + step * lane`, where step is 0 or 1."""
 
     start: tuple[Size, ...]
-    """What is added up."""
+    """Summands of the start index."""
     step: int
 
 
 def pattern_of(value: SSAValue) -> Pattern | None:
-    """How a vector of indices goes on from lane to lane, if it is known."""
+    """Returns the pattern of an index vector, or None if it is unknown."""
     op = value.owner
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr):
         numbers = [int(n) for n in op.value.get_values()]
@@ -72,7 +72,7 @@ def pattern_of(value: SSAValue) -> Pattern | None:
     if isinstance(op, arith.IndexCastOp):
         return pattern_of(op.input)
     if isinstance(op, arith.AddiOp):
-        # A lane that is on is inside of its dim, so a sum that wraps around belongs to none.
+        # Active lanes are in bounds of their dim, so a sum that wraps is of an inactive lane.
         a, b = pattern_of(op.lhs), pattern_of(op.rhs)
         if a is not None and b is not None and a.step + b.step < 2:
             return Pattern(a.start + b.start, a.step + b.step)
@@ -80,7 +80,7 @@ def pattern_of(value: SSAValue) -> Pattern | None:
 
 
 def mask_of(value: SSAValue) -> list[bool] | None:
-    """The lanes that are on, if they are known."""
+    """Returns the active lanes of a mask, or None if they are unknown."""
     op = value.owner
     kind = value.type
     assert isinstance(kind, VectorType)
@@ -94,7 +94,7 @@ def mask_of(value: SSAValue) -> list[bool] | None:
 
 
 class Lowering:
-    """Loads in place of one gather."""
+    """The lowering of one gather."""
 
     def __init__(self, op: GatherOp):
         self.op = op
@@ -108,7 +108,7 @@ class Lowering:
         return at.insert(arith.IndexCastOp(value, IndexType())).results[0]
 
     def _place(self, start: tuple[Size, ...], at: IndexBuilder) -> list[SSAValue]:
-        """Offsets of the gather, moved along the last dim."""
+        """Returns the indices of the gather's base plus `start` in the last dim."""
         *outer, last = self.op.offsets
         total: Size = last
         for part in start:
@@ -116,7 +116,7 @@ class Lowering:
         return [*outer, at.value(total)]
 
     def run(self) -> SSAValue:
-        """The value of the gather."""
+        """Emits the loads; returns the value that replaces the gather."""
         if len(self.kind.get_shape()) > 1:
             return self.rows()
         mask = mask_of(self.op.mask)
@@ -163,7 +163,7 @@ class Lowering:
             element = self.at.insert(memref.LoadOp.get(self.op.base, place)).results[0]
             return self.at.insert(vector.BroadcastOp(element, self.kind)).results[0]
         some = self.at.insert(
-            # Its constructor makes the result a vector.
+            # The constructor of ReductionOp would make the result a vector.
             vector.ReductionOp.create(
                 operands=[self.op.mask],
                 result_types=[i1],
@@ -205,7 +205,7 @@ class Lowering:
         return result
 
     def _when(self, condition: SSAValue, read, otherwise: SSAValue) -> SSAValue:
-        """What is read if the condition holds."""
+        """Emits an `scf.if` that yields the read value or `otherwise`."""
         yes, no = Block(), Block()
         value = read(IndexBuilder(InsertPoint.at_end(yes)))
         yes.add_op(scf.YieldOp(value))
@@ -216,7 +216,7 @@ class Lowering:
 
 @dataclass(frozen=True)
 class LowerGatherPass(ModulePass):
-    """Gathers become loads of neighbours, of one element, or lane by lane."""
+    """Lowers gathers to contiguous loads, broadcasts, or loads lane by lane."""
 
     name = "irees-lower-gather"
 

@@ -1,9 +1,9 @@
 """
-Runs the ops of a kernel tile by tile, the tiles spread over workgroups.
+Tiles the ops of a kernel, fuses them per group, and distributes the tiles to workgroups.
 
-Ops of one group (see `irees-select-strategy`) become the body of one `scf.forall`, each
-on its slice of every buffer. A buffer that only this group uses shrinks to what one tile
-needs: this is fusion, and the footprint of a fused kernel is the sum of those tiles.
+Ops of one group (see `irees-select-strategy`) become the body of one `scf.forall`, each on its
+slice of every buffer. A buffer that only this group uses shrinks to one tile, so the working set of
+a fused kernel is the sum of these tiles.
 
     linalg.generic ins(%x : memref<512x64xf32>) outs(%y : memref<512x64xf32>) {workgroup = [32, 0]}
   =>
@@ -12,8 +12,8 @@ needs: this is fusion, and the footprint of a fused kernel is the sum of those t
       linalg.generic ins(subview %x[%o, 0] [32, 64]) outs(subview %y[%o, 0] [32, 64])
     }
 
-A group without tiled loops becomes a forall of one workgroup. Small tiles lie on the
-stack, larger ones in the scratch memory of the thread: no size is refused.
+A group without tiled loops becomes a forall of one workgroup. Small private tiles are on the stack,
+larger ones in the scratch memory of the thread. Any tensor size compiles.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from irees.transforms.utils.views import subview
 STACK_BYTES = 16 << 10
 
 INNER_LEVELS = ("block", "stages", "threads")
-"""What a config says of the inside of a tile."""
+"""Config entries for levels inside a tile, which are kept on the tiled op."""
 
 
 @dataclass
@@ -56,14 +56,14 @@ class Tile:
 
 @dataclass
 class Distribution:
-    """One group being moved into its forall."""
+    """The tiling of one group into its forall."""
 
     members: list[Loops]
     stack: int = STACK_BYTES
     locals: dict[SSAValue, SSAValue] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Replaces the ops of the group by the forall."""
+        """Replaces the ops of the group with the forall."""
         first, last = self.members[0].op, self.members[-1].op
         self.outside = outside = IndexBuilder(InsertPoint.before(last))
         self._hoist(first, last)
@@ -97,7 +97,7 @@ class Distribution:
                 Rewriter.erase_op(old.owner)
 
     def _hoist(self, first: Operation, last: Operation) -> None:
-        """Moves what is between the members and only prepares them in front of the group."""
+        """Moves the ops between the members, which only compute operands, before the group."""
         ops = {m.op for m in self.members}
         current: Operation | None = first
         between: list[Operation] = []
@@ -124,10 +124,10 @@ class Distribution:
 
     def _even(self, tile: int, group_class: dict[int, int]) -> int:
         """
-        The tile, or a larger one where an index is divided; 0 where the loop cannot be tiled.
+        Returns the tile size, rounded up if an index divides the loop; 0 if it cannot be tiled.
 
-        The view of a tile begins at its offset, which has to be a multiple of each divisor: of
-        rows of a packed tensor (`d0 floordiv 32`, `d0 mod 32`) whole blocks are taken.
+        The view of a tile starts at its offset, which must be a multiple of every divisor: rows of
+        a packed tensor (`d0 floordiv 32`, `d0 mod 32`) are tiled by whole blocks.
         """
         indices = (
             (expr, loop)
@@ -146,7 +146,7 @@ class Distribution:
         raise AssertionError("a loop has an operand that bounds it")
 
     def _shrink(self, tiles: list[dict[int, Tile]], inside: IndexBuilder) -> None:
-        """Gives each buffer that only this group uses a private one of tile size."""
+        """Replaces each buffer that only this group uses with a private one of tile size."""
         ops = {m.op for m in self.members}
         for number, member in enumerate(self.members):
             for access in member.accesses:
@@ -208,7 +208,7 @@ class Distribution:
         shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})
 
     def _slice(self, access: Access, ranges: dict[int, Tile], inside: IndexBuilder) -> SSAValue:
-        """The part of a buffer that one tile touches."""
+        """Returns the view of a buffer that one tile accesses."""
         local = self.locals.get(access.buffer)
         buffer = access.buffer if local is None else local
         kind = buffer.type
@@ -226,7 +226,7 @@ class Distribution:
                 offsets.append(0 if local is not None else tile.offset)
                 sizes.append(tile.size)
             elif expr.used_dims() & set(ranges):
-                # The other loops start at 0, so the slice starts where their terms vanish.
+                # Untiled loops start at 0, so only tiled loops contribute to the offset.
                 starts = [
                     ranges[d].offset if d in ranges else 0 for d in range(access.map.num_dims)
                 ]
@@ -264,7 +264,7 @@ def make_forall(static: list[int], dynamic: list[SSAValue], block: Block) -> Ope
 
 @dataclass(frozen=True)
 class TileAndDistributePass(ModulePass):
-    """Groups of ops become parallel loops over tiles."""
+    """Tiles groups of ops into parallel loops over workgroups."""
 
     name = "irees-tile-and-distribute"
 

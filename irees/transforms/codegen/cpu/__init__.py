@@ -1,1 +1,1 @@
-"""Code generation for CPUs: tiles, vectors, prefetches."""
+"""Code generation for CPUs: tiling, vectorization, prefetching."""

@@ -20,6 +20,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from irees.dialects.irees_target import target_of
 from irees.errors import LimitExceededError
 from irees.transforms.utils.footprint import footprint
 
@@ -30,9 +31,8 @@ class CpuCheckResourceUsagePass(ModulePass):
 
     name = "irees-cpu-check-resource-usage"
 
-    limit: int = 32768
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        limit = target_of(op).stack_bytes
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             used = footprint(function, memref.AllocaOp, None)
             for allocation in used.dynamic:
@@ -41,9 +41,9 @@ class CpuCheckResourceUsagePass(ModulePass):
                     op=allocation,
                     hint="allocate it with memref.alloc: that is scratch memory of any size",
                 )
-            if used.known > self.limit:
+            if used.known > limit:
                 raise LimitExceededError(
-                    f"uses {used.known} bytes of stack; exceeded the limit of {self.limit} bytes",
+                    f"uses {used.known} bytes of stack; exceeded the limit of {limit} bytes",
                     op=function,
                     hint="allocate with memref.alloc: that is scratch memory of any size",
                 )

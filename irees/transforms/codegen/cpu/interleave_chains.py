@@ -1,11 +1,11 @@
 """
-Interleaves the chains of operations of one loop that do not depend on each other.
+Interleaves independent dependence chains of an innermost loop to expose instruction-level
+parallelism.
 
-A reduction is summed in several accumulators, and what each of them adds may take a long chain of
-operations, of which every one waits for the one before (the powers of a softmax: thirty
-operations, sixty cycles and more). A processor begins what is ready among the few dozen operations
-that wait in its schedulers. Where one chain stands after the other, it sees hardly two of them;
-where their operations take turns, it sees all.
+A reduction has several accumulators, and each added value may take a long chain of dependent
+operations (the exponentials of a softmax: 30 operations, over 60 cycles). An out-of-order core
+issues ready operations from a scheduler window of a few dozen. If chains follow each other, the
+window covers hardly two of them; interleaved, it covers all.
 
     %x0 = vector.load %t[%i]        %x0 = vector.load %t[%i]
     %r0 = arith.mulf %x0, %c        %x1 = vector.load %t[%j]
@@ -16,22 +16,21 @@ where their operations take turns, it sees all.
     ...                             vector.store %p0, %o[%i]
     vector.store %p1, %o[%j]        vector.store %p1, %o[%j]
 
-Chains are what an innermost loop computes apart from constants, indices and values spread from
-outside, which come first. They take turns if each is long and all are alike, op by op. A loop with
-one chain that carries nothing from turn to turn has chains in its turns: four or two of them become
-one, where they divide the number of turns (SiLU takes 0.93 of the time with AVX-512 and 0.88 with
-AVX2, on a Zen 4).
+Chains are the connected components of the loop body, without the constants, index arithmetic and
+broadcasts that are placed first. They are interleaved if each is long and all have the same op
+sequence. A loop with one chain and no carried values is first unrolled by four, three or
+two, whichever divides the trip count.
 
-What is carried from turn to turn beside a long chain (sums that `irees-pipeline-workgroups` puts
-there) is spread evenly among its operations before the stores.
+Short chains of carried values (sums that `irees-pipeline-workgroups` adds) are distributed evenly
+among the operations before the first store.
 
-Left alone are loops with chains of at most 16 operations on vectors, of which a processor sees
-enough, and loops that read what they write: which iteration comes first may matter there. Each
-chain computes what it did, in its order, so results stay the same bit for bit.
+Left unchanged: chains of at most 16 vector operations, which the scheduler window covers, and loops
+that read a buffer they write, where iteration order may matter. The order within each chain is
+kept, so results are bit-identical.
 
 After Rau and Glaeser, "Some Scheduling Techniques and an Easily Schedulable Horizontal
-Architecture" (1981); compilers schedule so where they allocate registers later, which gcc does not
-do for x86.
+Architecture" (1981). Compilers that schedule before register allocation do this themselves; gcc on
+x86 does not.
 """
 
 from __future__ import annotations
@@ -56,14 +55,14 @@ from irees.transforms.utils.shapes import IndexBuilder, constant_value
 NAME = "irees-interleave-chains"
 
 TOGETHER = 112
-"""Operations on vectors that wait in the schedulers of a processor. Four chains of as many together
-take turns, of longer ones two."""
+"""Vector operations that the schedulers of a core hold. Four chains are interleaved if they fit
+together; longer ones only in pairs."""
 
 Chain = list[Operation]
 
 
 def leading_ops(ops: Sequence[Operation], block: Block) -> list[Operation]:
-    """Constants, indices and values spread from outside, which depend on nothing else."""
+    """Returns constants, index arithmetic and broadcasts that depend on no other op."""
     leading: dict[Operation, None] = {}
     for op in ops:
         spread = isinstance(op, arith.ConstantOp | vector.BroadcastOp)
@@ -81,12 +80,12 @@ def _is_outside(value: SSAValue, block: Block) -> bool:
 
 
 def chains_of(ops: Sequence[Operation]) -> list[Chain]:
-    """Ops with those that they depend on among them, chain by chain, each in order."""
+    """Partitions ops into connected dependence chains, each in program order."""
     chain_of: dict[Operation, Chain] = {}
     for op in ops:
         owners = [operand.owner for operand in op.operands]
         before = [chain_of[owner] for owner in owners if owner in chain_of]
-        # What joins chains makes them one: the longest takes in the others.
+        # An op that uses several chains merges them into the longest.
         chain: Chain = max(before, key=len, default=[])
         for other in before:
             if chain_of[other[0]] is not chain:
@@ -102,7 +101,7 @@ def chains_of(ops: Sequence[Operation]) -> list[Chain]:
 
 
 def reads_what_it_writes(ops: Sequence[Operation]) -> bool:
-    """Whether a buffer is read and written, or something else is done with memory."""
+    """Whether a buffer is both read and written, or an op has another side effect."""
     read: set[SSAValue] = set()
     written: set[SSAValue] = set()
     for op in ops:
@@ -118,7 +117,7 @@ def reads_what_it_writes(ops: Sequence[Operation]) -> bool:
 
 
 def turns_of(loop: scf.ForOp, work: int) -> int:
-    """How many turns of a loop of one chain to make one: they divide all that there are."""
+    """Returns the unroll factor of a loop with one chain; it divides the trip count."""
     begin, end, step = (constant_value(v) for v in (loop.lb, loop.ub, loop.step))
     if loop.results or begin is None or end is None or step is None or step <= 0:
         return 1
@@ -143,7 +142,7 @@ def unroll(loop: scf.ForOp, turns: int) -> None:
 
 
 def split(loop: scf.ForOp) -> tuple[list[Operation], list[Chain]]:
-    """The leading ops of a loop, and its chains."""
+    """Splits a loop body into its leading ops and its chains."""
     block = loop.body.block
     ops = [op for op in block.ops if op is not block.last_op]
     leading = leading_ops(ops, block)
@@ -152,7 +151,7 @@ def split(loop: scf.ForOp) -> tuple[list[Operation], list[Chain]]:
 
 
 def spread(ops: Sequence[Operation], among: Sequence[Operation]) -> list[Operation]:
-    """a0; a1; ... and b0; b1; ...  =>  as many a after each b as make both end together"""
+    """Distributes `ops` evenly among the ops of `among`."""
     merged: list[Operation] = []
     placed = 0
     for number, op in enumerate(among, 1):
@@ -191,7 +190,7 @@ def interleave(loop: scf.ForOp) -> None:
         op.detach()
     turned = [op for turn in zip(*chains, strict=True) for op in turn]
     place = {op: number for number, op in enumerate(ops)}
-    # A store past the caches is a branch in C, and no multiply-add is made across one.
+    # A nontemporal store is a branch in C, across which no FMA is formed.
     stores = [isinstance(op, vector.StoreOp) for op in turned]
     end = stores.index(True) if True in stores else len(stores)
     turned[:end] = spread(sorted(short, key=place.__getitem__), turned[:end])
@@ -200,7 +199,7 @@ def interleave(loop: scf.ForOp) -> None:
 
 @dataclass(frozen=True)
 class InterleaveChainsPass(ModulePass):
-    """Long chains of operations of one loop that do not depend on each other take turns."""
+    """Interleaves long independent chains of operations of a loop body."""
 
     name = "irees-interleave-chains"
 

@@ -32,6 +32,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.utils.large_buffers import (
@@ -87,23 +88,17 @@ class PrefetchNextTilesPass(ModulePass):
 
     name = "irees-prefetch-next-tiles"
 
-    limit: int = 1 << 20
-    tile_bytes: int = 32 << 10
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for source, body in large_buffers(op, self.limit):
-            self.prefetch_tiles(source, body)
+        target = target_of(op)
+        for source, body in large_buffers(op, target.l2_bytes):
+            self.prefetch_tiles(source, body, target.l1_bytes)
 
-    def prefetch_tiles(self, source: SSAValue, body: Block) -> None:
+    def prefetch_tiles(self, source: SSAValue, body: Block, most: int) -> None:
         """The tiles of one input in one parallel loop; equal views are one tile."""
         tiles: dict[tuple[object, ...], list[memref.SubviewOp]] = {}
         for view in [o for o in body.ops if isinstance(o, memref.SubviewOp)]:
             whole = len(view.static_sizes) == view.result.type.get_num_dims()
-            if (
-                view.source is source
-                and whole
-                and 0 < bytes_of(view.result.type) <= self.tile_bytes
-            ):
+            if view.source is source and whole and 0 < bytes_of(view.result.type) <= most:
                 key = (view.static_offsets, *view.offsets, view.result.type)
                 tiles.setdefault(key, []).append(view)
         for views in tiles.values():

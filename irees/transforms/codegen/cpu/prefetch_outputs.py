@@ -29,6 +29,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
@@ -75,15 +76,13 @@ class PrefetchOutputsPass(ModulePass):
 
     name = "irees-prefetch-outputs"
 
-    limit: int = 1 << 20
-    tile_bytes: int = 32 << 10
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for output, body in large_buffers(op, self.limit):
+        target = target_of(op)
+        for output, body in large_buffers(op, target.l2_bytes):
             stores = [s for s in written_only(output) or () if body.is_ancestor(s)]
-            self.prefetch_tile(stores, body)
+            self.prefetch_tile(stores, body, target.l1_bytes)
 
-    def prefetch_tile(self, stores: list[vector.StoreOp], body: Block) -> None:
+    def prefetch_tile(self, stores: list[vector.StoreOp], body: Block, most: int) -> None:
         """The tile that all stores of a parallel loop to one output are to."""
         views = {store.base for store in stores}
         if len(views) != 1 or BoolAttr.from_bool(True) in {s.nontemporal for s in stores}:
@@ -91,7 +90,7 @@ class PrefetchOutputsPass(ModulePass):
         view = next(iter(views)).owner
         if not isinstance(view, memref.SubviewOp) or view.parent is not body:
             return
-        if not 0 < bytes_of(view.result.type) <= self.tile_bytes:
+        if not 0 < bytes_of(view.result.type) <= most:
             return
         writers = {place_in(body, store) for store in stores}
         loads = loads_before(view, next(o for o in body.ops if o in writers))

@@ -37,6 +37,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from irees.analysis.distribution import root
+from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
@@ -109,10 +110,8 @@ class PrefetchStreamsPass(ModulePass):
 
     name = "irees-prefetch-streams"
 
-    limit: int = 1 << 20
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for buffer, body in large_buffers(op, self.limit):
+        for buffer, body in large_buffers(op, target_of(op).l2_bytes):
             for access in one_per_line(self.streams(buffer, body)):
                 if may_rewrite(self.name, access, "a prefetch of what follows"):
                     prefetch(access)

@@ -33,6 +33,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from irees.analysis.element_sizes import item_bytes
+from irees.dialects.irees_target import target_of
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.utils.large_buffers import bytes_of
 from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
@@ -73,16 +74,15 @@ class UseNontemporalStoresPass(ModulePass):
 
     name = "irees-use-nontemporal-stores"
 
-    limit: int = 16 << 20
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        limit = target_of(op).uncached_bytes
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if function.is_declaration:
                 continue
             for argument in function.body.block.args:
                 if not isinstance(argument.type, MemRefType):
                     continue
-                if bytes_of(argument.type) < self.limit:
+                if bytes_of(argument.type) < limit:
                     continue
                 for store in written_only(argument) or ():
                     if not leaves_at_once(store):

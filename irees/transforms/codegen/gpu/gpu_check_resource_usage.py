@@ -1,15 +1,17 @@
 """
-Refuses a kernel that needs more shared memory than a workgroup has.
+Rejects kernels that need more shared memory than a workgroup of the target can have.
 
     func.func @f() { memref.alloc() : memref<274432xi8, #gpu.address_space<workgroup>> }
   =>
     error: func.func: uses 274432 bytes of shared memory; exceeded the limit of 65536 bytes
 
-The sum is over all allocations of a workgroup, in Python's integers; an index takes eight bytes.
-Workgroups of a function that are launched one after another do not share theirs: each is counted
-by itself, with what is outside of them all. An allocation whose size is known only at run time
-cannot be promised to fit and is refused by name. It is the last check: what decides on tiles asks
-for footprints before. IREE: `iree-codegen-gpu-check-resource-usage`.
+The limit is the `shared_opt_in_bytes` of `#irees.target`. The pass adds up all static allocations
+of a workgroup, without overflow; an index has eight bytes. Workgroup loops of a function run one
+after another, so only the largest counts, plus the allocations outside all of them. A dynamic
+allocation is an error, because no bound is known. Passes that choose tile sizes check footprints
+earlier; this is the final check. IREE: `iree-codegen-gpu-check-resource-usage`.
+
+Raises LimitExceededError.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from irees.dialects.irees_target import gpu_of
 from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.errors import LimitExceededError
@@ -30,20 +33,19 @@ from irees.transforms.utils.footprint import footprint
 
 
 def shared_bytes(op: Operation) -> int:
-    """What the allocations in an op take together, and the barriers that copies have."""
+    """Returns the shared memory of an op in bytes: its allocations and mbarriers."""
     barriers = sum(o.barriers.type.bytes for o in op.walk() if isinstance(o, MBarrierCreateOp))
     return footprint(op, memref.AllocOp, "workgroup").known + barriers
 
 
 @dataclass(frozen=True)
 class GpuCheckResourceUsagePass(ModulePass):
-    """Shared memory of every function stays below `limit` bytes."""
+    """Checks the shared memory of every function against the limit of the target's GPU."""
 
     name = "irees-gpu-check-resource-usage"
 
-    limit: int = 65536
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        limit = gpu_of(op).shared_opt_in_bytes
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             whole = footprint(function, memref.AllocOp, "workgroup")
             for allocation in whole.dynamic:
@@ -55,9 +57,9 @@ class GpuCheckResourceUsagePass(ModulePass):
             launches = [o for o in function.walk() if is_mapped(o, BlockMappingAttr)]
             each = [shared_bytes(o) for o in launches]
             used = shared_bytes(function) - sum(each) + max(each, default=0)
-            if used > self.limit:
+            if used > limit:
                 raise LimitExceededError(
-                    f"uses {used} bytes of shared memory; exceeded the limit of {self.limit} bytes",
+                    f"uses {used} bytes of shared memory; exceeded the limit of {limit} bytes",
                     op=function,
                     hint="smaller tiles, or fewer ops in one kernel",
                 )

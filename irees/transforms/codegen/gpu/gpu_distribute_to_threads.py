@@ -1,12 +1,12 @@
 """
-Spreads the work of each workgroup over its threads.
+Distributes the work of each workgroup over its threads.
 
-The ops of a workgroup run one after another with a barrier between. The points of a structured op
-are dealt out to the threads, each of which does its own from beginning to end, reduction loops
-included and in their order; neighbours along the last loop are done in one access of 16 bytes where
-all that is touched is aligned to it, in vectors or, where the body has none (f16, bf16), one by one
-between the accesses. What is no structured op (the loops that a sort became, a
-store) is done by the first thread alone. So every op runs, and no order of threads matters.
+The ops of a workgroup run in order, separated by barriers. Each thread computes some parallel
+iterations of a structured op, including all of their reduction loops in order. Adjacent iterations
+of the last loop use one 16-byte access if all accesses are aligned: with a vector body, or with a
+scalar body between vector accesses if the element type has no vector ops (f16, bf16). All other ops
+(loops of a lowered sort, a store) run on thread 0. Every op is supported, and the result does not
+depend on the order of threads.
 
     scf.forall (%b) in (8) {
       linalg.generic ins(%x : memref<64x128xf32>) outs(%y : memref<64x128xf32>) { negf }
@@ -20,7 +20,7 @@ store) is done by the first thread alone. So every op runs, and no order of thre
       gpu.barrier
     } {mapping = [#gpu.block<linear_dim_0>]}
 
-An op whose parallel points may write to one place is not spread: its first thread runs its loops.
+An op whose parallel iterations may write the same element is not distributed: thread 0 runs it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 
 def spread(op: linalg.GenericOp) -> None:
-    """linalg.generic  =>  a loop over its parallel points, one thread each"""
+    """linalg.generic  =>  a loop over its parallel iterations, one thread each"""
     points, at = Points(op), IndexBuilder(InsertPoint.before(op))
     sizes = points.sizes(at)
     axis = points.parallel[-1] if points.parallel and not points.reduction else None
@@ -78,7 +78,7 @@ def spread_by(
     sizes: Sequence[Size],
     at: IndexBuilder,
 ) -> None:
-    """A thread for each `lanes` points of the last loop. Raises NotVectorizableError."""
+    """Assigns `lanes` iterations of the last loop per thread. Raises NotVectorizableError."""
     axis, whole = points.parallel[-1], list(sizes)
     whole[axis] = at.floordiv(sizes[axis], lanes)
     close, index, inside = threads(at, at.product([whole[x] for x in points.parallel]))
@@ -113,7 +113,7 @@ def loop_over(op: linalg.GenericOp) -> None:
 
 
 def first_thread(at: IndexBuilder) -> tuple[Operation, Block]:
-    """A loop that only the first thread runs, still empty."""
+    """Creates an empty loop that only thread 0 runs; returns it and its body."""
     close, _, inside = threads(at, 1)
     close()
     block = inside.point.block
@@ -123,14 +123,14 @@ def first_thread(at: IndexBuilder) -> tuple[Operation, Block]:
 
 
 def is_spread(op: Operation) -> bool:
-    """Whether an op of a workgroup is for all of its threads already."""
+    """Whether an op of a workgroup is distributed to its threads already."""
     return any(
         is_mapped(inner, ThreadMappingAttr) or isinstance(inner, BarrierOp) for inner in op.walk()
     )
 
 
 def distribute(workgroup: ForallOp) -> None:
-    """Makes loops over threads of all that a workgroup does."""
+    """Turns all ops of a workgroup into loops over threads."""
     block, together = workgroup.region.block, blocks_of(workgroup)
     for op in [o for o in block.walk() if isinstance(o, linalg.GenericOp)]:
         if op.parent in together and Points(op).writes_apart():
@@ -142,9 +142,9 @@ def distribute(workgroup: ForallOp) -> None:
         for segment in segments(inner, is_spread):
             segment.wrap(first_thread, BarrierOp())
     for op in [o for o in block.ops if isinstance(o, memref.LoadOp)]:
-        # Every thread reads it, before the first of them may write there.
+        # All threads must load the element before any thread may overwrite it.
         Rewriter.insert_op(BarrierOp(), InsertPoint.after(op))
-    # Nobody waits behind the last one.
+    # A trailing barrier is redundant.
     last = block.last_op
     previous = None if last is None else last.prev_op
     if isinstance(previous, BarrierOp):
@@ -153,7 +153,7 @@ def distribute(workgroup: ForallOp) -> None:
 
 @dataclass(frozen=True)
 class GpuDistributeToThreadsPass(ModulePass):
-    """The work of workgroups is in loops over threads."""
+    """Distributes the ops of workgroups to loops over threads."""
 
     name = "irees-gpu-distribute-to-threads"
 

@@ -1,10 +1,10 @@
 """
-Leaves to the host only what is no work on data: all else of a kernel runs in workgroups.
+Moves all work on device memory into workgroups; the host keeps only the launches.
 
-`irees-tile-and-distribute` has put the ops that have loops into `scf.forall`s. They run on the
-device, so this says which threads they are for; what is between them and touches memory (a scatter,
-a store of one element) becomes a workgroup of its own, since the host has no such memory. A load by
-itself stays: the launcher reads the element from the device.
+`irees-tile-and-distribute` has put ops with loops into `scf.forall`s. This pass maps these to
+workgroups. Ops between them that access memory (a scatter, a store of one element) become a
+workgroup of their own, since the host cannot access device memory. A single load stays: the
+launcher reads the element from the device.
 
     func.func @kernel(%a: memref<4xf32>, %v: f32) {
       memref.store %v, %a[%c0]
@@ -42,7 +42,7 @@ from irees.transforms.utils.shapes import IndexBuilder
 
 
 def one_workgroup(at: IndexBuilder) -> tuple[Operation, Block]:
-    """A loop over one workgroup, still empty."""
+    """Creates an empty loop over one workgroup; returns it and its body."""
     block = Block(arg_types=[at.value(0).type])
     loop = workgroups(block, [1])
     at.insert(loop)
@@ -51,7 +51,7 @@ def one_workgroup(at: IndexBuilder) -> tuple[Operation, Block]:
 
 @dataclass(frozen=True)
 class GpuFormWorkgroupsPass(ModulePass):
-    """Work of kernels is in loops over workgroups."""
+    """Moves the work of kernels into loops over workgroups."""
 
     name = "irees-gpu-form-workgroups"
 

@@ -1,19 +1,18 @@
 """
-Says where the buffers of a workgroup are: shared memory as far as it goes, else scratch memory.
+Places workgroup buffers in shared memory, smallest first, and the rest in global scratch memory.
 
-What a workgroup allocates is for all of its threads. The smallest buffers come first, since most
-of what is read again and again is small, and each takes shared memory while there is some left;
-the rest stays without a memory space, which is a part of the device's memory that the launcher
-allocates for each workgroup that runs at a time. So a fused kernel of any size runs. What one
-thread allocates in its loop is its own.
+All threads of a workgroup share its allocations. Small buffers come first because most reused data
+is small. A buffer that does not fit, or whose shape is dynamic, keeps no memory space: the launcher
+allocates it in device memory, once per concurrently running workgroup. A fused kernel of any size
+therefore runs. Allocations inside a thread's loop stay private to the thread.
 
     scf.forall (%b) in (8) { %0 = memref.alloca() : memref<64xf32> ; ... }
   =>
     scf.forall (%b) in (8) {
       %0 = memref.alloc() : memref<64xf32, #gpu.address_space<workgroup>> ; ... }
 
-Views of a buffer follow it. IREE: `iree-codegen-gpu-infer-memory-space`, which fails where a choice
-does not fit.
+Views of a buffer get its memory space. IREE: `iree-codegen-gpu-infer-memory-space`, which fails
+where this pass falls back to scratch memory.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.distribution import VIEWS
+from irees.dialects.irees_target import gpu_of
 from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
@@ -37,11 +37,11 @@ from irees.transforms.codegen.gpu.utils.segments import is_mapped
 from irees.transforms.utils.shapes import element_bytes
 
 ALIGNMENT = 16
-"""Of each buffer in shared memory: what one access takes at most."""
+"""Alignment of buffers in shared memory, in bytes: the widest access of a thread."""
 
 
 def put(value: SSAValue, space: Attribute) -> None:
-    """Moves a buffer, and every view of it, to a memory space."""
+    """Moves a buffer and all its views to a memory space."""
     kind = value.type
     assert isinstance(kind, MemRefType)
     moved = MemRefType(kind.element_type, kind.shape, kind.layout, space)
@@ -52,14 +52,14 @@ def put(value: SSAValue, space: Attribute) -> None:
 
 
 def shared_bytes(kind: MemRefType) -> int | None:
-    """What a buffer takes of shared memory, or None where nobody knows before it runs."""
+    """Returns the aligned size of a buffer in bytes, or None if its shape is dynamic."""
     if any(size < 0 for size in kind.get_shape()):
         return None
     return -(-max(1, prod(kind.get_shape())) * element_bytes(kind) // ALIGNMENT) * ALIGNMENT
 
 
 def is_in(op: Operation, space: AddressSpace) -> bool:
-    """Whether an allocation has that memory space."""
+    """Whether an allocation is in a memory space."""
     kind = op.results[0].type
     assert isinstance(kind, MemRefType)
     found = kind.memory_space
@@ -67,7 +67,7 @@ def is_in(op: Operation, space: AddressSpace) -> bool:
 
 
 def place_buffers(workgroup: ForallOp, limit: int) -> None:
-    """Chooses the memory space of each allocation of a workgroup."""
+    """Assigns a memory space to each allocation of a workgroup."""
     block = workgroup.region.block
     found = [o for o in block.ops if isinstance(o, memref.AllocOp | memref.AllocaOp)]
     taken = workgroup.attributes.get("shared_bytes")
@@ -106,13 +106,11 @@ def place_buffers(workgroup: ForallOp, limit: int) -> None:
 
 @dataclass(frozen=True)
 class GpuInferMemorySpacePass(ModulePass):
-    """The buffers of workgroups are in shared memory, or in scratch memory."""
+    """Places workgroup buffers in shared memory or in global scratch memory."""
 
     name = "irees-gpu-infer-memory-space"
-
-    limit: int = 48 << 10
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             assert isinstance(loop, ForallOp)
-            place_buffers(loop, self.limit)
+            place_buffers(loop, gpu_of(op).shared_bytes)

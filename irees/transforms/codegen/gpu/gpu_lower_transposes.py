@@ -1,19 +1,21 @@
 """
-Turns tiles in shared memory where an op reads along one loop and writes along another.
+Transposes tiles through shared memory if an op reads along one loop and writes along another.
 
-Neighbouring threads should touch neighbours in memory, of what they read and of what they write.
-Where no loop does for both, the operand that lies crosswise is copied to shared memory by threads
-in its own order, and the op then reads it from there in the order of its output. A row of the
-tile is one element longer than it has to be, so that neither order finds all of it in one bank.
+Both loads and stores of adjacent threads should be coalesced. If no loop is contiguous in both, the
+transposed operand is copied to shared memory in its own order, and the op then reads the tile in
+the order of its output. Rows of the tile are padded by one element, which avoids bank conflicts in
+both orders.
 
     linalg.generic ins(%x : memref<32x32xf32>) outs(%y : memref<32x32xf32>)  { y[i, j] = x[j, i] }
   =>
-    %0 = memref.alloc() : memref<32x33xf32, #gpu.address_space<workgroup>> scf.forall (%t) in
-    (1024) { store %x[%t / 32, %t mod 32], %0[%t / 32, %t mod 32] } {mapping = ...} gpu.barrier
+    %0 = memref.alloc() : memref<32x33xf32, #gpu.address_space<workgroup>>
+    scf.forall (%t) in (1024) {
+      store %x[%t / 32, %t mod 32], %0[%t / 32, %t mod 32] } {mapping = ...}
+    gpu.barrier
     linalg.generic ins(subview %0) outs(%y) { y[i, j] = 0[j, i] }
 
-The op itself is left to `irees-gpu-distribute-to-threads`. Ops that are not cut into tiles small
-enough for shared memory, or whose operand is indexed by anything but plain loops, stay as they are.
+`irees-gpu-distribute-to-threads` lowers the op itself. Ops whose tiles do not fit into shared
+memory, or whose operand is not indexed by plain loops, are left unchanged.
 """
 
 from __future__ import annotations
@@ -53,11 +55,11 @@ from irees.transforms.utils.structured import maps
 from irees.transforms.utils.views import subview
 
 MOST_BYTES = 8 << 10
-"""Of a tile: a few workgroups share a multiprocessor."""
+"""Maximum size of a tile in bytes, so that several workgroups fit on a multiprocessor."""
 
 
 def crossing_operand(op: linalg.GenericOp) -> int | None:
-    """The input that lies crosswise to the outputs, or None."""
+    """Returns the input that is transposed relative to the outputs, or None."""
     crossing = crossing_loops(op)
     if crossing is None:
         return None
@@ -70,7 +72,7 @@ def crossing_operand(op: linalg.GenericOp) -> int | None:
 
 
 def why_not(op: linalg.GenericOp, position: int) -> str | None:
-    """Why an operand cannot be turned in shared memory, or None."""
+    """Returns why an operand cannot be transposed in shared memory, or None."""
     kind, indexing = op.operands[position].type, maps(op)[position]
     assert isinstance(kind, MemRefType)
     plain = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
@@ -84,7 +86,7 @@ def why_not(op: linalg.GenericOp, position: int) -> str | None:
 
 
 def bound_of(buffer: SSAValue, axis: int) -> int | None:
-    """The most that a dim of a slice can be: it is known, or the tile that it was cut by."""
+    """Returns an upper bound of a dim: its static size, or the tile size of its subview."""
     kind = buffer.type
     assert isinstance(kind, MemRefType)
     size = kind.get_shape()[axis]
@@ -102,7 +104,7 @@ def bound_of(buffer: SSAValue, axis: int) -> int | None:
 
 
 def turn(op: linalg.GenericOp, position: int) -> None:
-    """An input that lies crosswise  =>  a copy of it in shared memory"""
+    """A transposed input  =>  a copy of it in shared memory"""
     source = op.operands[position]
     kind = source.type
     assert isinstance(kind, MemRefType)
@@ -128,7 +130,7 @@ def turn(op: linalg.GenericOp, position: int) -> None:
 
 @dataclass(frozen=True)
 class GpuLowerTransposesPass(ModulePass):
-    """What lies crosswise is turned in shared memory."""
+    """Transposes tiles through shared memory."""
 
     name = "irees-gpu-lower-transposes"
 

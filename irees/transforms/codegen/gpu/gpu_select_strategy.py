@@ -1,18 +1,20 @@
 """
-Chooses how each kernel runs on a GPU: which ops share a workgroup, and the tile that it takes.
+Selects the strategy of each GPU kernel: which ops are fused, their tile sizes, and the threads.
 
-The ops of a kernel are cut into groups (`analysis/distribution.py`), as for a CPU; they stay
-together while there are workgroups for the whole GPU, or little for each to move. A group with a
-contraction takes the blocking that reads the least and still makes enough workgroups; what was
-not taken is a remark. One of f16 or bf16 into f32 takes a blocking for matrix instructions, where
-the GPU has them and sums may be reordered, and so does one of signed i8 into i32, which is exact,
-and of f32 where it may be rounded to tf32; where the GPU copies to shared memory while it
-multiplies, with several stages. Halves that can be copied in boxes, or by 4 bytes or more, go by
-warpgroups where the GPU has instructions for those. In any other group a workgroup has THREADS
-threads, so a tile has a few points for each: 16 bytes where they are elementwise, one where each is
-a reduction of its own, a row or a few where reductions are along rows, which warps share, and so
-many columns as make a line of memory where they are along columns. Long rows have more threads.
-A group without a tileable loop keeps zeros and runs as one workgroup: that is the total fallback.
+`analysis/distribution.py` partitions the ops into groups, as on a CPU. An op joins a group if there
+is still a workgroup per multiprocessor, no parallelism is lost, or the tiles are small.
+
+* Contraction: the blocking with the least operand traffic that still yields enough workgroups; a
+  remark says why larger ones were rejected. Matrix instructions need GPU support: f16 or bf16 into
+  f32 if sums may be reordered, f32 if it may be rounded to tf32, and signed i8 into i32, which is
+  exact. Tiles are multi-stage if the GPU copies to shared memory asynchronously. `wgmma` also needs
+  operands that TMA, or asynchronous copies of 4 bytes or more, can load.
+* Attention: a tile of queries of one batch.
+* Transpose: square tiles. Other elementwise ops: 16 bytes per thread.
+* Reduction: one result per thread; along rows, one or a few rows, which warps share; along columns,
+  whole 128-byte lines. Long rows get more threads.
+
+A group without tileable loops keeps zeros and runs as one workgroup, so every kernel compiles.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
                                     #iree_codegen.lowering_config<{group = 0, workgroup = [8, 0]}>}
@@ -38,6 +40,7 @@ from irees.analysis.transposes import crossing_loops
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.irees_target import gpu_of, is_strict, matrix_kinds_of
 from irees.remarks import remark
 from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_CANDIDATES,
@@ -67,7 +70,7 @@ from irees.transforms.utils.shapes import element_bytes
 
 @dataclass(frozen=True)
 class Machine:
-    """What a choice depends on: workgroups that keep the GPU busy, and a workgroup's memory."""
+    """Facts and options that the strategy depends on; `workgroups` is one per multiprocessor."""
 
     workgroups: int
     shared_bytes: int
@@ -82,7 +85,7 @@ class Machine:
 
 
 def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
-    """Writes the config of every op of one kernel, and returns all in order, with trip counts."""
+    """Sets the config of every op of a kernel; returns them in order, with trip counts."""
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
     chosen: dict[Operation, LoweringConfigAttr] = {}
     for number, group in enumerate(groups_of(ops, machine.workgroups, machine.small_tile)):
@@ -121,7 +124,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
 
 
 def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[int], AnyBlocking]:
-    """A tile for each class of a group with a contraction, and its blocking."""
+    """Returns the tile of each loop class of a group with a contraction, and its blocking."""
     member = group.members[heavy]
     op = member.op
     assert isinstance(op, linalg.GenericOp)
@@ -145,7 +148,7 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
         whole = isinstance(blocking, WarpgroupBlocking)
         reason = fits(blocking, op, machine.warpgroup_shared_bytes if whole else shared)
         if reason is None and isinstance(blocking, WarpgroupBlocking):
-            # A tile is as long as it says only where it divides its loop.
+            # Tile sizes are static only if they divide the trip counts.
             left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
             sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
             if not machine.boxes or isinstance(boxes_of(op, blocking, sizes), str):
@@ -168,8 +171,9 @@ def write_config(
     chosen: dict[Operation, LoweringConfigAttr],
 ) -> None:
     """
-    One tile for each class of the group, on every op of it, and the blocking of the one of a
-    number, or how many threads there are.
+    Sets the configs of a group: the tile of each loop class, and the thread count.
+
+    `block` is the number of the contraction and its blocking, or the thread count without one.
     """
     threads = block if isinstance(block, int) else block[1].threads
     for position, member in enumerate(group.members):
@@ -189,44 +193,29 @@ def write_config(
 
 @dataclass(frozen=True)
 class GpuSelectStrategyPass(ModulePass):
-    """Every op of a kernel gets a lowering config."""
+    """Sets the lowering config of every op of a kernel."""
 
     name = "irees-gpu-select-strategy"
 
-    workgroups: int = 108
-    """How many workgroups keep the whole GPU busy."""
-    shared_bytes: int = 48 << 10
-    reassociate: bool = True
-    matrix_kinds: tuple[str, ...] = ()
-    """Element types that the GPU's matrix instructions multiply."""
-    asynchronous: bool = False
-    """Whether copies to shared memory need not be waited for at once."""
-    matrix_shared_bytes: int = 48 << 10
-    """What tiles for matrix instructions may take: so much that two workgroups run at a time."""
-    warpgroup_kinds: tuple[str, ...] = ()
-    """Element types that warpgroups multiply together."""
-    warpgroup_shared_bytes: int = 48 << 10
-    """What tiles for those may take."""
-    small_tile: int = 32 << 10
-    """Bytes of a workgroup that it moves while another kernel would be launched."""
     boxes: bool = True
     """Whether `irees-gpu-use-bulk-copies` will run."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        gpu = gpu_of(op)
         machine = Machine(
-            self.workgroups,
-            self.shared_bytes,
-            self.reassociate,
-            self.matrix_kinds,
-            self.asynchronous,
-            self.matrix_shared_bytes,
-            self.warpgroup_kinds,
-            self.warpgroup_shared_bytes,
-            self.small_tile,
+            gpu.multiprocessors,
+            gpu.shared_bytes,
+            not is_strict(op),
+            matrix_kinds_of(op),
+            gpu.asynchronous_copies,
+            gpu.matrix_shared_bytes,
+            gpu.warpgroup_kinds,
+            gpu.shared_opt_in_bytes,
+            gpu.launch_bytes,
             self.boxes,
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
                 configs = configure(function, machine)
-                # Tiling takes the configs off the ops; reports read them here.
+                # Tiling removes the configs from the ops; reports read this copy.
                 executable.attributes["configs"] = ArrayAttr(configs)

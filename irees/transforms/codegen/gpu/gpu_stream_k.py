@@ -1,30 +1,28 @@
 """
-Shares out the tiles of a contraction that would keep only a part of a GPU busy.
+Selects contractions for stream-K, which avoids a last wave of workgroups that leaves the GPU idle.
 
-Workgroups that do a tile each run in waves. With a tile for each multiprocessor the GPU is busy;
-with one tile more it takes twice as long, and half of the time all but one are idle. Stream-K
-(Osama et al., "Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication
-on the GPU", 2023) gives every workgroup an equal part of the steps along K of all tiles, and those
-that share a tile add up what they have. This is the paper's hybrid: as many tiles as make whole
-waves are a workgroup's each, the steps of the others are dealt out to one wave of workgroups.
-Nobody waits: who comes last adds up. `irees-gpu-lower-contractions` does it (`utils/shares.py`);
-here it is decided, and said in the config:
+Workgroups with one tile each run in waves. With one tile more than multiprocessors, the kernel
+takes twice as long, and the second wave keeps only one multiprocessor busy. Stream-K (Osama et al.,
+"Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU",
+2023) concatenates the reduction steps of all tiles and divides them equally among the workgroups;
+workgroups that share a tile add their partial sums. This pass uses the hybrid of the paper: whole
+waves of tiles stay one per workgroup, and only the rest is shared by one wave of workgroups. No
+workgroup waits: the last one to arrive adds the partial sums. `irees-gpu-lower-contractions` emits
+the code (`utils/shares.py`); this pass only sets the config:
 
     linalg.generic {lowering_config = #iree_codegen.lowering_config<{block = [128, 128, ...]}>}
   =>
     linalg.generic {lowering_config =
         #iree_codegen.lowering_config<{block = [128, 128, ...], stream_k = [110, 108]}>}
 
-Of all ways to keep some waves whole, and to deal out the rest to some workgroups, the one of the
-fewest steps is taken. A step is one along K of a tile: a wave has as many as a tile has, a part as
-many as its workgroup has, and so is what is left there by those that share a tile, and read by one
-of them: a workgroup moves a fact of the target meanwhile, and what is in the L2 cache more quickly.
-A way that does not save an eighth is none. Split-K in slices (`irees-split-reductions`) stays the
-way of a product that has hardly any tiles. Parts are fixed and added up in the order of K, so two
-runs give the same bits.
+The pass tries all numbers of sharing workgroups, with all or all but one of the whole waves kept,
+and picks the fewest reduction steps. A partial sum that is stored or read counts as the steps that
+take as long, estimated from `launch_bytes` of `#irees.target` and the L2 bandwidth. The gain must
+be at least an eighth. Split-K (`irees-split-reductions`) still handles contractions with few tiles.
+Step ranges are fixed and added in order of K, so results are deterministic.
 
-Left alone: sums whose order is kept (`reassociate=false`), sizes that are not known, operands that
-are computed in the tile. Nothing of this was measured.
+Left unchanged: float sums with `fp=strict`, dynamic sizes, and operands computed in the tile. Costs
+are estimates; nothing has been measured.
 """
 
 from __future__ import annotations
@@ -42,6 +40,7 @@ from xdsl.passes import ModulePass
 from irees.analysis.contractions import multiply_add, roles
 from irees.analysis.distribution import root
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.irees_target import gpu_of, is_strict
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
@@ -54,21 +53,21 @@ from irees.transforms.utils.shapes import constant_value, element_bytes, mixed
 from irees.transforms.utils.structured import iterators, loop_sources, static_ranges
 
 LAUNCH = 16
-"""Steps of a tile, of 0.1 us, while a workgroup moves what the target says of a launch."""
+"""Reduction steps of 0.1 us in which a workgroup moves the target's `launch_bytes`."""
 
 FROM_CACHE = 3
-"""How many times more it moves of what is in the L2 cache: 5 TB/s to 1.6 on an A100."""
+"""Ratio of L2 to memory bandwidth: 5 TB/s to 1.6 TB/s on an A100."""
 
 MOST_SHARES = 16
-"""Workgroups that share a tile, at most: one of them reads what all have left."""
+"""Maximum workgroups per tile: one of them reads the partial sums of all."""
 
 LEAST_STEPS = 4
-"""Of a tile for a workgroup: as many as there are parts of the operands on their way."""
+"""Minimum reduction steps per workgroup: the number of pipeline stages in shared memory."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How many tiles are shared by how many workgroups."""
+    """A partition: `workgroups` share `tiles`; the kernel then takes `steps`."""
 
     steps: int
     tiles: int
@@ -77,7 +76,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Waves:
-    """Tiles of some steps along K each, and what multiprocessors do with them."""
+    """Cost model of `tiles` with `depth` reduction steps each, on `workgroups` multiprocessors."""
 
     tiles: int
     depth: int
@@ -86,22 +85,22 @@ class Waves:
     launch_bytes: int
 
     def whole(self) -> int:
-        """Steps of all tiles where each is a workgroup's."""
+        """Returns the steps without sharing: the number of waves times the steps per tile."""
         return -(-self.tiles // self.workgroups) * self.depth
 
     def shared(self, tiles: int, workgroups: int) -> int | None:
-        """Steps of tiles that are shared, with what sharing costs; None where that is too much."""
+        """Returns the steps of shared tiles, partial sums included, or None above the limits."""
         share = tiles * self.depth // workgroups
         sharing = min(workgroups, -(-self.depth // max(1, share)) + 1)
         if share < LEAST_STEPS or sharing > MOST_SHARES:
             return None
-        # A workgroup leaves what it has at its first and last tile, and reads what all have left.
+        # A workgroup stores partial sums of its first and last tile, and may read all of a tile.
         moved = (2 + sharing) * self.tile_bytes
         cost = -(-moved * LAUNCH // (FROM_CACHE * self.launch_bytes))
         return -(-tiles * self.depth // workgroups) + cost
 
     def best(self) -> Way | None:
-        """The way of the fewest steps, or None where the tiles are as well as they are."""
+        """Returns the partition with the fewest steps, or None if it saves less than 1/8."""
         waves, best = self.tiles // self.workgroups, None
         for before in (waves, waves - 1):
             rest = self.tiles - before * self.workgroups
@@ -117,7 +116,7 @@ class Waves:
 
 
 def most_points(op: linalg.GenericOp) -> list[int]:
-    """The length of each loop, at most; -1 where nobody knows."""
+    """Returns an upper bound of each trip count, or -1 if unknown."""
     found: list[int] = []
     for size, source in zip(static_ranges(op), loop_sources(op), strict=True):
         if size < 0 and source is not None:
@@ -127,7 +126,7 @@ def most_points(op: linalg.GenericOp) -> list[int]:
 
 
 def _bound(value: SSAValue, axis: int) -> int:
-    """How long a tile is along an axis, at most: the last one is cut to what is left."""
+    """Returns an upper bound of a tile's size along an axis (the last tile is partial), or -1."""
     view = value.owner
     if not isinstance(view, memref.SubviewOp):
         return -1
@@ -138,7 +137,7 @@ def _bound(value: SSAValue, axis: int) -> int:
 
 
 def why_not(loop: ForallOp, op: linalg.GenericOp) -> str | None:
-    """Why the tiles of a contraction cannot be shared, or None."""
+    """Returns why the tiles of a contraction cannot be shared, or None."""
     parts = multiply_add(op)
     assert parts is not None
     sizes, found, blocking = most_points(op), roles(op, parts), blocking_of(op)
@@ -166,7 +165,7 @@ def why_not(loop: ForallOp, op: linalg.GenericOp) -> str | None:
 
 
 def is_blocked(op: object) -> bool:
-    """Whether an op is a contraction that is computed in blocks."""
+    """Whether an op is a contraction that will be lowered to blocks."""
     return (
         isinstance(op, linalg.GenericOp)
         and "reduction" in iterators(op)
@@ -177,15 +176,9 @@ def is_blocked(op: object) -> bool:
 
 @dataclass(frozen=True)
 class GpuStreamKPass(ModulePass):
-    """Contractions say whether workgroups share their tiles."""
+    """Marks the contractions whose tiles are shared by several workgroups."""
 
     name = "irees-gpu-stream-k"
-
-    workgroups: int = 108
-    """How many workgroups keep the whole GPU busy."""
-    reassociate: bool = True
-    small_tile: int = 32 << 10
-    """Bytes of a workgroup that it moves while another kernel would be launched."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
@@ -195,24 +188,20 @@ class GpuStreamKPass(ModulePass):
                 return
 
     def _share(self, loop: ForallOp, op: linalg.GenericOp) -> bool:
-        """Shares tiles where that is the less; False when no rewrite may be applied any more."""
+        """Marks a contraction if sharing pays off; False if the rewrite limit is reached."""
         reason = why_not(loop, op)
         kind = op.outputs[0].type
         assert isinstance(kind, MemRefType)
-        if (
-            reason is None
-            and not self.reassociate
-            and not isinstance(kind.element_type, IntegerType)
-        ):
+        if reason is None and is_strict(op) and not isinstance(kind.element_type, IntegerType):
             reason = "strict floating point keeps the order of a sum"
         if reason is not None:
             remark("missed", self.name, op, reason)
             return True
-        blocking = blocking_of(op)
+        blocking, gpu = blocking_of(op), gpu_of(op)
         size = blocking.rows * blocking.columns * element_bytes(kind)
         depth = -(-depth_of(op) // blocking.depth)
         tiles = prod(counts_of(loop))
-        waves = Waves(tiles, depth, size, self.workgroups, self.small_tile)
+        waves = Waves(tiles, depth, size, gpu.multiprocessors, gpu.launch_bytes)
         way = waves.best()
         if way is None:
             return True

@@ -1,21 +1,21 @@
 """
-Lets one thread copy the operands of a product of warpgroups, in boxes.
+Selects the `wgmma` contractions whose operands are copied with TMA (bulk tensor copies).
 
-Where each thread copies 16 bytes at a time (`cp.async`), it computes an address for each, and tests
-whether it is inside. A GPU that multiplies by warpgroups has a unit which copies a box of a tensor
-for one instruction of one thread, swizzled as the product reads it, with zeros for what is outside
-(`cp.async.bulk.tensor`). That asks for a tensor map, which the host makes: of at most five dims,
-the last one dense, with strides and a beginning that are multiples of 16 bytes. So both operands
-must be boxes of buffers from outside of the workgroup, which it does not write to; else each thread
-copies, and the remark says why. It comes before `irees-gpu-lower-contractions`, which does it.
+With `cp.async`, each thread copies 16 bytes at a time, computes every address and checks bounds.
+GPUs with `wgmma` have a unit (TMA) that copies a box of a tensor with one instruction of a single
+thread, swizzled as `wgmma` reads it, with zeros out of bounds (`cp.async.bulk.tensor`). It needs a
+tensor map that the host creates: at most five dims, the last one dense, and a start and strides
+that are multiples of 16 bytes. Both operands must therefore be boxes of buffers from outside the
+workgroup that the workgroup does not write. Otherwise all threads copy, and a remark says why. The
+pass runs before `irees-gpu-lower-contractions`, which emits the copies.
 
     linalg.generic {lowering_config = #iree_codegen.lowering_config<{block = [128, 256, 64, 4]}>}
   =>
     linalg.generic {lowering_config =
         #iree_codegen.lowering_config<{block = [128, 256, 64, 4], bulk_copies = 1}>}
 
-Windows, as those of a convolution, and operands along which the reduction goes by several dims stay
-as they are, and so does what goes by single warps.
+Windows (convolutions), operands with several reduction dims, and `mma.sync` contractions are left
+unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from irees.transforms.utils.structured import static_ranges
 
 @dataclass(frozen=True)
 class GpuUseBulkCopiesPass(ModulePass):
-    """Products of warpgroups say whether their operands are copied in boxes."""
+    """Marks the `wgmma` contractions whose operands are copied with TMA."""
 
     name = "irees-gpu-use-bulk-copies"
 

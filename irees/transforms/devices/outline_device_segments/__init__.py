@@ -1,9 +1,9 @@
 """
-Gives each device a module of its own, and leaves of the program who does what when.
+Outlines the ops of each device into a module; the original function becomes a schedule.
 
-Between two transfers a device needs nobody: what it runs there becomes a function of its module,
-and the rest of the compiler takes that module as it takes any program. What is left is a schedule:
-functions are invoked, tensors transferred, and blocks branch on scalars.
+Between two transfers, a device runs independently of the others. The ops that it runs there become
+a function in its module, which the rest of the compiler treats as an ordinary program. The schedule
+invokes functions, transfers tensors, and branches on scalars.
 
     %0 = linalg.matmul {stream.affinity = @a} ...         %0 = irees.invoke @a::@main_0(%x, %y)
     %1 = flow.tensor.transfer %0 to @b              =>    %1 = flow.tensor.transfer %0 to @b
@@ -11,9 +11,9 @@ functions are invoked, tensors transferred, and blocks branch on scalars.
                                                     builtin.module @a { func.func @main_0 {@a} }
                                                     builtin.module @b { func.func @main_1 {@b} }
 
-Ops without a place (constants, sizes, what is made of them) are copied into each function that
-needs them, globals into each module. `segments.py` says how blocks are cut. In IREE, schedule and
-devices stay in one module (`ScheduleExecution`), whose dispatches are compiled for each device.
+Ops without an affinity (constants, sizes, ops on these) are cloned into each function that uses
+them, and globals into each module. `segments.py` partitions the blocks. IREE keeps the schedule and
+all devices in one module (`ScheduleExecution`), and compiles its dispatches for each device.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from irees.transforms.utils.shapes import IndexBuilder, sizes_of
 
 
 class Outliner:
-    """The state of one function."""
+    """The outlining of one function."""
 
     def __init__(self, function: func.FuncOp, modules: dict[str, ModuleOp]):
         self.function = function
@@ -58,7 +58,7 @@ class Outliner:
         self.scheduled: dict[SSAValue, SSAValue] = {}
 
     def run(self) -> None:
-        """Replaces the ops of the function by its schedule."""
+        """Replaces the ops of the function by the schedule."""
         default = next(iter(self.modules))
         blocks = list(self.function.body.blocks)
         items = {block: items_of(block, default) for block in blocks}
@@ -67,11 +67,11 @@ class Outliner:
             for item in each:
                 for leaf in item.leaves:
                     self.readers.setdefault(leaf, []).append(item)
-        # Of each block, what is not replaced is removed in the end: other blocks may copy it.
+        # Old ops are erased at the end: other blocks may clone them.
         old = {block: list(block.ops)[:-1] for block in blocks}
         for block in blocks:
             self._block(block, old[block], items[block])
-        # The type of an argument that nobody reads is known by its import only.
+        # Keep an import of each unused argument: only the import has its type.
         imports = [op for op in old[blocks[0]] if isinstance(op, TensorImportOp)]
         used = {source for source, _ in self.imported}
         for op in imports:
@@ -88,7 +88,7 @@ class Outliner:
             op.drop_all_references()
 
     def _at_end(self, value: SSAValue, end: Operation) -> SSAValue:
-        """What a terminator passes."""
+        """Returns the operand of a terminator that replaces `value`."""
         if value in self.asked:
             return self.asked[value]
         if is_scalar_constant(value):
@@ -99,7 +99,7 @@ class Outliner:
         return self._placed(value)
 
     def _placed(self, value: SSAValue) -> SSAValue:
-        """A value that has one place, in the schedule."""
+        """Returns the schedule's value for a value on a single device."""
         if isinstance(op := value.owner, TensorImportOp):
             assert op.affinity is not None
             return self._import(op, min(devices_of(op.affinity)))
@@ -129,7 +129,7 @@ class Outliner:
         end.operands = [self._at_end(value, end) for value in end.operands]
 
     def _import(self, op: TensorImportOp, device: str) -> SSAValue:
-        """An import on a device; of what a caller does not place, one for each that reads it."""
+        """Returns the import of an argument on a device; each reading device has its own."""
         if (op.source, device) not in self.imported:
             entry = self.function.body.blocks[0]
             end = entry.last_op
@@ -153,7 +153,7 @@ class Outliner:
         return InsertPoint.before(begin if begin is not None else first)
 
     def _now(self, value: SSAValue, device: str, point: InsertPoint) -> SSAValue:
-        """A leaf in the schedule."""
+        """Returns the schedule's value for a leaf."""
         if isinstance(op := value.owner, TensorImportOp):
             return self._import(op, device)
         if isinstance(op, BufferViewDimOp):
@@ -180,18 +180,18 @@ class Outliner:
         self.count += 1
         function = segment.write(name, wanted)
         function.location = self.function.location
-        # It says where all of its dispatches run, whatever becomes of its ops.
+        # The affinity of the function applies to all its dispatches, also after its ops change.
         function.attributes[PLACE] = DevicePromiseAttr(device)
         self.modules[device].body.block.add_op(function)
         arguments = [self._now(value, device, point) for value in segment.arguments]
         invoke = InvokeOp(device, name, arguments, [value.type for value in wanted])
         Rewriter.insert_op(invoke, point)
         for value, result in zip(wanted, invoke.res, strict=True):
-            # What can be made anywhere is made for the terminator of this block alone.
+            # Values without an affinity are computed for the terminator of this block only.
             (self.scheduled if is_leaf(value) else self.asked)[value] = result
 
     def _is_read(self, value: SSAValue, items: list[Item]) -> bool:
-        """Whether anything but these items reads a value."""
+        """Whether a value is read outside these items."""
         if any(reader not in items for reader in self.readers.get(value, ())):
             return True
         for use in value.uses:
@@ -214,7 +214,7 @@ def _symbols_used(op: Operation) -> set[str]:
 
 
 def give_symbols(module: ModuleOp, top: dict[str, Operation]) -> None:
-    """Copies what functions refer to into their module: globals, and functions that stay calls."""
+    """Clones the globals and functions that a module refers to into it, transitively."""
     have = {op.properties["sym_name"].data for op in module.body.block.ops}  # pyright: ignore
     todo = sorted(_symbols_used(module))
     while todo:
@@ -231,12 +231,12 @@ def give_symbols(module: ModuleOp, top: dict[str, Operation]) -> None:
 
 @dataclass(frozen=True)
 class OutlineDeviceSegmentsPass(ModulePass):
-    """A function per device and segment, and a schedule that invokes them."""
+    """Outlines a function per device and segment, and the schedule that invokes them."""
 
     name = "irees-outline-device-segments"
 
     devices: tuple[str, ...] = ()
-    """The devices of the program; all that ops were placed on if there are none."""
+    """The devices of the program; if empty, all devices in affinities of ops."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = {

@@ -1,11 +1,11 @@
 """
-Cuts the ops of a block into segments: runs of ops that one device does without the others.
+Partitions the ops of a block into segments, which one device runs independently of the others.
 
-An *item* is an op that runs somewhere, or values that have to be made somewhere. It reads *leaves*:
-what other items make, what a transfer brings, what is passed. Everything between, ops without a
-place, is made again in each segment that needs it. Items are taken in the order of the block, all
-that can be of one device before those of the next; of the devices to start with, the one that gives
-the fewest segments.
+An *item* is an op on a device, or a set of values to compute on a device. It reads *leaves*:
+results of other items, transferred values, and block arguments. Ops without an affinity between
+leaves and items are cloned into each segment that needs them. Scheduling is greedy, in block order:
+a segment takes all items of a device that are ready, then the next device follows. The starting
+device is the one that gives the fewest segments.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ BORDER = (TensorImportOp, TensorExportOp, TensorTransferOp, TensorCloneOp, Buffe
 
 @dataclass
 class Item:
-    """An op that runs on a device, or values that are to be made there."""
+    """An op on a device, or a set of values to compute there."""
 
     device: str
     op: Operation | None = None
     made: list[SSAValue] = field(default_factory=list[SSAValue])
-    """The values that it makes for others, by the names that they have."""
+    """The values of the original program that the item defines."""
     wanted: list[SSAValue] = field(default_factory=list[SSAValue])
-    """Without an op: what to make, one for each of `made`."""
+    """For an item without op: the value to compute for each of `made`."""
     leaves: list[SSAValue] = field(default_factory=list[SSAValue])
 
     @property
     def has_effects(self) -> bool:
-        """Whether its place in the order of the device matters."""
+        """Whether the op has side effects, so that its order on the device matters."""
         return self.op is not None and not is_side_effect_free(self.op)
 
 
 def is_size(op: Operation) -> bool:
-    """Whether an op only says how large a transferred or exported tensor is."""
+    """Whether an op is a tensor.dim used only by transfers, exports and the like."""
     return isinstance(op, DimOp) and all(isinstance(u.operation, BORDER) for u in op.result.uses)
 
 
 def is_leaf(value: SSAValue) -> bool:
-    """Whether a value is there when a segment begins, or is made by an item."""
+    """Whether a value is available when a segment starts, or defined by an item."""
     op = value.owner
     return isinstance(op, Block) or isinstance(op, BORDER) or own_place(op) is not None
 
 
 def leaves_of(values: Iterable[SSAValue]) -> list[SSAValue]:
-    """What has to be there so that these values can be made."""
+    """Returns the leaves that the computation of these values depends on."""
     found: dict[SSAValue, None] = {}
     seen: set[SSAValue] = set()
     todo = list(values)
@@ -75,12 +75,12 @@ def leaves_of(values: Iterable[SSAValue]) -> list[SSAValue]:
 
 
 def is_scalar_constant(value: SSAValue) -> bool:
-    """Whether the host knows a value by itself."""
+    """Whether a value is a scalar constant, which the schedule can clone."""
     return isinstance(value.owner, ConstantOp) and not isinstance(value.type, TensorType)
 
 
 def items_of(block: Block, default: str) -> list[Item]:
-    """The items of a block, in order; scalars that only the host asks for come last."""
+    """Returns the items of a block, in order; scalars for the terminator come last."""
     items: list[Item] = []
     for op in block.ops:
         device = own_place(op)
@@ -109,7 +109,7 @@ def _maker(value: SSAValue) -> SSAValue:
 
 
 def dependencies(items: Sequence[Item]) -> list[set[int]]:
-    """For each item, the numbers of those that come before it."""
+    """Returns for each item the numbers of the items that it depends on."""
     maker = {value: number for number, item in enumerate(items) for value in item.made}
     needed: list[set[int]] = []
     last_effect: dict[str, int] = {}
@@ -143,7 +143,7 @@ def _cut_from(items: Sequence[Item], first: str, order: Sequence[str]) -> list[l
 
 
 def cut(items: Sequence[Item]) -> list[list[Item]]:
-    """The items as segments, each of one device, in an order in which they can run."""
+    """Partitions items into segments of one device each, in an executable order."""
     order = list(dict.fromkeys(item.device for item in items))
     found = [_cut_from(items, first, order) for first in order]
     best = min(found, key=len, default=[])
@@ -152,7 +152,7 @@ def cut(items: Sequence[Item]) -> list[list[Item]]:
 
 @dataclass
 class Segment:
-    """The function that a device runs for some items, as it is written."""
+    """A function under construction that runs some items on a device."""
 
     items: Sequence[Item]
     arguments: list[SSAValue] = field(default_factory=list[SSAValue])
@@ -160,7 +160,7 @@ class Segment:
     known: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def value(self, value: SSAValue) -> SSAValue:
-        """A value of the program inside the function: made there, or an argument."""
+        """Returns a value of the program inside the function: computed there, or an argument."""
         if value in self.known:
             return self.known[value]
         if is_leaf(value):
@@ -172,7 +172,7 @@ class Segment:
         return self.known[value]
 
     def copy(self, op: Operation) -> None:
-        """Copies an op into the function, with what it reads."""
+        """Clones an op into the function, with its operands."""
         for operand in values_read(op):
             self.value(operand)
         copied = op.clone(value_mapper=self.known)
@@ -182,7 +182,7 @@ class Segment:
         self.known.update(zip(op.results, copied.results, strict=True))
 
     def write(self, name: str, wanted: Sequence[SSAValue]) -> func.FuncOp:
-        """The function, which returns what is wanted of what the items make."""
+        """Builds the function; it returns the `wanted` values of its items."""
         for item in self.items:
             if item.op is not None:
                 self.copy(item.op)

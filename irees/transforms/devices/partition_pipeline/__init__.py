@@ -1,10 +1,10 @@
 """
-Splits a program that names no device into stages, and writes the annotations.
+Partitions a program without affinities into pipeline stages, one per device.
 
-A stage is a run of ops in the order of the program, on a device of its own; what a later stage
-reads is sent to it. Stages are balanced by arithmetic, where results for the caller count too
-(`balance=flops`: a stream of requests keeps all devices busy), or by weights (`balance=memory`:
-each device holds its share). `stages.py` cuts.
+A stage is a consecutive sequence of ops on one device. Values that later stages read are
+transferred. Stages are balanced by arithmetic plus the cost of results for the caller
+(`balance=flops`: a stream of requests keeps all devices busy), or by the size of weights
+(`balance=memory`: weights are distributed evenly). `stages.py` chooses the cuts.
 
     irees-partition-pipeline{stages=2}
 
@@ -12,8 +12,8 @@ each device holds its share). `stages.py` cuts.
     %1 = linalg.matmul ins(%0, %w1)   =>   %t = flow.tensor.transfer %0 to @dev_1
                                            %1 = linalg.matmul {stream.affinity = @dev_1} ins(%t, ..)
 
-What is made of constants alone is in no stage: each device makes what it needs. A function with an
-annotation, or with branches, is left as it is, with a remark.
+Values computed from constants only are in no stage: each device recomputes those that it needs.
+Functions with affinities, transfers or branches are left unchanged, with a remark.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from irees.transforms.utils.shapes import IndexBuilder, sizes_of
 
 BORDER = (TensorImportOp, TensorExportOp)
 FLOPS_A_BYTE = 48
-"""What a byte for the caller costs: fresh memory is written page by page, at 1 GB/s by a core that
-multiplies at 75 to 120 GFLOP/s (Cascade Lake); half of that, since others find pages faster."""
+"""Cost of a result byte in flops: page faults limit writes to fresh memory to 1 GB/s on a core with
+75 to 120 GFLOP/s (Cascade Lake). Halved, since other machines fault in pages faster."""
 
 
 def staged_ops(function: func.FuncOp) -> list[Operation]:
-    """The ops on tensors of a function that are in a stage, in order."""
+    """Returns the tensor ops of a function that belong to a stage, in order."""
     block = function.body.block
     found: list[Operation] = []
     for op in block.ops:
@@ -77,7 +77,7 @@ def _loads(ops: list[Operation], balance: str) -> list[float]:
 
 
 def annotate(ops: list[Operation], stage: dict[Operation, str]) -> None:
-    """Writes where each op runs, and sends what it reads of earlier stages."""
+    """Annotates each op with its device, and transfers operands from other stages."""
     sent: dict[tuple[SSAValue, str], SSAValue] = {}
     for op in ops:
         here = stage[op]
@@ -99,14 +99,14 @@ def annotate(ops: list[Operation], stage: dict[Operation, str]) -> None:
 
 @dataclass(frozen=True)
 class PartitionPipelinePass(ModulePass):
-    """A program becomes stages on devices."""
+    """Partitions programs into pipeline stages."""
 
     name = "irees-partition-pipeline"
 
     stages: int = 2
     balance: str = "flops"
     devices: tuple[str, ...] = ()
-    """The devices of the stages in order; `dev_0`, `dev_1`, ... if there are none."""
+    """The devices of the stages in order; if empty, `dev_0`, `dev_1`, ..."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = self.devices or tuple(f"dev_{i}" for i in range(self.stages))

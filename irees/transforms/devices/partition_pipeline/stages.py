@@ -1,9 +1,9 @@
 """
-Where to cut a straight line of ops into stages of about the same weight.
+Partitions straight-line code into stages of similar load.
 
-The heaviest stage is what a full pipeline waits for. So it is made as light as it can be, and then,
-of all cuts whose heaviest stage is at most SLACK heavier, those are taken across which the fewest
-bytes pass.
+The stage with the highest load determines the throughput of the pipeline. So the maximum load is
+minimized first. Then, among all partitions whose maximum load is within a factor SLACK of that
+optimum, the one with the fewest transferred bytes is chosen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLACK = 1.05
 
 
 def known_bytes(value: SSAValue) -> int:
-    """Bytes of a tensor; of one with dynamic dims those of one index in each."""
+    """Returns the bytes of a tensor, with dynamic dims taken as 1."""
     if not isinstance(value.type, TensorType):
         return 0
     shape = [max(1, size) for size in value.type.get_shape()]
@@ -36,9 +36,9 @@ def known_bytes(value: SSAValue) -> int:
 
 def flops(op: Operation) -> int:
     """
-    Arithmetic operations of an op and of what is in it, a dynamic loop taken once.
+    Returns the arithmetic operations of an op, nested ops included; dynamic loops count once.
 
-    Only their ratios count, so what is no structured op has one for each byte that it makes.
+    Only ratios matter, so unstructured ops count one operation per byte of result.
     """
     if isinstance(op, Structured):
         body = op.body.walk() if isinstance(op, linalg.GenericOp) else op.body.block.ops
@@ -49,7 +49,7 @@ def flops(op: Operation) -> int:
 
 
 def handed_bytes(op: Operation) -> int:
-    """Bytes of what an op makes for the caller of its function."""
+    """Returns the bytes of an op's results that the function returns or exports."""
     return sum(
         known_bytes(result)
         for result in op.results
@@ -58,7 +58,7 @@ def handed_bytes(op: Operation) -> int:
 
 
 def weights_of(op: Operation) -> set[SSAValue]:
-    """The constants, but for splats, from which what an op reads is made."""
+    """Returns the non-splat constants from which the constant operands of an op are computed."""
     found: set[SSAValue] = set()
     todo = [*op.operands, *(captured_values(op) if op.regions else ())]
     seen: set[SSAValue] = set()
@@ -76,7 +76,7 @@ def weights_of(op: Operation) -> set[SSAValue]:
 
 
 def is_constant(op: Operation) -> bool:
-    """Whether an op is computed from constants alone."""
+    """Whether an op is computed from constants only."""
     wanted, seen = [op], {op}
     while wanted:
         current = wanted.pop()
@@ -90,7 +90,7 @@ def is_constant(op: Operation) -> bool:
 
 
 def crossing_bytes(ops: Sequence[Operation]) -> list[int]:
-    """For each place between two ops, the bytes that are made before it and read after it."""
+    """Returns for each cut between two ops the bytes defined before it and read after it."""
     at = {op: place for place, op in enumerate(ops)}
     change = [0] * (len(ops) + 2)
     for place, op in enumerate(ops):
@@ -113,7 +113,7 @@ def _top(op: Operation | None, at: dict[Operation, int]) -> Operation | None:
 
 
 def heaviest(loads: np.ndarray, stages: int) -> float:
-    """The least possible weight of the heaviest of so many stages in a row."""
+    """Returns the minimum, over partitions into stages, of the maximum load, by bisection."""
     low, high = max(loads.max(initial=0), loads.sum() / stages), loads.sum()
     for _ in range(60):
         middle, count, load = (low + high) / 2, 1, 0.0
@@ -127,9 +127,9 @@ def heaviest(loads: np.ndarray, stages: int) -> float:
 
 def cut_stages(loads: Sequence[float], crossing: Sequence[int], stages: int) -> list[int]:
     """
-    The places before which stages but the first begin, `stages - 1` of them.
+    Returns the indices of the ops at which stages 2, 3, ... start: `stages - 1` of them.
 
-    No stage is without work where there are as many ops with some.
+    No stage is empty if at least `stages` ops have a load.
     """
     weights = np.asarray(loads, dtype=float)
     before = np.concatenate([[0.0], np.cumsum(weights)])

@@ -1,11 +1,11 @@
 """
-Decides on which device each op runs, and sends each value where it is needed: once.
+Assigns each op to a device, and transfers each value at most once to each device that reads it.
 
-An op runs where it says, else where its operands are; where that leaves several devices open, it
-runs where the fewest transfers follow (`placement.py`). A transfer
-that the program has says where a value goes, not how: to where it is already it is nothing, of two
-to one device one is left, and one that nobody reads goes. The border needs transfers of its own:
-a result that is wanted on another device than it is made on is sent there.
+An op runs on the device of its affinity, else on that of its operands. If several devices remain,
+the one with the fewest transfers is chosen (`placement.py`). Existing transfers state only the
+target device: a transfer to the current device, a second transfer to the same device, and a
+transfer without uses are erased. A result that is exported from another device is transferred
+there.
 
     %0 = linalg.matmul {stream.affinity = @a} ...
     %1 = flow.tensor.transfer %0 to @b                 %0 = linalg.matmul {stream.affinity = @a}
@@ -13,12 +13,12 @@ a result that is wanted on another device than it is made on is sent there.
     %3 = linalg.matmul ins(%2, %c)                     %3 = linalg.matmul {stream.affinity = @b}
     %4 = hal.tensor.export %3                          %4 = hal.tensor.export on(@b) %3
 
-(`@a` is `#hal.device.promise<@a>`.) What can be made everywhere from constants alone has no place
-and is never sent; where one place is wanted, of a result or of what a branch passes, it is cloned
-there. What a caller passes without saying where is imported on each device that reads it.
+(`@a` is `#hal.device.promise<@a>`.) Values computed from constants only have no device and are
+never transferred. A result or branch operand needs a single device, so they are cloned there.
+Function arguments without an affinity are imported on each device that reads them.
 
-An op that names a device and reads what is known to be on another is an error that names both:
-nobody asked for that transfer. IREE sends it.
+If an op with an affinity reads a value that is known to be on another device, the pass raises an
+error that names both, since the program requests no transfer. IREE inserts one.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from irees.transforms.utils.shapes import IndexBuilder, sizes_of
 
 
 class Sender:
-    """The transfers of one function, one for each value and device."""
+    """The transfers of one function, at most one per value and device."""
 
     def __init__(self, placement: Placement):
         self.placement = placement
         self.sent: dict[tuple[SSAValue, str], SSAValue] = {}
 
     def at(self, value: SSAValue, device: str) -> SSAValue:
-        """A value where it is needed; sent at once when it is made, if it has to be."""
+        """Returns a value on a device; inserts the transfer right after its definition."""
         value = source_of(value)
         if value in self.placement.free:
             return self._imported(value, device)
@@ -79,7 +79,7 @@ class Sender:
         return self.sent[value, device]
 
     def _imported(self, value: SSAValue, device: str) -> SSAValue:
-        """What a caller passes, on a device; what is made of constants stays as it is."""
+        """Returns the import of a free argument on a device; other free values are unchanged."""
         if not isinstance(op := value.owner, TensorImportOp):
             return value
         if (value, device) not in self.sent:
@@ -89,7 +89,7 @@ class Sender:
         return self.sent[value, device]
 
     def only_at(self, value: SSAValue, device: str, before: Operation) -> SSAValue:
-        """A value that is on one device and nowhere else."""
+        """Returns a value on exactly one device; clones free values."""
         found = self.at(value, device)
         if found not in self.placement.free:
             return found
@@ -103,7 +103,7 @@ class Sender:
 
 
 def _here(op: Operation, device: str, sender: Sender) -> None:
-    """Gives an op, and what is in it, its operands where it runs."""
+    """Replaces the operands of an op and of nested ops by values on its device."""
     read = set(tensors_read(op))
     for each in op.walk():
         for index, operand in enumerate(each.operands):
@@ -134,7 +134,7 @@ def _branch(op: Operation, placement: Placement, sender: Sender) -> None:
 
 
 def materialize(placement: Placement) -> None:
-    """Writes affinities on ops, and transfers where values change devices."""
+    """Writes affinities, and inserts transfers between devices."""
     sender = Sender(placement)
     ops = list(placement.ops())
     old = [op for op in ops if isinstance(op, TensorTransferOp | TensorBarrierOp)]
@@ -153,7 +153,7 @@ def materialize(placement: Placement) -> None:
                 op.attributes[PLACE] = DevicePromiseAttr(placement.home(source))
     for op in reversed(old):
         Rewriter.erase_op(op)
-    # One that nobody reads stays: it alone says which type the argument has.
+    # Unused imports that were not replaced stay: only they have the type of the argument.
     for value in dict.fromkeys(value for value, _ in sender.sent):
         if isinstance(value.owner, TensorImportOp) and value.first_use is None:
             Rewriter.erase_op(value.owner)
@@ -161,12 +161,12 @@ def materialize(placement: Placement) -> None:
 
 @dataclass(frozen=True)
 class PlaceTransfersPass(ModulePass):
-    """Every op gets a device, every value that is needed elsewhere a transfer."""
+    """Assigns ops to devices and inserts transfers."""
 
     name = "irees-place-transfers"
 
     devices: tuple[str, ...] = ()
-    """The devices of the program, the default first; all that it names if there are none."""
+    """The devices of the program, the default first; if empty, all that the program names."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         named = named_devices(op)

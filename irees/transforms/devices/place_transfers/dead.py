@@ -1,12 +1,13 @@
 """
-Erases what no result, no branch and no state depends on: it would ask for transfers.
+Erases dead ops and block arguments, which would cause useless transfers.
 
     ^bb1(%i: index, %x: tensor<4xf32>):           ^bb1(%i: index):
       %y = linalg.add ins(%x, ...)          =>      cf.br ^bb1(%j : index)
       cf.br ^bb1(%j, %y : ...)
 
-So an argument of a block goes with what is passed for it when all that reads it is made for itself.
-An import stays: only it says which type an argument of the function has.
+Ops are live if a result, a branch or state depends on them. A block argument that only feeds itself
+is erased, with the operands passed to it. Imports stay: only they have the type of a function
+argument.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _BRANCHES = (cf.BranchOp, cf.ConditionalBranchOp)
 
 
 def live_in(function: func.FuncOp) -> tuple[set[Operation], set[SSAValue]]:
-    """The ops that something depends on, and the values."""
+    """Returns the live ops and the live values of a function."""
     passed: dict[SSAValue, list[SSAValue]] = defaultdict(list)
     ops, values = set[Operation](), set[SSAValue]()
     todo: list[SSAValue] = []
@@ -51,7 +52,7 @@ def live_in(function: func.FuncOp) -> tuple[set[Operation], set[SSAValue]]:
 
 
 def _branch(op: cf.BranchOp | cf.ConditionalBranchOp, live: set[SSAValue]) -> None:
-    """A branch that passes what somebody reads."""
+    """Replaces a branch by one that passes only live arguments."""
 
     def kept(block: Block, given: Sequence[SSAValue]) -> list[SSAValue]:
         return [v for v, a in zip(given, block.args, strict=True) if a in live]
@@ -70,7 +71,7 @@ def _branch(op: cf.BranchOp | cf.ConditionalBranchOp, live: set[SSAValue]) -> No
 
 
 def drop_dead(function: func.FuncOp) -> None:
-    """Erases the ops of a function, not those inside of others, that nothing depends on."""
+    """Erases the dead top-level ops and dead block arguments of a function."""
     ops, values = live_in(function)
     blocks = list(function.body.blocks)
     for end in [block.last_op for block in blocks]:

@@ -1,21 +1,20 @@
 """
-On which device each op runs, so that as few tensors as possible are sent.
+Places ops on devices with as few transfers as possible.
 
-An op runs where it says, else where its operands are, as far as those have a place. One whose
-operands say nothing runs where its results are used, unless they are sent: a transfer says that
-they were elsewhere before. One of which still nothing is known is on the default device. Where
-several devices are left, an op runs where the fewest transfers follow:
+The candidates of an op are the devices of its affinity, else those of its operands. If those are
+unknown, the candidates are the devices that use its results, except through transfers: a transfer
+implies another source device. Otherwise, the default device is used. Among several candidates, the
+number of transfers decides:
 
-    transfers = the sum over values of the devices that need it and are not its own
+    transfers = sum over values of the number of devices that read it, except its own
 
-The choices that share a value form a group, and groups are independent. A group with few choices
-(COMBINATIONS in all) is searched whole, so its number is the minimum; a larger one starts where its
-operands are and is improved op by op, until no single change helps. Ties go to the device that
-comes first.
+Choices that involve a common value form a group; groups are independent. A group of at most
+COMBINATIONS combinations is searched exhaustively, which gives the optimum. Larger groups use local
+search: start with the first candidates, then change one op at a time until no change helps. Ties
+go to the first device.
 
-A value is *free* where it costs nothing to have it everywhere: what is made of no tensor but
-constants and globals that never change (it is made where it is used), and what a caller passes
-without saying where.
+A value is *free* if it is available on every device without a transfer: values computed only from
+constants and immutable globals (recomputed where used), and function arguments without an affinity.
 """
 
 from __future__ import annotations
@@ -53,26 +52,26 @@ _ASK_NOTHING = (
 )
 
 COMBINATIONS = 4096
-"""How many ways to place a group are tried one by one."""
+"""Maximum number of combinations for exhaustive search of a group."""
 
 Place = Operation | SSAValue
-"""What is placed: an op, or the argument of a block."""
+"""An op or a block argument, which is assigned to a device."""
 
 
 def maker_of(value: SSAValue) -> Place:
-    """What is placed so that a value is."""
+    """Returns the op or block argument whose device is that of a value."""
     return value if isinstance(value.owner, Block) else value.owner
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether an op, with what is in it, does nothing but make its results, always the same."""
+    """Whether an op has no side effects and reads no mutable state, nested ops included."""
     loads = [each for each in op.walk() if isinstance(each, GlobalLoadOp)]
     return would_be_trivially_dead(op) and all(load.is_immutable is not None for load in loads)
 
 
 @dataclass
 class Placement:
-    """The ops of one function, with what is free in it and what has a place."""
+    """The placement of one function: free values, candidates, and chosen devices."""
 
     function: func.FuncOp
     devices: Sequence[str]
@@ -82,7 +81,7 @@ class Placement:
 
     @staticmethod
     def of(function: func.FuncOp, devices: Sequence[str]) -> Placement:
-        """Everything placed; the first device is the default."""
+        """Computes the placement of a function; the first device is the default."""
         placement = Placement(function, devices)
         placement.find_free()
         placement.find_choices()
@@ -90,12 +89,12 @@ class Placement:
         return placement
 
     def ops(self) -> Iterator[Operation]:
-        """The ops of the function, not those inside of others."""
+        """Yields the top-level ops of the function."""
         for block in self.function.body.blocks:
             yield from block.ops
 
     def find_free(self) -> None:
-        """Values that can be had everywhere."""
+        """Finds the free values."""
         entry = self.function.body.blocks[0]
         constant: set[SSAValue] = set()
         for op in self.ops():
@@ -113,7 +112,7 @@ class Placement:
         self.free.update(entry.args)
 
     def is_placed(self, op: Operation) -> bool:
-        """Whether an op runs in one place."""
+        """Whether an op runs on a single device."""
         if isinstance(op, TensorTransferOp | TensorBarrierOp | TensorExportOp):
             return False
         if op is op.parent.last_op:  # pyright: ignore
@@ -128,7 +127,7 @@ class Placement:
         )
 
     def find_choices(self) -> None:
-        """Where each op and each argument of a block may be."""
+        """Finds the candidate devices of each op and block argument."""
         said: dict[Place, set[str]] = {}
         for op in self.ops():
             if isinstance(op, TensorTransferOp | TensorBarrierOp):
@@ -147,9 +146,9 @@ class Placement:
                 ]
 
     def _check(self, said: dict[Place, set[str]]) -> None:
-        """Raises VerifyError for an op that names a device and reads what is on another."""
+        """Raises VerifyError if an op with an affinity reads a value on another device."""
         for op in self.function.walk():
-            # A global is where others use it; an access of it asks for nothing.
+            # Accesses of globals require no device: the global is placed by its other uses.
             runs = None if isinstance(op, _ASK_NOTHING) else explicit_affinity(op)
             here = frozenset() if runs is None or op is self.function else devices_of(runs)
             for index, value in enumerate(op.operands if here else ()):
@@ -158,20 +157,20 @@ class Placement:
                     raise refuse(op, here, index, there)
 
     def _default(self, place: Place) -> str:
-        """Where a place is that nothing says anything of."""
+        """Returns the device of an op or argument without candidates."""
         op = place if isinstance(place, Operation) else self.function
         found = default_affinity(op)
         return self.devices[0] if found is None else min(devices_of(found))
 
     def explicit(self, op: Operation) -> set[str]:
-        """The devices that an op, or what is in it, names."""
+        """Returns the devices that an op or, failing that, its nested ops name."""
         if (own := explicit_affinity(op)) is not None:
             return set(devices_of(own))
         found = (explicit_affinity(inner) for inner in op.walk())
         return {device for each in found if each is not None for device in devices_of(each)}
 
     def _follow(self, said: dict[Place, set[str]]) -> None:
-        """What says nothing of devices is where its operands are, as far as those have a place."""
+        """Propagates devices forward, from operands to ops and arguments without an affinity."""
         reads: dict[Place, list[SSAValue]] = defaultdict(list)
         for place, names in said.items():
             if isinstance(place, Operation) and not names:
@@ -191,7 +190,7 @@ class Placement:
                     changed = True
 
     def _precede(self, said: dict[Place, set[str]]) -> None:
-        """What still says nothing is where it is used; a transfer is no use, it says otherwise."""
+        """Propagates devices backward, from uses to unknown values, but not through transfers."""
         makers: dict[Place, list[Place]] = defaultdict(list)
         open_ = {place for place, names in said.items() if not names}
         for op in self.ops():
@@ -217,14 +216,14 @@ class Placement:
                     said[maker] |= said[place]
                     todo.append(maker)
 
-    # --- what follows from a choice ---
+    # --- choice among candidates ---
 
     def home(self, value: SSAValue) -> str:
-        """Where a value is that is not free."""
+        """Returns the device of a value that is not free."""
         return self.chosen[maker_of(value)]
 
     def needs(self) -> Iterator[tuple[SSAValue, Place | str]]:
-        """Each value that has a place, and who needs it: an op, an argument, or a device."""
+        """Yields each use of a non-free value: the value, and an op, argument or device."""
         for op in self.ops():
             if isinstance(op, TensorExportOp):
                 source = source_of(op.source)
@@ -241,7 +240,7 @@ class Placement:
                 yield source, argument
 
     def choose(self) -> None:
-        """Fixes every choice."""
+        """Chooses a device for every op and argument."""
         needs = list(self.needs())
         of_value: dict[SSAValue, list[Place | str]] = defaultdict(list)
         for value, user in needs:
@@ -263,7 +262,7 @@ class Placement:
             self._search(members, values[root], of_value)
 
     def cost(self, values: Iterable[SSAValue], users: dict[SSAValue, list[Place | str]]) -> int:
-        """How often these values are sent, as things stand."""
+        """Returns the number of transfers of these values under the current choices."""
         total = 0
         for value in values:
             where = {u if isinstance(u, str) else self.chosen[u] for u in users[value]}
@@ -305,7 +304,7 @@ class Placement:
 
 
 class _Groups:
-    """Sets of places that grow together."""
+    """Disjoint sets of ops and arguments (union-find)."""
 
     def __init__(self, places: Iterable[Place]):
         self.parent: dict[Place, Place] = {place: place for place in places}

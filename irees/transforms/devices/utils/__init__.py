@@ -1,1 +1,1 @@
-"""What several passes of this folder share."""
+"""Helpers shared by the passes on devices."""

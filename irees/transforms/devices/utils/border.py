@@ -1,5 +1,5 @@
 """
-The ops between callers and a program: a view is imported, a tensor exported.
+Builds the ops between a program and its callers: imports of views, exports of tensors.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What ops say of the devices that they run on, and what they read and pass on.
+Devices that ops name, and values that ops read.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.transforms.utils.structured import captured_values
 
 PLACE = "stream.affinity"
-"""The attribute that says on which device an op runs."""
+"""The attribute with the device of an op."""
 
 
 def own_place(op: Operation) -> str | None:
-    """The device that an op names itself."""
+    """Returns the device that an op itself names, or None."""
     found = op.attributes.get(PLACE) or op.properties.get("affinity")
     return None if found is None else first_of(devices_of(found))  # pyright: ignore
 
 
 def first_of(devices: Iterable[str]) -> str | None:
-    """The first by name."""
+    """Returns the first device by name, or None."""
     return min(devices, default=None)
 
 
 def named_devices(module: ModuleOp) -> list[str]:
-    """The devices that a program names, in the order of their names."""
+    """Returns the devices that a program names, sorted."""
     names: set[str] = set()
     for op in module.walk():
         if (found := explicit_affinity(op)) is not None:
@@ -38,18 +38,18 @@ def named_devices(module: ModuleOp) -> list[str]:
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """What a value is, wherever it has been sent."""
+    """Returns the source of a value, looking through transfers and barriers."""
     while isinstance(value.owner, TensorTransferOp | TensorBarrierOp):
         value = value.owner.operand
     return value
 
 
 def values_read(op: Operation) -> list[SSAValue]:
-    """What an op and what is in it read from around it."""
+    """Returns the operands of an op and the values that its regions capture."""
     return [*op.operands, *(captured_values(op) if op.regions else ())]
 
 
 def tensors_read(op: Operation, *, sent: bool = False) -> list[SSAValue]:
-    """The tensors that an op and what is in it read from around it, or what they were sent as."""
+    """Returns the sources of the tensors that an op reads; with `sent`, the tensors themselves."""
     tensors = [v for v in dict.fromkeys(values_read(op)) if is_tracked(v.type)]
     return tensors if sent else list(dict.fromkeys(source_of(v) for v in tensors))

@@ -1,17 +1,18 @@
 """
-Groups the ops that become one kernel: IREE's rules, or whatever stays one tile loop.
+Groups ops into kernels, by IREE's rules or into single tile loops.
 
-Without options this is IREE's pass. Groups grow around roots: reductions, contractions and other
-ops with loops worth a kernel. Per block, from its end, each root opens a group and pulls the
-producers in; then each root, in order, pulls consumers in, and theirs; then producers again,
-now those too that make elements narrower, which rather end the kernel before. What is left is a
-root in a second sweep. What kernels compute again (fills, widening, small constants:
-`analysis/dispatch_roles.py`) stays outside, for `irees-clone-producers-into-dispatch-regions`.
+Without options, this is IREE's pass. Groups grow around roots: reductions, contractions and other
+ops that justify a kernel. Walking each block backwards, each root opens a group and fuses its
+producers. Then each root, in program order, transitively fuses its consumers, and producers again.
+The second time, this includes producers that narrow elements, which preferably end the preceding
+kernel. Remaining ops become roots in a second sweep. Ops that kernels recompute (fills, widening,
+small constants: `analysis/dispatch_roles.py`) stay outside, for
+`irees-clone-producers-into-dispatch-regions`.
 
-An op joins when its loops follow the outer parallel loops of the root in exactly one way, through
-every value that it shares with the group (`analysis/loop_mapping.py`): not when it reads a result
-once as it is and once transposed, nor when it is a reduction over other rows. A consumer must be
-parallel and not larger than the root, a kernel has 16 tensors to bind at most.
+An op joins a group if its loops map to the outer parallel loops of the root in exactly one way,
+through every value that it shares with the group (`analysis/loop_mapping.py`). An op that reads a
+result both directly and transposed does not join; nor does a reduction over different rows. A
+consumer must be parallel and not larger than the root. A kernel binds at most 16 tensors.
 
     %m = linalg.matmul ins(%a, %b) outs(%c)        %r = flow.dispatch.region {
     %e = generic {tanh(m)} ins(%m)            =>     %m = linalg.matmul ..., %e = generic ...
@@ -19,26 +20,24 @@ parallel and not larger than the root, a kernel has 16 tensors to bind at most.
                                                    }
                                                    use %r
 
-`aggressive-fusion` changes four of the rules: an op may have several consumers; a consumer may
-have more loops than its producer; it need not be able to write where a convolution wrote; and
-producers come through every operand, not only through what the op accumulates into. (Masks of
-attentions and indices of scatters are then computed again, too.) A refusal is a remark.
+`aggressive-fusion` relaxes four rules: an op may have several consumers; a consumer may have more
+loops than its producer; a convolution's consumer need not write in place; and producers of all
+operands are fused, not only those of inits. Attention masks and scatter indices are then
+recomputed, too. Each refusal emits a remark.
 
-No group waits for itself, through other groups or through the order of effects either: IREE moves
-a load of a global across a store of it when a group spans both.
+No group may depend on itself, whether through other groups or through the order of effects. (IREE
+moves a load of a global across a store if a group spans both.)
 
-`one-tile-loop` is what the pipeline asks for: ops are taken in order, and each joins the group of
-a producer when the group stays one tile loop (`analysis/distribution.py`), because that is what
-code generation turns into one kernel. A reduction takes its elementwise neighbours along, a
-softmax or a norm becomes one kernel over rows, a contraction takes its epilogue. What would leave
-fewer than `enough-tiles` waits for no kernel unless its tiles are small: a GPU that has a megabyte
-for each of a few workgroups is idle. A padding of
-what only it reads goes where that is computed (`analysis/paddings.py`). There what
-is cheap is copied into each kernel at once, and a splat constant of more than 256 MiB is written
-by a kernel of its own. The rules above are no substitute: they put two contractions into a kernel
-and fuse across loops that cannot be tiled together. Nor is their order, with that
-legality in their place: a norm then takes the residual addition away from the contraction before
-it, and BERT's 158 kernels write 184 tensors instead of 158 (GPT-2: 206 instead of 182).
+The pipeline uses `one-tile-loop`: ops are visited in order, and each joins the group of a producer
+if the group remains a single tile loop (`analysis/distribution.py`), the form that code generation
+lowers to one kernel. Reductions fuse with adjacent elementwise ops, a softmax or norm becomes one
+kernel over rows, and a contraction fuses its epilogue. A fusion that leaves too few tiles to occupy
+the target is refused unless the tiles are small. The padding of a single-use value is fused into
+its producer (`analysis/paddings.py`). Cheap ops are cloned into each kernel immediately, and splat
+constants over 256 MiB are written by a kernel of their own. IREE's rules do not fit here: they fuse
+two contractions into a kernel, and loops that cannot be tiled together. Their visiting order does
+not fit either: a norm would take the residual addition from the contraction before it, so kernels
+would write more tensors.
 
 IREE: `FormDispatchRegions`.
 """
@@ -56,6 +55,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.dispatch_roles import is_attention, is_gather_like, is_linalg, is_root
+from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.linalg.packing import PackOp
 from irees.dialects.util import FuncOp
 from irees.remarks import remark
@@ -80,7 +80,7 @@ def _missed(op: Operation, other: Operation, why: str) -> None:
 
 
 def fuse_consumers(roots: list[Operation], tracker: FusionTracker) -> None:
-    """Pulls the consumers of roots into their groups, and theirs (fuseRootsWithConsumers)."""
+    """Fuses consumers into the groups of roots, transitively (fuseRootsWithConsumers)."""
     for root in roots:
         group, waiting = tracker.of[root], [root]
         while waiting:
@@ -96,7 +96,7 @@ def fuse_consumers(roots: list[Operation], tracker: FusionTracker) -> None:
 
 
 def fuse_producers(root: Operation, tracker: FusionTracker, *, truncating: bool) -> None:
-    """Pulls what makes the operands of a root into its group (fuseRootsWithProducers)."""
+    """Fuses producers into the group of a root, transitively (fuseRootsWithProducers)."""
     group, waiting = tracker.of[root], [root]
     while waiting:
         candidate = waiting.pop()
@@ -124,7 +124,7 @@ def _grow(roots: list[Operation], tracker: FusionTracker) -> None:
 def _open_groups(
     block: Block, wanted: Callable[[Operation], bool], tracker: FusionTracker
 ) -> list[Operation]:
-    """A group, with producers, around each op of a block that asks for one, from its end."""
+    """Opens a group around each wanted op of a block, last first, and fuses its producers."""
     roots: list[Operation] = []
     for op in reversed(list(block.ops)):
         if op in tracker.of or not wanted(op):
@@ -136,7 +136,7 @@ def _open_groups(
 
 
 def decide_groups(region: Region, tracker: FusionTracker) -> None:
-    """Groups the ops of a region and of the scf ops in it (decideFusableLinalgOps)."""
+    """Groups the ops of a region and of nested scf ops (decideFusableLinalgOps)."""
     for block in region.blocks:
         for op in reversed(list(block.ops)):
             if op.name.startswith("scf."):
@@ -148,7 +148,7 @@ def decide_groups(region: Region, tracker: FusionTracker) -> None:
 
 
 def _is_left_over(op: Operation, tracker: FusionTracker) -> bool:
-    """Whether an op that no root took needs a kernel of its own."""
+    """Whether an op outside all groups needs a kernel of its own."""
     if not is_linalg(op) and not isinstance(op, tensor.PadOp | PackOp):
         return False
     if tracker.cloneable(op):
@@ -158,7 +158,7 @@ def _is_left_over(op: Operation, tracker: FusionTracker) -> bool:
 
 
 def form_regions(function: Operation, rules: Rules) -> None:
-    """Groups the ops of a function by the rules of IREE."""
+    """Groups the ops of a function by IREE's rules."""
     tracker = FusionTracker(rules)
     for region in function.regions:
         decide_groups(region, tracker)
@@ -172,6 +172,18 @@ def form_regions(function: Operation, rules: Rules) -> None:
         sort_block(block, order)
 
 
+ENOUGH_TILES = 16
+"""Minimum number of independent tiles that fusion must leave a group, on CPUs."""
+
+
+def limits_of(module: ModuleOp) -> Limits:
+    """Returns the tile limits of a group; a GPU needs a tile per multiprocessor, or small tiles."""
+    gpu = target_of(module).gpu
+    if gpu is None:
+        return Limits(ENOUGH_TILES, -1)
+    return Limits(gpu.multiprocessors, gpu.launch_bytes)
+
+
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
     """Groups tensor ops into dispatch regions."""
@@ -183,10 +195,6 @@ class FormDispatchRegionsPass(ModulePass):
     fuse_pad_with_consumers: bool = False
     fuse_pad_with_producers: bool = False
     one_tile_loop: bool = False
-    enough_tiles: int = 16
-    """Of `one_tile_loop`: independent tiles below which a group must not fall by fusion."""
-    small_tile: int = -1
-    """Bytes of a tile that is so small that any number of them is enough; -1 for none."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rules = Rules(
@@ -199,6 +207,6 @@ class FormDispatchRegionsPass(ModulePass):
             if not function.body.blocks:
                 continue
             if self.one_tile_loop:
-                form_tile_regions(function, Limits(self.enough_tiles, self.small_tile))
+                form_tile_regions(function, limits_of(op))
             else:
                 form_regions(function, rules)

@@ -1,8 +1,9 @@
 """
-A group of ops around a root, and all groups of a function.
+Fusion groups: ops around a root, and all groups of a function.
 
-Each op of a group knows which outer parallel loop of the root each of its loops follows
-(`analysis/loop_mapping.py`), and what joins has to fit in. IREE: `FusionGroup`, `FusionTracker`.
+Each op of a group has a map of its loops to the outer parallel loops of the root
+(`analysis/loop_mapping.py`), which new ops must be consistent with. IREE: `FusionGroup`,
+`FusionTracker`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from irees.transforms.utils.dispatch_regions import Order
 from irees.transforms.utils.structured import captured_values
 
 MAX_OPERANDS = 16
-"""How many tensors go into and out of a kernel at most (IREE: kIreeMaxOperandCount)."""
+"""Maximum number of input and output tensors of a kernel (IREE: kIreeMaxOperandCount)."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The options of the pass that decide what may be fused."""
+    """The options of the pass that control fusion."""
 
     aggressive: bool = False
     multi_use_producers: bool = True
@@ -34,14 +35,14 @@ class Rules:
 
 
 class FusionGroup:
-    """A root and what is fused with it, each with how its loops follow the root's."""
+    """A root and the ops fused with it, each with its map to the loops of the root."""
 
     def __init__(self, root: Operation):
         self.root = root
         self.maps: dict[Operation, LoopMap] = {root: root_map(root)}
 
     def refuses(self, op: Operation) -> str | None:
-        """Why an op's loops do not go with the group's (IREE: FusionGroup::isFusable)."""
+        """Returns why the loops of an op do not map to the group (IREE: FusionGroup::isFusable)."""
         if any(isinstance(v, OpResult) and v.op in self.maps for v in captured_values(op)):
             return "it uses a value of the group inside its body"
         found = map_into(op, self.maps)
@@ -53,11 +54,11 @@ class FusionGroup:
         return None
 
     def insert(self, op: Operation) -> None:
-        """Adds an op; one without a relation to the root is a root as far as maps go."""
+        """Adds an op; if its loops do not map to the root, it gets the map of a root."""
         self.maps[op] = map_into(op, self.maps) or root_map(op)
 
     def too_many_operands(self, op: Operation) -> bool:
-        """Whether a kernel with this op too has too many tensors to bind."""
+        """Whether the kernel would bind too many tensors with this op."""
         members = {op, *self.maps}
         outside: set[Operation] = set()
         escaping = 0
@@ -82,7 +83,7 @@ class FusionTracker:
         self.orders: dict[Block, Order] = {}
 
     def order_of(self, group: FusionGroup) -> Order:
-        """What the ops of a group's block must come after."""
+        """Returns the ordering constraints of the block of a group."""
         block = group.root.parent_block()
         assert block is not None
         if block not in self.orders:
@@ -90,25 +91,25 @@ class FusionTracker:
         return self.orders[block]
 
     def create(self, root: Operation) -> FusionGroup:
-        """A new group around a root."""
+        """Creates a group around a root."""
         group = FusionGroup(root)
         self.groups.append(group)
         self.of[root] = group
         return group
 
     def append(self, op: Operation, group: FusionGroup) -> None:
-        """Puts an op into a group."""
+        """Adds an op to a group."""
         group.insert(op)
         self.of[op] = group
 
     def cloneable(self, op: Operation) -> bool:
-        """Whether kernels compute the op again."""
+        """Whether kernels recompute the op."""
         return is_cloneable(op, aggressive=self.rules.aggressive)
 
     def depends_on_itself(self, group: FusionGroup, op: Operation) -> bool:
         """
-        Whether the group with `op` would wait for itself: a path leaves it and comes back. The
-        path may lead through other groups, which also wait as a whole
+        Whether the group with `op` would depend on itself: a dependence path leaves it and returns.
+        The path may pass through other groups, whose ops all run together
         (IREE: hasTransitiveDependencyOnFusionGroup, hasExternalUserBlockingProducerFusion).
         """
         members = {op, *group.maps}

@@ -1,9 +1,9 @@
 """
-What may be fused with a producer, and what with a consumer: IREE's rules.
+IREE's rules for fusing producers and consumers.
 
-Each function returns why it refuses, or None. `Rules.aggressive` changes exactly four: the number
-of consumers of an op, the number of loops of a consumer, where a convolution's consumer writes,
-and which operands bring their producers. IREE: `isFusableWithConsumer`, `isFusableWithProducer`.
+Each function returns the reason for a refusal, or None. `Rules.aggressive` relaxes four rules: the
+number of consumers of an op, the number of loops of a consumer, in-place consumers of convolutions,
+and the operands whose producers are fused. IREE: `isFusableWithConsumer`, `isFusableWithProducer`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MMT4D = frozenset(("linalg.mmt4d", "linalg.batch_mmt4d"))
 
 
 def uses_of(op: Operation) -> list[Use]:
-    """All uses of an op's results but those that only ask for a size."""
+    """Returns the uses of the results of an op, except tensor.dim."""
     return [u for r in op.results for u in r.uses if not isinstance(u.operation, tensor.DimOp)]
 
 
@@ -51,7 +51,7 @@ def _value(use: Use) -> SSAValue:
 
 
 def _is_init(use: Use) -> bool:
-    """Whether a use is the destination of an op, or the op has none."""
+    """Whether a use is an init of its op, or the op has no inits."""
     op = use.operation
     if isinstance(op, SoftmaxOp):
         return use.index == 1
@@ -71,7 +71,7 @@ def _is_identity(indexing: AffineMap | None) -> bool:
 
 
 def _packs(value: SSAValue) -> bool:
-    """Whether a pack takes what makes this value: a pad, or an op that writes it in order."""
+    """Whether a pack fuses with the producer of a value: a pad, or an identity output map."""
     if isinstance(value.owner, tensor.PadOp):
         return True
     made_by_loops = isinstance(value.owner, Operation) and is_linalg(value.owner)
@@ -79,7 +79,7 @@ def _packs(value: SSAValue) -> bool:
 
 
 def _refuse_consumer(use: Use, group: FusionGroup, tracker: FusionTracker) -> str | None:
-    """Why a use does not let its op into the group of its producer (isFusableWithConsumer)."""
+    """Returns why a use bars its op from its producer's group (isFusableWithConsumer)."""
     value, consumer, rules = _value(use), use.operation, tracker.rules
     assert isinstance(value, OpResult)
     producer = value.op
@@ -135,7 +135,7 @@ def _refuse_insert_slice(consumer: tensor.InsertSliceOp, value: OpResult) -> str
 
 
 def _refuse_new_buffer(consumer: Operation, value: OpResult) -> str | None:
-    """The result of a convolution must be able to lie where the consumer writes."""
+    """Refuses a consumer of a convolution that cannot write over the convolution's result."""
     nest = loop_nest(consumer)
     if not isinstance(consumer, linalg.GenericOp) or nest is None:
         return "it cannot write where the convolution wrote"
@@ -152,7 +152,7 @@ def _refuse_new_buffer(consumer: Operation, value: OpResult) -> str | None:
 
 
 def _refuse_producer(use: Use, group: FusionGroup, rules: Rules, *, truncating: bool) -> str | None:
-    """Why a use does not let what makes it into the group of its op (isFusableWithProducer)."""
+    """Returns why a use bars its producer from its op's group (isFusableWithProducer)."""
     value, consumer = _value(use), use.operation
     assert isinstance(value, OpResult)
     producer = value.op
@@ -181,7 +181,7 @@ def _refuse_producer(use: Use, group: FusionGroup, rules: Rules, *, truncating: 
 
 
 def consumers_of(op: Operation, rules: Rules) -> dict[Operation, list[Use]]:
-    """The ops that may follow an op in its kernel, in order, with their uses of it."""
+    """Returns the candidate consumers of an op in its block, in order, with their uses of it."""
     uses = uses_of(op)
     if not rules.aggressive and len({use.operation for use in uses}) != 1:
         return {}
@@ -196,7 +196,7 @@ def consumers_of(op: Operation, rules: Rules) -> dict[Operation, list[Use]]:
 
 
 def _within_block(op: Operation, block: Block | None) -> Operation | None:
-    """The op of a block that an op is, or is inside of."""
+    """Returns the ancestor of an op, or the op itself, that is in `block`."""
     current: Operation | None = op
     while current is not None and current.parent is not block:
         current = current.parent_op()
@@ -206,7 +206,7 @@ def _within_block(op: Operation, block: Block | None) -> Operation | None:
 def _refuse_uses(
     producer: Operation, group: FusionGroup, rules: Rules, truncating: bool
 ) -> str | None:
-    """Why one of the group's uses of a producer refuses it."""
+    """Returns why one of the group's uses of a producer refuses it."""
     block = producer.parent_block()
     for result in producer.results:
         for use in result.uses:
@@ -221,7 +221,7 @@ def _refuse_uses(
 
 
 def _feeds_region(producer: Operation, group: FusionGroup) -> bool:
-    """Whether a kernel that was formed earlier, before the root, reads a producer."""
+    """Whether an existing dispatch region before the root reads a producer."""
     block = producer.parent_block()
     users = {_within_block(use.operation, block) for r in producer.results for use in r.uses}
     return any(isinstance(u, DispatchRegionOp) and u.is_before_in_block(group.root) for u in users)
@@ -230,7 +230,7 @@ def _feeds_region(producer: Operation, group: FusionGroup) -> bool:
 def refuse_consumer(
     consumer: Operation, uses: Sequence[Use], group: FusionGroup, tracker: FusionTracker
 ) -> str | None:
-    """Why an op must not follow a group whose results it uses there."""
+    """Returns why a consumer must not join a group, given its uses of the group's results."""
     for use in uses:
         if (why := _refuse_consumer(use, group, tracker)) is not None:
             return why
@@ -240,7 +240,7 @@ def refuse_consumer(
 def refuse_producer(
     producer: Operation, group: FusionGroup, tracker: FusionTracker, *, truncating: bool
 ) -> str | None:
-    """Why an op must not come first in a group that uses its results."""
+    """Returns why a producer must not join a group that uses its results."""
     if (why := _refuse_uses(producer, group, tracker.rules, truncating)) is not None:
         return why
     if not tracker.rules.multi_use_producers and len(uses_of(producer)) != 1:

@@ -1,9 +1,9 @@
 """
-The groups that the pipeline makes: what stays one tile loop.
+Groups ops into single tile loops, for the pipeline.
 
-Ops are taken in order. Each joins the group of a producer when every value that passes inside is
-written and read in the same tile (`analysis/distribution.py`). A group holds one contraction at
-most, and keeps all of its parallel loops; it must not have fewer independent tiles than its parts.
+Ops are visited in order. Each joins the group of a producer if every value inside the group is
+written and read in the same tile (`analysis/distribution.py`). A group contains at most one
+contraction and keeps all its parallel loops. Other groups must keep enough independent tiles.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
 
 MAX_MEMBERS = 12
 LARGE_SPLAT = 1 << 28
-"""Bytes above which a splat constant is written by a kernel when it is needed."""
+"""Size in bytes above which a kernel writes a splat constant when it is needed."""
 
 
 def is_dispatched(op: Operation) -> bool:
-    """Whether an op computes tensor data and so has to run in a kernel."""
+    """Whether an op computes tensor data, so that it must run in a kernel."""
     if op.name.startswith("iree_linalg_ext."):
         return any(isinstance(r.type, TensorType) for r in op.results)
     return isinstance(op, DISPATCHED)
 
 
 def is_cheap(op: Operation) -> bool:
-    """Whether an op is so cheap that each kernel that needs it computes it again."""
+    """Whether an op is so cheap that each kernel recomputes it."""
     return isinstance(op, tensor.EmptyOp) or is_fill(op)
 
 
 def is_large_splat(op: Operation) -> bool:
-    """Whether an op is a constant of one number that is too large to be kept beside the program."""
+    """Whether an op is a splat constant that is too large to be stored with the program."""
     if not isinstance(op, arith.ConstantOp) or not isinstance(op.result.type, TensorType):
         return False
     kind = op.result.type
@@ -62,7 +62,7 @@ def is_large_splat(op: Operation) -> bool:
 
 @dataclass(eq=False)
 class Draft:
-    """A group in the making. `waits` has a bit for each group that it needs, however far away."""
+    """A group under construction. `waits`: bit set of the groups it transitively depends on."""
 
     number: int
     members: list[Loops] = field(default_factory=list)
@@ -73,8 +73,8 @@ class Draft:
 @dataclass(frozen=True)
 class Limits:
     """
-    Below how many tiles a group must not fall by fusion, but where a tile has `small` bytes at
-    most; -1 for none.
+    Fusion must leave a group `enough` tiles, or as many as its parts, unless a tile accesses at
+    most `small` bytes (-1: no exception).
     """
 
     enough: int
@@ -92,14 +92,14 @@ class TileGroups:
         self.of: dict[Operation, Draft] = {}
         self.order: dict[Operation, int] = {}
         self.reads: dict[Operation, int] = {}
-        """Per op that is in no group: the groups whose results it needs, a bit each."""
+        """Op outside all groups => bit set of the groups whose results it needs."""
 
     def add(self, op: Operation) -> None:
-        """Puts an op into the best group that takes it, else into one of its own."""
+        """Adds an op to the best group that accepts it, else to a new group."""
         self.order[op] = len(self.order)
         source = op.operands[0].owner if is_framed(op) else None
         if source in self.of:
-            # The kernel that computes the source computes it in place.
+            # The kernel of the source computes it in place, inside the padding.
             self._join(self.of[source], op, None)
             return
         loops = loops_of(op)
@@ -121,7 +121,7 @@ class TileGroups:
         self._join(draft, op, loops)
 
     def leave(self, op: Operation) -> None:
-        """Notes what an op reads that stays outside of all groups."""
+        """Records the groups that an op outside all groups depends on."""
         self.reads[op] = 0
         for source in self.sources(op):
             if source in self.of:
@@ -142,7 +142,7 @@ class TileGroups:
                 other.waits |= draft.waits
 
     def _needed(self, op: Operation) -> int:
-        """The groups that must have run before an op's results are there."""
+        """Returns the groups that must run before the results of an op are available."""
         found = 1 << self.of[op].number if op in self.of else self.reads.get(op, 0)
         return found | self._behind(found)
 
@@ -155,7 +155,7 @@ class TileGroups:
         return found
 
     def _path_back(self, draft: Draft, op: Operation) -> bool:
-        """Whether an operand of `op` from outside of the group depends on the group."""
+        """Whether an operand of `op` from outside the group depends on the group."""
         outside = [source for source in self.sources(op) if self.of.get(source) is not draft]
         return any(self._needed(source) >> draft.number & 1 for source in outside)
 
@@ -169,7 +169,7 @@ class TileGroups:
         return sorted(found, key=lambda d: -self.order[d.ops[-1]])
 
     def _are_mergeable(self, a: Draft, b: Draft) -> bool:
-        """Whether two groups that one op reads also read the same tensor, and can be one."""
+        """Whether two groups read a common tensor, fit, and have no dependence via other ops."""
         if not _tensors_read(a) & _tensors_read(b) or not self._fits(a.members, b.members):
             return False
         both = 1 << a.number | 1 << b.number
@@ -182,7 +182,7 @@ class TileGroups:
         )
 
     def _fits(self, group: Sequence[Loops], more: Sequence[Loops]) -> bool:
-        """Whether these ops can share the tiles of a group, and enough tiles are left."""
+        """Whether these ops can share the tiles of a group and enough tiles remain."""
         if not group or not more or len(group) + len(more) > MAX_MEMBERS:
             return False
         if any(_is_contraction(m.op) for m in more):
@@ -203,7 +203,7 @@ class TileGroups:
         return whole.is_worthwhile([before, alone], self.limits.enough, self.limits.small)
 
     def _merge(self, draft: Draft, other: Draft) -> None:
-        """Puts what is in another group into a group. The other stays behind without ops."""
+        """Moves the ops of another group into a group; the other group remains, empty."""
         by_place = self.order.__getitem__
         draft.ops = sorted([*draft.ops, *other.ops], key=by_place)
         draft.members = sorted([*draft.members, *other.members], key=lambda m: by_place(m.op))
@@ -220,7 +220,7 @@ class TileGroups:
 
 
 def _tensors_read(draft: Draft) -> set[SSAValue]:
-    """The tensors that a group reads and does not make."""
+    """Returns the tensors that a group reads but does not write."""
     made = {access.buffer for m in draft.members for access in m.accesses if access.writes}
     return {a.buffer for m in draft.members for a in m.accesses if not a.writes} - made
 
@@ -230,12 +230,12 @@ def _is_contraction(op: Operation) -> bool:
 
 
 def clone_cheap(region: DispatchRegionOp) -> None:
-    """Lets a kernel compute what is cheap itself."""
+    """Clones cheap producers into a kernel."""
     clone_producers(region, lambda value: is_cheap(value.op))
 
 
 def form_tile_regions(function: Operation, limits: Limits) -> None:
-    """Groups the ops of every block of a function; each kernel computes what is cheap itself."""
+    """Groups the ops of every block of a function; clones cheap ops into each kernel."""
     for block in {o.parent_block(): None for o in function.walk() if is_dispatched(o)}:
         assert block is not None
         _form_in_block(block, limits)

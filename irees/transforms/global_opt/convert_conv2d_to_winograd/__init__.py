@@ -52,6 +52,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees.dialects.irees_target import is_strict, target_of
 from irees.dialects.upstream.linalg.winograd import MATRICES
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -276,14 +277,16 @@ class ConvertConv2dToWinogradPass(ModulePass):
 
     name = "irees-convert-conv2d-to-winograd"
 
-    vector_bytes: int = 64
     least_gain: float = GAIN
     outputs: tuple[int, ...] = (4, 2)
     """The m of each F(m, 3) that may be chosen."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ctx.get_optional_op(ModuleOp.name)
-        lanes = self.vector_bytes // 4
+        target = target_of(op)
+        if target.gpu is not None or is_strict(op):
+            return
+        lanes = target.vector_bytes // 4
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             conv = convolution_of(inner)
             if conv is None:

@@ -1,5 +1,5 @@
 """
-Which convolutions have a Winograd form, and what it would gain. Part of
+Matches convolutions that have a Winograd form, and estimates the speed-up. Part of
 `irees-convert-conv2d-to-winograd`.
 """
 
@@ -20,19 +20,19 @@ from irees.transforms.utils.structured import is_zero_fill, linear_form, maps, s
 from irees.transforms.utils.tensors import is_static
 
 TAPS = 3
-"""r of F(m, r)."""
+"""Filter size along an axis: the r of F(m, r)."""
 
 TRANSFORM = 4.4
-"""Cycles to transform a place of a tile of a vector of channels, in or out: measured, memory
-included."""
+"""Cycles to transform one tile element of one vector of channels, to or from the Winograd domain
+(measured, memory traffic included)."""
 
 BYTES_PER_CYCLE = 4.0
-"""What a core reads of filters that lie in no cache."""
+"""Read bandwidth of a core for filters that are not in any cache."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a window: image dim `dim` is indexed by `point` + `tap`."""
+    """A spatial axis: loops `point` (output pixel) + `tap` (filter) index image dim `dim`."""
 
     dim: int
     point: int
@@ -41,7 +41,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution that has a Winograd form F(`outputs`, 3)."""
+    """A convolution with a Winograd form F(`outputs`, 3)."""
 
     op: linalg.GenericOp
     image: int
@@ -53,12 +53,12 @@ class Convolution:
 
     @property
     def window(self) -> int:
-        """Pixels of a tile along an axis."""
+        """Input pixels of a tile along an axis."""
         return self.outputs + TAPS - 1
 
     @property
     def tiles(self) -> tuple[int, int]:
-        """Tiles along each axis."""
+        """Number of tiles along the height and the width."""
         along = [-(-self.ranges[a.point] // self.outputs) for a in (self.height, self.width)]
         return along[0], along[1]
 
@@ -68,7 +68,7 @@ def _is_filter(owner: Operation | Block) -> bool:
 
 
 def convolution_of(op: linalg.GenericOp) -> Convolution | None:
-    """The parts of a 3 x 3 convolution with a constant filter, or None for any other op."""
+    """Matches a static f32 3 x 3 convolution with a constant filter; None for any other op."""
     parts = multiply_add(op)
     if parts is None or not is_contraction(op) or parts.widen_lhs or parts.widen_rhs:
         return None
@@ -107,7 +107,7 @@ def convolution_of(op: linalg.GenericOp) -> Convolution | None:
 
 
 def gain(conv: Convolution, lanes: int) -> float:
-    """Cycles of the direct sum for one cycle of the tiles."""
+    """Returns the estimated speed-up: cycles of the direct form / cycles of the Winograd form."""
     indexing = maps(conv.op)
     taps = {conv.height.tap, conv.width.tap}
     points = {conv.height.point, conv.width.point}

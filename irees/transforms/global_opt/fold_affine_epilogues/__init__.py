@@ -39,6 +39,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import is_contraction, multiply_add
+from irees.dialects.irees_target import is_strict
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt.fold_affine_epilogues.channel_constants import Channel, chain_of
@@ -206,20 +207,18 @@ class FoldAffineEpiloguesPass(ModulePass):
 
     name = "irees-fold-affine-epilogues"
 
-    scale: bool = True
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Resources are printed by the builtin dialect, which text without a module does not load.
         ctx.get_optional_op(ModuleOp.name)
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp) and o.res]:
-            self.fold(inner)
+            self.fold(inner, scale=not is_strict(op))
 
-    def fold(self, op: linalg.GenericOp) -> None:
+    def fold(self, op: linalg.GenericOp, *, scale: bool) -> None:
         """Folds what there is to fold in one op."""
         if is_contraction(op):
             return
         position = 0
-        while self.scale and position < len(op.inputs):
+        while scale and position < len(op.inputs):
             new = fold_scale(op, position)
             # Inputs may have moved.
             op, position = (new, 0) if new is not None else (op, position + 1)

@@ -1,5 +1,5 @@
 """
-What the body of a generic makes of constants of a channel, and of a value times and plus such.
+Per-channel constants in the body of a generic, and chains that scale and shift a value by them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ADDING = frozenset((arith.AddfOp.name, arith.SubfOp.name))
 
 @dataclass(frozen=True)
 class Step:
-    """One op of a chain: `value` and what it is added to or multiplied by."""
+    """One op of a chain: it combines the running `value` with the channel constant `known`."""
 
     op: Operation
     value: SSAValue
@@ -35,16 +35,16 @@ class Step:
 
 @dataclass
 class Channel:
-    """A loop of a generic, and the operands that are constants for each of its steps."""
+    """A loop of a generic and the 1-d constant operands that it indexes (one value per channel)."""
 
     op: linalg.GenericOp
     constants: dict[BlockArgument, arith.ConstantOp]
     known: set[SSAValue]
-    """What the body computes from them and nothing else."""
+    """Values of the body that depend only on constants."""
 
     @staticmethod
     def of(op: linalg.GenericOp, loop: int) -> Channel:
-        """The constants along a loop."""
+        """Collects the constants along a loop, and the values computed from them."""
         found: dict[BlockArgument, arith.ConstantOp] = {}
         for argument, value, indexing in zip(op.body.block.args, op.inputs, maps(op), strict=False):
             owner = value.owner
@@ -61,15 +61,14 @@ class Channel:
         return channel
 
     def is_known(self, value: SSAValue) -> bool:
-        """Whether a value of the body depends on the constants only."""
+        """Whether a value of the body depends only on constants."""
         is_constant = isinstance(value.owner, arith.ConstantOp)
         return is_constant or value in self.constants or value in self.known
 
     def evaluate(self, steps: Sequence[Step], values: Sequence[SSAValue]) -> list[np.ndarray]:
         """
-        For each channel the s and t of a chain, where there is one, and some known values.
-
-        Raises UnsupportedError or RuntimeTrap for what cannot be evaluated.
+        Returns arrays with one element per channel: s and t of the chain x * s + t (if `steps` is
+        not empty), then `values`. Raises UnsupportedError or RuntimeTrap if evaluation fails.
         """
         inputs = list(self.constants.values())
         kinds = [element_type(v) for v in values]
@@ -101,7 +100,7 @@ class Channel:
 def coefficients(
     steps: Sequence[Step], mapping: dict[SSAValue, SSAValue], b: ScalarBuilder
 ) -> tuple[SSAValue, SSAValue]:
-    """s and t of a chain that computes x * s + t"""
+    """Emits the ops that compute s and t of a chain x * s + t; returns both."""
     kind = steps[0].value.type
     scale, shift = b.number(1.0, kind), b.number(0.0, kind)
     for step in steps:
@@ -117,7 +116,7 @@ def coefficients(
 
 
 def chain_of(channel: Channel, value: SSAValue) -> list[Step]:
-    """The steps that follow a value, as far as the last that multiplies and what is added then."""
+    """Returns the longest chain of scalings and additions from a value; empty without a scaling."""
     steps: list[Step] = []
     while value.has_one_use():
         op = value.get_user_of_unique_use()

@@ -1,12 +1,11 @@
 """
-Checks, on the host, that dims agree which must.
+Inserts host-side asserts on dynamic shapes.
 
-`linalg` says nothing about a `?` that is 3 in one operand and 1 in another: it is undefined
-behaviour there, and a read outside the array here. What must hold is stated once for all ops, in
-`irees/dialects/shape_relations.py`; this pass asserts it before any kernel runs. It comes before
-named ops are decomposed, so that messages name the user's op and no decomposition has to state
-again what its op states. A check between two function arguments is also written into the manifest
-and then reported as an ArgumentError that names both.
+In `linalg`, a `?` that is 3 in one operand and 1 in another is undefined behaviour; in irees it
+would be an out-of-bounds read. `irees/dialects/shape_relations.py` states the required relations of
+all ops. This pass asserts them before any kernel runs. It runs before named ops are decomposed, so
+messages name the user's op and decompositions do not repeat the checks. A check between two
+function arguments also goes into the manifest; a violation raises an ArgumentError that names both.
 
     %r = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
   =>
@@ -14,15 +13,15 @@ and then reported as an ArgumentError that names both.
     cf.assert %0, "dim 0 of the result of tensor.cast must be 4"
     %r = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
 
-An index of an affine map lies between two ends that are computed from the sizes of loops where
-each loop is in it once: of `(i, j) -> (i * 2 - j + 1)` those are `2 - nj` and `2 * ni - 1`. Where
-such bounds are not exact, as for `(i mod 3) * 4 - i`, the host checks each point in a loop.
+If each loop occurs once in an index of an affine map, exact bounds of the index follow from the
+trip counts: `(i, j) -> (i * 2 - j + 1)` has the bounds `2 - nj` and `2 * ni - 1`. Where such bounds
+are not exact, as for `(i mod 3) * 4 - i`, the host checks every iteration in a loop.
 
-What `util.assume.int` says of a value is asserted as well: analyses count on it. So is that the
-step of a loop is positive; where the step is not a constant, the loop counts its iterations.
+The pass also asserts `util.assume.int`, because analyses rely on it, and that loop steps are
+positive. A loop with a non-constant step is rewritten to count its iterations.
 
-Sizes that are the same SSA value or the same constant are not checked, so that a program whose
-shapes follow from one another pays nothing.
+Equal SSA values and equal constants need no check, so a program whose shapes derive from one
+another has no overhead.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ def guard(op: linalg.GenericOp, loops: set[int], sizes: dict[int, Size]) -> None
     """
     op  =>  scf.if (no loop of these is empty) { op } else { the inits }
 
-    What an index is the same for along a reduction, code generation reads in front of it; but of
-    no points none reads anything.
+    Code generation hoists reads that are invariant in a reduction loop. If the loop is empty, a
+    hoisted read may be out of bounds.
     """
     b = IndexBuilder(InsertPoint.before(op))
     positive: SSAValue | None = None
@@ -80,7 +79,7 @@ def guard(op: linalg.GenericOp, loops: set[int], sizes: dict[int, Size]) -> None
 
 
 def check(op: Operation, row: Row) -> None:
-    """Asserts in front of an op what its row of the table says of its sizes."""
+    """Asserts the relations of an op's table row before the op."""
     b = IndexBuilder(InsertPoint.before(op))
     outside: set[int] = set()
     sizes: dict[int, Size] = {}
@@ -111,8 +110,8 @@ def read_once(op: tensor.ReshapeOp) -> None:
     """
     tensor.reshape %x(%s)  =>  tensor.reshape %x(tensor.from_elements (%s[0], %s[1], ...))
 
-    The shape that is checked is the one that is used: it is memory of the caller, who may write to
-    it meanwhile.
+    Reads the shape once, so that the checked values are the used ones: the caller owns the memory
+    of the shape and may write to it concurrently.
     """
     kind = op.shape.type
     if isinstance(op.shape.owner, tensor.FromElementsOp) or not isinstance(kind, TensorType):
@@ -125,24 +124,24 @@ def read_once(op: tensor.ReshapeOp) -> None:
 
 
 def is_positive(size: Size) -> bool:
-    """Whether a size is known not to be 0."""
+    """Whether a size is a positive constant."""
     return isinstance(size, int) and size > 0
 
 
 def may_disagree(op: Operation) -> bool:
-    """Whether sizes are left that the verifier of an op cannot compare."""
+    """Whether an op has sizes or indices that its verifier cannot check."""
     if not isinstance(op, LinalgStructuredOperation):
         return True
     kinds = [v.type for v in (*op.operands, *op.results)]
     if any(isinstance(k, TensorType) and not k.has_static_shape() for k in kinds):
         return True
-    # It looks at the first and the last point, between which quotients and remainders may be more.
+    # The verifier checks the first and last iteration only; floordiv and mod may peak in between.
     return any(linear_form(e) is None for m in op.get_indexing_maps() for e in m.data.results)
 
 
 @dataclass(frozen=True)
 class InsertShapeChecksPass(ModulePass):
-    """Dims that must agree are asserted on the host."""
+    """Asserts required relations of dynamic dims on the host."""
 
     name = "irees-insert-shape-checks"
 

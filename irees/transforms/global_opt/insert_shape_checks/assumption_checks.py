@@ -1,4 +1,4 @@
-"""What `util.assume.int` says of values is asserted: of `irees-insert-shape-checks`."""
+"""Asserts for `util.assume.int`. Part of `irees-insert-shape-checks`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MESSAGE = "an operand of util.assume.int is not what is assumed"
 
 def check_assumption(op: AssumeIntOp) -> None:
     """
-    %n = util.assume.int %m<umin = 1, umax = 9>  =>  assert 1 <= %m <= 9, unsigned, in front of it
+    %n = util.assume.int %m<umin = 1, umax = 9>  =>  assert 1 <= %m <= 9 (unsigned) before the op
 
-    Bounds of indices follow from it, so a program that is called with something else would leave
-    its buffers. In the body of an op there are no asserts, and nothing is assumed.
+    Analyses derive index bounds from it, so a wrong assumption would cause out-of-bounds accesses.
+    Asserts are not possible in the body of an op: there the assumption is dropped.
     """
     if not is_on_host(op):
         Rewriter.replace_op(op, [], op.operands)
@@ -40,7 +40,7 @@ def check_assumption(op: AssumeIntOp) -> None:
 
 
 def holds(value: SSAValue, what: IntAssumptionAttr, b: IndexBuilder) -> SSAValue | None:
-    """Whether one assumption holds, as an i1; None for one that says nothing."""
+    """Returns an i1 that is true if the assumption holds; None for an empty assumption."""
 
     def constant(number: int) -> SSAValue:
         kind = value.type
@@ -62,7 +62,7 @@ def holds(value: SSAValue, what: IntAssumptionAttr, b: IndexBuilder) -> SSAValue
 
 
 def is_on_host(op: Operation) -> bool:
-    """Whether only functions and control flow are around an op."""
+    """Whether an op is nested only in a function and in scf for, if and while ops."""
     around = op.parent_op()
     while around is not None and not isinstance(around, func.FuncOp):
         if not isinstance(around, scf.ForOp | scf.IfOp | scf.WhileOp):

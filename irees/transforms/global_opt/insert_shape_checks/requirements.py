@@ -1,4 +1,4 @@
-"""Relations of sizes that are asserted where they are not known: of `irees-insert-shape-checks`."""
+"""Asserts for relations of sizes that are not known. Part of `irees-insert-shape-checks`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def require(
     unless: Sequence[Size] = (),
 ) -> None:  # fmt: skip
     """
-    Asserts a relation of two sizes, unless one of the others is 0.
+    Asserts a relation of two sizes, unless one of the sizes in `unless` is 0.
 
-    Raises VerifyError when the relation is known to be false.
+    Raises VerifyError if the relation is known to be false.
     """
     if any(isinstance(size, int) and size == 0 for size in unless):
         return
@@ -47,7 +47,7 @@ def is_known(lhs: Size, rhs: Size, predicate: str) -> bool:
 
 
 def number_of(size: Size) -> Size:
-    """The number of a size that is a constant."""
+    """Returns a constant size as an int, any other size unchanged."""
     known = size if isinstance(size, int) else constant_value(size)
     return size if known is None else known
 
@@ -68,7 +68,7 @@ def refuse_false(lhs: Size, rhs: Size, predicate: str, message: str, op: Operati
 
 
 def least(size: Size) -> int | None:
-    """What a sum of numbers and of sizes of dims is at least; None for anything else."""
+    """Returns a lower bound of a sum of constants and dims; None for any other size."""
     if isinstance(size, int):
         return size
     if is_dim(size):
@@ -82,7 +82,7 @@ def least(size: Size) -> int | None:
 
 
 def is_dim(size: Size) -> bool:
-    """Whether a size is that of a dim, so not negative."""
+    """Whether a size is a dim or a non-negative constant."""
     if isinstance(size, int):
         return size >= 0
     return isinstance(size.owner, Operation) and size.owner.name in ("tensor.dim", "memref.dim")
@@ -90,14 +90,14 @@ def is_dim(size: Size) -> bool:
 
 def count_iterations(op: scf.ForOp) -> None:
     """
-    Asserts that the step of a loop is positive, and lets the loop count its iterations.
+    Asserts that the step of a loop is positive, and makes the loop count its iterations.
 
     for %i = %lb to %ub step %s  =>  %n = %lb < %ub ? (%ub - %lb - 1) / max(%s, 1) + 1 : 0
                                      for %k = 0 to %n step 1 { %i = %lb + %k * max(%s, 1) }
 
     Kernels continue after a failed assert, so a loop with step 0 would hang. A loop whose induction
-    variable wraps would hang, too: an i8 from 0 to 127 by 2. Loops over index by a constant stay.
-    Raises VerifyError for a constant step below 1.
+    variable wraps would hang, too: an i8 from 0 to 127 by 2. Loops with step 1 and index loops with
+    a constant step stay. Raises VerifyError for a constant step below 1.
     """
     known, message = constant_value(op.step), f"a step of {op.name} is not positive"
     if known is not None and known < 1:

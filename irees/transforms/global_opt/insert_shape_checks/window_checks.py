@@ -1,4 +1,4 @@
-"""Indices of affine maps that are asserted to be inside. Part of `irees-insert-shape-checks`."""
+"""Bounds checks for indices of affine maps. Part of `irees-insert-shape-checks`."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import affine_value, linear_form
 
 LARGEST = 1 << 58
-"""The largest term of an index. A sum of 32 of them fits into 64 bits."""
+"""Largest term of an index: a sum of 32 terms fits in 64 bits."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The least and the largest value of an index, both of which some point has."""
+    """The minimum and maximum of an index; some iteration attains each."""
 
     low: Size
     high: Size
     dense: bool
-    """Whether every number in between is the value of some point, too."""
+    """Whether the index also takes every value in between."""
 
 
 def dims_in(expr: AffineExpr) -> frozenset[int]:
-    """The loops that an index depends on."""
+    """Returns the loops that an index depends on."""
     return frozenset(e.position for e in expr.dfs() if isinstance(e, AffineDimExpr))
 
 
 def interval(expr: AffineExpr, loops: Mapping[int, Size]) -> tuple[int | None, int | None]:
-    """Numbers that an index is not below and not above, over loops that are not empty."""
+    """Returns constant lower and upper bounds of an index over non-empty loops, None if unknown."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value, expr.value
     if isinstance(expr, AffineDimExpr):
@@ -70,7 +70,7 @@ def interval(expr: AffineExpr, loops: Mapping[int, Size]) -> tuple[int | None, i
 
 @dataclass(frozen=True)
 class WindowCheck:
-    """Asserts that the values of one affine expression are inside of a dim."""
+    """Asserts that all values of an affine expression are in bounds of a dim."""
 
     window: Window
     op: Operation
@@ -79,7 +79,7 @@ class WindowCheck:
     extent: Size
 
     def run(self) -> None:
-        """Raises VerifyError for a map that is known to leave its operand."""
+        """Emits the asserts. Raises VerifyError if the map is out of bounds or not checkable."""
         constants = [e.value for e in self.window.expr.dfs() if isinstance(e, AffineConstantExpr)]
         if any(abs(number) >= LARGEST for number in constants):
             raise self._refused("but has a constant beyond 2^58")
@@ -97,7 +97,7 @@ class WindowCheck:
         self._require(self.b.add(found.high, 1), self.extent, self.b)
 
     def _is_inside(self) -> bool:
-        """Whether the numbers that are known show that all values are inside of the dim."""
+        """Whether constant bounds prove that all values are in bounds."""
         low, high = interval(self.window.expr, self.loops)
         extent = number_of(self.extent)
         return (
@@ -116,13 +116,13 @@ class WindowCheck:
         require(lhs, rhs, "sle", self.window.message, self.op, b, unless=empty)
 
     def _times(self, size: Size, factor: int) -> Size:
-        """size * factor, which is asserted to be no more than a term may be."""
+        """Returns size * factor, after an assert that it does not exceed LARGEST."""
         if not isinstance(size, int) and abs(factor) * MAX_SIZE > LARGEST:
             self._require(size, LARGEST // abs(factor), self.b)
         return self.b.mul(size, factor)
 
     def _ends(self, expr: AffineExpr) -> Ends | None:
-        """The ends of an index over loops that are not empty; None where they are not known."""
+        """Returns the exact bounds of an index over non-empty loops; None if they are unknown."""
         form = linear_form(expr)
         if form is not None:
             return self._ends_of_sum(*form)
@@ -140,7 +140,7 @@ class WindowCheck:
         return None
 
     def _ends_of_sum(self, factors: dict[int, int], constant: int) -> Ends:
-        """Of a sum of loops times factors."""
+        """Returns the bounds of constant + sum(factor * loop)."""
         low: Size = constant
         high: Size = constant
         for loop, factor in factors.items():
@@ -152,7 +152,7 @@ class WindowCheck:
         return Ends(low, high, all(abs(factor) <= 1 for factor in factors.values()))
 
     def _ends_by(self, kind: AffineBinaryOpKind, of: Ends, number: int) -> Ends | None:
-        """Of something times, divided by or modulo a number."""
+        """Returns the bounds of an index `kind` a constant (mul, div, mod), None if unknown."""
         if kind is AffineBinaryOpKind.Mul:
             found = self._times(of.low, number), self._times(of.high, number)
             return Ends(*(found if number >= 0 else found[::-1]), dense=False)
@@ -166,7 +166,7 @@ class WindowCheck:
         return Ends(divide(of.low, number), divide(of.high, number), of.dense)
 
     def _each_point(self) -> None:
-        """Asserts it at every point, in loops."""
+        """Asserts the bounds at every iteration, in a loop nest on the host."""
         point: dict[int, SSAValue] = {}
         zero, one, inner = self.b.value(0), self.b.value(1), self.b
         for loop in sorted(dims_in(self.window.expr)):
@@ -177,7 +177,7 @@ class WindowCheck:
             inner = IndexBuilder(InsertPoint.before(last))
         dims = [point.get(loop, 0) for loop in range(max(self.loops, default=-1) + 1)]
         at = affine_value(self.window.expr, dims, inner)
-        # Where another loop is empty there is no point.
+        # If another loop is empty, there are no iterations to check.
         others = [size for loop, size in self.loops.items() if loop not in point]
         for lhs, rhs in ((0, at), (inner.add(at, 1), self.extent)):
             require(lhs, rhs, "sle", self.window.message, self.op, inner, unless=others)

@@ -1,5 +1,5 @@
 """
-Index arithmetic that is known to be simpler than it looks.
+Simplifies integer arithmetic with known ranges and divisors.
 
     %n = util.assume.int %m<umin = 10, umax = 100, udiv = 16> : index
     %i = arith.index_cast %n : index to i64
@@ -13,19 +13,19 @@ Index arithmetic that is known to be simpler than it looks.
     %r = arith.constant 0 : index
     %b = arith.constant true
 
-Frameworks compute sizes and positions as i64; shapes are index. What the two analyses
-`integer_ranges` and `divisibility` know is used to put constants for values that have only one,
-to drop remainders, minima, maxima and alignments that change nothing, to undo a product by its own
-factor, to make signed ops unsigned where no sign is seen (division then is one instruction, and
-passes that read only unsigned forms see through it), and to take i64 detours out of index
-computations. Nothing is assumed of overflow: a bound that wraps is no bound, and a divisor
-survives an overflow only as a power of two.
+Frameworks compute sizes and positions in i64; shapes are of type index. With the analyses
+`integer_ranges` and `divisibility` the pass replaces single-valued results by constants, and folds
+remainders, minima, maxima, alignments and (x * c) / c that have no effect. It converts signed ops
+to unsigned ops if no value is negative: division becomes one instruction, and passes that match
+only unsigned ops apply. It removes i64 detours from index computations. The pass does not
+assume that overflow is absent: a bound that wraps is unknown, and only power-of-two divisors
+survive an overflow.
 
-`narrow-to-i32` computes in 32 bits what fits. An index may have 32 bits on some target, so it is
-changed to unsigned, and an i64 to index, only below 2^32, unless `index-is-i64`.
+`narrow-to-i32` computes in 32 bits where all values fit. An index may have 32 bits on some target,
+so index ops become unsigned, and i64 ops become index ops, only below 2^32, unless `index-is-i64`.
 
-It leaves vectors and tensors alone, and `affine` ops, whose ranges are known without expanding
-them. IREE: `iree-util-optimize-int-arithmetic`.
+The pass skips vectors, tensors and `affine` ops; the range analysis handles `affine` ops directly.
+IREE: `iree-util-optimize-int-arithmetic`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _STRUCTURED = (scf.ForOp, scf.IfOp, scf.ParallelOp, scf.WhileOp, ForallOp, affin
 
 
 def constant(value: int, type_: Attribute, block: Block, rewriter: PatternRewriter) -> SSAValue:
-    """A number, at the start of the function or body around a block."""
+    """Returns a constant at the start of the enclosing function or body, outside of scf regions."""
     assert isinstance(type_, IntegerType | IndexType)
     while isinstance(parent := block.parent_op(), _STRUCTURED) and parent.parent is not None:
         block = parent.parent
@@ -135,7 +135,7 @@ class UnchangedValues(RewritePattern):
         return self._undone(op, x, b)
 
     def _undone(self, op: Operation, product: SSAValue, by: IntRange) -> SSAValue | None:
-        """x of (x * c) / c, when the product does not overflow."""
+        """Returns x for (x * c) / c if the product does not overflow, else None."""
         if op.name not in ("arith.divui", "arith.divsi", "arith.floordivsi", "arith.ceildivui"):
             return None
         owner = product.owner
@@ -192,7 +192,7 @@ class EqualOperands(RewritePattern):
 
 
 class Canonicalization(RewritePattern):
-    """What `canonicalize` does to an op of arith"""
+    """Applies the canonicalization patterns of an arith op."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter):
         if not op.name.startswith("arith."):
@@ -208,7 +208,7 @@ class Canonicalization(RewritePattern):
 
 @dataclass(frozen=True)
 class OptimizeIntArithmeticPass(ModulePass):
-    """Folds and simplifies integer arithmetic by ranges and divisors."""
+    """Simplifies integer arithmetic with known ranges and divisors."""
 
     name = "irees-optimize-int-arithmetic"
 
@@ -235,7 +235,7 @@ class OptimizeIntArithmeticPass(ModulePass):
 
 
 def erase_dead_arithmetic(op: Operation, pass_name: str) -> None:
-    """Erases the arith ops that nobody reads any more."""
+    """Erases arith ops without uses."""
     for inner in list(op.walk(reverse=True)):
         if inner.name.startswith("arith.") and not any(r.uses for r in inner.results):
             if inner.parent is None or not inner.results:

@@ -1,4 +1,4 @@
-"""Unsigned ops for signed ones, and fewer casts, for optimize-int-arithmetic."""
+"""Converts signed to unsigned ops and folds casts. Part of `irees-optimize-int-arithmetic`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class CastOfProducer(RewritePattern):
             result_types=[IndexType()],
             properties=producer.properties,
         )
-        # The producer may feed a cast that is farther down, in another block.
+        # Insert before the producer: the cast may be in another block.
         rewriter.insert([*casts, new], InsertPoint.before(producer))
         rewriter.replace(op, (), new.results)
         rewriter.erase(producer)
@@ -111,7 +111,7 @@ class CastOfCast(RewritePattern):
         old, middle = width_of(source.type), width_of(inner.results[0].type)
         assert old is not None
         assert middle is not None
-        # index may have 32 bits: of an integer that it holds everywhere only.
+        # An index may have 32 bits on some target: fold only if it holds the integer there.
         lossless = old <= 32 or (isinstance(source.type, IndexType) and middle >= 64)
         if source.type == target and type(op) is type(inner) and lossless:
             rewriter.replace(op, (), (source,))

@@ -1,4 +1,4 @@
-"""Integer computations in 32 bits, for the option `narrow-to-i32` of optimize-int-arithmetic."""
+"""Narrows integer arithmetic to 32 bits: option `narrow-to-i32` of optimize-int-arithmetic."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _ELEMENTWISE = (
 
 
 def fits_unsigned(found: IntRange) -> bool:
-    """Whether 32 bits hold the unsigned number."""
+    """Whether the unsigned range fits in 32 bits."""
     return found.umax < 1 << 32
 
 
 def fits_signed(found: IntRange) -> bool:
-    """Whether 32 bits hold the signed number."""
+    """Whether the signed range fits in 32 bits."""
     return -(1 << 31) <= found.smin and found.smax < 1 << 31
 
 
@@ -61,13 +61,13 @@ def _narrow(value: SSAValue, *, signed: bool, ranges: IntegerRanges) -> Operatio
     found = ranges.of(value).value
     if isinstance(value.owner, arith.ConstantOp) and found is not None:
         return arith.ConstantOp.from_int_and_width(found, i32)
-    # The unsigned cast says that there is no sign, which cannot be told from an i32 later.
+    # An unsigned cast records that the value is non-negative; an i32 alone does not show this.
     return _cast(value, i32, signed=signed and ranges.of(value).smin < 0)
 
 
 @dataclass
 class NarrowElementwise(RewritePattern):
-    """f(x, y) : i64, all of them in 32 bits  =>  ext(f(trunc(x), trunc(y)) : i32)"""
+    """f(x, y) : i64, if all values fit in 32 bits  =>  ext(f(trunc(x), trunc(y)) : i32)"""
 
     ranges: IntegerRanges
 
@@ -83,7 +83,7 @@ class NarrowElementwise(RewritePattern):
         signed = all(fits_signed(each) for each in found)
         if not unsigned and not signed:
             return
-        # Ops that look at the sign, or at the bits as unsigned, must see the same number.
+        # Signed and unsigned ops must see the same number in 32 bits.
         if (op.name.endswith("si") and not signed) or (op.name.endswith("ui") and not unsigned):
             return
         use_sign = not unsigned
@@ -95,7 +95,7 @@ class NarrowElementwise(RewritePattern):
 
 @dataclass
 class NarrowCmpi(RewritePattern):
-    """cmpi p, x, y : i64, both in 32 bits  =>  cmpi p, trunc(x), trunc(y) : i32"""
+    """cmpi p, x, y : i64, if both fit in 32 bits  =>  cmpi p, trunc(x), trunc(y) : i32"""
 
     ranges: IntegerRanges
 
@@ -128,7 +128,7 @@ class NarrowLoop(RewritePattern):
         if not isinstance(wide, IndexType) and wide != IntegerType(64):
             return
         bounds = [self.ranges.of(value) for value in (op.lb, op.ub, op.step)]
-        # The counter's last step may go past the bound, and must not wrap either.
+        # The last increment may exceed the upper bound and must not wrap either.
         if any(each.smin < 0 for each in bounds) or bounds[1].smax + bounds[2].smax >= 1 << 31:
             return
         if bounds[0].smax >= 1 << 31:
@@ -203,7 +203,7 @@ class NarrowAssumption(RewritePattern):
 
 @dataclass
 class FoldCastChain(RewritePattern):
-    """index_castui(index_castui(x : i32) : index) : i32  =>  x, and i32 of a wide constant"""
+    """index_castui(index_castui(x : i32) : index) : i32  =>  x"""
 
     ranges: IntegerRanges
 
@@ -217,7 +217,7 @@ class FoldCastChain(RewritePattern):
 
 
 def patterns(ranges: IntegerRanges) -> list[RewritePattern]:
-    """The patterns that compute in 32 bits."""
+    """Returns the patterns that narrow to 32 bits."""
     return [
         FoldCastChain(ranges),
         NarrowElementwise(ranges),

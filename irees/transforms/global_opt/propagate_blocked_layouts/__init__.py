@@ -43,6 +43,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.irees_target import is_strict, target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt.propagate_blocked_layouts.followers import Node
@@ -136,13 +137,15 @@ class PropagateBlockedLayoutsPass(ModulePass):
 
     name = "irees-propagate-blocked-layouts"
 
-    vector_bytes: int = 64
     copy_flops: int = COPY_FLOPS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Resources are printed by the builtin dialect, which text without a module does not load.
         ctx.get_optional_op(ModuleOp.name)
-        plan = Plan.of(op, self.vector_bytes, self.copy_flops)
+        target = target_of(op)
+        if target.gpu is not None or is_strict(op):
+            return
+        plan = Plan.of(op, target.vector_bytes, self.copy_flops)
         chosen, blocks = plan.choose(), Blocks(plan)
         for convolution, why in plan.convolutions_left(chosen).items():
             remark("missed", NAME, convolution, f"a convolution stays as it was: {why}")

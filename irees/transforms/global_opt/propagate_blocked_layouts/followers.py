@@ -1,9 +1,9 @@
 """
-What each op makes of blocks: which form its operands and results have, and the op on them.
+Rules per op: the blocked forms of its operands and results, and how to rebuild it on them.
 
-A `Node` is an op that can run on blocked tensors. Loops are cut like dims are: a loop that is the
-plain index of a dim becomes an outer and an inner one, `d = outer * block + inner`, so that an
-operand in its form is indexed by the two, and any other by their sum. Every map stays linear.
+A `Node` is an op that can run on blocked tensors. Loops are blocked like dims: the loop of a
+blocked dim becomes an outer and an inner loop, `d = outer * block + inner`. A blocked operand is
+indexed by both loops, any other operand by their sum. All indexing maps stay linear.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from irees.transforms.utils.shapes import (
 from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
 
 Rebuild = Callable[[list[SSAValue]], Operation]
-"""Makes the op from its operands, those that have a form in that form."""
+"""Rebuilds an op on new operands; an operand with a form is passed in that form."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +48,32 @@ class Node:
     results: tuple[Form | None, ...]
     rebuild: Rebuild
     flops: int = 0
-    """How many a convolution does."""
+    """Flops of a convolution, 0 for other ops."""
 
     def sides(self) -> list[tuple[SSAValue, Form]]:
-        """The values that it reads or makes in a form."""
+        """Returns the operands and results that have a form, with the form."""
         values = (*self.op.operands, *self.op.results)
         forms = (*self.operands, *self.results)
         return [(v, f) for v, f in zip(values, forms, strict=True) if f is not None]
 
 
 def window_loops(op: linalg.GenericOp) -> set[int]:
-    """Loops that some operand adds to others or strides over."""
+    """Returns the loops in indices that are not a plain loop, such as strided windows."""
     exprs = [e for m in maps(op) for e in m.results if not isinstance(e, AffineDimExpr)]
     return {d for e in exprs for d in e.used_dims()}
 
 
 def loops_of(indexing: AffineMap) -> list[int]:
-    """The loop of each dim that is indexed by a plain one, -1 for the others."""
+    """Returns the loop of each dim that a plain loop indexes, -1 for other dims."""
     return [e.position if isinstance(e, AffineDimExpr) else -1 for e in indexing.results]
 
 
 def cut_loops(op: linalg.GenericOp, blocks: dict[int, int]) -> list[Part]:
     """
-    The loops of the blocked op: the parallel ones in the order of the result, inner ones last,
-    then the reduced ones in the order that they had, so that sums stay what they were.
+    Returns the loops of the blocked op: parallel loops in the order of the result, inner loops
+    last, then reduction loops in their original order, which preserves the order of sums.
 
-    Those of a convolution are sorted as well, channels before windows and inner ones last.
+    Reduction loops of a convolution are sorted: channels, then windows, then inner loops.
     """
     kinds, windows = iterators(op), window_loops(op)
     result = loops_of(maps(op)[len(op.inputs)])
@@ -129,13 +129,13 @@ def rebuild_generic(op: linalg.GenericOp, blocks: dict[int, int], forms: Sequenc
 def generic_node(
     op: linalg.GenericOp, blocks: dict[int, int], forms: Sequence[Form | None], flops: int = 0
 ) -> Node:
-    """The node of a generic whose loops are cut so."""
+    """Returns the node of a generic with these loop blocks and operand forms."""
     rebuild = rebuild_generic(op, blocks, forms)
     return Node(op, tuple(forms), tuple(forms[len(op.inputs) :]), rebuild, flops)
 
 
 def channel_form(value: SSAValue, dim: int, vector_bytes: int) -> Form | str:
-    """The form of a value that is cut along a dim, or why it has none."""
+    """Returns the form of a value blocked along a dim, or the reason why it has none."""
     assert isinstance(value.type, TensorType)
     element, size = value.type.get_element_type(), value.type.get_shape()[dim]
     block = block_of(size, element, vector_bytes)
@@ -147,20 +147,20 @@ def channel_form(value: SSAValue, dim: int, vector_bytes: int) -> Form | str:
 
 @dataclass(frozen=True)
 class Convolution:
-    """The parts of a convolution: its operands and loops."""
+    """Operands and loops of a convolution."""
 
     filter: int
     image: int
     columns: int
-    """The loop over the channels of the output."""
+    """Loop over the output channels."""
     depth: int | None
-    """The loop over the channels of the image that are summed; None where each has its own."""
+    """Loop that sums over the image channels; None for a depthwise convolution."""
     slides: bool
-    """Whether a window slides, or there are two dims to go over at least."""
+    """Whether there are window loops, or at least two dims after the output channels."""
 
 
 def convolution(op: linalg.GenericOp) -> Convolution | str | None:
-    """The convolution that an op is, why it is left alone, or None for any other op."""
+    """Matches a convolution. Returns a reason if it cannot be blocked, None for any other op."""
     parts = multiply_add(op)
     if parts is None or parts.lhs == parts.rhs or len(op.inputs) != 2:
         return None
@@ -181,7 +181,7 @@ def _convolution(
     own, out = loops_of(maps(op)[weights]), loops_of(maps(op)[-1])
     if -1 in own or len(set(own)) != len(own):
         return None
-    # Nothing but its being constant tells the filter of a 1x1 convolution from a matrix.
+    # Only a constant filter distinguishes a 1x1 convolution from a matrix product.
     if not windows and not isinstance(op.operands[weights].owner, arith.ConstantOp):
         return None
     reached = maps(op)[image].used_dims()
@@ -208,7 +208,7 @@ def _convolution(
 
 
 def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int) -> Node | str:
-    """conv(image, W)  =>  conv over blocks of channels, or why it is left alone"""
+    """conv(image, W)  =>  conv over blocks of channels, or the reason why it stays"""
     indexing = [loops_of(m) for m in maps(op)]
     out = channel_form(op.outputs[0], indexing[-1].index(found.columns), vector_bytes)
     if isinstance(out, str):
@@ -219,7 +219,7 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
     image: Form | str = "it has no channels"
     if along in seen:
         image = channel_form(op.operands[found.image], seen.index(along), vector_bytes)
-    # An image of three colours stays as it is, and so does one of grey.
+    # An image with 3 or 1 channels stays unblocked.
     if isinstance(image, Form):
         if blocks.setdefault(along, image.block) != image.block:
             return "its blocks are of two sizes"
@@ -238,7 +238,7 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
 
 
 def follow(op: Operation, value: SSAValue, form: Form, vector_bytes: int) -> Node | str:
-    """The op on blocked tensors, one of which is `value` in a form, or why it cannot be."""
+    """Returns the node of an op given the form of `value`, or the reason why it cannot follow."""
     match op:
         case linalg.GenericOp():
             return follow_generic(op, value, form, vector_bytes)
@@ -255,7 +255,7 @@ def follow(op: Operation, value: SSAValue, form: Form, vector_bytes: int) -> Nod
 def follow_generic(
     op: linalg.GenericOp, value: SSAValue, form: Form, vector_bytes: int
 ) -> Node | str:
-    """generic with a loop over channels  =>  the same with two"""
+    """generic with a loop over channels  =>  generic with an outer and an inner loop"""
     if is_contraction(op):
         found = convolution(op)
         if not isinstance(found, Convolution):
@@ -328,7 +328,7 @@ def follow_slice(
 def follow_reshape(
     op: tensor.ExpandShapeOp | tensor.CollapseShapeOp, value: SSAValue, form: Form
 ) -> Node | str:
-    """reshape of other dims  =>  the same, with a dim of its own for the inner part"""
+    """reshape of other dims  =>  the same reshape with the inner channel dim appended"""
     large, small = (
         (op.src, op.result) if isinstance(op, tensor.CollapseShapeOp) else (op.result, op.src)
     )
@@ -364,13 +364,13 @@ def _group_of(groups: Sequence[Sequence[int]], dim: int) -> int:
 
 
 def _with(values: DenseArrayBase[I64], dim: int, value: int, last: int) -> DenseArrayBase[I64]:
-    """A list of numbers with another one at a place, and one more at the end."""
+    """Returns the numbers with `value` at `dim` and `last` appended."""
     numbers = list(values.get_values())
     return DenseArrayBase.from_list(i64, [*numbers[:dim], value, *numbers[dim + 1 :], last])
 
 
 def _with_properties(op: Operation, form: Form, named: dict[str, Attribute]) -> Rebuild:
-    """The same op on other operands, with its result in a form."""
+    """Rebuilds the op with properties `named` and a result of the form's type."""
 
     def rebuild(operands: list[SSAValue]) -> Operation:
         return type(op).create(

@@ -1,11 +1,11 @@
 """
-Blocked forms of tensors: dims cut into blocks, and what they become in another order.
+Blocked forms of tensors: dims split into blocks, and a permutation of the parts.
 
     C x H x W  as  C/8 x H x W x 8  is  Form({0: 8}, (0, outer) (1, ..) (2, ..) (0, inner))
 
-A value gets into its form by an expand_shape, which is free, and a transpose, and out of it the
-same way back. Where only dims of one element would move there is no transpose. Constants get
-there at compile time; fills and empty tensors are made in the form.
+Packing a value is an expand_shape, which is free, and a transpose; unpacking is the inverse. If
+only unit dims would move, the transpose is omitted. Constants are packed at compile time; fills and
+empty tensors are created in the form.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from irees.transforms.utils.tensors import empty, select_dims
 from irees.transforms.utils.unit_dims import collapse, expand
 
 ELEMENT_BYTES: dict[type[Attribute], int] = {Float32Type: 4, Float64Type: 8}
-"""Types of elements that lie in blocks."""
+"""Element types that can be blocked => their size in bytes."""
 
 NOMINAL = 64
-"""What a dim that is not known counts for."""
+"""Assumed size of a dynamic dim in cost estimates."""
 
 Part = tuple[int, bool]
-"""A dim or a loop, and whether it is the inner part of one that was cut."""
+"""A dim or loop, and whether this is the inner part of a blocked one."""
 
 
 def block_of(size: int, element: Attribute, vector_bytes: int) -> int | None:
     """
-    The block of so many channels: as many as a vector has lanes, or half as many; else None.
+    Returns the block size for `size` channels: the lanes of a vector or half of them, else None.
 
-    It depends on nothing else, so that values of as many channels have blocks of one size.
+    It depends on nothing else, so values with equal channel counts have equal block sizes.
     """
     width = ELEMENT_BYTES.get(type(element))
     if width is None or size <= 0:
@@ -64,36 +64,36 @@ def block_of(size: int, element: Attribute, vector_bytes: int) -> int | None:
 
 @dataclass(frozen=True)
 class Form:
-    """The dims that are cut, each with the size of its blocks, and the order of all parts."""
+    """The blocked dims with their block sizes, and the order of all parts."""
 
     blocks: tuple[tuple[int, int], ...]
     order: tuple[Part, ...]
 
     @staticmethod
     def of_channel(rank: int, dim: int, block: int) -> Form:
-        """One dim is cut, and its inner part comes last."""
+        """Returns a form with one blocked dim, whose inner part is the last dim."""
         return Form(((dim, block),), (*((d, False) for d in range(rank)), (dim, True)))
 
     @property
     def channel(self) -> int:
-        """The one dim that is cut."""
+        """The only blocked dim."""
         ((dim, _),) = self.blocks
         return dim
 
     @property
     def block(self) -> int:
-        """The size of the blocks of the one dim that is cut."""
+        """The block size of the only blocked dim."""
         ((_, size),) = self.blocks
         return size
 
     def parts(self) -> list[Part]:
-        """All parts in the order of the tensor's own dims."""
+        """Returns all parts in the order of the unblocked tensor's dims."""
         cut = dict(self.blocks)
         outer = [d for d, inner in self.order if not inner]
         return [p for d in sorted(outer) for p in ((d, False), (d, True)) if not p[1] or d in cut]
 
     def sizes(self, shape: Sequence[Size], parts: Sequence[Part]) -> list[Size]:
-        """The sizes of some parts of a tensor of that shape; what is cut is static."""
+        """Returns the sizes of `parts` for a tensor of that shape; blocked dims are static."""
         cut, found = dict(self.blocks), list[Size]()
         for dim, inner in parts:
             size = shape[dim]
@@ -104,7 +104,7 @@ class Form:
         return found
 
     def type_of(self, kind: Attribute) -> TensorType:
-        """The type of a tensor in this form."""
+        """Returns the type in this form of a tensor of type `kind`."""
         assert isinstance(kind, TensorType)
         return TensorType(kind.get_element_type(), self._static(kind, self.order))
 
@@ -112,7 +112,7 @@ class Form:
         return [s for s in self.sizes(kind.get_shape(), parts) if isinstance(s, int)]
 
     def is_free(self, kind: Attribute) -> bool:
-        """Whether a tensor of that type lies in memory as it would in this form."""
+        """Whether a tensor of that type has the same memory layout in this form."""
         assert isinstance(kind, TensorType)
         sizes = dict(zip(self.order, self._static(kind, self.order), strict=True))
         return [p for p in self.order if sizes[p] != 1] == [
@@ -120,7 +120,7 @@ class Form:
         ]
 
     def groups(self) -> list[list[int]]:
-        """Which parts, in the order of the dims, each dim was cut into."""
+        """Returns the reassociation: for each dim, the positions of its parts in `parts()`."""
         found: list[list[int]] = []
         for position, (_, inner) in enumerate(self.parts()):
             if inner:
@@ -167,7 +167,7 @@ class Form:
         ).results[0]
 
     def constant(self, op: arith.ConstantOp) -> arith.ConstantOp:
-        """A tensor constant in this form."""
+        """Returns a tensor constant packed in this form."""
         kind, value = op.result.type, op.value
         assert isinstance(kind, TensorType)
         new_type = self.type_of(kind)
@@ -190,7 +190,7 @@ class Form:
 def _moved(
     value: SSAValue, places: Sequence[int], kind: TensorType, free: bool, b: IndexBuilder
 ) -> SSAValue:
-    """The dims of a value in another order; dim i of the result is dim `places[i]` of it."""
+    """Transposes a value; dim i of the result is dim `places[i]` of the value."""
     assert isinstance(value.type, TensorType)
     if list(places) == list(range(len(places))):
         return value
@@ -209,26 +209,26 @@ def _moved(
 
 
 def costs_nothing(value: SSAValue, form: Form) -> bool:
-    """Whether a value gets into a form without being copied when the program runs."""
+    """Whether a value can be in a form without a copy at run time."""
     made_anywhere = isinstance(value.owner, arith.ConstantOp | tensor.EmptyOp)
     return made_anywhere or is_background(value.owner) or form.is_free(value.type)
 
 
 def elements(value: SSAValue) -> int:
-    """How many elements a tensor has, roughly where that is not known."""
+    """Returns the number of elements; dynamic dims count as NOMINAL."""
     assert isinstance(value.type, TensorType)
     return prod(s if s >= 0 else NOMINAL for s in value.type.get_shape())
 
 
 def after(value: SSAValue) -> IndexBuilder:
-    """Builds behind what defines a value."""
+    """Returns a builder that inserts after the definition of a value."""
     owner = value.owner
     at = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
     return IndexBuilder(at)
 
 
 def in_form(value: SSAValue, form: Form) -> SSAValue:
-    """A value in a form, made behind the value."""
+    """Returns a value in a form; inserts the conversion after the value's definition."""
     b, owner = after(value), value.owner
     if isinstance(owner, arith.ConstantOp):
         new = form.constant(owner)

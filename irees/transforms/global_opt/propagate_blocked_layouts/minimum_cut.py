@@ -1,9 +1,9 @@
 """
-Minimum cuts: the cheapest way to tell two sides apart. Dinic's algorithm.
+Minimum cuts of a network, by Dinic's algorithm.
 
-A choice between two forms of every op, where two ops that differ cost something, is a cut of a
-network: the source is one form, the sink the other, and an edge is what it costs when its tail
-is with the source and its head is not.
+If each op has one of two forms and ops with different forms cost something, a cut is a choice of
+forms: the source stands for one form, the sink for the other. The capacity of an edge is the cost
+if its tail is on the source side and its head on the sink side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Network:
         self.left.setdefault(head, {}).setdefault(tail, 0)
 
     def source_side(self, source: Hashable, sink: Hashable) -> set[Hashable]:
-        """The smallest set of nodes, `source` among them, that a minimum cut keeps from `sink`."""
+        """Returns the smallest source side of a minimum cut, `source` included."""
         self.left.setdefault(source, {})
         self.left.setdefault(sink, {})
         while sink in (levels := self._levels(source)):
@@ -37,7 +37,7 @@ class Network:
         return set(levels)
 
     def _levels(self, source: Hashable) -> dict[Hashable, int]:
-        """How many edges each node that can be reached is away."""
+        """Returns the distance, in edges, of each node that is reachable in the residual graph."""
         levels, todo = {source: 0}, deque([source])
         while todo:
             node = todo.popleft()
@@ -48,7 +48,7 @@ class Network:
         return levels
 
     def _block(self, source: Hashable, sink: Hashable, levels: dict[Hashable, int]) -> None:
-        """Sends all that fits along shortest paths."""
+        """Sends a blocking flow along shortest paths."""
         rest = {node: list(self.left[node]) for node in levels}
         path = [source]
         while path:

@@ -1,17 +1,17 @@
 """
-Which ops run on blocked tensors: those of the cheapest of all choices.
+Selects the ops that run on blocked tensors, at minimum cost.
 
-Convolutions say along which dim of their operands the channels lie, and what reads or makes these
-values follows, as far as there are ops that can. Each of them may run in either form; where two
-that share a value differ, the value is copied into its other form, once. A convolution in blocks
-saves time. What is cheapest is a minimum cut, in units of one floating-point operation:
+Convolutions determine the channel dim of their operands. Producers and consumers of these values
+can follow, as far as they support blocks. Each op may run in either form. If two ops with a common
+value differ, the value is converted once. Blocked convolutions are faster. The optimal selection is
+a minimum cut with these costs, in flops:
 
-    copying one element                                         COPY
+    converting one element                                      COPY_FLOPS
     a convolution that is not in blocks                         its flops
     another op that writes channels and is not in blocks        1 for each element
 
-The last only settles ties: a conversion comes as late as it can. So a convolution by itself is
-left alone where it does fewer than COPY_FLOPS for each element that would be copied.
+The last cost only breaks ties, in favour of late conversions. So an isolated convolution stays
+unblocked if it does fewer than COPY_FLOPS flops per element to convert.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ from irees.transforms.global_opt.propagate_blocked_layouts.minimum_cut import NE
 
 COPY_FLOPS = 256
 """
-Flops in the time that it takes to copy one element into another order.
+Cost of copying one element into another layout, in flops.
 
-That is four cycles at 64 flops in each, if blocks save a convolution all of its time; they
-save a part of it, and a copy between two ops that could share a kernel costs more than this.
+Four cycles at 64 flops per cycle. This assumes that blocks save all time of a convolution; they
+save a part of it, but a copy between two ops that could fuse costs more than four cycles.
 """
 
 
 @dataclass
 class Plan:
-    """What may run in blocks, in what form each value would be, and what cannot follow."""
+    """Ops that may run in blocks, the form of each value, and the ops that cannot follow."""
 
     vector_bytes: int
     copy_flops: int = COPY_FLOPS
     nodes: dict[Operation, Node] = field(default_factory=dict[Operation, Node])
     forms: dict[SSAValue, Form] = field(default_factory=dict[SSAValue, Form])
     refused: dict[Operation, str] = field(default_factory=dict[Operation, str])
-    """Why each op that touches a value with a form has to have it as it was."""
+    """Ops next to a value with a form that cannot run in blocks => the reason."""
 
     @staticmethod
     def of(module: Operation, vector_bytes: int, copy_flops: int = COPY_FLOPS) -> Plan:
-        """Everything that convolutions reach."""
+        """Collects all ops that convolutions reach."""
         plan = Plan(vector_bytes, copy_flops)
         for op in module.walk():
             if isinstance(op, linalg.GenericOp) and op.res and is_contraction(op):
@@ -69,7 +69,7 @@ class Plan:
         return plan
 
     def begin(self, op: linalg.GenericOp) -> None:
-        """Starts from one op, if it is a convolution."""
+        """Adds an op and all that it reaches, if it is a convolution that gains from blocks."""
         found = convolution(op)
         if found is None or (isinstance(found, Convolution) and not found.slides):
             return
@@ -80,7 +80,7 @@ class Plan:
         self.take(op, found)
 
     def take(self, op: Operation, found: Node | str) -> None:
-        """Adds an op, and then all that it reaches."""
+        """Adds an op and all ops that it reaches, breadth first."""
         todo = deque([(op, found)])
         while todo:
             op, found = todo.popleft()
@@ -101,7 +101,7 @@ class Plan:
                         todo.append((near, follow(near, value, form, self.vector_bytes)))
 
     def disagrees(self, node: Node) -> bool:
-        """Whether a node would have a value in another form than others would."""
+        """Whether a node needs a value in another form than the rest of the plan."""
         wanted = dict[SSAValue, Form]()
         return any(
             self.forms.get(value, form) != form or wanted.setdefault(value, form) != form
@@ -110,20 +110,20 @@ class Plan:
         )
 
     def choose(self) -> set[Operation]:
-        """The ops that run in blocks in the cheapest of all choices."""
+        """Returns the ops that run in blocks in the cheapest selection."""
         network, source, sink = Network(), "blocks", "as it was"
         for op, node in self.nodes.items():
             made = [v for v, f in zip(op.results, node.results, strict=True) if f is not None]
             gain = node.flops or sum(elements(v) for v in made if v in self.forms)
             network.connect(source, op, gain)
-            # What nobody shares: a filter that is no constant.
+            # Conversions that no other op needs: a filter that is not constant.
             own = [v for v, f in node.sides() if v not in self.forms and not costs_nothing(v, f)]
             network.connect(op, sink, self.copy_flops * sum(elements(v) for v in own))
         for value, form in self.forms.items():
             cost = self.copy_flops * elements(value)
             maker = value.owner if value.owner in self.nodes else None
             readers = [o if self.reads_in(o, value, form) else sink for o in users(value)]
-            # Unpacked once if it is made in blocks and some reader is not, and the reverse.
+            # One unpack if the producer is blocked and some user is not; one pack vice versa.
             network.connect(("pack", value), maker or sink, cost)
             if maker is not None:
                 network.connect(maker, ("unpack", value), cost)
@@ -134,14 +134,14 @@ class Plan:
         return {op for op in network.source_side(source, sink) if isinstance(op, Operation)}
 
     def reads_in(self, op: Operation, value: SSAValue, form: Form) -> bool:
-        """Whether an op can read a value in its form, wherever it reads it."""
+        """Whether an op can read a value in a form at all operands that use the value."""
         node = self.nodes.get(op)
         return node is not None and all(
             f == form for v, f in zip(op.operands, node.operands, strict=True) if v is value
         )
 
     def convolutions_left(self, chosen: set[Operation]) -> dict[Operation, str]:
-        """Why each convolution that is not in blocks is not."""
+        """Returns the convolutions that do not run in blocks, with the reasons."""
         left = {
             op: why
             for op, why in self.refused.items()
@@ -152,13 +152,13 @@ class Plan:
 
 
 def users(value: SSAValue) -> list[Operation]:
-    """The ops that read the contents of a value, once each."""
+    """Returns the ops that read the contents of a value, without duplicates."""
     found = {use.operation: None for use in value.uses}
     return [op for op in found if not isinstance(op, tensor.DimOp)]
 
 
 def neighbours(value: SSAValue) -> Iterable[Operation]:
-    """The op that makes a value, and those that read it."""
+    """Yields the op that defines a value and the ops that read it."""
     if isinstance(value.owner, Operation):
         yield value.owner
     yield from users(value)

@@ -1,8 +1,8 @@
 """
-Recognises ops that frameworks write out: topk, arg_compare, softmax, attention.
+Raises spelled-out patterns to topk, arg_compare, softmax and attention ops.
 
-torch.topk arrives as a full sort of values and positions of which only the first k are
-kept. A top-k needs one pass and k places instead of n log n work and n.
+Frontends import torch.topk as a full sort of values and indices, followed by slices of the first k
+elements. A top-k needs one pass and k elements of storage instead of n log n work and n elements.
 
     %s:2 = iree_linalg_ext.sort dimension(1) outs(%x, %iota) {oge}
     %v = tensor.extract_slice %s#0[0, 0] [64, 8] [1, 1]
@@ -10,36 +10,34 @@ kept. A top-k needs one pass and k places instead of n log n work and n.
   =>
     %v, %i = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x) outs(64x8, 64x8) {oge}
 
-It applies when the comparator is one of the canonical compares of the first operand,
-when every use of the sort is such a slice of the same constant k, static and small
-beside the row (an insertion costs k), and when a second operand counts along the dim. A
-sort of which anything else is used stays a sort. StableHLO input: IREE's
-`IotaSortSliceIsTopK`.
+The pattern requires a comparator that is a canonical compare of the first operand, and a second
+operand, if any, that is an iota along the dim. Every use of the sort must be a slice with the same
+static k, small relative to the row (an insertion costs k steps). Any other use keeps the sort.
+IREE: `IotaSortSliceIsTopK`, for StableHLO input.
 
-A reduction that carries the best element and where it was is an `iree_linalg_ext.arg_compare`:
+A reduction that carries the best element and its index becomes an `iree_linalg_ext.arg_compare`:
 
     %v, %i = linalg.generic {c = x > best; c ? x : best, c ? d1 : where} ins(%x) outs(%b, %w)
   =>
     %v, %i = iree_linalg_ext.arg_compare dimension(1) ins(%x) outs(%b, %w) {ogt}
 
-but not where the value is a `maximumf`: that takes a NaN, which wins no comparison, so value and
-index come from two orders. Powers over their sum, less the largest, are a `linalg.softmax`:
+This excludes values computed by `maximumf`: it returns NaN, but a NaN wins no comparison, so value
+and index would follow different orders. A spelled-out softmax becomes a `linalg.softmax`:
 
     %m = max(%x); %e = exp(%x - %m); %r = %e / sum(%e)  =>  %r = linalg.softmax dimension(1) ins(%x)
 
-of f32 and f64: a softmax of smaller floats is computed in f32, and so is not the same. Between two
-contractions it is an `iree_linalg_ext.attention`:
+This applies to f32 and f64 only: a softmax of smaller floats computes in f32 and would round
+differently. Two contractions around a softmax become an `iree_linalg_ext.attention`:
 
     %s = %q . %k; %p = softmax(%s * scale + %mask); %r = %p . %v
   =>
     %r = iree_linalg_ext.attention ins(%q, %k, %v, scale, %mask)
 
-which `irees-decompose-attention` takes apart into the same sums in the same order, so that nothing
-is gained or lost in the pipeline; it is for what works on attention as one op. Reshapes that add or
-drop dims of one element may lie anywhere. A mask before the scale, a division that is no product, a
-sum that starts from something, or scores that are used elsewhere are no attention, and a remark
-says so. IREE: `iree-global-opt-raise-special-ops`, which does not raise attention; there it comes
-from the frontend.
+`irees-decompose-attention` decomposes the op into the same sums in the same order, so raising alone
+does not change results or speed; it enables lowerings of attention as one op. The pattern allows
+reshapes of unit dims anywhere. It rejects, with a remark, a mask before the scale, a division that
+is not an exact product, a sum that does not start from 0, and scores with other uses. IREE:
+`iree-global-opt-raise-special-ops`, which does not raise attention; frontends emit it there.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ MAX_K = 256
 
 
 def first_k(op: ext.SortOp) -> int | None:
-    """The k of which all uses of a sort are the first k elements along the dim, or None."""
+    """Returns k if all uses of a sort are slices of the first k elements along the dim, or None."""
     dim = op.dimension.value.data
     found: set[int] = set()
     for result in op.results:
@@ -105,7 +103,7 @@ def first_k(op: ext.SortOp) -> int | None:
 
 
 def counts_along(value: SSAValue, dim: int) -> bool:
-    """Whether a tensor holds each element's own index along a dim."""
+    """Whether a tensor is an iota along a dim."""
     op = value.owner
     if not isinstance(op, linalg.GenericOp) or any(
         isinstance(i.type, TensorType) for i in op.inputs
@@ -160,7 +158,7 @@ def raise_topk(op: ext.SortOp) -> bool:
 
 
 def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:
-    """The value as a tensor type that differs in what is static."""
+    """Casts a value to a tensor type with other static dims."""
     if value.type == kind:
         return value
     return builder.insert(tensor.CastOp(value, kind)).results[0]
@@ -168,7 +166,7 @@ def cast_to(value: SSAValue, kind, builder: IndexBuilder) -> SSAValue:
 
 @dataclass(frozen=True)
 class RaiseSpecialOpsPass(ModulePass):
-    """What is a topk, an arg_compare, a softmax or an attention becomes one op."""
+    """Raises patterns to topk, arg_compare, softmax and attention ops."""
 
     name = "irees-raise-special-ops"
 

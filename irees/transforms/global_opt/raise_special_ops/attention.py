@@ -1,9 +1,9 @@
 """
-The pattern of raise-special-ops that reads two contractions and what lies between: attention.
+Matches attention: two contractions around a softmax. Part of `irees-raise-special-ops`.
 
-It is read backwards, from the contraction with the values. Dims of one element are left out:
-what is left of a tensor has as many dims before a reshape of such dims as after it, so the i-th
-dim of the scores is the i-th dim of every value on the way.
+The match runs backwards from the contraction with the values and ignores unit dims. A reshape of
+unit dims keeps the number of non-unit ("wide") dims, so wide dim i of the scores is wide dim i of
+every value between the contractions.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from irees.transforms.utils.tensors import TensorBuilder, constant, select_dims
 from irees.transforms.utils.unit_dims import collapse, expand
 
 Loop = tuple[str, int]
-"""A dim of the scores, a sum of the first contraction, or a dim of the values only."""
+"""("score", dim of the scores), ("sum", loop that contraction 1 sums) or ("value", other loop)."""
 
 
 class Refused(Exception):
-    """Why something that ends like an attention is none."""
+    """The reason why a candidate is not an attention."""
 
 
 def wide(value: SSAValue) -> list[int]:
-    """The dims that are not known to have one element."""
+    """Returns the dims of a tensor that are not of size 1; dynamic dims count as wide."""
     assert isinstance(value.type, TensorType)
     return [i for i, n in enumerate(value.type.get_shape()) if n != 1]
 
 
 def wide_loops(op: Structured, position: int) -> list[int] | None:
-    """The loops that index the wide dims of an operand, or None where they are not plain."""
+    """Returns the loops of an operand's wide dims; None if an index is not a distinct loop."""
     results = maps(op)[position].results
     found: list[int] = []
     for axis in wide(op.operands[position]):
@@ -56,7 +56,7 @@ def wide_loops(op: Structured, position: int) -> list[int] | None:
 
 @dataclass(frozen=True)
 class Product:
-    """A sum of products of two tensors, and the loops of their wide dims."""
+    """A contraction of two tensors, with the loops of the wide dims of its operands."""
 
     op: Structured
     inputs: tuple[list[int], list[int]]
@@ -64,7 +64,7 @@ class Product:
 
     @staticmethod
     def of(op: Operation | Block) -> Product | None:
-        """The contraction that an op is, if it is one of floats of one type."""
+        """Matches a contraction of floats without casts; None for any other op."""
         if not isinstance(op, Structured) or len(op.operands) != 3 or len(op.results) != 1:
             return None
         body = list(op.body.block.ops)
@@ -83,23 +83,23 @@ class Product:
 
     @property
     def summed(self) -> list[int]:
-        """The loops that the result lacks, in order."""
+        """Summed loops: those that the result lacks, in order."""
         left, right = self.inputs
         return sorted({*left, *right} - {*self.output})
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What softmax is taken of: products * scale + mask."""
+    """The operand of the softmax: products * scale + mask."""
 
     product: Product
     scale: SSAValue | FloatAttr | None = None
     mask: tuple[SSAValue, list[int]] | None = None
-    """The mask, and which dims of the scores it has."""
+    """The mask tensor, and the dims of the scores that it has."""
 
 
 def source(value: SSAValue) -> SSAValue:
-    """What a value is besides dims of one element, if there is no other use of it on the way."""
+    """Strips reshapes of unit dims. Raises Refused if a stripped value has other uses."""
     end = plain(value)
     while len(list(value.uses)) == 1:
         if value is end:
@@ -109,7 +109,7 @@ def source(value: SSAValue) -> SSAValue:
 
 
 def read_scores(value: SSAValue, later: Scores) -> Scores:
-    """What a value is scores of, where `later` is what happens to them after it."""
+    """Matches scores backwards from a value; `later` holds the scale and mask applied after it."""
     op = source(value).owner
     product = Product.of(op)
     if product is not None:
@@ -121,17 +121,17 @@ def read_scores(value: SSAValue, later: Scores) -> Scores:
 
 
 def starts_at_zero(product: Product) -> Product:
-    """A product that is added to nothing."""
+    """Returns the product. Raises Refused if its sum does not start from +0."""
     start = filled_with(product.op.outputs[0])
     number = 1.0 if start is None else start.value.data
-    # The sum of products that are all -0 is -0 when it starts there.
+    # From -0, a sum of products that are all -0 would be -0.
     if number != 0 or copysign(1, number) < 0:
         raise Refused("a contraction starts from something else than 0")
     return product
 
 
 def read_scalar(op: linalg.GenericOp, value: SSAValue, later: Scores) -> Scores:
-    """As `read_scores`, of a value in the body of an elementwise op."""
+    """Like `read_scores`, for a value in the body of an elementwise op."""
     block, made = op.body.block, value.owner
     if made is block:
         assert isinstance(value, BlockArgument)
@@ -154,7 +154,7 @@ def read_scalar(op: linalg.GenericOp, value: SSAValue, later: Scores) -> Scores:
 def either(
     op: linalg.GenericOp, made: arith.AddfOp | arith.MulfOp, later: Callable[[SSAValue], Scores]
 ) -> Scores:
-    """Reads on through whichever of two operands scores come by."""
+    """Tries each operand as the scores and the other as scale or mask. Raises Refused."""
     why: list[Refused] = []
     for path, other in ((made.lhs, made.rhs), (made.rhs, made.lhs)):
         if path is other:
@@ -167,13 +167,13 @@ def either(
         try:
             return read_scalar(op, path, rest)
         except Refused as refused:
-            # What is wrong with scores says more than that something else is none.
+            # A fault in the scores is more specific than an operand that is no scale or mask.
             why.insert(0, refused)
     raise why[0]
 
 
 def mask_of(op: linalg.GenericOp, value: SSAValue) -> tuple[SSAValue, list[int]]:
-    """The tensor that an argument of a body is an element of, and the dims that it has."""
+    """Returns the mask tensor of a body argument and its score dims, or raises Refused."""
     output = wide_loops(op, len(op.inputs))
     if isinstance(value, BlockArgument) and value.block is op.body.block and output is not None:
         inputs = op.inputs
@@ -185,7 +185,7 @@ def mask_of(op: linalg.GenericOp, value: SSAValue) -> tuple[SSAValue, list[int]]
 
 
 def factor(op: linalg.GenericOp, value: SSAValue) -> SSAValue | FloatAttr:
-    """The scalar that a value in a body always is."""
+    """Returns a body value that is the same scalar in all iterations, or raises Refused."""
     if isinstance(value, BlockArgument) and value.block is op.body.block:
         if value.index < len(op.inputs) and not isinstance(op.inputs[value.index].type, TensorType):
             return op.inputs[value.index]
@@ -197,11 +197,11 @@ def factor(op: linalg.GenericOp, value: SSAValue) -> SSAValue | FloatAttr:
 
 
 def reciprocal(value: SSAValue) -> FloatAttr:
-    """The factor that gives what a division gives."""
+    """Returns the factor 1 / value if multiplication is exact. Raises Refused otherwise."""
     made = value.owner
     if isinstance(made, arith.ConstantOp) and isinstance(made.value, FloatAttr):
         divisor = made.value.value.data
-        # Of a power of two, far from those whose inverse is none of the type.
+        # A power of two whose inverse is representable, well within the range of the type.
         if abs(frexp(divisor)[0]) == 0.5 and 2.0**-64 < abs(divisor) < 2.0**64:
             return FloatAttr(1 / divisor, made.value.type)
     raise Refused("the scores are divided by no power of two, which rounds otherwise than a factor")
@@ -209,18 +209,18 @@ def reciprocal(value: SSAValue) -> FloatAttr:
 
 @dataclass(frozen=True)
 class Match:
-    """An attention, as it was written."""
+    """A matched attention, in the layout of the input program."""
 
     scores: Scores
     operands: tuple[SSAValue, SSAValue, SSAValue]
     """Query, key, value."""
     loops: tuple[list[Loop], list[Loop], list[Loop], list[Loop]]
-    """Of query, key, value and result."""
+    """Loops of the wide dims of query, key, value and result."""
     over: int
-    """Which dim of the scores softmax is over: K2."""
+    """The dim of the scores that the softmax reduces: K2."""
 
     def numbers(self) -> dict[Loop, int]:
-        """The loops in IREE's order: batch, M, N, K1, K2."""
+        """Returns loop numbers in IREE's order: batch, M, N, K1, K2."""
         query, key, _, out = self.loops
         rows = sorted(d for d in query if d[0] == "score")
         order = [d for d in rows if d in key] + [d for d in rows if d not in key]
@@ -229,7 +229,7 @@ class Match:
 
 
 def read_attention(outer: Product, side: int) -> Match:
-    """What a contraction with a softmax is an attention of."""
+    """Matches an attention whose softmax is operand `side` of `outer`. Raises Refused."""
     softmax = source(outer.op.operands[side]).owner
     assert isinstance(softmax, SoftmaxOp)
     if softmax.input.type != softmax.results[0].type:
@@ -246,7 +246,7 @@ def read_attention(outer: Product, side: int) -> Match:
 
 
 def arrange(outer: Product, side: int, scores: Scores, over: int) -> Match:
-    """Which loop is which, where it is that of an attention."""
+    """Assigns the loops of both contractions. Raises Refused if they are not an attention's."""
     inner = scores.product
     weights, values = outer.inputs[side], outer.inputs[1 - side]
 
@@ -276,7 +276,7 @@ def arrange(outer: Product, side: int, scores: Scores, over: int) -> Match:
 
 
 def untransposed(value: SSAValue, loops: list[Loop]) -> tuple[SSAValue, list[Loop]]:
-    """The tensor that a value is a transposition of, and the loops of its wide dims."""
+    """Looks through a transposition: returns its source and the loops of the source's wide dims."""
     op = value.owner
     if not isinstance(op, Structured) or len(op.operands) != 2 or not is_parallel(op):
         return value, loops
@@ -290,7 +290,7 @@ def untransposed(value: SSAValue, loops: list[Loop]) -> tuple[SSAValue, list[Loo
 
 
 def build(match: Match, old: Structured) -> ext.AttentionOp:
-    """Puts the attention in the place of its last contraction."""
+    """Replaces the last contraction by the attention op."""
     b = TensorBuilder(old)
     numbers, kind = match.numbers(), element_type(old.results[0])
     query, key, value, out = match.loops

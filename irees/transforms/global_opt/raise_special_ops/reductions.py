@@ -1,4 +1,4 @@
-"""The patterns of raise-special-ops that read generics: arg_compare and softmax."""
+"""Matches arg_compare and softmax in generics. Part of `irees-raise-special-ops`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EXTREMES = {
     "arith.maxsi": ("sgt", "sge"), "arith.minsi": ("slt", "sle"),
     "arith.maxui": ("ugt", "uge"), "arith.minui": ("ult", "ule"),
 }  # fmt: skip
-"""The value that wins a comparison, whichever of two equal ones does."""
+"""Max or min op => the predicates that select the same winner; ties may go either way."""
 
 
 def only_reduced(op: linalg.GenericOp) -> int | None:
-    """The one loop of a generic that is reduced, where its first input has all loops in order."""
+    """Returns the only reduction loop of a generic with an identity map at input 0, or None."""
     kinds, indexing = iterators(op), maps(op)
     if kinds.count("reduction") != 1 or len(set(kinds)) > 2 or not op.inputs:
         return None
@@ -36,7 +36,7 @@ def only_reduced(op: linalg.GenericOp) -> int | None:
 
 
 def yielded(op: linalg.GenericOp) -> list[Operation | Block]:
-    """What makes the values that a body yields."""
+    """Returns the owners of the values that a body yields."""
     assert op.body.block.last_op is not None
     return [value.owner for value in op.body.block.last_op.operands]
 
@@ -82,7 +82,7 @@ def _takes_the_winner(
 ) -> bool:
     if isinstance(value, arith.SelectOp):
         return value.cond.owner is wins and [value.lhs, value.rhs] == [x, best]
-    # maximumf is not here: it takes a NaN, which wins no comparison.
+    # EXTREMES lacks maximumf: it returns NaN, which wins no comparison.
     if value.name not in EXTREMES or set(value.operands) != {x, best}:
         return False
     predicate = arith.CMPI_COMPARISON_OPERATIONS[wins.predicate.value.data]
@@ -97,7 +97,7 @@ def _replace(op: Operation, values: tuple[SSAValue, ...] | list[SSAValue]) -> No
 
 
 def plain(value: SSAValue) -> SSAValue:
-    """A value without the dims of one element that reshapes gave it."""
+    """Strips reshapes that only add or drop unit dims."""
     while isinstance(value.owner, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
         if _wide(value.owner.src) != _wide(value):
             return value
@@ -111,7 +111,7 @@ def _wide(value: SSAValue) -> list[int]:
 
 
 def loops_of_map(indexing: AffineMap) -> list[int] | None:
-    """The loops that a map names in order, besides the places of dims of one element."""
+    """Returns the loops of a map in order, without constant indices; None for other indices."""
     found: list[int] = []
     for expr in indexing.results:
         if isinstance(expr, AffineDimExpr):
@@ -122,7 +122,7 @@ def loops_of_map(indexing: AffineMap) -> list[int] | None:
 
 
 def single(op: Operation | Block, kind: type[Operation], inputs: int) -> linalg.GenericOp | None:
-    """A generic of one result whose body is one op of its inputs, in order."""
+    """Returns `op` if it is a one-result generic with a single op of its inputs, in order."""
     if not isinstance(op, linalg.GenericOp) or len(op.inputs) != inputs or len(op.res) != 1:
         return None
     (made,) = yielded(op)
@@ -132,7 +132,7 @@ def single(op: Operation | Block, kind: type[Operation], inputs: int) -> linalg.
 
 
 def elementwise(op: Operation | Block, kind: type[Operation], inputs: int):
-    """As `single`, with loops that are all parallel and a first input that has them in order."""
+    """Like `single`, for parallel loops and identity maps of the first input and the output."""
     found = single(op, kind, inputs)
     if found is None or not is_parallel(found):
         return None
@@ -141,7 +141,7 @@ def elementwise(op: Operation | Block, kind: type[Operation], inputs: int):
 
 
 def filled_with(value: SSAValue) -> FloatAttr | None:
-    """The float that a tensor holds everywhere, if that is known."""
+    """Returns the float that fills a tensor, None if it is unknown."""
     fill = plain(value).owner
     source = fill.inputs[0].owner if isinstance(fill, linalg.FillOp) else None
     if isinstance(fill, linalg.GenericOp) and not fill.inputs:
@@ -152,7 +152,7 @@ def filled_with(value: SSAValue) -> FloatAttr | None:
 
 
 def reduction(value: SSAValue, kinds: tuple[type[Operation], ...]) -> tuple[SSAValue, int] | None:
-    """What is reduced along which of its dims, from the neutral element on."""
+    """Matches a reduction from the neutral element; returns its input and the reduced dim."""
     op = plain(value).owner
     if not isinstance(op, linalg.GenericOp) or len(op.inputs) != 1 or len(op.res) != 1:
         return None

@@ -1,5 +1,5 @@
 """
-Stores types that no target computes with in integers of 8 to 64 bits, and computes in others.
+Stores narrow floats and odd-width integers in 8- to 64-bit integers, and computes in wider types.
 
     %r = linalg.generic ins(%x : tensor<4xf8E5M2>, ...) {
     ^bb0(%a: f8E5M2, %b: f32, %o: f8E5M2):
@@ -15,13 +15,13 @@ Stores types that no target computes with in integers of 8 to 64 bits, and compu
       %n = <rounded %s> : i8            // to nearest even
       linalg.yield %n : i8 }
 
-* Floats of at most 8 bits are their codes, one byte each, as ml_dtypes stores them. Conversions are
-  those of `irees/transforms/utils/narrow_floats.py`. Other arithmetic is done in f32 and rounded.
-* Integers of 2 to 63 bits that are no size of C are sign-extended (`narrow_ints.py`).
+* Floats of at most 8 bits are stored as their bit pattern (code), one byte each, like ml_dtypes.
+  `irees/transforms/utils/narrow_floats.py` converts them. Other ops compute in f32 and round.
+* Integers of 2 to 63 bits without a C type of that size are sign-extended (`narrow_ints.py`).
 
-Arguments and results of the program keep their types for callers, in `irees.element`. The pass
-stands behind all that makes bodies of structured ops, and before what looks into them: later passes
-and the printers of C and CUDA know no narrow type. MLIR: `arith-expand`,
+`irees.element` keeps the types of the program's arguments and results for callers. The pass runs
+after all passes that create bodies of structured ops and before all that inspect them: later passes
+and the C and CUDA printers do not support narrow types. MLIR: `arith-expand`,
 `arith-emulate-unsupported-floats`; IREE: `iree-codegen-convert-unsupported-float-arith`.
 """
 
@@ -65,24 +65,24 @@ COMPUTE = ("arith", "math")
 """Dialects whose ops compute with scalars."""
 
 MOVES = frozenset(("arith.constant", "arith.select"))
-"""Ops of those dialects that only need other types."""
+"""Ops of COMPUTE that are correct once their types change."""
 
 NEAREST_EVEN = "to_nearest_even"
 
 
 def element(kind: Attribute) -> Attribute:
-    """The element type of a shaped type, or the type itself."""
+    """Returns the element type of a shaped type, any other type unchanged."""
     return kind.get_element_type() if isinstance(kind, ShapedType) else kind  # pyright: ignore
 
 
 @dataclass
 class Storage:
-    """The types of a module, and what they become."""
+    """Maps the types and attributes of a module to their storage (memoized)."""
 
     known: dict[Attribute, Attribute] = field(default_factory=dict[Attribute, Attribute])
 
     def type(self, kind: Attribute) -> Attribute:
-        """The type that stores a type, and `kind` itself where that is the same."""
+        """Returns the storage type of a type, `kind` itself if it does not change."""
         found = self.known.get(kind)
         if found is None:
             found = self.known[kind] = self._type(kind)
@@ -101,7 +101,7 @@ class Storage:
         return type(kind).new(inner)
 
     def attribute(self, attr: Attribute) -> Attribute:
-        """A constant or a type as it is stored."""
+        """Returns the stored form of a constant or type."""
         if isinstance(attr, FloatAttr):
             return _code(attr) if narrow_float(attr.type) is not None else attr
         if isinstance(attr, IntegerAttr):
@@ -126,7 +126,7 @@ class Storage:
             if isinstance(attr, DenseResourceAttr):
                 return DenseResourceAttr(attr.resource_handle, new)  # type: ignore[arg-type]
             return DenseIntOrFPElementsAttr(new, attr.data)  # type: ignore[arg-type]
-        # One element stays one, however large the shape.
+        # Keep a splat a splat.
         array = value_of(attr)
         splat = isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat() and array.size
         data = array.reshape(-1)[:1] if splat else array
@@ -134,13 +134,13 @@ class Storage:
 
 
 def _code(attr: FloatAttr) -> IntegerAttr:
-    """A float constant as its code."""
+    """Returns a float constant as the integer of its bits."""
     code = np.array(value_of(attr)).view(np.int8)
     return IntegerAttr(int(code), stored(attr.type))  # type: ignore[arg-type]
 
 
 def narrow_values(module: ModuleOp, storage: Storage) -> dict[SSAValue, Attribute]:
-    """The values whose types do not stay, with these types."""
+    """Returns the values whose types change, with their original types."""
     found: dict[SSAValue, Attribute] = {}
     for op in module.walk():
         for value in _made_by(op):
@@ -158,7 +158,7 @@ def _made_by(op: Operation) -> Iterator[SSAValue]:
 
 @dataclass
 class Lowering:
-    """One op on stored values: which element types its operands and its result had before."""
+    """An op on stored values, with the original element types of its operands and results."""
 
     op: Operation
     operands: list[Attribute]
@@ -166,12 +166,12 @@ class Lowering:
 
     @staticmethod
     def of(op: Operation, before: dict[SSAValue, Attribute]) -> Lowering:
-        """An op, before any other is rewritten: rewriting it gives it other operands."""
+        """Captures the types of an op. Call it before any rewrite: rewrites replace operands."""
         sides = (op.operands, op.results)
         return Lowering(op, *([element(before.get(v, v.type)) for v in side] for side in sides))
 
     def lower(self) -> None:
-        """Rewrites the op, if it is not right on stored values."""
+        """Rewrites the op unless it is correct on stored values."""
         op = self.op
         if op.name in ("arith.bitcast", "tensor.bitcast"):
             self._bitcast()
@@ -188,7 +188,7 @@ class Lowering:
         return integer_op(op, s, Narrow.of(self.operands[0]), Narrow.of(self.results[0]))
 
     def _wide(self, position: int, s: ScalarBuilder) -> SSAValue:
-        """An operand, in f32 if it is a narrow float."""
+        """Returns an operand, widened to f32 if it is a narrow float."""
         value, name = self.op.operands[position], narrow_float(self.operands[position])
         return value if name is None else widened(s, value, name)
 
@@ -224,7 +224,7 @@ class Lowering:
         return rounded(s, s.cast(value, kind), target)
 
     def _bitcast(self) -> None:
-        """A code is its bits; an integer of less than 8 bits is sign-extended, a code is not."""
+        """bitcast  =>  sign or zero extension: stored integers are sign-extended, codes are not."""
         op, value, result = self.op, self.op.operands[0], self.op.results[0]
         if value.type != result.type:
             return
@@ -249,7 +249,7 @@ class Lowering:
 
 
 def mark_signature(function: func.FuncOp) -> None:
-    """Names the narrow types of an entry's arguments and results for its callers."""
+    """Records the narrow element types of an entry's arguments and results for callers."""
     kinds = function.function_type
     for kind, types in (("arg", kinds.inputs), ("res", kinds.outputs)):
         elements = {i: element(t) for i, t in enumerate(types)}
@@ -258,7 +258,7 @@ def mark_signature(function: func.FuncOp) -> None:
 
 @dataclass(frozen=True)
 class StoreNarrowTypesPass(ModulePass):
-    """Narrow floats and integers of odd widths are stored in integers of whole bytes."""
+    """Stores narrow floats and odd-width integers in integers of whole bytes."""
 
     name = "irees-store-narrow-types"
 

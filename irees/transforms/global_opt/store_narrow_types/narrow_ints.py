@@ -1,10 +1,10 @@
 """
-Rules for integers of odd widths, on the wider integers that store them. Part of
+Lowering of odd-width integers to the wider integers that store them. Part of
 `irees-store-narrow-types`.
 
-A stored integer is sign-extended. So signed ops, comparisons and selections of every kind need no
-change: sign extension keeps the order of unsigned numbers, too. Ops that read a value as an
-unsigned number mask it first, and ops that may leave the width are wrapped.
+A stored integer is sign-extended. Signed ops, all comparisons and selects need no change: sign
+extension also preserves the unsigned order. Ops that read an unsigned operand mask it first. Ops
+that may overflow the width wrap their result.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from irees.transforms.utils.tensors import ScalarBuilder
 
 @dataclass(frozen=True)
 class Narrow:
-    """An integer type of an odd width, and the type that stores it."""
+    """An odd-width integer type and the type that stores it."""
 
     width: int
     storage: IntegerType
 
     @staticmethod
     def of(kind: Attribute) -> Narrow | None:
-        """The width and storage of a type, None for a type that is stored as it is."""
+        """Returns the width and storage of a type, None for a type that is stored unchanged."""
         storage = stored(kind) if isinstance(kind, IntegerType) else None
         if storage is None:
             return None
@@ -39,21 +39,21 @@ class Narrow:
 
     @property
     def mask(self) -> int:
-        """All bits of the width."""
+        """Mask of the low `width` bits."""
         return (1 << self.width) - 1
 
     def unsigned(self, value: SSAValue, s: ScalarBuilder) -> SSAValue:
-        """A stored value as an unsigned number."""
+        """Returns a stored value zero-extended from `width` bits."""
         return s.op(arith.AndIOp, value, s.number(self.mask, self.storage))
 
     def wrapped(self, value: SSAValue, s: ScalarBuilder) -> SSAValue:
-        """The stored value with the lowest bits of a number."""
+        """Returns a value sign-extended from its low `width` bits."""
         shift = s.number(self.storage.width.data - self.width, self.storage)
         return s.op(arith.ShRSIOp, s.op(arith.ShLIOp, value, shift), shift)
 
 
 Rule = Callable[[Operation, ScalarBuilder, "Narrow | None", "Narrow | None"], SSAValue]
-"""Rewrites an op whose operands are stored already; with what they and the result were before."""
+"""Rewrites an op on stored operands; takes the original types of operand 0 and the result."""
 
 AS_THEY_ARE = frozenset(
     """
@@ -61,7 +61,7 @@ AS_THEY_ARE = frozenset(
     arith.cmpi arith.select arith.sitofp math.fpowi
     """.split()
 )
-"""Ops that give the right bits on sign-extended operands."""
+"""Ops that are correct on sign-extended operands without change."""
 
 WRAPS = frozenset(
     """
@@ -69,7 +69,7 @@ WRAPS = frozenset(
     math.absi math.ipowi
     """.split()
 )
-"""Ops on signed numbers whose result may leave the width."""
+"""Signed ops whose result may overflow the width."""
 
 UNSIGNED = frozenset("arith.divui arith.ceildivui arith.remui math.ctpop".split())
 """Ops on unsigned numbers."""
@@ -80,7 +80,7 @@ def _same(op: Operation, operands: list[SSAValue], s: ScalarBuilder) -> SSAValue
 
 
 def _shift(op: Operation, s: ScalarBuilder, source: Narrow | None, _: Narrow | None) -> SSAValue:
-    """a << b, a >> b: an amount is an unsigned number"""
+    """a << b, a >> b; the shift amount is unsigned"""
     assert source is not None
     value, amount = op.operands
     if op.name == "arith.shrui":
@@ -90,7 +90,7 @@ def _shift(op: Operation, s: ScalarBuilder, source: Narrow | None, _: Narrow | N
 
 
 def _resized(value: SSAValue, kind: IntegerType, signed: bool, s: ScalarBuilder) -> SSAValue:
-    """A stored value in the storage of another width."""
+    """Extends or truncates a stored value to another storage type."""
     assert isinstance(value.type, IntegerType)
     before, after = value.type.width.data, kind.width.data
     if before == after:
@@ -132,7 +132,7 @@ def _index_cast(
 def _from_float(
     op: Operation, s: ScalarBuilder, source: Narrow | None, target: Narrow | None
 ) -> SSAValue:
-    """fptosi, fptoui: what is out of range becomes the nearest number"""
+    """fptosi, fptoui; saturates out-of-range values"""
     result = _same(op, list(op.operands), s)
     if target is None:
         return result
@@ -145,7 +145,7 @@ def _from_float(
 
 
 def _zeros(op: Operation, s: ScalarBuilder, source: Narrow | None, _: Narrow | None) -> SSAValue:
-    """ctlz, cttz: of no set bit the count is the width"""
+    """ctlz, cttz; the count of zero is the width"""
     assert source is not None
     count = _same(op, [source.unsigned(op.operands[0], s)], s)
     if op.name == "math.ctlz":
@@ -170,8 +170,8 @@ def integer_op(
     op: Operation, s: ScalarBuilder, source: Narrow | None, target: Narrow | None
 ) -> SSAValue | None:
     """
-    The value of an op on integers of odd widths, whose operands and result types are stored
-    already; None for an op that is right as it is.
+    Lowers an op on odd-width integers, whose operands and result types are storage types already.
+    Returns the new value, None for an op that is correct unchanged.
     """
     if (rule := RULES.get(op.name)) is not None:
         return rule(op, s, source, target)

@@ -1,1 +1,1 @@
-"""What several passes of this folder share."""
+"""Helpers that several passes of this folder use."""

@@ -1,4 +1,4 @@
-"""A dim of a tensor as slices and what is in them, and back."""
+"""Reshapes that split a dim of a tensor into slices, and merge it again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irees.transforms.utils.tensors import TensorBuilder
 
 
 def cut(value: SSAValue, axis: int, count: int, b: TensorBuilder) -> SSAValue:
-    """A tensor with one dim as slices and what is in them."""
+    """tensor<..n..>  =>  tensor<..count x n/count..>, by splitting dim `axis`"""
     assert isinstance(value.type, TensorType)
     shape = list(value.type.get_shape())
     longer = [*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]]
@@ -28,7 +28,7 @@ def cut(value: SSAValue, axis: int, count: int, b: TensorBuilder) -> SSAValue:
 
 
 def join(value: SSAValue, axis: int, b: TensorBuilder) -> SSAValue:
-    """The inverse of `cut`: a dim and the next one as one."""
+    """The inverse of `cut`: merges dim `axis` with the next one."""
     assert isinstance(value.type, TensorType)
     shape = list(value.type.get_shape())
     shorter = [*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]]

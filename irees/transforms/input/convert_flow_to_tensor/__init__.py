@@ -1,13 +1,13 @@
 """
-Writes what a program does with `flow.tensor` ops as values of tensor, arith and linalg.
+Converts `flow.tensor` ops to tensor, arith and linalg ops.
 
 | op | becomes |
 |---|---|
-| `constant`, `dynamic_constant` | `arith.constant`; a barrier hides dims that are dynamic |
-| `tie_shape`, `clone` | the operand, which has its own dims |
+| `constant`, `dynamic_constant` | `arith.constant`; dynamic dims are cast behind a barrier |
+| `tie_shape`, `clone` | the operand |
 | `splat`, `empty` | `linalg.fill`, `tensor.empty` |
-| `reshape` | `tensor.reshape` to the dims that are given |
-| `bitcast` | integers that are cut into parts or put together |
+| `reshape` | `tensor.reshape` to the given dims |
+| `bitcast` | shifts that split integers or combine them |
 | `load`, `store` | `tensor.extract`, `tensor.insert` |
 | `slice`, `update` | `tensor.extract_slice`, `tensor.insert_slice` |
 
@@ -17,10 +17,10 @@ Writes what a program does with `flow.tensor` ops as values of tensor, arith and
       bitcast(trunci(%a >> 4 * index 1)) }
     %r = tensor.reshape of the eight elements
 
-IREE's test programs write them by hand, and its importers where torch and JAX view a tensor as
-another type. Encodings of packed storage are dropped after that: here every element takes whole
-bytes. Transfers, barriers and traces stay (`irees-drop-transfers`). IREE goes the other way
-(`ConvertTensorToFlow`).
+IREE's test programs contain these ops, and its importers emit them where torch or JAX views a
+tensor as another type. The pass then drops packed-storage encodings, because irees stores every
+element in whole bytes. `irees-drop-transfers` removes transfers, barriers and traces. IREE converts
+in the opposite direction (`ConvertTensorToFlow`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from irees.verification import verify_made
 
 
 def lower_constant(op: Operation, b: TensorBuilder) -> SSAValue:
-    """constant, dynamic_constant  =>  arith.constant, whose dims are hidden where they are `?`"""
+    """constant, dynamic_constant  =>  arith.constant, cast behind a barrier if its type has `?`"""
     value = b.insert(arith.ConstantOp(op.properties["value"])).results[0]
     kind = op.results[0].type
     if value.type == kind:
@@ -107,13 +107,13 @@ def lower_update(op: flow.TensorUpdateOp, b: TensorBuilder) -> SSAValue:
 
 
 def _number(value: SSAValue) -> Size:
-    """A constant as an int."""
+    """Returns a constant as an int, any other value unchanged."""
     op = value.owner
     return op.value.value.data if isinstance(op, arith.ConstantOp) else value  # type: ignore
 
 
 def check(op: Operation, new: SSAValue) -> None:
-    """Raises VerifyError for a slice that constants put out of bounds: flow has them as values."""
+    """Raises VerifyError for a slice with constant bounds out of range: flow does not check them"""
     if not isinstance(op, flow.TensorSliceOp | flow.TensorUpdateOp):
         return
     made = new.owner
@@ -141,14 +141,14 @@ LOWERINGS: dict[type[Operation], Callable[[Any, TensorBuilder], SSAValue]] = {
 
 
 def without_packing(kind: Attribute) -> Attribute | None:
-    """A tensor type without an encoding of packed storage, None for one that has none."""
+    """Returns the tensor type without its packed-storage encoding, None if it has none."""
     if isinstance(kind, TensorType) and isinstance(kind.encoding, PackedStorageAttr):
         return TensorType(kind.element_type, kind.get_shape(), NoneAttr())
     return None
 
 
 def drop_packing(op: Operation) -> None:
-    """Types of values, and of functions, without encodings of packed storage."""
+    """Removes packed-storage encodings from the types of an op's values and of functions."""
     blocks = [block for region in op.regions for block in region.blocks]
     for value in (*op.results, *(argument for block in blocks for argument in block.args)):
         if (kind := without_packing(value.type)) is not None:
@@ -162,7 +162,7 @@ def drop_packing(op: Operation) -> None:
 
 @dataclass(frozen=True)
 class ConvertFlowToTensorPass(ModulePass):
-    """flow.tensor ops become ops on values."""
+    """Converts flow.tensor ops to tensor, arith and linalg ops."""
 
     name = "irees-convert-flow-to-tensor"
 

@@ -1,4 +1,4 @@
-"""The bits of a tensor as elements of another type. Part of `irees-convert-flow-to-tensor`."""
+"""Lowers tensor bitcasts. Part of `irees-convert-flow-to-tensor`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from irees.transforms.utils.shapes import Size, mixed
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, select_dims
 
 BYTE = 8
-"""Bits."""
+"""Bits in a byte."""
 
 
 def sizes_of(kind: Attribute, dynamic: Any) -> list[Size]:
-    """All dims of a type, of which the dynamic ones are given."""
+    """Returns all sizes of a tensor type: static sizes as ints, dynamic ones from `dynamic`."""
     assert isinstance(kind, TensorType)
     return mixed(kind.get_shape(), list(dynamic))
 
 
 def reshaped(value: SSAValue, sizes: list[Size], kind: TensorType, b: TensorBuilder) -> SSAValue:
-    """The elements in a shape, as a type: equal types may stand for different dynamic sizes."""
+    """Reshapes to `sizes`. Equal dynamic types still need the reshape: their sizes may differ."""
     if value.type == kind and kind.has_static_shape():
         return value
     shape = TensorType(IndexType(), [len(sizes)])
@@ -36,7 +36,7 @@ def reshaped(value: SSAValue, sizes: list[Size], kind: TensorType, b: TensorBuil
 
 
 def as_integer(value: SSAValue, bits: int, s: ScalarBuilder) -> SSAValue:
-    """An element as the integer of its storage."""
+    """Returns the element as the integer that stores it, of `bits` bits."""
     if value.type == i1 and bits == BYTE:
         return s.op(arith.ExtUIOp, value, IntegerType(bits))
     if isinstance(value.type, IntegerType):
@@ -45,7 +45,7 @@ def as_integer(value: SSAValue, bits: int, s: ScalarBuilder) -> SSAValue:
 
 
 def as_element(value: SSAValue, kind: Attribute, s: ScalarBuilder) -> SSAValue:
-    """An integer as an element; a byte as the i1 that its lowest bit is."""
+    """Returns an integer as an element of type `kind`. An i1 is the lowest bit of its byte."""
     if value.type == kind:
         return value
     if isinstance(kind, IntegerType):
@@ -55,7 +55,7 @@ def as_element(value: SSAValue, kind: Attribute, s: ScalarBuilder) -> SSAValue:
 
 @dataclass
 class Bits:
-    """A bitcast of dense elements: `before` bits each become `after` bits each."""
+    """A bitcast from elements of `before` bits to elements of `after` bits."""
 
     op: flow.TensorBitCastOp
     b: TensorBuilder
@@ -76,7 +76,7 @@ class Bits:
         self.flat = reshaped(self.op.source, [given], kind, self.b)
 
     def lower(self) -> SSAValue:
-        """bitcast  =>  elements that are cut up, put together, or seen as others"""
+        """bitcast  =>  elements that are split, combined, or reinterpreted"""
         if self.before > self.after:
             found = self._cut(self.before // self.after)
         elif self.before < self.after:
@@ -101,13 +101,13 @@ class Bits:
         return as_element(as_integer(value, self.before, s), self.element, s)
 
     def _amount(self, s: ScalarBuilder, bits: int, width: int) -> SSAValue:
-        """How far the part with the index of loop 1 is shifted."""
+        """Returns the shift of a part, (index of loop 1) * `bits`, as a `width`-bit integer."""
         index = s.op(arith.IndexCastOp, s.index(1), i64)
         amount = s.op(arith.MuliOp, index, s.number(bits, i64))
         return s.cast(amount, IntegerType(width))
 
     def _cut(self, parts: int) -> SSAValue:
-        """Each element becomes some, the lowest bits first."""
+        """Splits each element into `parts` elements, lowest bits first."""
 
         def part(s: ScalarBuilder, value: SSAValue) -> SSAValue:
             whole = as_integer(value, self.before, s)
@@ -120,7 +120,7 @@ class Bits:
         return self._compute(self.flat, [self.count, parts], maps, part)
 
     def _joined(self, parts: int) -> SSAValue:
-        """Some elements become one."""
+        """Combines each `parts` elements into one, lowest bits first."""
         b, wide = self.b, IntegerType(self.after)
         count = b.floordiv(self.count, parts)
         assert isinstance(self.flat.type, TensorType)
@@ -143,5 +143,5 @@ class Bits:
 
 
 def lower_bitcast(op: flow.TensorBitCastOp, b: TensorBuilder) -> SSAValue:
-    """bitcast  =>  the same bits as other elements"""
+    """bitcast  =>  the same bits as elements of the result type"""
     return Bits(op, b).lower()

@@ -1,9 +1,8 @@
 """
-Writes branches between blocks as loops and choices.
+Lifts control flow graphs to structured loops and conditionals.
 
-The passes after this one know `scf.for`, `scf.if` and `scf.while`, whose bodies are in them;
-blocks that go on to each other, as a front end for a language with `goto`, `break` or early returns
-leaves them, become those.
+Later passes handle only `scf.for`, `scf.if` and `scf.while`. Frontends for languages with `goto`,
+`break` or early returns emit blocks with branches, which this pass lifts to scf.
 
       cf.cond_br %c, ^a, ^b                     %r = scf.if %c -> (tensor<4xf32>) {
     ^a:                                           %0 = math.exp %x : tensor<4xf32>
@@ -13,23 +12,23 @@ leaves them, become those.
       return %r                                 }
                                                 return %r
 
-All returns of a function become one. Then, from its first block on:
+The pass merges all returns of a region into one exit block. Then, starting at the entry block:
 
-* Blocks that come back to each other are a loop. If it is entered at several places, what goes
-  there meets in one new block first, with a number that says where to go on; so does what leaves
-  it for several places. Its blocks become the first part of an `scf.while` and are lifted by
-  themselves; their last one says whether to go on, with what, and what leaves the loop. A value of
-  the loop that is used after it leaves with the rest.
-* What only one side of a `cf.cond_br` comes to is that side of an `scf.if`, and is lifted by
-  itself. Where both sides go on after it becomes the rest of the block; if that is several places,
-  they meet as before.
+* A cycle (strongly connected component) is a loop. Several entries are first routed through one new
+  block (a dispatch block), which selects the target by a number; several exits likewise. The blocks
+  of the loop become the `before` region of an `scf.while` and are lifted in turn. The latch
+  passes on the condition, the next header arguments and the exit values. Values of the loop with
+  uses after the loop become results too.
+* The blocks dominated by one successor of a `cf.cond_br` become one branch of an `scf.if` and are
+  lifted in turn. The block where both sides continue is appended to the current block; if there
+  are several such blocks, a dispatch block merges them first.
 
-A value that is passed on a way where it does not exist is zero, or a `tensor.empty` of no elements;
-nothing reads it there. Every graph of blocks can be written so; what has no end, no way to return,
-is refused. Bahmann, Reissmann, Jahre and Meyer: Perfect Reconstructability of Control Flow from
-Demand Dependence Graphs, 2015. MLIR: `lift-cf-to-scf`.
+A value that is undefined on some path is passed there as zero or `tensor.empty` (dynamic dims of
+size 0), and never read; other types raise UnsupportedError. So does a loop without exit; any other
+control flow graph is liftable. Bahmann, Reissmann, Jahre and Meyer: Perfect Reconstructability of
+Control Flow from Demand Dependence Graphs, 2015. MLIR: `lift-cf-to-scf`.
 
-Affine loops become loops of scf first, and affine maps arithmetic (`affine.py`).
+Before that, the pass lowers affine loops to scf and affine maps to arith (`affine.py`).
 """
 
 from __future__ import annotations
@@ -60,11 +59,11 @@ from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.tensors import constant
 
 ENDS = {func.FuncOp: func.ReturnOp, scf.ExecuteRegionOp: scf.YieldOp}
-"""Ops whose regions may have several blocks, and what returns from those."""
+"""Ops whose regions may have several blocks => the terminator that returns from them."""
 
 
 def move(blocks: Iterable[Block], region: Region) -> None:
-    """Moves blocks, new ones too, to the end of a region."""
+    """Moves blocks, which may have no parent yet, to the end of a region."""
     for block in list(blocks):
         if block.parent is not None:
             block.parent.detach_block(block)
@@ -79,7 +78,7 @@ def _is_within(op: Operation, blocks: Collection[Block]) -> bool:
 
 
 def used_after(blocks: Collection[Block]) -> dict[SSAValue, Block]:
-    """The values of these blocks that others use, and where each is made."""
+    """Returns the values that `blocks` define and other blocks use, with the defining block."""
     values = {v: b for b in blocks for v in (*b.args, *(r for op in b.ops for r in op.results))}
     return {
         v: block
@@ -96,7 +95,7 @@ def make_while(
     =>
     scf.while { .. condition(..) %y, %z } do { yield %y } ; br ^after(%z)
 
-    The first block of the loop, whose others follow it.
+    Returns the loop header, now the first block of the `before` region.
     """
     header, after = entries[0].successor, exits[0].successor
     again, escaping = branches(blocks, [header]), used_after(blocks)
@@ -131,9 +130,10 @@ def make_while(
 
 def lift_loop(component: list[Block], entry: Block) -> Block | None:
     """
-    Makes a loop of blocks that come back to each other, or brings it nearer to one.
+    Turns a cycle into a loop, or merges its entries or its exits so that the next call can.
 
-    Its first block, whose region is still to be lifted, or None.
+    Returns the loop header, whose region is not lifted yet, or None after a merge. Raises
+    UnsupportedError for a loop without exit.
     """
     blocks = dict.fromkeys(component)
     for block in component:
@@ -160,7 +160,8 @@ def lift_choice(op: cf.ConditionalBranchOp, entry: Block) -> list[Block]:
     =>
     ^entry: %z = scf.if %c { .. yield %x } else { .. yield %y } ; br ^rest(%z)
 
-    The first blocks of both sides, whose regions are still to be lifted.
+    Returns the first blocks of both branches, whose regions are not lifted yet. If the sides
+    continue in several blocks, only merges these and returns an empty list.
     """
     sides = [dominated(entry, successor) for successor in op.successors]
     rest = [b for b in reachable(entry) if not any(b in side for side in sides)]
@@ -197,7 +198,7 @@ def absorb(op: cf.BranchOp, entry: Block) -> None:
 
 
 def lift(region: Region, end: type[Operation]) -> None:
-    """Makes one block of those of a region, which `end` returns from."""
+    """Lifts a region, whose blocks return with an `end` op, to a single block."""
     make_plain(region, end)
     todo = [region.blocks[0]]
     while todo:
@@ -215,7 +216,7 @@ def lift(region: Region, end: type[Operation]) -> None:
 
 @dataclass(frozen=True)
 class LiftCfToScfPass(ModulePass):
-    """Blocks that branch to each other become loops and choices."""
+    """Lifts branches between blocks to structured loops and conditionals."""
 
     name = "irees-lift-cf-to-scf"
 

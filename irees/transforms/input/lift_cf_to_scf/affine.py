@@ -1,8 +1,8 @@
 """
-Writes affine loops and maps as scf and arith, a part of `irees-lift-cf-to-scf`.
+Lowers affine loops and maps to scf and arith. Part of `irees-lift-cf-to-scf`.
 
-xDSL's `lower-affine` reads `mod` as the remainder of a division towards zero, where MLIR's is never
-negative, and knows only loops whose bounds are constants. It finds nothing here any more.
+It replaces xDSL's `lower-affine`, which lowers `mod` to the remainder of a truncating division
+(MLIR's `mod` is never negative) and supports only loops with constant bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 
 
 def evaluate(expr: AffineExpr, dims: Sequence[Size], symbols: Sequence[Size], b: IndexBuilder):
-    """The value of an affine expression."""
+    """Returns the value of an affine expression; emits the ops that compute it."""
     match expr:
         case AffineDimExpr():
             return dims[expr.position]
@@ -60,7 +60,7 @@ def _binary(kind: AffineBinaryOpKind, lhs: Size, rhs: Size, b: IndexBuilder) -> 
 
 
 def results_of(map: AffineMap, operands: Sequence[SSAValue], b: IndexBuilder) -> list[Size]:
-    """The results of an affine map."""
+    """Returns the results of an affine map applied to `operands`, dims first, then symbols."""
     dims, symbols = operands[: map.num_dims], operands[map.num_dims :]
     return [evaluate(expr, dims, symbols, b) for expr in map.results]
 

@@ -1,10 +1,10 @@
 """
-Blocks and the branches between them, in a form in which each branch can be moved by itself.
+A normal form of blocks in which each branch can be redirected on its own.
 
-Blocks are *plain* when each ends in one of three ways: in a `cf.br`; in a `cf.cond_br` to two
-blocks that take no arguments, that nothing else goes to and that only go on (*jumps*); or, the last
-one alone, in the terminator that the region asks for. Then all that is to be said of where control
-goes stands in `cf.br`.
+Blocks are *plain* if each block has one of three terminators: a `cf.br`; a `cf.cond_br` to two
+*jumps*, which are blocks without arguments, with one predecessor, that contain only a `cf.br`; or,
+in the single exit block, the terminator of the region. Every edge that a rewrite needs to redirect
+is then a `cf.br`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def last(block: Block) -> Operation:
 
 def cycles(blocks: Iterable[Block]) -> list[list[Block]]:
     """
-    The largest sets of several blocks, or of one that goes to itself, in which each comes to each:
-    strongly connected components, by Tarjan's algorithm without recursion.
+    Returns the strongly connected components that contain a cycle: components of several blocks,
+    and blocks that branch to themselves. Tarjan's algorithm, iterative.
     """
     order: dict[Block, int] = {}
     low: dict[Block, int] = {}
@@ -73,13 +73,17 @@ def cycles(blocks: Iterable[Block]) -> list[list[Block]]:
 
 
 def branches(blocks: Iterable[Block], to: Collection[Block]) -> list[cf.BranchOp]:
-    """The `cf.br` of these blocks that go to one of those."""
+    """Returns the `cf.br` terminators of `blocks` with a successor in `to`."""
     ends = [last(block) for block in blocks]
     return [end for end in ends if isinstance(end, cf.BranchOp) and end.successor in to]
 
 
 def poison(kind: Attribute, at: IndexBuilder, user: Operation) -> SSAValue:
-    """Any value of a type, for places where it is passed but never read."""
+    """
+    Returns an arbitrary value of a type, to pass where it is never read.
+
+    Raises UnsupportedError for types other than numbers and tensors.
+    """
     if isinstance(kind, TensorType):
         nothing = at.value(0) if any(n < 0 for n in kind.get_shape()) else 0
         return empty(kind, [nothing if n < 0 else n for n in kind.get_shape()], at)
@@ -94,7 +98,7 @@ def poison(kind: Attribute, at: IndexBuilder, user: Operation) -> SSAValue:
 
 
 def jump(target: Block, values: Sequence[SSAValue] = ()) -> Block:
-    """A new block that goes on to another one with these values."""
+    """Appends and returns a block that only branches to `target` with `values`."""
     assert target.parent is not None
     block = Block([cf.BranchOp(target, *values)])
     target.parent.add_block(block)
@@ -102,12 +106,12 @@ def jump(target: Block, values: Sequence[SSAValue] = ()) -> Block:
 
 
 def choose(condition: SSAValue, then: Block, otherwise: Block) -> cf.ConditionalBranchOp:
-    """cond_br to two jumps"""
+    """Returns a cond_br to two jumps."""
     return cf.ConditionalBranchOp(condition, then, (), otherwise, ())
 
 
 Case = tuple[int, Block, Sequence[SSAValue]]
-"""A number, where to go for it, and with which values."""
+"""Flag value, target block and its operands."""
 
 
 def first_of(flag: SSAValue, cases: Sequence[Case], default: Block) -> Block:
@@ -133,9 +137,10 @@ def _plain_switch(op: cf.SwitchOp) -> None:
 
 def make_plain(region: Region, end: type[Operation]) -> Block:
     """
-    Makes the blocks of a region plain, and erases those that nothing comes to.
+    Makes the blocks of a region plain and erases unreachable blocks.
 
-    Those that end in `end` go on to a new last block instead, which is returned.
+    Blocks that end in `end` branch to a new exit block instead. Returns the exit block. Raises
+    UnsupportedError if no block ends in `end`, and for unknown terminators.
     """
     entry = region.blocks[0]
     seen = reachable(entry)
@@ -177,7 +182,7 @@ def redirect(branch: cf.BranchOp, to: Block, values: Sequence[SSAValue]) -> None
 
 def meet(incoming: Sequence[cf.BranchOp]) -> Block:
     """
-    Makes branches to several blocks meet in one new block, which goes on to the one meant.
+    Routes branches to several blocks through one new block, which dispatches on a number.
 
     br ^a(%x) ; br ^b(%y)  =>  br ^m(0, %x, poison) ; br ^m(1, poison, %y)
                                ^m(%k, %p, %q): k == 0 ? br ^a(%p) : br ^b(%q)

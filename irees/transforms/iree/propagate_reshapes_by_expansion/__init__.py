@@ -1,5 +1,5 @@
 """
-Moves reshapes through the ops of a dispatch until they reach a load or a store and fold there.
+Propagates reshapes through the ops of a dispatch until they fold into a load or store.
 
     %c = tensor.collapse_shape %x [[0, 1]] : tensor<3x4xf16> into tensor<12xf16>
     %y = linalg.copy ins(%c) outs(%d)
@@ -10,16 +10,16 @@ Moves reshapes through the ops of a dispatch until they reach a load or a store 
     %n = memref.expand_shape %m [[0, 1]] output_shape [3, 4]
     iree_codegen.store_to_buffer %y, %n : tensor<3x4xf16> into memref<3x4xf16>
 
-Dims are only ever split, never joined: a collapse goes down through an op whose loops become more,
-an expand goes up, and both meet and cancel, become an empty tensor, or fold into a binding
-(`irees-fold-reshape-into-interface-tensor`) or a buffer. Destinations of loops over workgroups,
-and what `scf.for` carries, take the shape that their bodies work on. A bitcast of the last dim goes
-up through a slice of others.
+Dims are only split, never joined. A collapse moves down through an op, which gets more loops; an
+expand moves up. They cancel where they meet, become an empty tensor, or fold into a binding
+(`irees-fold-reshape-into-interface-tensor`) or a buffer. Destinations of workgroup loops and values
+carried by `scf.for` take the shape that the loop body uses. A bitcast of the last dim moves up
+through a slice of other dims.
 
-An op with a `lowering_config` keeps the loops that the config is for. An offset of a slice that is
-not known to be a multiple of the inner dims keeps the destination of a loop as it is; IREE rounds
-it down, see `@no_odd_step` in the lit file. IREE: `iree-codegen-propagate-reshapes-by-expansion`;
-its `iree_codegen.inner_tiled` is not known here.
+An op with a `lowering_config` keeps its loops, since the config refers to them. The destination of
+a loop is kept if a slice offset is not provably a multiple of the inner dims; IREE rounds it down,
+see `@no_odd_step` in the lit file. IREE: `iree-codegen-propagate-reshapes-by-expansion`;
+`iree_codegen.inner_tiled` is not supported.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def load_from_buffer(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> bool:
 
 
 def step(op: Operation) -> bool:
-    """One rewrite at this op. Raises Refused."""
+    """Applies one rewrite at an op; returns whether it did. Raises Refused."""
     match op:
         case tensor.CollapseShapeOp():
             return fold_collapse(op) or load_from_buffer(op)
@@ -185,7 +185,7 @@ _LOADS = (LoadFromBufferOp, DispatchTensorLoadOp)
 
 @dataclass(frozen=True)
 class PropagateReshapesByExpansionPass(ModulePass):
-    """Reshapes go to the loads and stores of a dispatch and become the types of its buffers."""
+    """Propagates reshapes to the loads and stores of a dispatch, and folds them there."""
 
     name = "irees-propagate-reshapes-by-expansion"
 
@@ -193,7 +193,7 @@ class PropagateReshapesByExpansionPass(ModulePass):
         refused: list[tuple[Operation, str]] = []
 
         def once(inner: Operation) -> bool:
-            # What an earlier step of this round took out of the program is no longer in it.
+            # An earlier step of this round may have erased the op.
             if inner.parent is None or limit_reached():
                 return False
             try:

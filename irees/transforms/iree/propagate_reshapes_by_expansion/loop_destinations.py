@@ -1,4 +1,4 @@
-"""Destinations of loops under another shape: what a loop carries is what its body works on."""
+"""Reshapes destinations and carried values of loops to the shape that the loop body uses."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def expand_forall(op: ParallelInsertSliceOp) -> bool:
     """
     forall { insert collapse(x) into %d[o] }  =>  collapse(forall { insert x into %d'[o / n, 0] })
 
-    Where the destination is written slice by slice by workgroups, something stores all of it, and
-    every offset is a multiple of what is inside of its group (IREE rounds others down). Raises
+    Applies if workgroups write the destination in slices, a store writes all of it, and every
+    offset is a multiple of the inner dims of its group (IREE rounds other offsets down). Raises
     Refused.
     """
     source = op.source.owner
@@ -123,7 +123,7 @@ def _multiple(sum_: Sum, divisor: int) -> bool:
 
 
 def _steps_by(value: object, divisor: int) -> bool:
-    """Whether a value is the induction variable of a loop over multiples."""
+    """Whether a value is the induction variable of a loop over multiples of `divisor`."""
     if not isinstance(value, BlockArgument):
         return False
     loop = value.block.parent_op()
@@ -137,7 +137,7 @@ def _steps_by(value: object, divisor: int) -> bool:
 
 
 def _slices(op: ParallelInsertSliceOp, groups: Sequence[Sequence[int]]):
-    """The slices that are read of the same place, all of them to be expanded. Raises Refused."""
+    """Returns the reads of the slice that `op` writes, all expanded alike. Raises Refused."""
     found: list[tensor.ExtractSliceOp] = []
     for use in op.dest.uses:
         user = use.operation

@@ -1,21 +1,21 @@
 """
-Slices of dispatch tensors under another shape, every number by the dim of the *whole* tensor.
+Reshapes slices of dispatch tensors, with all numbers indexed by the dim of the *whole* tensor.
 
-A load or a store moves a value of rank m in or out of a tensor of rank n >= m: each dim of the
-value is one dim of the tensor, and a dim of the tensor that no dim of the value stands for has
-size 1. `Slice.kept` is that map, made once from the sizes and the value's type. Everything else
-(sizes, offsets, dims of the tensor, their SSA values) is looked up at `kept[value_dim]`, never by
-the dim of the value, and new lists are built by walking the dims of the tensor once.
+A load or store moves a value of rank m from or to a tensor of rank n >= m. Each dim of the value is
+one dim of the tensor; the other dims of the tensor have size 1 in the slice. `Slice.kept` is this
+map, computed once from the sizes and the value's type. Sizes, offsets, tensor dims and their SSA
+values are looked up at `kept[value_dim]`, never at the dim of the value, and new lists are built in
+one pass over the tensor dims.
 
-A binding is contiguous and row-major, so it may be seen with any shape that splits or joins
-adjacent dims; the slice must then still be a slice:
+A binding is contiguous and row-major, so any shape that splits or joins adjacent dims is a valid
+type for it. The access must then still be a slice:
 
-* `expanded`: a dim becomes a group. Either the slice has all of it, then so many slices of each
-  dim of the group; or what is inside of the group's first dim is a number that divides the
-  offset and the dim, then a slice of the first dim alone. The outermost dim of a tensor need not
-  be divisible: no stride depends on it, and what is cut off is no whole row.
-* `collapsed`: a group becomes a dim. The slice must have all of each dim of the group but the
-  first, and no dropped dim lies among them unless it has size 1 in the tensor too.
+* `expanded` splits a dim into a group. If the slice covers the dim, it covers all dims of the
+  group. Otherwise the product of the inner dims must be static and divide the offset and the dim;
+  the slice is then partial only in the first dim. The outermost dim of a tensor need not be
+  divisible: no stride depends on it, and the remainder is less than one row.
+* `collapsed` joins a group into a dim. The slice must cover all dims of the group but the first,
+  and dropped dims among them must have size 1 in the tensor too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, mixed
 
 @dataclass
 class Slice:
-    """Where in a binding a load or a store of `value_shape` is."""
+    """The slice of a binding that a load or store accesses."""
 
     op: DispatchTensorLoadOp | DispatchTensorStoreOp
     subspan: InterfaceBindingSubspanOp
@@ -51,11 +51,11 @@ class Slice:
     offsets: list[Size]
     sizes: list[Size]
     kept: list[int]
-    """Dim of the value => dim of the tensor."""
+    """Maps each dim of the value to its dim of the tensor."""
 
     @staticmethod
     def of(op: DispatchTensorLoadOp | DispatchTensorStoreOp) -> Slice | None:
-        """The slice of an op whose tensor is a binding, or None."""
+        """Returns the slice of an op whose tensor is a binding, or None."""
         subspan = op.dispatch_tensor.owner
         if not isinstance(subspan, InterfaceBindingSubspanOp):
             return None
@@ -77,7 +77,7 @@ class Slice:
         )
 
     def full(self, dim: int) -> bool:
-        """Whether the slice has all of a dim of the tensor."""
+        """Whether the slice covers a dim of the tensor entirely."""
         if Sum.of(self.offsets[dim]).constant() != 0:
             return False
         bound = self.op.dispatch_tensor.type
@@ -92,7 +92,7 @@ class Slice:
 
 
 def _kept(sizes: Sequence[Size], value_shape: Sequence[int]) -> list[int] | None:
-    """Which dim of the tensor each dim of the value is; of several 1s the last ones stay."""
+    """Maps value dims to tensor dims, or returns None; of several unit dims the last are kept."""
     kept: list[int] = []
     left = len(value_shape)
     for dim in reversed(range(len(sizes))):
@@ -108,7 +108,7 @@ def _kept(sizes: Sequence[Size], value_shape: Sequence[int]) -> list[int] | None
 
 @dataclass
 class Reshaped:
-    """The lists of a slice of the same binding under another shape."""
+    """Shape, offsets and sizes of a slice of the reshaped binding."""
 
     shape: list[Size]
     offsets: list[Size]
@@ -116,7 +116,7 @@ class Reshaped:
 
 
 class Reshaper:
-    """Builds the numbers of the reshaped slice: dims at the binding, the rest at the op."""
+    """Computes a reshaped slice: its dims before the binding, offsets and sizes before the op."""
 
     def __init__(self, slice: Slice):
         self.slice = slice
@@ -127,8 +127,8 @@ class Reshaper:
         self, groups: Sequence[Sequence[int]], given: Sequence[Sequence[Size]] | None = None
     ) -> Reshaped:
         """
-        The slice with each dim of the value split into the sizes of its group; `given` has values
-        for the dynamic ones where they are known. Raises Refused.
+        Returns the slice with each dim of the value split into the sizes of its group. `given` has
+        the values of dynamic sizes, if available. Raises Refused.
         """
         s = self.slice
         plans = [
@@ -148,7 +148,7 @@ class Reshaper:
         return result
 
     def _plan(self, dim: int, group: Sequence[int], given: Sequence[Size] | None):
-        """A function that builds dims, offsets and sizes of a group. Raises Refused."""
+        """Returns a function that builds dims, offsets and sizes of a group. Raises Refused."""
         s = self.slice
         dynamic = [k for k, size in enumerate(group) if size == DYNAMIC_INDEX]
         known = prod(size for size in group if size != DYNAMIC_INDEX)
@@ -186,7 +186,7 @@ class Reshaper:
         return part_of_it
 
     def _quotient(self, dim: Size, divisor: int) -> Size:
-        """dim / divisor, which comes out even; IREE's two patterns write it in two ways."""
+        """Returns dim / divisor, which is exact; IREE's two patterns emit different ops for it."""
         if isinstance(self.slice.op, DispatchTensorStoreOp) and not self.slice.rank_reducing():
             return Sum.of(dim).ceildiv(divisor).build(self.outside)
         if isinstance(dim, int) or divisor == 1:
@@ -196,7 +196,7 @@ class Reshaper:
         return self.outside.insert(arith.DivSIOp(dim, by)).results[0]
 
     def collapsed(self, groups: Sequence[Sequence[int]]) -> Reshaped:
-        """The slice with the dims of the value in each group joined. Raises Refused."""
+        """Returns the slice with the value dims of each group joined. Raises Refused."""
         s = self.slice
         spans = [range(s.kept[group[0]], s.kept[group[-1]] + 1) for group in groups]
         for span in spans:
@@ -230,14 +230,14 @@ class Reshaper:
         return whole, offset, (Sum.of(s.sizes[span[0]]) * inner).build(self.inside)
 
     def load(self, new: Reshaped, type: TensorType) -> DispatchTensorLoadOp:
-        """A load of a value of this type, in front of the old one."""
+        """Emits a load of a type before the old one."""
         operands, properties = self._slice(new, type)
         op = DispatchTensorLoadOp(operands=operands, properties=properties, result_types=[type])
         self.inside.insert(op)
         return op
 
     def store(self, new: Reshaped, value: SSAValue) -> DispatchTensorStoreOp:
-        """A store of this value, in front of the old one."""
+        """Emits a store of a value before the old one."""
         assert isinstance(value.type, TensorType)
         operands, properties = self._slice(new, value.type)
         op = DispatchTensorStoreOp(operands=[value, *operands], properties=properties)
@@ -252,7 +252,7 @@ class Reshaper:
         whole = TensorType(bound.bound_type.element_type, static)
         subspan = self.slice.subspan.with_type(DispatchTensorType(bound.access, whole), dims)
         self.outside.insert(subspan)
-        # What the type of the value leaves open must be an SSA value, even where it is known.
+        # Dynamic dims of the value type need an SSA size, even if it is a known constant.
         sizes = list(new.sizes)
         for value_dim, dim in enumerate(_kept(new.sizes, type.get_shape()) or ()):
             if type.get_shape()[value_dim] == DYNAMIC_INDEX:

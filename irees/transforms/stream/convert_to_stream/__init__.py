@@ -1,10 +1,9 @@
 """
-Puts the host program on buffers.
+Bufferizes the host program.
 
-Every tensor value becomes a row-major memref: a dispatch result is a new buffer, a
-reshape is another view of the same bytes, a constant is a global. A result that a
-caller receives is always a buffer of its own: what is an argument, a constant or
-another result underneath is copied first.
+Every tensor value becomes a row-major memref. A dispatch result is a new buffer unless it is tied,
+a reshape is a view, a constant is a global. Each result that is returned to the caller has a buffer
+of its own: values that alias an argument, a constant or another result are copied.
 
     %r = flow.dispatch @k::@k(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %r
@@ -13,7 +12,7 @@ another result underneath is copied first.
     stream.cmd.dispatch @k::@k(%x, %r) : memref<4xf32>, memref<4xf32>
     return %r
 
-Where the buffers lie is decided by `irees-plan-arena`. IREE's `ConvertToStream`.
+`irees-plan-arena` assigns the memory. IREE: `ConvertToStream`.
 """
 
 from __future__ import annotations
@@ -46,6 +45,7 @@ from irees.errors import UnsupportedError
 from irees.transforms.stream.convert_to_stream.control_flow import (
     ControlFlow,
     buffer_type,
+    is_repeated,
     refuse_call,
     root,
 )
@@ -59,7 +59,7 @@ RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.
 
 @dataclass
 class HostConversion(ControlFlow):
-    """The state of one function: which buffer holds each tensor value."""
+    """The conversion of one function: the buffer of each tensor value."""
 
     module: ModuleOp
     function: func.FuncOp
@@ -77,7 +77,7 @@ class HostConversion(ControlFlow):
         self.function.function_type = FunctionType.from_lists([a.type for a in block.args], results)
 
     def _shapes_first(self) -> None:
-        """Makes every dynamic dim an SSA value while tensors still say where it comes from."""
+        """Materializes all dynamic dims as SSA values while the tensor ops still exist."""
         self.sizes: dict[SSAValue, list[Size]] = {}
         for op in list(self.function.walk()):
             for value in op.results:
@@ -95,7 +95,7 @@ class HostConversion(ControlFlow):
                 self.buffers[block.args[index]] = block.args[index]
 
     def _block(self, block: Block, leave: Callable[[], None] | None = None) -> None:
-        """Converts the ops of a block; `leave` rewrites its terminator while tensors are there."""
+        """Converts a block; `leave` rewrites its terminator before tensor ops are erased."""
         for op in (old := list(block.ops)):
             self._convert(op)
         if leave is not None:
@@ -224,10 +224,10 @@ class HostConversion(ControlFlow):
             self.buffers[result] = buffer
 
     def _insert(self, op: tensor.InsertOp, builder: IndexBuilder) -> None:
-        """One element is stored from the host, in place where nobody else reads the tensor."""
+        """Stores one element on the host, in place if nothing else reads the tensor."""
         buffer = self.buffers[op.dest]
         mine = isinstance(buffer.owner, memref.AllocOp) and not isinstance(op.dest.owner, RESHAPES)
-        if not mine or len(list(op.dest.uses)) > 1:
+        if not mine or len(list(op.dest.uses)) > 1 or is_repeated(op, op.dest):
             buffer = self._own_copy(op.dest, builder)
         store_inside(op.scalar, buffer, op.indices, builder)
         self.buffers[op.result] = buffer
@@ -246,7 +246,7 @@ class HostConversion(ControlFlow):
         self.buffers[op.result] = buffer
 
     def _global_buffer(self, name: str, kind: Attribute, builder: IndexBuilder) -> SSAValue:
-        """The memory of a mutable global; a scalar lies in a buffer of rank 0."""
+        """Returns the buffer of a mutable global, of rank 0 for a scalar."""
         if not isinstance(kind, TensorType | MemRefType):
             return builder.insert(memref.GetGlobalOp(name, MemRefType(kind, []))).results[0]
         return builder.insert(memref.GetGlobalOp(name, buffer_type(kind))).results[0]
@@ -257,7 +257,7 @@ class HostConversion(ControlFlow):
             load = builder.insert(memref.LoadOp.get(source, [])).results[0]
             op.result.replace_all_uses_with(load)
             return
-        # A later store must not change what was read.
+        # Copy: a later store to the global must not change the loaded value.
         copy = self._like(source, builder)
         builder.insert(memref.CopyOp(source, copy))
         self.buffers[op.result] = copy
@@ -292,7 +292,7 @@ class HostConversion(ControlFlow):
 
 @dataclass(frozen=True)
 class ConvertToStreamPass(ModulePass):
-    """The host program works on memrefs and runs dispatches on them."""
+    """Bufferizes the host program."""
 
     name = "irees-convert-to-stream"
 

@@ -1,21 +1,19 @@
 """
-Loops and branches that carry tensors, on buffers.
+Bufferizes loops and branches that carry tensors. Part of `irees-convert-to-stream`.
 
-A tensor of static shape that a loop carries lives in one buffer: it is copied in before the
-loop and after each iteration, unless the iteration worked on that buffer already. The results of
-a branch are buffers that both regions write.
+A loop-carried tensor of static shape has one buffer, its home. The value is copied to it before the
+loop and after each iteration, unless the iteration updated the home in place. The results of a
+branch are buffers that both regions write.
 
-A tensor of dynamic shape may have another size each time, so its buffer itself is carried or
-yielded. What a region yields is memory that the region has allocated, for this alone: so it is
-clear to whom it belongs, and the backend hands it over instead of freeing it.
+A tensor of dynamic shape may change its size, so its buffer itself is carried or yielded. Each
+yielded buffer is allocated in the yielding region, for this purpose only. This makes its ownership
+unambiguous: the backend transfers the buffer instead of freeing it.
 
     %r = scf.if %c -> (tensor<?xf32>) {          %r = scf.if %c -> (memref<?xf32>) {
       scf.yield %x : tensor<?xf32>                 %a = memref.alloc(%n) : memref<?xf32>
     } else ...                              =>     memref.copy %x, %a
                                                    scf.yield %a : memref<?xf32>
                                                  } else ...
-
-Part of `irees-convert-to-stream`.
 """
 
 from __future__ import annotations
@@ -32,35 +30,47 @@ from irees.errors import UnsupportedError
 from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value
 
 MOST_TRIPS = 1 << 53
-"""A year has 2^55 nanoseconds."""
+"""Maximum constant trip count of a loop: at 1 ns per iteration, 2^53 take 104 days."""
 
 
 def buffer_type(kind: Attribute) -> Attribute:
-    """tensor<4xf32>  =>  memref<4xf32>; other types are left alone"""
+    """tensor<4xf32>  =>  memref<4xf32>; other types are unchanged"""
     if not isinstance(kind, TensorType):
         return kind
     return MemRefType(kind.get_element_type(), kind.get_shape())
 
 
 def resized(kind: Attribute) -> bool:
-    """Whether values of a type may differ in size."""
+    """Whether a type is a tensor of dynamic shape."""
     return isinstance(kind, TensorType) and DYNAMIC_INDEX in kind.get_shape()
 
 
 def homed(kind: Attribute) -> bool:
-    """Whether all values of a type fit into one buffer."""
+    """Whether a type is a tensor of static shape, whose values fit one buffer."""
     return isinstance(kind, TensorType) and not resized(kind)
 
 
 def root(buffer: SSAValue) -> SSAValue:
-    """The buffer that a chain of reshapes views."""
+    """Returns the buffer that a chain of reshapes views."""
     while isinstance(buffer, OpResult) and isinstance(buffer.op, memref.ReinterpretCastOp):
         buffer = buffer.op.source
     return buffer
 
 
+def is_repeated(op: Operation, value: SSAValue) -> bool:
+    """Whether an op may run several times on one value: a loop around it is inside its block."""
+    owner, block = value.owner, op.parent_block()
+    home = owner if isinstance(owner, Block) else owner.parent_block()
+    while block is not None and block is not home:
+        around = block.parent_op()
+        if around is None or not isinstance(around, scf.IfOp):
+            return True
+        block = around.parent_block()
+    return False
+
+
 def refuse_call(op: func.CallOp) -> None:
-    """Raises UnsupportedError: what could be inlined has been (`irees-inline-calls`)."""
+    """Raises UnsupportedError: `irees-inline-calls` could not inline the call."""
     raise UnsupportedError(
         f"@{op.callee.string_value()} calls itself, or is defined elsewhere",
         op=op,
@@ -69,7 +79,7 @@ def refuse_call(op: func.CallOp) -> None:
 
 
 def check_that_it_ends(op: scf.ForOp) -> None:
-    """Raises UnsupportedError for a loop that is known to run for years."""
+    """Raises UnsupportedError for a loop with more than `MOST_TRIPS` iterations."""
     first, end, step = (constant_value(v) for v in (op.lb, op.ub, op.step))
     if first is None or end is None or not step:
         return
@@ -83,7 +93,7 @@ def check_that_it_ends(op: scf.ForOp) -> None:
 
 @dataclass
 class ControlFlow:
-    """The part of a host conversion that knows scf; `_block` converts the ops of a block."""
+    """Converts scf ops; subclasses implement `_block`, which converts the ops of a block."""
 
     buffers: dict[SSAValue, SSAValue] = field(default_factory=dict, kw_only=True)
     renamed: dict[SSAValue, SSAValue] = field(default_factory=dict, kw_only=True)
@@ -102,14 +112,14 @@ class ControlFlow:
         return builder.insert(memref.AllocOp(dynamic, [], result)).results[0]
 
     def _own_copy(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
-        """A fresh buffer with the contents of a tensor."""
+        """Returns a new buffer with a copy of a tensor."""
         source = self.buffers[value]
         copy = self._like(source, builder)
         builder.insert(memref.CopyOp(source, copy))
         return copy
 
     def _like(self, buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
-        """A fresh buffer of the same sizes."""
+        """Returns a new buffer of the same sizes."""
         kind = buffer.type
         assert isinstance(kind, MemRefType)
         sizes = [
@@ -124,7 +134,7 @@ class ControlFlow:
     def _update(
         self, values: Sequence[SSAValue], homes: Sequence[SSAValue], builder: IndexBuilder
     ) -> None:
-        """homes = values, all at once: what another home still holds is saved first."""
+        """Parallel copy homes = values; first saves values that are stored in another home."""
         sources = [self.buffers[v] for v in values]
         roots = {root(h) for h in homes}
         moved = [
@@ -136,7 +146,7 @@ class ControlFlow:
                 builder.insert(memref.CopyOp(source, home))
 
     def _fresh(self, values: Sequence[SSAValue], at: IndexBuilder) -> list[SSAValue]:
-        """The values in buffers that this block has allocated, each in one of its own."""
+        """Returns the values in distinct buffers that this block allocates; copies if needed."""
         block = at.point.block
         found: list[SSAValue] = []
         taken: set[SSAValue] = set()
@@ -153,7 +163,7 @@ class ControlFlow:
     def _enter(
         self, block: Block, homes: dict[int, SSAValue], first: int, leave: Callable[[], None]
     ) -> None:
-        """Converts a block whose tensor arguments are in these buffers, and drops the arguments."""
+        """Converts a block whose tensor arguments are stored in `homes`; erases those arguments."""
         for argument in list(block.args):
             if argument.index - first in homes:
                 self.buffers[argument] = homes[argument.index - first]
@@ -168,10 +178,10 @@ class ControlFlow:
     def _inits(
         self, inits: Sequence[SSAValue], kinds: Sequence[Attribute], builder: IndexBuilder
     ) -> tuple[dict[int, SSAValue], list[SSAValue]]:
-        """Where a loop's tensors start: homes by position, and what stays an operand."""
+        """Copies a loop's tensor inits; returns homes by position, and the remaining operands."""
         homes: dict[int, SSAValue] = {}
         operands: list[SSAValue] = []
-        # An operand may be on buffers by now, so `kinds` says what it was.
+        # `kinds` has the original types: operands may be bufferized already.
         for i, (value, kind) in enumerate(zip(inits, kinds, strict=True)):
             if homed(kind):
                 homes[i] = self._own_copy(value, builder)
@@ -188,7 +198,7 @@ class ControlFlow:
         self._finish(op, new, homes, builder)
 
     def _leave(self, block: Block, homes: dict[int, SSAValue]) -> None:
-        """scf.yield of tensors  =>  copies into their homes, and buffers of this block"""
+        """scf.yield of tensors  =>  copies to homes, and a yield of buffers of this block"""
         terminator = block.last_op
         assert terminator is not None
         at = IndexBuilder(InsertPoint.before(terminator))
@@ -197,7 +207,7 @@ class ControlFlow:
         terminator.operands = [v for i, v in enumerate(terminator.operands) if i not in homes]
 
     def _yield(self, terminator: Operation, homes: dict[int, SSAValue], at: IndexBuilder) -> None:
-        """Yields buffers for tensors that have no home."""
+        """Yields buffers for tensors without a home."""
         places = [
             i for i, v in enumerate(terminator.operands) if i not in homes and v in self.buffers
         ]
@@ -208,7 +218,7 @@ class ControlFlow:
     def _finish(
         self, op: Operation, new: Operation, homes: dict[int, SSAValue], builder: IndexBuilder
     ) -> None:
-        """Puts the op without tensors in the place of the old one."""
+        """Inserts the bufferized op, and maps or replaces the results of the old one."""
         new.location = op.location
         builder.insert(new)
         rest = iter(new.results)
@@ -248,26 +258,40 @@ class ControlFlow:
         new = scf.WhileOp(operands, types, *[op.detach_region(r) for r in list(op.regions)])
         self._finish(op, new, passed, builder)
 
-    def _pass_on(
-        self, before: Block, homes: dict[int, SSAValue], passed: dict[int, SSAValue],
+    def _passed(
+        self, values: Sequence[SSAValue], homes: dict[int, SSAValue], at: IndexBuilder,
         builder: IndexBuilder,
-    ) -> None:  # fmt: skip
-        """scf.condition of tensors  =>  their buffers; those with a home are put into `passed`"""
-        condition = before.last_op
-        assert isinstance(condition, scf.ConditionOp)
-        at = IndexBuilder(InsertPoint.before(condition))
-        operands = list(condition.operands[1:])
-        for i, value in enumerate(operands):
+    ) -> dict[int, SSAValue]:  # fmt: skip
+        """
+        Returns the buffers of tensors of static shape that a loop passes on, by position.
+
+        A home stays what it is. A tensor that is passed on twice gets two buffers: the loop body
+        may update one of them.
+        """
+        passed: dict[int, SSAValue] = {}
+        for i, value in enumerate(values):
             buffer = self.buffers.get(value)
-            if buffer is None or not homed(value.type):
+            if buffer is None or not isinstance(value.type, TensorType) or not homed(value.type):
                 continue
-            if root(buffer) not in {root(h) for h in homes.values()}:
-                assert isinstance(value.type, TensorType)
+            owned = {root(h) for h in homes.values()} - {root(b) for b in passed.values()}
+            if root(buffer) not in owned:
                 home = self._alloc(value.type, list(value.type.get_shape()), builder)
                 at.insert(memref.CopyOp(buffer, home))
                 buffer = home
             passed[i] = buffer
-        # What came in may be passed on as it is: it stays until the next value comes in.
+        return passed
+
+    def _pass_on(
+        self, before: Block, homes: dict[int, SSAValue], passed: dict[int, SSAValue],
+        builder: IndexBuilder,
+    ) -> None:  # fmt: skip
+        """scf.condition of tensors  =>  of buffers; static ones are stored and added to `passed`"""
+        condition = before.last_op
+        assert isinstance(condition, scf.ConditionOp)
+        at = IndexBuilder(InsertPoint.before(condition))
+        operands = list(condition.operands[1:])
+        passed |= self._passed(operands, homes, at, builder)
+        # Block arguments are passed on without a copy: they stay valid until the next iteration.
         moving = [i for i, v in enumerate(operands) if i not in passed and v in self.buffers]
         moving = [i for i in moving if operands[i] not in before.args]
         fresh = self._fresh([operands[i] for i in moving], at)

@@ -1,4 +1,4 @@
-"""Mutable globals on buffers, a part of `irees-convert-to-stream`."""
+"""Bufferizes mutable globals. Part of `irees-convert-to-stream`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def convert_global(op: util.GlobalOp) -> None:
     """
     util.global mutable @g = v : tensor  =>  memref.global @g = v : memref
 
-    Raises LimitExceededError for one that is too large, UnsupportedError for one that has no bytes.
+    Raises LimitExceededError for a global that is too large, UnsupportedError for a type without a
+    size in bytes.
     """
     if not isinstance(op.type, TensorType | AnyFloat | ComplexType | IndexType | IntegerType):
         raise UnsupportedError(f"a mutable global of type {op.type}", op=op)

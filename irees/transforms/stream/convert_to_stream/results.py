@@ -1,4 +1,4 @@
-"""Results that are copied, or written into arguments, a part of `irees-convert-to-stream`."""
+"""Copies results, and writes them back to arguments. Part of `irees-convert-to-stream`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irees.transforms.utils.shapes import IndexBuilder, split
 
 
 def copied(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
-    """A new buffer with what is in another."""
+    """Returns a copy of a buffer."""
     assert isinstance(buffer.type, MemRefType)
     sizes = [
         builder.insert(memref.DimOp(buffer, builder.value(i))).results[0]
@@ -30,14 +30,14 @@ def copied(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
 def write_back(
     buffers: Mapping[int, SSAValue], targets: Mapping[int, SSAValue], builder: IndexBuilder
 ) -> None:
-    """Copies new values to the arguments that they belong to, where they are not there already."""
+    """Copies new values to the arguments that they update, unless they were updated in place."""
     pairs: list[tuple[SSAValue, SSAValue]] = []
     for number, target in targets.items():
         buffer = buffers[number]
         if root(buffer) is target:
             continue
         if root(buffer) in targets.values():
-            # Another argument that is written to: two may be exchanged.
+            # The source is an updated argument, too; two arguments may be swapped.
             buffer = copied(buffer, builder)
         pairs.append((buffer, target))
     for buffer, target in pairs:

@@ -7,12 +7,14 @@ import re
 import numpy as np
 import pytest
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
 import irees
 from irees.analysis.register_blocking import Blocking, choose_blocking
 from irees.frontends.mlir import import_mlir
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass, decide
 from irees.transforms.codegen.cpu.lower_contractions.decide import slices_of_panel, strip_of_turns
+from irees.transforms.input.assign_target import AssignTargetPass
 
 MULTIPLY_ADD = """^bb0(%a: f32, %b: f32, %c: f32):
         %p = arith.mulf %a, %b : f32
@@ -52,6 +54,17 @@ def test_strips_of_turns():
     assert strip_of_turns(8, [4, 8]) == 1
     assert strip_of_turns(7, [7]) is None
     assert strip_of_turns(-1, [14]) is None
+
+
+NARROW, WIDE = (
+    f"vector_bytes={size} vector_registers={count}" for size, count in ((32, 16), (64, 32))
+)
+
+
+def lower(module: ModuleOp, facts: str, fp: str = "default") -> None:
+    """Lowers the contractions of a module for a target with these facts."""
+    AssignTargetPass(facts=facts, fp=fp).apply(Context(), module)
+    LowerContractionsPass().apply(Context(), module)
 
 
 def product(image: tuple[int, int], apart: int, lanes: int) -> str:
@@ -112,7 +125,7 @@ def test_rows_of_an_image_in_a_frame(monkeypatch, image, joined, apart, slices):
         monkeypatch.setattr(decide, "NEAR_PANEL", 64 * 16)
         monkeypatch.setattr(decide, "LEAST_SLICE", 16)
     module = import_mlir(product(image, apart, 8))
-    LowerContractionsPass(vector_bytes=32, registers=16).apply(Context(), module)
+    lower(module, NARROW)
     text = str(module)
     assert "linalg.generic" not in text.partition("memref.subview")[2]
     assert ("arith.remui" in text) == joined
@@ -128,10 +141,10 @@ def test_rows_of_an_image_in_a_frame(monkeypatch, image, joined, apart, slices):
 def test_rows_whose_addresses_need_many_registers_stay_apart():
     """Blocks of 14 rows of AVX-512: every second row of an image has no one step to the next."""
     module = import_mlir(product((7, 10), 2, 16))
-    LowerContractionsPass(vector_bytes=64, registers=32).apply(Context(), module)
+    lower(module, WIDE)
     assert "arith.remui" not in str(module)
     module = import_mlir(product((7, 10), 1, 16))
-    LowerContractionsPass(vector_bytes=64, registers=32).apply(Context(), module)
+    lower(module, WIDE)
     sums = {s.count(" = ") - 1 for s in re.findall(r"scf.for .* iter_args\(.*", str(module))}
     assert max(sums) <= 28
 
@@ -179,8 +192,7 @@ def test_the_epilogue_comes_with_the_last_slice(monkeypatch, blocks, slices, rea
     monkeypatch.setattr(decide, "LEAST_SLICE", 16)
     monkeypatch.setattr(decide, "STRIP", 16)
     module = import_mlir(biased_product(blocks))
-    options = {"vector_bytes": 32, "registers": 16, "reassociate": reassociate}
-    LowerContractionsPass(**options).apply(Context(), module)
+    lower(module, NARROW, "default" if reassociate else "strict")
     text = str(module)
     assert "linalg.generic" not in text.partition("memref.reinterpret_cast")[2]
     assert "arith.maximumf" in text

@@ -1,10 +1,10 @@
 """
-Turns the tensors of a kernel into buffers.
+Bufferizes kernels: replaces tensors with memrefs.
 
-A kernel is a straight line of destination-style ops, so this needs none of MLIR's
-one-shot analysis: each result goes where it will be stored if that place is known,
-else over its init if nobody reads the init afterwards and the kernel owns it, else into
-a new buffer. What is only read is never written.
+A kernel is straight-line code of destination-style ops, so MLIR's one-shot analysis is not needed.
+Each result is written to its final output if that is known. Otherwise it overwrites its init if
+the kernel owns that buffer and has no later reads of it. Otherwise it gets a new buffer. Read-only
+buffers are never written.
 
     %0 = iree_tensor_ext.dispatch.tensor.load %a ... -> tensor<4xf32>
     %1 = tensor.empty() : tensor<4xf32>
@@ -13,10 +13,10 @@ a new buffer. What is only read is never written.
   =>
     linalg.generic ins(%a : memref<4xf32>) outs(%out : memref<4xf32>) { exp }
 
-Slices become `memref.subview`, an insertion becomes a copy into one. What is only inserted into a
-fill (a padding) is computed in its place, and what is around it is filled (`frames.py`). Tiling
-comes after this pass, on buffers, where fusing two ops into one loop is a question about the tiles
-they touch and not about values.
+Slices become `memref.subview`, and an insertion becomes a copy into one. A value that is only
+inserted into a fill (padding) is computed in place, and only its border is filled (`frames.py`).
+Tiling runs after this pass, on buffers, where fusion of two ops depends on the tiles they access
+and not on SSA values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from irees.transforms.codegen.common.bufferize_dispatch.bufferization import Buf
 
 @dataclass(frozen=True)
 class BufferizeDispatchPass(ModulePass):
-    """The functions of executables work on memrefs."""
+    """Bufferizes the functions of executables."""
 
     name = "irees-bufferize-dispatch"
 

@@ -35,13 +35,13 @@ from irees.transforms.utils.views import subview
 
 
 def buffer_type(tensor_type: Attribute) -> MemRefType:
-    """The row-major memref type of a tensor type."""
+    """Returns the row-major memref type of a tensor type."""
     assert isinstance(tensor_type, TensorType)
     return MemRefType(tensor_type.get_element_type(), tensor_type.get_shape())
 
 
 def copy_op(source: SSAValue, target: SSAValue) -> linalg.GenericOp:
-    """An elementwise copy between buffers of one shape."""
+    """Returns an elementwise copy between buffers of the same shape."""
     assert isinstance(source.type, MemRefType)
     rank = source.type.get_num_dims()
     element = source.type.get_element_type()
@@ -56,7 +56,7 @@ def copy_op(source: SSAValue, target: SSAValue) -> linalg.GenericOp:
 
 
 def _is_overwritten_in_place(use: Use, result: SSAValue) -> bool:
-    """Whether an op reads an operand no more once it has written its result over an element."""
+    """Whether an op may write its result over an operand: it never reads overwritten elements."""
     op = use.operation
     if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
         return use.index == 1
@@ -76,9 +76,9 @@ class Bufferization:
     owned: set[SSAValue] = field(default_factory=set)
     """Buffers that this kernel may write: its own allocations and its outputs."""
     whole: set[Operation] = field(default_factory=set)
-    """Loads and stores of all of a dispatch tensor."""
+    """Loads and stores of whole dispatch tensors."""
     framed: dict[Operation, SSAValue | None] = field(default_factory=dict)
-    """Insertions whose source is computed in place, with the view that it is computed in."""
+    """Insertions whose source is computed in place, and the view that it is computed in."""
 
     def run(self) -> None:
         """Bufferizes the function in place."""
@@ -138,7 +138,7 @@ class Bufferization:
             case tensor.InsertSliceOp() if op in self.framed:
                 view = self._frame(op, builder)
                 self._copy(self._read(op.source, builder), view, builder)
-                # Not before: a fill amid a contraction and what reads it would keep them apart.
+                # Fill last: a fill between a contraction and its consumer would block their fusion.
                 fill_around(op, self.buffers[op.result], builder)
             case tensor.InsertSliceOp():
                 target = self._destination(op.result, op.dest, builder, reads_init=True)
@@ -213,7 +213,7 @@ class Bufferization:
             builder.insert(copy_op(source, target))
 
     def _allocate(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
-        """A new buffer for a value: where it will be stored if that is known."""
+        """Returns the buffer for a value: its final output if that is known, else a new one."""
         home = self._home(value, builder)
         if home is not None:
             return home
@@ -228,7 +228,7 @@ class Bufferization:
         return bool(uses) and all(u.operation in self.framed and u.index == 1 for u in uses)
 
     def _frame(self, op: tensor.InsertSliceOp, builder: IndexBuilder) -> SSAValue:
-        """Where the source of a framed insertion lies."""
+        """Returns the view in which the source of a framed insertion is computed."""
         view = self.framed[op]
         if view is None:
             target = self._allocate(op.result, builder)
@@ -237,7 +237,7 @@ class Bufferization:
         return view
 
     def _home(self, value: SSAValue, builder: IndexBuilder) -> SSAValue | None:
-        """The output that a value ends up in, when it can be computed right there."""
+        """Returns the output in which a value can be computed in place, or None."""
         user = value.get_user_of_unique_use()
         if isinstance(user, tensor.InsertSliceOp) and user in self.framed and user.source is value:
             return self._frame(user, builder)
@@ -265,7 +265,7 @@ class Bufferization:
     def _destination(
         self, result: SSAValue, init: SSAValue, builder: IndexBuilder, *, reads_init: bool
     ) -> SSAValue:
-        """The buffer that will hold `result`, filled with `init` where that is read."""
+        """Returns the buffer for `result`, initialized with `init` if that is read."""
         held = self.buffers.get(init)
         if held is None or not reads_init:
             return self._allocate(result, builder)
@@ -318,7 +318,7 @@ class Bufferization:
             self.buffers[result] = buffer
 
     def _read(self, value: SSAValue, builder: IndexBuilder) -> SSAValue:
-        """The buffer of an input; a `tensor.empty` there (a pooling window) is only a shape."""
+        """Returns the buffer of an input; a `tensor.empty` (pooling window) is only a shape."""
         if isinstance(value.type, TensorType) and value not in self.buffers:
             self.buffers[value] = self._allocate(value, builder)
         return self.buffers.get(value, value)

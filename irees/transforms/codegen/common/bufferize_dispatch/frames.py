@@ -1,11 +1,11 @@
 """
-Padding without a copy. Part of `irees-bufferize-dispatch`.
+Bufferizes padding without a copy. Part of `irees-bufferize-dispatch`.
 
     %f = fill %c; %r = tensor.insert_slice %x into %f[1, 1] [6, 6] [1, 1]
   =>
     %c fills the rows and columns of %r around the slice, and %x is computed in the slice
 
-Fills of the whole and a copy into its middle would write it twice and read it once.
+Filling all of %r and copying %x into it would write the slice twice and read it once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from irees.transforms.utils.views import subview
 def around(
     shape: tuple[int, ...], offsets: tuple[int, ...], sizes: tuple[int, ...]
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Boxes, as offsets and sizes, that together are a shape without one box; none overlap."""
+    """Yields disjoint boxes (offsets, sizes) that cover a shape except for one box."""
     for dim, (whole, offset, size) in enumerate(zip(shape, offsets, sizes, strict=True)):
         for start, length in ((0, offset), (offset + size, whole - offset - size)):
             extent = [*sizes[:dim], length, *shape[dim + 1 :]]
@@ -33,13 +33,13 @@ def around(
 
 
 def inside(op: tensor.InsertSliceOp, target: SSAValue, builder: IndexBuilder) -> SSAValue:
-    """The view of the slice."""
+    """Returns the view of the slice."""
     offsets, sizes = op.static_offsets.get_values(), op.static_sizes.get_values()
     return builder.insert(subview(target, offsets, sizes, [1] * len(sizes))).results[0]
 
 
 def fill_around(op: tensor.InsertSliceOp, target: SSAValue, builder: IndexBuilder) -> None:
-    """Fills what lies around the slice."""
+    """Fills the border around the slice."""
     fill = op.dest.owner
     assert isinstance(fill, linalg.GenericOp)
     assert isinstance(target.type, MemRefType)

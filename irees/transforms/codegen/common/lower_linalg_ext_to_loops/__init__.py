@@ -1,16 +1,15 @@
 """
 Lowers sort, topk, scan and scatter on buffers to loops.
 
-* sort: each row in scratch memory, stable: by radix where a canonical comparator orders
-  numbers, else bottom-up merges, n log n;
-* topk: one pass that keeps the best K in order, ties to the smaller index; `together` neighbours
-  are first compared with the worst that is kept by one op that can be vectorized, then parts of
-  those of which one is better;
-* scan: one running value per row, whose last is the accumulator result;
-* scatter: the updates in order; an index out of range is skipped.
+* sort: stable, row by row in scratch memory: radix sort if a canonical comparator orders numbers,
+  else a bottom-up merge sort, O(n log n);
+* topk: one pass that keeps the best K in order, ties to the smaller index. On a CPU, one vectorized
+  op first compares a group of elements with the worst kept one, so most are skipped;
+* scan: one running value per row; the last one is the accumulator result;
+* scatter: updates in order; an out-of-range index is skipped.
 
-Rows are independent: `irees-tile-and-distribute` has spread them over workgroups before.
-No buffer is on the stack here, so a row may be of any length, static or dynamic.
+Rows are independent: `irees-tile-and-distribute` has distributed them over workgroups. No buffer is
+on the stack, so rows may have any length, static or dynamic.
 
     iree_linalg_ext.scan dimension(0) inclusive(true) ins(%x) outs(%y, %acc) {addf}
   =>
@@ -36,6 +35,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees_target import target_of
 from irees.transforms.codegen.common.lower_linalg_ext_to_loops.selection import lower_topk
 from irees.transforms.codegen.common.lower_linalg_ext_to_loops.sorting import lower_sort
 from irees.transforms.codegen.common.utils.accumulating import scan_row, scatter_point
@@ -44,13 +44,13 @@ from irees.transforms.utils.shapes import IndexBuilder
 
 
 def lower_scan(op: ext.ScanOp, at: IndexBuilder) -> None:
-    """scan  =>  a running value along the dim"""
+    """scan  =>  a loop along the dim that carries the running value"""
     dims = other_dims(op.input, op.dimension.value.data)
     rows(op.input, dims, at, lambda ivs, b: scan_row(op, ivs, b))
 
 
 def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
-    """scatter  =>  the updates one after another"""
+    """scatter  =>  a loop over the updates, in order"""
     assert isinstance(op.updates.type, MemRefType)
     dims = list(range(op.updates.type.get_num_dims()))
     rows(op.updates, dims, at, lambda ivs, b: scatter_point(op, ivs, b))
@@ -63,18 +63,19 @@ LOWERINGS: dict[type[Operation], Callable[[Any, IndexBuilder], None]] = {
 }
 
 
+TOGETHER = (64, 16)
+"""Elements that topk on a CPU compares at once with the worst kept one: 64, then, if any of them
+wins, groups of 16, then single elements."""
+
+
 @dataclass(frozen=True)
 class LowerLinalgExtToLoopsPass(ModulePass):
-    """sort, topk, scan and scatter on buffers become loops."""
+    """Lowers sort, topk, scan and scatter on buffers to loops."""
 
     name = "irees-lower-linalg-ext-to-loops"
 
-    together: tuple[int, ...] = ()
-    """How many elements a topk compares with the worst it keeps at once, and how many where one of
-    those is better, before it looks at them one by one."""
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        topk = partial(lower_topk, together=self.together)
+        topk = partial(lower_topk, together=TOGETHER if target_of(op).gpu is None else ())
         lowerings = {**LOWERINGS, ext.TopkV2Op: topk}
         for inner in [o for o in op.walk() if type(o) in lowerings]:
             if inner.results:

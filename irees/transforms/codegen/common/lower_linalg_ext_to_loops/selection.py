@@ -1,5 +1,5 @@
 """
-The best K of a row in one pass. Part of `irees-lower-linalg-ext-to-loops`.
+Lowers topk: selects the first K of a row in one pass. Part of `irees-lower-linalg-ext-to-loops`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from irees.transforms.utils.views import strides_of, subview
 
 def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: Sequence[int] = ()) -> None:
     """
-    topk  =>  one pass that inserts what beats the worst kept
+    topk  =>  one pass that inserts the elements that beat the worst kept one
 
-    Most elements do not: with `together`, `(64, 16)` for one, so many neighbours are compared at
-    once, as vectors do, then fewer where one of them does, and these one by one.
+    Most elements do not. With `together` of `(64, 16)`, 64 adjacent elements are compared at once,
+    with vectors. If any of them beats the worst, groups of 16 are compared, then single elements.
     """
     dim = op.dimension.value.data
     source, best = op.values, op.output_values
@@ -48,7 +48,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: Sequence[int] = ())
     wanted = op.output_indices
     numbers = scratch(IndexType(), k, at) if wanted is not None else None
     last = at.sub(k, 1)
-    # Where nothing is kept there is no worst to beat.
+    # If k is 0, nothing is kept, and there is no worst element to compare with.
     seen = size if isinstance(k, int) else select(compare(k, 0, "sgt", at), size, 0, at)
     first = at.minimum(k, seen)
     if strides_of(source.type)[dim] != 1:
@@ -69,7 +69,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: Sequence[int] = ())
         close()
 
     def look(ivs: dict[int, Size], begin: Size, counts: Sequence[int], b: IndexBuilder) -> None:
-        """At the first count of elements, and where one of them is kept, at parts of these."""
+        """Compares a group of elements; if any beats the worst, compares its subgroups."""
         count, *parts = counts
         view = subview(source, place(ivs, dim, begin), *_along(source, dim, count), [dim])
         found = any_beats(b.insert(view).results[0], load(kept, [last], b), order, b)
@@ -111,14 +111,14 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: Sequence[int] = ())
 
 
 def _along(buffer: SSAValue, dim: int, size: int) -> tuple[list[Size], list[Size]]:
-    """Sizes and strides of a piece of one row."""
+    """Returns sizes and strides of a slice of one row."""
     assert isinstance(buffer.type, MemRefType)
     rank = buffer.type.get_num_dims()
     return [size if d == dim else 1 for d in range(rank)], [1] * rank
 
 
 def any_beats(values: SSAValue, worst: SSAValue, order: Order, at: IndexBuilder) -> SSAValue:
-    """Whether one of a few values must stand before `worst`."""
+    """Emits whether any of the values orders strictly before `worst`."""
     assert isinstance(values.type, MemRefType)
     flag = at.insert(memref.AllocaOp.get(i32, shape=[])).results[0]
     store(at.insert(arith.ConstantOp.from_int_and_width(0, 32)).results[0], flag, [], at)
@@ -141,7 +141,7 @@ def insertion_point(
     order: Order,
     at: IndexBuilder,
 ) -> SSAValue:
-    """Moves what `value` beats one place back, from `end` on; returns the place that is free."""
+    """Shifts kept elements that `value` beats back by one; returns the free position."""
 
     def goes_on(values: Sequence[SSAValue], b: IndexBuilder) -> SSAValue:
         (hole,) = values

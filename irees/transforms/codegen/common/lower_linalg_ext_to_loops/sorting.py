@@ -1,5 +1,5 @@
 """
-Sorting rows: by radix where the order is that of numbers, else by merging. Part of
+Lowers sort: radix sort for numeric orders, else merge sort. Part of
 `irees-lower-linalg-ext-to-loops`.
 """
 
@@ -29,11 +29,11 @@ from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
 FEW = 32
-"""Rows known to be shorter are merged: their digits would take longer to count."""
+"""Static row length below which merge sort is used: counting digits would take longer."""
 
 
 def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
-    """sort  =>  every row sorted in scratch memory"""
+    """sort  =>  loops that sort every row in scratch memory"""
     dim = op.dimension.value.data
     targets = list(op.outputs)
     size = buffer_dim(targets[0], dim, outside(op))
@@ -46,7 +46,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
 
 
 def sort_by_radix(op: ext.SortOp, size: Size, key: RadixKey, at: IndexBuilder) -> None:
-    """The numbers of a row, as digits, decide where every element goes."""
+    """Radix-sorts the keys of every row, then permutes all operands."""
     dim, targets = op.dimension.value.data, list(op.outputs)
     sources = list(op.inputs) or targets
     numbers = key.allocate(size, outside(op).mul(size, 2), at)
@@ -70,7 +70,7 @@ def sort_by_radix(op: ext.SortOp, size: Size, key: RadixKey, at: IndexBuilder) -
 
 
 def sort_by_merging(op: ext.SortOp, size: Size, order: Order, at: IndexBuilder) -> None:
-    """Runs of doubling length are merged, whatever the comparator."""
+    """Merge-sorts every row bottom-up, with any comparator."""
     dim = op.dimension.value.data
     targets = list(op.outputs)
     sources = list(op.inputs) or targets
@@ -92,7 +92,7 @@ def sort_by_merging(op: ext.SortOp, size: Size, order: Order, at: IndexBuilder) 
 
 
 def merge_sort(halves: Sequence[SSAValue], size: Size, order: Order, at: IndexBuilder) -> SSAValue:
-    """Sorts the first half of each buffer; returns where the result starts (0 or size)."""
+    """Sorts the first half of each buffer; returns the offset of the result (0 or size)."""
     close, (width, start), b = while_loop(
         at, [at.value(1), at.value(0)], lambda values, c: compare(values[0], size, "slt", c)
     )
@@ -110,7 +110,7 @@ def merge(
     halves: Sequence[SSAValue], start: Size, target: Size, low: Size, middle: Size, high: Size,
     size: Size, order: Order, at: IndexBuilder,
 ) -> None:  # fmt: skip
-    """Merges two neighbouring runs of one half into the other."""
+    """Merges two adjacent runs of one half into the other."""
     last = at.sub(size, 1)
     close, out, b = for_loop(at, low, high, 1, [at.value(low), at.value(middle)])
     i, j = close.arguments

@@ -1,1 +1,1 @@
-"""What several passes of this folder share."""
+"""Code shared by several code generation passes."""

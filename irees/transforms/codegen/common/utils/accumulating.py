@@ -1,6 +1,6 @@
 """
-One row of a scan, and one point of a scatter. Part of `irees-lower-linalg-ext-to-loops` and
-`irees-gpu-lower-linalg-ext`.
+Lowers one row of a scan, and one element of a scatter. Part of
+`irees-lower-linalg-ext-to-loops` and `irees-gpu-lower-linalg-ext`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
 def scan_row(op: ext.ScanOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
     """
-    A running value along the dim, at one index of the others. A row without elements leaves the
-    accumulator as it is.
+    Scans one row along the dim. An empty row leaves the accumulator unchanged.
 
-    Each input is read before the output of its index is written: the two may be one buffer.
+    Each input element is read before the output at its index is written, since both may be the
+    same buffer.
     """
     size = buffer_dim(op.input, op.dimension.value.data, b)
     if isinstance(size, int):
@@ -34,7 +34,7 @@ def scan_row(op: ext.ScanOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
 
 
 def _scan_elements(op: ext.ScanOp, ivs: dict[int, Size], size: Size, b: IndexBuilder) -> None:
-    """The scan of one row that has elements; the accumulator gets the last output."""
+    """Scans one non-empty row; the accumulator receives the final running value."""
     dim, block = op.dimension.value.data, op.body.block
     where = [ivs[d] for d in sorted(ivs)]
     if op.inclusive.value.data:
@@ -57,7 +57,7 @@ def _scan_elements(op: ext.ScanOp, ivs: dict[int, Size], size: Size, b: IndexBui
 
 
 def batch_rank(op: ext.ScatterOp) -> int:
-    """How many dims of the updates say which update it is; the others are points of a slice."""
+    """Returns the number of leading batch dims of the updates; the rest index a slice."""
     assert isinstance(op.updates.type, MemRefType)
     assert isinstance(op.original.type, MemRefType)
     indexed = len(op.dimension_map.get_values())
@@ -67,7 +67,7 @@ def batch_rank(op: ext.ScatterOp) -> int:
 def destination(
     op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder
 ) -> tuple[list[Size], SSAValue | None]:
-    """Where a point of the updates goes, and whether it does; None where all do."""
+    """Returns the target indices of an update, and whether it is written (None: always)."""
     target, updates, indices = op.original, op.updates, op.indices
     assert isinstance(indices.type, MemRefType)
     assert isinstance(updates.type, MemRefType)
@@ -92,7 +92,7 @@ def destination(
 
 
 def scatter_point(op: ext.ScatterOp, ivs: dict[int, Size], b: IndexBuilder) -> None:
-    """One element of the updates, where its index is inside."""
+    """Applies one element of the updates if its index is in bounds and not masked."""
     where, valid = destination(op, ivs, b)
 
     def write(c: IndexBuilder) -> None:

@@ -1,11 +1,11 @@
 """
 Least-significant-digit radix sort of one row. Part of `irees-lower-linalg-ext-to-loops`.
 
-The bits of a number, changed so that they order as unsigned integers do, are taken digit by
-digit: all digits are counted in one pass, then each pass moves every element to the place
-that the counts give its digit. That is stable, and linear in the length of the row. A digit
-that all elements share is skipped. Knuth, TAOCP 3, 5.2.5; the order of floats is that of
-`Order`: -0 equals 0, NaN is greater than every number.
+Numbers are mapped to unsigned integers of the same order. One pass counts all digits; then one pass
+per digit moves every element to the position that the prefix sums give. The sort is stable and
+linear in the length of the row. A digit that all elements share is skipped. Knuth, TAOCP 3, 5.2.5.
+
+The order of floats is that of `Order`: -0 equals 0, and NaN is greater than every number.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ INFINITY: dict[type[Attribute], int] = {
     Float16Type: 0x7C00,
     BFloat16Type: 0x7F80,
 }
-"""The bits of infinity; more, without the sign, is NaN."""
+"""Bit patterns of infinity; larger patterns, without the sign, are NaN."""
 
 LONG = 1024
-"""From this length on counting 2048 digits costs less than another pass."""
+"""Row length from which 11-bit digits (2048 counts) cost less than an extra pass."""
 
 
 @dataclass(frozen=True)
 class RadixKey:
-    """The numbers that a comparator orders by."""
+    """The sort key of a comparator."""
 
     operand: int
     element: Attribute
@@ -63,7 +63,7 @@ class RadixKey:
     signed: bool
 
     def allocate(self, size: Size, double: Size, at: IndexBuilder) -> Numbers:
-        """Scratch memory for rows of that size, which `double` is twice."""
+        """Allocates scratch memory for rows of that size; `double` is 2 * size."""
         digit = min(self.width, 11 if isinstance(size, int) and size >= LONG else 8)
         digits = -(-self.width // digit)
         index = i32 if isinstance(size, int) and size < 1 << 31 else IndexType()
@@ -78,7 +78,7 @@ class RadixKey:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Two halves of keys and of where they came from, and how often each digit occurs."""
+    """Double-buffered keys and origins, and the count of each digit."""
 
     keys: SSAValue
     origins: SSAValue
@@ -88,7 +88,7 @@ class Numbers:
 
 
 def radix_key(order: Order, targets: Sequence[SSAValue]) -> RadixKey | None:
-    """The key of a canonical comparator, or None."""
+    """Returns the key of a canonical comparator, or None."""
     if order.operand is None:
         return None
     kind = targets[order.operand].type
@@ -105,7 +105,7 @@ def radix_key(order: Order, targets: Sequence[SSAValue]) -> RadixKey | None:
 
 
 def as_key(key: RadixKey, value: SSAValue, b: IndexBuilder) -> SSAValue:
-    """An unsigned integer that orders as the value does."""
+    """Maps a value to an unsigned integer of the same order."""
     kind = IntegerType(key.width)
 
     def number(bits: int) -> SSAValue:
@@ -136,9 +136,9 @@ def sort_numbers(
     key: RadixKey, numbers: Numbers, size: Size,
     read: Callable[[SSAValue, IndexBuilder], SSAValue], at: IndexBuilder,
 ) -> SSAValue:  # fmt: skip
-    """Sorts what `read` gives for 0, 1, ...; returns where the sorted half starts (0 or size)."""
+    """Sorts read(0), read(1), ...; returns the offset of the sorted half (0 or size)."""
     count_digits(key, numbers, size, read, at)
-    # An empty row has no first element to look at below.
+    # An empty row has no first element to load below.
     passes: Size = numbers.digits
     if not isinstance(size, int):
         passes = select(compare(size, 0, "sgt", at), passes, 0, at)
@@ -148,7 +148,7 @@ def sort_numbers(
     shift = b.insert(
         arith.IndexCastOp(b.value(b.mul(number, numbers.digit)), IntegerType(key.width))
     ).results[0]
-    # Every element has the digit of the first one: nothing would move.
+    # If all elements share the first one's digit, the pass is skipped.
     digit = digit_of(numbers, load(numbers.keys, [start], b), shift, b)
     shared = compare(load(numbers.counts, [b.add(first, digit)], b), size, "eq", b)
     end, _, no = if_values(b, shared, [IndexType()])
@@ -160,11 +160,11 @@ def sort_numbers(
 
 
 def digit_of(numbers: Numbers, key: SSAValue, shift: SSAValue, b: IndexBuilder) -> SSAValue:
-    """One digit of a key, as an index."""
+    """Returns one digit of a key, as an index."""
     mask = IntegerAttr((1 << numbers.digit) - 1, key.type, truncate_bits=True)
     shifted = b.insert(arith.ShRUIOp(key, shift)).results[0]
     masked = b.insert(arith.AndIOp(shifted, b.insert(arith.ConstantOp(mask)).results[0])).results[0]
-    # A digit of 8 bits may fill its type, where its first bit is not a sign.
+    # Zero-extend: a digit may fill its type, and its top bit is not a sign.
     wide = masked if masked.type == i64 else b.insert(arith.ExtUIOp(masked, i64)).results[0]
     return b.insert(arith.IndexCastOp(wide, IndexType())).results[0]
 
@@ -173,7 +173,7 @@ def count_digits(
     key: RadixKey, numbers: Numbers, size: Size,
     read: Callable[[SSAValue, IndexBuilder], SSAValue], at: IndexBuilder,
 ) -> None:  # fmt: skip
-    """Writes keys and origins of a row, and how often each digit has each value."""
+    """Writes the keys and origins of a row, and the histogram of every digit."""
     close, i, b = for_loop(at, 0, numbers.digits << numbers.digit, 1)
     store(b.value(0), numbers.counts, [i], b)
     close()
@@ -193,7 +193,7 @@ def count_digits(
 
 
 def add_up(numbers: Numbers, first: Size, target: Size, at: IndexBuilder) -> None:
-    """The counts of one digit become the places where its elements start."""
+    """Replaces the counts of one digit with exclusive prefix sums: the start positions."""
     close, i, b = for_loop(at, 0, 1 << numbers.digit, 1, [at.value(target)])
     place = b.add(first, i)
     count = load(numbers.counts, [place], b)
@@ -204,7 +204,7 @@ def add_up(numbers: Numbers, first: Size, target: Size, at: IndexBuilder) -> Non
 def move(
     numbers: Numbers, first: Size, start: Size, shift: SSAValue, size: Size, at: IndexBuilder
 ) -> None:
-    """Every element goes to the next place of its digit, in the other half."""
+    """Moves every element to the next position of its digit, in the other half."""
     close, i, b = for_loop(at, 0, size, 1)
     here = b.add(start, i)
     key, origin = load(numbers.keys, [here], b), load(numbers.origins, [here], b)

@@ -1,5 +1,5 @@
 """
-Rows of buffers: reading, writing, looping over them. Part of `irees-lower-linalg-ext-to-loops`.
+Helpers to load, store and iterate over rows of buffers. Part of `irees-lower-linalg-ext-to-loops`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def select(condition: SSAValue, yes: Size, no: Size, b: IndexBuilder) -> SSAValu
 
 
 def compare(lhs: Size, rhs: Size, predicate: str, b: IndexBuilder) -> SSAValue:
-    """Index comparison."""
+    """Returns an index comparison."""
     return b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate)).results[0]
 
 
@@ -39,7 +39,7 @@ def rows(
     buffer: SSAValue, dims: Sequence[int], at: IndexBuilder,
     inside: Callable[[dict[int, Size], IndexBuilder], None],
 ) -> None:  # fmt: skip
-    """Loops over some dims of a buffer."""
+    """Emits loops over some dims of a buffer."""
     if not dims:
         inside({}, at)
         return
@@ -49,32 +49,32 @@ def rows(
 
 
 def place(ivs: dict[int, Size], dim: int, index: Size) -> list[Size]:
-    """The indices of point `index` of the row at `ivs`."""
+    """Returns the indices of element `index` along `dim` of the row at `ivs`."""
     return [index if d == dim else ivs[d] for d in range(len(ivs) + 1)]
 
 
 def other_dims(buffer: SSAValue, dim: int) -> list[int]:
-    """All dims of a buffer but one."""
+    """Returns all dims of a buffer except one."""
     assert isinstance(buffer.type, MemRefType)
     return [d for d in range(buffer.type.get_num_dims()) if d != dim]
 
 
 def scratch(element: Attribute, size: Size, at: IndexBuilder) -> SSAValue:
-    """A 1-D buffer."""
+    """Allocates a 1-D scratch buffer."""
     static = size if isinstance(size, int) else DYNAMIC_INDEX
     dynamic = [] if isinstance(size, int) else [size]
     return at.insert(memref.AllocOp(dynamic, [], MemRefType(element, [static]))).results[0]
 
 
 def outside(op: Operation) -> IndexBuilder:
-    """In front of the tile loop around an op: sizes of scratch memory must be known there."""
+    """Returns a builder before the tile loop around an op, where scratch sizes must be known."""
     parent = op.parent_op()
     inside = parent is not None and parent.name == "scf.forall"
     return IndexBuilder(InsertPoint.before(parent if inside else op))
 
 
 def as_type(value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
-    """An index as another integer type, or the reverse."""
+    """Casts an index to an integer type, or the reverse."""
     if value.type == kind:
         return value
     return b.insert(arith.IndexCastOp(value, kind)).results[0]

@@ -1,15 +1,15 @@
 """
-What stands around a reduction and can be done with it: the fill and the elementwise op before, the
-elementwise op after. Part of `irees-lower-contractions`, `irees-gpu-lower-contractions` and
-`irees-vectorize-structured-ops`.
+Finds the ops that can be fused with a reduction: the fill and the elementwise producer before it,
+and the elementwise consumer after it. Part of `irees-lower-contractions`,
+`irees-gpu-lower-contractions` and `irees-vectorize-structured-ops`.
 
     B[i, k] = g(A[i, k]);  C = 0;  C[i] += B[i, k];  D[i] = f(C[i], E[i])
 
-g, done where B is read, saves a way of B through the cache, and B itself when nothing else reads
-it: the powers and the sum of a softmax. f, done while a point of C is still in a register, saves
-the way of C to the cache and back, and C itself when nothing else reads it. A body f of many ops
-stays a loop of its own: repeated for each register of a block it would cost more instructions than
-the memory traffic that it saves.
+Computing g where B is read saves a round trip of B through the cache, and B itself if it has no
+other reader: the exponentials and the sum of a softmax. Computing f while an element of C is still
+in a register saves a round trip of C, and C itself if it has no other reader. A large body f stays
+a separate loop: replicated for each register of a block, it would cost more instructions than the
+memory traffic that it saves.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import filled_value, is_parallel, maps
 
 MOST_OPS = 12
-"""Ops of a body that is worth repeating for each register of a block."""
+"""Maximum ops in a consumer body that is replicated for each register of a block."""
 
 
 @dataclass
 class Neighbour:
-    """An elementwise op of which each point is done with a point of the reduction beside it."""
+    """An elementwise producer or consumer that is fused with a reduction."""
 
     op: linalg.GenericOp
     source: int
-    """Of the op that reads, the operand that the other one writes."""
+    """Operand of the reading op that the other op writes."""
     rename: dict[int, int]
-    """Its loops => those of the reduction."""
+    """Loops of this op => loops of the reduction."""
     keeps_source: bool
-    """Whether others read what lies between, too."""
+    """Whether the intermediate buffer has other readers."""
 
     def values(
         self,
@@ -63,9 +63,9 @@ class Neighbour:
         computed: Mapping[SSAValue, Lane] | None = None,
     ) -> list[SSAValue]:
         """
-        What the body yields for a point, or as vectors for `lanes` of them.
+        Returns the results of the body for one iteration, or vectors of `lanes` iterations.
 
-        Of the body some values may be `computed` before.
+        `computed` maps values of the body that are already available.
         """
 
         def no_index(loop: int) -> Lane:
@@ -78,17 +78,17 @@ class Neighbour:
 
 
 LOOKS = (memref.SubviewOp, memref.ExtractStridedMetaDataOp, memref.ReinterpretCastOp)
-"""Ops that only look at a buffer."""
+"""View-like ops, which neither read nor write a buffer."""
 
 
 def erase_with_buffer(neighbour: Neighbour, buffer: SSAValue) -> None:
-    """Removes the op, and what lies between if nobody reads it any more."""
+    """Erases the op, and the intermediate buffer if it has no readers left."""
     Rewriter.erase_op(neighbour.op)
     erase_unused_buffer(root(buffer))
 
 
 def erase_unused_buffer(value: SSAValue) -> bool:
-    """Removes a buffer of which there are only views that nobody uses; whether it is gone."""
+    """Erases a buffer with only unused views; returns whether no uses are left."""
     for use in list(value.uses):
         user = use.operation
         if not isinstance(user, LOOKS) or not all([erase_unused_buffer(r) for r in user.results]):
@@ -101,7 +101,7 @@ def erase_unused_buffer(value: SSAValue) -> bool:
 
 
 def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] | None:
-    """The op that fills the output with a constant for this op alone, and the constant."""
+    """Returns the op that fills this op's output with a constant, and the constant, or None."""
     output = op.outputs[0]
     buffer = root(output)
     if not _covers(maps(op)[-1]):
@@ -119,7 +119,7 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
 
 
 def same_place(one: SSAValue, other: SSAValue) -> bool:
-    """Whether two buffers are one, or the same part of one: tiling makes a view for each op."""
+    """Whether two values are the same buffer or equal views (tiling creates a view per op)."""
     if one is other:
         return True
     a, b = one.owner, other.owner
@@ -129,13 +129,13 @@ def same_place(one: SSAValue, other: SSAValue) -> bool:
 
 
 def _covers(written: AffineMap) -> bool:
-    """Whether an output is written everywhere; `2 * i` or `(i, i)` leave places to the fill."""
+    """Whether a map covers the whole output; `2 * i` or `(i, i)` leave elements unwritten."""
     loops = [e.position for e in written.results if isinstance(e, AffineDimExpr)]
     return len(set(loops)) == len(written.results)
 
 
 def find_producer(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> Neighbour | None:
-    """The elementwise op just before, `fill` apart, whose points the op reads once each."""
+    """Returns the elementwise producer just before the op (and `fill`) that can be fused."""
     current = op.prev_op
     while current is not None and not (
         isinstance(current, linalg.GenericOp) and current is not fill
@@ -162,9 +162,9 @@ def find_producer(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> Neighb
 
 def find_consumer(producer: linalg.GenericOp, *, converts: bool = False) -> Neighbour | None:
     """
-    The consumer that can be done with the producer; what prepares it is moved in front.
+    Returns the consumer that can be fused, and moves the ops that it needs before the producer.
 
-    One with elements of other types only where it may be one that `converts`.
+    `converts` also permits consumers with other element types.
     """
     fill = fill_of(producer)
     found = _next_reader(producer)
@@ -185,7 +185,7 @@ def find_consumer(producer: linalg.GenericOp, *, converts: bool = False) -> Neig
 
 
 def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation]] | None:
-    """The next op, if it reads the output, and what stands between and only prepares it."""
+    """Returns the next structured op if it reads the output, and the pure ops in between."""
     between: list[Operation] = []
     current = op.next_op
     while current is not None:
@@ -199,7 +199,7 @@ def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation
 
 
 def _suits(op: linalg.GenericOp, producer: linalg.GenericOp, *, converts: bool) -> bool:
-    """Whether doing the op point by point, amid the producer, cannot change what either reads."""
+    """Whether interleaving the op with the producer, element by element, is safe."""
     target = producer.outputs[0]
     if not is_parallel(op) or len(list(op.body.block.ops)) > MOST_OPS + 1 or not is_pointwise(op):
         return False
@@ -218,11 +218,11 @@ def _suits(op: linalg.GenericOp, producer: linalg.GenericOp, *, converts: bool) 
 
 
 def is_pointwise(op: linalg.GenericOp) -> bool:
-    """Whether a point reads nothing of what other points write, and not where it is."""
+    """Whether no iteration reads what another one writes, and the body uses no index."""
     if any(o.regions or isinstance(o, linalg.IndexOp | memref.LoadOp) for o in op.body.block.ops):
         return False
     indexing = list(zip(op.operands, maps(op), strict=True))
-    # Through another view, or another map, a point may be one that is already written.
+    # Another view or map of an output may read an element that is already overwritten.
     return not any(
         root(o) is root(operand) and (o is not operand or m != mapping)
         for operand, mapping in indexing
@@ -232,7 +232,7 @@ def is_pointwise(op: linalg.GenericOp) -> bool:
 
 
 def _renaming(produced: AffineMap, consumed: AffineMap) -> dict[int, int] | None:
-    """Loop of the consumer => loop of the producer, where both index C by plain loops."""
+    """Maps consumer loops to producer loops, if both index C by plain loops, else None."""
     rename: dict[int, int] = {}
     for ours, theirs in zip(produced.results, consumed.results, strict=True):
         if not (isinstance(ours, AffineDimExpr) and isinstance(theirs, AffineDimExpr)):
@@ -244,7 +244,7 @@ def _renaming(produced: AffineMap, consumed: AffineMap) -> dict[int, int] | None
 
 
 def _is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
-    """Whether others than the known ops see what was written."""
+    """Whether ops other than the known ones may read the written buffer."""
     buffer = root(output)
     if not isinstance(buffer.owner, memref.AllocOp | memref.AllocaOp):
         return True
@@ -259,7 +259,7 @@ def _is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
 
 
 def has_vector_form(op: linalg.GenericOp, lanes: int) -> bool:
-    """Whether each op of the body works on vectors of equal width: tried on a block of its own."""
+    """Whether the body vectorizes with equal lane widths; tries it on a scratch block."""
     scratch = Block(arg_types=[vector_of(a.type, lanes) for a in op.body.block.args])
     values = [*op.body.block.args, *(r for o in op.body.block.ops for r in o.results)]
     width = lane_bytes(op.body.block.args[-1].type)
@@ -289,7 +289,7 @@ def has_vector_form(op: linalg.GenericOp, lanes: int) -> bool:
 
 
 def erase_unused_between(start: Operation | None, end: Operation) -> None:
-    """Removes what was built after `start` in front of `end` and came to nothing."""
+    """Erases unused ops between `start` and `end`, both exclusive."""
     current = end.prev_op
     while current is not start:
         assert current is not None

@@ -51,7 +51,7 @@ from irees.transforms.codegen.common.verify_accesses.access_guards import keep_i
 NAME = "irees-verify-accesses"
 
 ROUNDS = 3
-"""Each check that the host gains may prove more accesses of kernels."""
+"""Maximum proof iterations: every guard added on the host may prove more kernel accesses."""
 
 
 def unshown(program: Program) -> dict[Operation, Access]:

@@ -208,7 +208,7 @@ def guard_matrix(op: LdMatrixOp) -> bool:
     at = IndexBuilder(InsertPoint.before(op))
     kind, places = op.result.type, list(op.indices)
     assert isinstance(kind, VectorType)
-    # Four lanes have the elements of a row.
+    # The elements of a matrix row are spread over four lanes.
     lanes = [*[1] * (len(places) - 1), 4 * kind.get_shape()[-1]]
     inside = inside_of(op.src, places, lanes, at)
     assert inside is not None

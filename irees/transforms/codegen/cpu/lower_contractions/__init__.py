@@ -59,6 +59,7 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.dot_products import DotProduct, dot_product
+from irees.dialects.irees_target import dot_products_of, is_strict, target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.common.utils.surroundings import erase_unused_between
@@ -73,11 +74,6 @@ class LowerContractionsPass(ModulePass):
 
     name = "irees-lower-contractions"
 
-    vector_bytes: int = 64
-    registers: int = 32
-    reassociate: bool = True
-    dot_products: tuple[str, ...] = ()
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
             if isinstance(inner.outputs[0].type, MemRefType) and is_contraction(inner):
@@ -89,7 +85,8 @@ class LowerContractionsPass(ModulePass):
         assert parts is not None
         if not may_rewrite(self.name, op, "lower_contraction of linalg.generic"):
             return
-        machine = Machine(self.vector_bytes, self.registers, self.reassociate)
+        target = target_of(op)
+        machine = Machine(target.vector_bytes, target.vector_registers, not is_strict(op))
         for dot in self.ways(op, parts):
             before = op.prev_op
             try:
@@ -105,9 +102,9 @@ class LowerContractionsPass(ModulePass):
         side = vector_side(op, parts)
         if side is None:
             return [None]
-        dot = dot_product(op, parts, side, self.dot_products, self.vector_bytes)
+        dot = dot_product(op, parts, side, dot_products_of(op), target_of(op).vector_bytes)
         # Their sums of floats have an order of their own, and no subnormals.
-        if dot is not None and (self.reassociate or isinstance(dot.element, IntegerType)):
+        if dot is not None and (not is_strict(op) or isinstance(dot.element, IntegerType)):
             return [dot, None]
         if parts.widen_lhs or parts.widen_rhs:
             why = "no dot product of the target's takes them" if dot is None else "sums keep order"

@@ -3,17 +3,17 @@ Decides how a contraction runs, from its sizes and strides. Part of `irees-lower
 
     C[m, n] += A[m, k] * B[k, n]
 
-No IR is read or written here: a `Problem` goes in, a `Decision` comes out, and `plan.py` connects
+No IR is read or written here: `decide` maps a `Problem` to a `Decision`, and `plan.py` connects
 both with the IR. The names are those of BLIS (Van Zee and van de Geijn, 2015): MR x NR of C are
 held in registers, KC steps of K are computed before C is stored, and MC rows of A share the packed
 panels of one slice of B.
 
-1. `traverse` sorts the loops by stride. Neighbouring loops that step through their operands like
-   one loop become one; the others run outside.
-2. `choose_rows` compares two ways to run rows of several loops: block by block in each iteration of
-   the outer loops, or all rows as one loop whose index is divided to find their addresses.
-3. `choose_tiling` cuts K into slices that the L1 cache holds, rows into strips that the L2 cache
-   holds, and chooses which operands are copied into panels.
+1. `traverse` sorts the loops by stride. Adjacent loops that step through every operand with a
+   single stride are collapsed into one; the others run outside.
+2. `choose_rows` compares two variants for rows of several loops: one register-blocked loop inside
+   the outer loops, or one loop over all rows, whose index is delinearized to find their addresses.
+3. `choose_tiling` blocks K for the L1 cache and rows for the L2 cache, and chooses which operands
+   are packed.
 """
 
 from __future__ import annotations
@@ -43,37 +43,37 @@ Strides = Sequence[Known]
 """The stride of an operand along each loop, in elements."""
 
 WAY = 4096
-"""Bytes of one way of the L1 cache: addresses that far apart share a set."""
+"""Bytes of one way of the L1 cache: addresses that are congruent modulo WAY map to the same set."""
 
 SHARE = 4
-"""Rows of A that may map to one 8-way cache set before A is packed; B and C need the other ways."""
+"""Rows of A that may map to one 8-way cache set before A is packed; B and C need the rest."""
 
 DEEP_ROW = 3 << 10
-"""Maximum bytes of a row of A for a block of rows to stay in the L1 cache with all of K."""
+"""Maximum bytes of a row of A for a block of rows to stay in the L1 cache over all of K."""
 
 NEAR_PANEL = 16 << 10
-"""Bytes of a panel of B that leave room for rows of A in the L1 cache."""
+"""Maximum bytes of a panel of B that leaves room for rows of A in the L1 cache."""
 
 LEAST_SLICE = 256
-"""Minimum steps of K for which it pays off to load and store C once more."""
+"""Minimum steps of K per slice: below, loading and storing C once more does not pay off."""
 
 JOINED = 0.99
 """Speed-up at which merging the row loops pays for the extra index division (0.99 = 1 % faster)."""
 
 POINTERS = 8
-"""Rows of A whose addresses fit into registers beside those of B and C."""
+"""Maximum rows per block whose addresses fit into registers beside those of B and C."""
 
 LARGE_SLICE = 512 << 10
-"""Bytes of A that evict the panels of B from the L2 cache."""
+"""Bytes of A from which it evicts the panels of B from the L2 cache."""
 
 
 class Unsuitable(Exception):
-    """A contraction that is left to the vectorizer; the text is the reason in the remark."""
+    """Raised for a contraction that is left to the vectorizer; the text is the reason."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A contraction as numbers: loops by role, sizes and strides, and what the target has."""
+    """A contraction as numbers: loops by role, sizes, strides, and the target's limits."""
 
     batch: tuple[int, ...]
     m: tuple[int, ...]
@@ -87,17 +87,17 @@ class Problem:
     b: tuple[Known, ...]
     c: tuple[Known, ...]
     beside: tuple[tuple[Known, ...], ...]
-    """Strides of the operands of the epilogue."""
+    """Strides of the other operands of the epilogue."""
     element_bytes: int
     """Bytes of an element of C."""
     panel: int | None
-    """Columns of the panels in which B is stored already; None where it is not."""
+    """Columns per panel if B is stored in panels already, else None."""
     columns: int | None
-    """Columns of a register block, chosen by the panels of B or by tuning; None where free."""
+    """Columns of a register block if fixed by the panels of B or by tuning, else None."""
     dot: DotProduct | None
-    """The instruction that multiplies narrow elements; None where elements are widened first."""
+    """The instruction that multiplies narrow elements; None if elements are widened first."""
     reorder: bool
-    """Products may be added in another order than that of the loops."""
+    """The pass may reassociate the sum over K."""
     vector_bytes: int
     registers: int
     """Vector registers of the target."""
@@ -114,16 +114,16 @@ class Problem:
 
     @property
     def embeds(self) -> bool:
-        """A multiply-add broadcasts an element from memory. A dot product does not."""
+        """Whether a multiply-add can broadcast an element from memory. A dot product cannot."""
         return self.dot is None and embeds_broadcasts(self.vector_bytes)
 
     def size(self, loops: Sequence[int]) -> Known:
-        """Returns the iterations of some loops together."""
+        """Returns the product of the trip counts of some loops, or None if one is dynamic."""
         known = [n for loop in loops if (n := self.sizes[loop]) is not None]
         return prod(known) if len(known) == len(loops) else None
 
     def limit(self, loops: Sequence[int]) -> Known:
-        """Returns a bound of `size`, where at most one of the loops is not known or 1."""
+        """Returns an upper bound of `size`; None if several loops are dynamic or have no bound."""
         if (size := self.size(loops)) is not None:
             return size
         several = [loop for loop in loops if self.sizes[loop] != 1]
@@ -135,9 +135,9 @@ class Traversal:
     """
     Which loops run inside the micro-kernel's blocks and which run around them.
 
-    `batch`, `outer_n`, `outer_k` and `outer_m` run outside. `n`, `m` and each group of `k` step
-    through their operands like one loop. So does `m`, unless `choose_rows` merged all loops of M: a
-    row is then found by division.
+    `batch`, `outer_n`, `outer_k` and `outer_m` run outside. `n` and each group of `k` step through
+    their operands like one loop. So does `m`, unless `choose_rows` merged all loops of M: addresses
+    of a row is then computed by delinearizing its index.
     """
 
     batch: tuple[int, ...]
@@ -150,23 +150,23 @@ class Traversal:
     lanes: int
     """Elements of C in a vector."""
     vector_loop: int | None
-    """The loop from one vector of a panel to the next in a blocked layout; None where vectors are
-    neighbours."""
+    """The loop over the vectors of a panel in a blocked layout; None if consecutive vectors are
+    contiguous."""
     scattered: bool
-    """Neighbouring columns are not neighbours in C."""
+    """Adjacent columns are not contiguous in C."""
     in_place: bool
-    """B is read where it is stored; else each slice of it is packed."""
+    """B is read in place; otherwise each slice of it is packed."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to run the rows: its register block and its predicted cycles per step of K."""
+    """One blocking of the rows: its register block and its predicted cycles per step of K."""
 
     name: str
     block: Blocking
     cycles: float
     rejected: str | None = None
-    """Why it was not chosen; None for the one that was."""
+    """Why the pass did not choose it; None for the chosen candidate."""
 
     def __str__(self) -> str:
         block = f"{self.block.rows} rows x {self.block.vectors} vectors"
@@ -176,30 +176,30 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Tiling:
-    """The sizes of blocks, in elements of C and steps of K."""
+    """Block sizes, in elements of C and steps of K."""
 
     mr: int
     vectors: int
-    """NR is as many vectors."""
+    """NR in vectors."""
     kc: int | None
     """Steps of the outermost group of K in a slice; None for all of K at once."""
     mc: int | None
-    """Rows of A that use all panels of a slice before the next rows do; iterations of the outermost
-    loop of M where that runs outside. None where all rows use one panel after the other."""
+    """Rows of A that run through all panels of a slice before the next rows do; iterations of the
+    outermost loop of M if that runs outside. None if all rows run through one panel at a time."""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How operands are read."""
+    """Which operands are packed, and which are read in place."""
 
     panel: int | None
-    """Columns of the panels in which B is stored already."""
+    """Columns per panel if B is stored in panels already, else None."""
     in_place: bool
-    """B is read where it is stored, else it is packed slice by slice."""
+    """B is read in place; otherwise it is packed slice by slice."""
     a: bool
-    """A is packed: its rows collide in the cache, or are not what a dot product reads."""
+    """A is packed: its rows conflict in the cache, or a dot product cannot read it in place."""
     streamed: bool
-    """B is read once from memory, several whole rows side by side."""
+    """B is read once from memory, several whole rows at a time."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Decision:
 
 
 def decide(problem: Problem) -> Decision:
-    """Returns how a contraction runs. Raises Unsuitable where it has no micro-kernel."""
+    """Returns how a contraction runs. Raises Unsuitable if it has no micro-kernel."""
     loops = traverse(problem)
     block, loops, candidates = choose_rows(problem, loops)
     tiling, packing = choose_tiling(problem, loops, block)
@@ -282,7 +282,7 @@ def _columns(p: Problem) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
 
 
 def suffix(loops: Sequence[int], operands: Sequence[Strides], sizes: Strides) -> tuple[int, ...]:
-    """Returns the longest suffix of loops that steps through each operand like one loop."""
+    """Returns the longest suffix of loops that steps through each operand with a single stride."""
     found = list(loops[-1:])
     for outer in reversed(loops[:-1]):
         inner = found[0]
@@ -298,7 +298,7 @@ def suffix(loops: Sequence[int], operands: Sequence[Strides], sizes: Strides) ->
 def grouped(
     loops: Sequence[int], operands: Sequence[Strides], sizes: Strides
 ) -> tuple[tuple[int, ...], ...]:
-    """Joins loops, outermost first, to as few as step through every operand like one."""
+    """Groups loops, outermost first, into as few as step through every operand like one loop."""
     groups: list[tuple[int, ...]] = []
     rest = list(loops)
     while rest:
@@ -309,7 +309,7 @@ def grouped(
 
 
 def sorted_by_stride(loops: Sequence[int], strides: Strides) -> tuple[int, ...]:
-    """Sorts loops by falling stride, so that neighbours may join; not where one is unknown."""
+    """Sorts loops by decreasing stride, so that adjacent ones may collapse; unsorted if unknown."""
     known = {loop: s for loop in loops if (s := strides[loop]) is not None}
     if len(known) < len(loops):
         return tuple(loops)
@@ -320,8 +320,8 @@ def in_blocks(p: Problem, outer: int, n: Sequence[int], lanes: int) -> bool:
     """
     Whether B is stored in blocks of columns that a kernel can read: [K, one vector].
 
-    Blocks of half a vector are read by narrower vectors. They come from a number of channels that
-    is no multiple of a whole one. The number of blocks, the size of loop `outer`, has to be known:
+    Blocks of half a vector are read as narrower vectors; they occur if the number of channels is no
+    multiple of a whole vector. The number of blocks, loop `outer`'s trip count, must be static:
     a remainder need not be whole panels.
     """
     if p.panel is not None or p.sizes[outer] is None:
@@ -336,9 +336,9 @@ def in_blocks(p: Problem, outer: int, n: Sequence[int], lanes: int) -> bool:
 
 def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tuple[Candidate, ...]]:
     """
-    Returns the register block, the loops with or without those of M joined, and the candidates.
+    Returns the register block, the loops with or without those of M merged, and the candidates.
 
-    Joined rows are found by division, and each row of a block needs a register for its address.
+    Addresses of merged rows need a division, and each row of a block needs an address register.
     """
     rows, width = p.size(loops.m), p.size(loops.n)
     choose = partial(
@@ -368,12 +368,12 @@ def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tupl
 
 
 def _vectors(columns: Known, lanes: int) -> int | None:
-    """Vectors of a register block that was chosen before; None where they are not whole."""
+    """Returns the vectors of a predetermined register block; None if they are not whole."""
     return None if columns is None or columns % lanes else columns // lanes
 
 
 def _guess(size: Known) -> int:
-    """A size as `choose_blocking` takes it: -1 where it is not known."""
+    """Returns a size as `choose_blocking` takes it: -1 if dynamic."""
     return -1 if size is None else size
 
 
@@ -406,12 +406,12 @@ def choose_tiling(p: Problem, loops: Traversal, block: Blocking) -> tuple[Tiling
 
 
 def _deepest(p: Problem) -> int:
-    """KC at most. Half as many steps for f64: a block of rows has to stay in the L1 cache."""
+    """Returns the maximum KC. It is half for f64, to keep a block of rows in the L1 cache."""
     return SLICE * 4 // p.packed_bytes if p.dot is None else SLICE * p.group
 
 
 def _strip(p: Problem, loops: Traversal, block: Blocking) -> int | None:
-    """MC, in rows or in iterations of the outermost loop of M."""
+    """Returns MC, in rows or in iterations of the outermost loop of M."""
     in_panels = p.panel is not None or loops.vector_loop is not None
     if p.dot is not None:
         return None
@@ -436,7 +436,7 @@ def _copies_groups(p: Problem, loops: Traversal, deep: int) -> bool:
 
 
 def _collides(p: Problem, loops: Traversal, block: Blocking) -> bool:
-    """Whether the rows of a block map to few cache sets, and can be packed."""
+    """Whether the rows of a block map to few cache sets and can be packed."""
     if len(loops.k) != 1 or loops.outer_m or p.limit(loops.m) is None:
         return False
     if suffix(loops.m, (p.a,), p.sizes) != loops.m:
@@ -459,9 +459,9 @@ def _slice_in_place(
     whole_rows: bool,
 ) -> int | None:
     """
-    Returns KC for a B that is read where it is stored; None for all of K.
+    Returns KC for a B that is read in place; None for all of K.
 
-    Few rows stay in the L2 cache however deep they are: C is then written once.
+    Few rows stay in the L2 cache however large K is: C is then written once.
     """
     rows, deep, most = _guess(p.size(loops.m)), p.size(loops.k[-1]) or 0, _deepest(p)
     several = rows > block.rows or bool(loops.outer_m)
@@ -478,7 +478,7 @@ def _slice_in_place(
 
 
 def _streams(p: Problem, loops: Traversal, deep: int) -> bool:
-    """Whether few rows of A read a large B once, as it is stored."""
+    """Whether few rows of A stream a large B once, in place."""
     in_panels = p.panel is not None or loops.vector_loop is not None
     if not loops.in_place or in_panels or p.dot is not None or len(loops.k) != 1:
         return False
@@ -492,8 +492,8 @@ def slices_of_panel(
     Returns KC for a panel of `width` bytes per step of K, in steps of the outermost group.
 
     A panel that may stay in the L1 cache for all blocks of rows is cut to that size. A wider panel
-    is cut only where it is more than two slices, which each block of rows would fetch again. None
-    for all of K, or where sizes are not known.
+    is cut only if it exceeds two slices, which every row block would fetch again. None for all of
+    K, or if sizes are dynamic.
     """
     known = [[n for loop in group if (n := sizes[loop]) is not None] for group in groups]
     if list(map(len, known)) != list(map(len, groups)):
@@ -504,7 +504,7 @@ def slices_of_panel(
 
 
 def strip_of(rows: int, block: int) -> int | None:
-    """Returns MC in whole blocks, about STRIP rows; None for few rows, or an unknown number."""
+    """Returns MC in whole blocks, about STRIP rows; None for few rows, or a dynamic number."""
     if rows <= 2 * STRIP:
         return None
     strips = -(-rows // STRIP)
@@ -521,6 +521,6 @@ def strip_of_turns(rows: int, outer: Sequence[Known]) -> int | None:
 
 
 def crowds(apart: int, rows: int) -> bool:
-    """Whether rows this many bytes apart (0 where unknown) map to few sets of the L1 cache."""
+    """Whether rows at this stride in bytes (0 if dynamic) map to few sets of the L1 cache."""
     places = WAY // gcd(WAY, apart)
     return rows / places > SHARE

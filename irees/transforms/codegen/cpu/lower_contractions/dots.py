@@ -1,13 +1,13 @@
 """
-Contractions by dot products of narrow elements. Part of `irees-lower-contractions`.
+Lowers contractions to dot products of narrow elements. Part of `irees-lower-contractions`.
 
     acc[r, v] += broadcast(A[r, 4k : 4k + 4]) . B[4k : 4k + 4, v]
 
-K goes in groups, four i8 or two bf16, whose elements lie side by side: in A they do where K is
-contiguous, else it is packed; B is packed as [K/4, NR, 4]. To pack it, vectors of neighbours from
-the rows of a group are interleaved; where its groups lie along K already, a group is a word of 32
-bits, and words are turned in registers. A last group that is not full is
-filled with zeros, with -0.0 in B: to add their product changes no sum, not even one of -0.0.
+K is split into groups of four i8 or two bf16 that are contiguous. In A they are if K is
+contiguous, else A is packed; B is packed as [K/4, NR, 4]. To pack B, vectors from the rows of a
+group are interleaved. If B is contiguous along K already, a group is a 32-bit word, and tiles of
+words are transposed in registers. An incomplete last group is padded with zeros, in B with -0.0:
+adding their product changes no sum, not even a sum of -0.0.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 SIGNS = 0x80808080 - (1 << 32)
-"""The sign of each of four i8: turning it adds 128 to what is then unsigned."""
+"""The sign bits of four i8: xor with it adds 128 to each, giving an unsigned value."""
 
 SIGN = -128
-"""As an unsigned i8 it is 128."""
+"""-128 as i8, 128 as unsigned i8."""
 
 
 # --- the kernel ---------------------------------------------------------------------------
 
 
 def flipping(panels: Panels, at: IndexBuilder) -> SSAValue | None:
-    """What turns the signs of a broadcast group, None where they stay or were turned before."""
+    """Returns the mask that flips the signs of a broadcast group; None if packing flipped them."""
     dot = panels.plan.dot
     if dot is None or not dot.biased or panels.a is not None:
         return None
@@ -65,7 +65,7 @@ def flipping(panels: Panels, at: IndexBuilder) -> SSAValue | None:
 def wide_broadcast(
     plan: Plan, source: SSAValue, row: Size, flip: SSAValue | None, at: IndexBuilder
 ) -> SSAValue:
-    """The group at `row` of A in every wide lane."""
+    """Returns the group of A at `row`, broadcast to every 32-bit lane."""
     assert plan.dot is not None
     element, group, lanes = plan.dot.element, plan.dot.group, plan.lanes
     part = at.insert(vector.LoadOp(source, [at.value(row)], vector_of(element, group))).results[0]
@@ -79,7 +79,7 @@ def wide_broadcast(
 def multiply_group(
     dot: DotProduct, acc: SSAValue, a: SSAValue, b: SSAValue, at: IndexBuilder
 ) -> SSAValue:
-    """acc + a . b in each wide lane"""
+    """acc + a . b in each 32-bit lane"""
     if not isinstance(dot.element, IntegerType):
         return at.insert(Avx512DotOp(acc, a, b)).results[0]
     return at.insert(DotOp(acc, *((b, a) if dot.swapped else (a, b)))).results[0]
@@ -93,7 +93,7 @@ def column_sums(
     zero: SSAValue,
     at: IndexBuilder,
 ) -> list[SSAValue]:
-    """-128 * sum over k of B[k, columns], one vector after the other"""
+    """-128 * sum over k of B[k, columns], one vector at a time"""
     plan = panels.plan
     assert plan.dot is not None
     kind = vector_of(plan.packed_element, plan.lanes * plan.group)
@@ -121,7 +121,7 @@ def column_sums(
 
 
 def pack_row_groups(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBuilder) -> None:
-    """panel[i, k] = A[i, k] for some rows, biased or not, zeros to the end of a last group of K"""
+    """panel[i, k] = A[i, k] for some rows, with the bias if any, padded to a whole group of K"""
     plan, dot = panels.plan, panels.plan.dot
     assert dot is not None
     step, across = plan.a.steps[plan.loops.k[-1][-1]], plan.row_step(plan.a)
@@ -129,7 +129,7 @@ def pack_row_groups(panels: Panels, base: Size, rows: Size, depth: Size, at: Ind
     if isinstance(step, int) and step == 1:
         main = _copy_runs(panels, base, rows, depth, at)
     if isinstance(across, int) and across == 1:
-        # Neighbours in A are read one after the other, whatever rows they go to.
+        # Rows are contiguous in A: read along them, though each element goes to another packed row.
         close_outer, k, outer = for_loop(at, main, depth, 1)
         close, i, b = for_loop(outer, 0, rows, 1)
     else:
@@ -155,7 +155,7 @@ def pack_row_groups(panels: Panels, base: Size, rows: Size, depth: Size, at: Ind
 
 
 def _copy_runs(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBuilder) -> Size:
-    """Packs rows of A vector by vector, as far as whole ones go; returns how far that is."""
+    """Packs the whole vectors of rows of A; returns the number of K elements that it packed."""
     plan, dot = panels.plan, panels.plan.dot
     assert dot is not None
     chunk = plan.lanes * dot.group
@@ -181,9 +181,8 @@ def pack_column_groups(
     """
     panel[k, j, g] = B[part.start + 4k + g, columns.start + j]
 
-    Columns past the last valid one repeat it.
-
-    `linear` says that neighbouring columns are neighbours in B everywhere.
+    Columns past the last valid one repeat it. `linear` says that adjacent columns are contiguous
+    everywhere in B.
     """
     plan, lanes, group = panels.plan, panels.plan.lanes, panels.plan.group
     k0, depth = part.start, part.depth
@@ -224,7 +223,7 @@ def pack_column_groups(
 
 
 def along_k(plan: Plan) -> bool:
-    """Whether the elements of a group are neighbours in B, and columns a fixed step apart."""
+    """Whether a group's elements are contiguous in B, with a constant stride between columns."""
     b, k, n = plan.b, plan.loops.k[-1], plan.loops.n
     if not (plan.is_one_loop(k, b) and plan.is_one_loop(n, b)):
         return False
@@ -250,9 +249,9 @@ def _join(panels: Panels, places: list[Size], place: Size, at: IndexBuilder) -> 
 
 
 def joined(parts: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
-    """Lane 0 of each part, lane 1 of each, ...: as many vectors as there are parts, two or four."""
+    """Interleaves two or four vectors: lane 0 of each, lane 1 of each, ...; returns as many."""
     if len(parts) == 4:
-        # Two neighbours are joined to lanes of twice the width, which are joined in turn.
+        # Interleave pairs, then interleave the results as lanes of twice the width.
         pairs = [joined(parts[:2], at), joined(parts[2:], at)]
         kind = pairs[0][0].type
         assert isinstance(kind, VectorType)
@@ -283,7 +282,7 @@ def _store_words(panels: Panels, word: SSAValue, place: Size, at: IndexBuilder) 
 def _turn_columns(
     panels: Panels, columns: Columns, base: Size, k0: Size, full: Size, at: IndexBuilder
 ) -> Size:
-    """Packs tiles of words, square in columns and groups; returns how much of K they are."""
+    """Packs square tiles of words by transposing them; returns the K elements that it packed."""
     plan, lanes, group = panels.plan, panels.plan.lanes, panels.plan.group
     chunk = lanes * group
     main = at.mul(at.floordiv(full, chunk), chunk)
@@ -307,7 +306,7 @@ def _turn_columns(
 def _each_lane(
     panels: Panels, v: int, place: Size, b: IndexBuilder, inside: Callable[..., None]
 ) -> None:
-    """inside(where in B a column lies, where its group lies in the panel, builder)"""
+    """Calls inside(offset of a column in B, offset of its group in the panel, builder) per lane."""
     plan = panels.plan
     close, lane, c = for_loop(b, 0, plan.lanes, 1)
     number = c.value(c.add(lane, v * plan.lanes))
@@ -327,7 +326,7 @@ def _copy_groups(panels: Panels, places: list[Size], v: int, place: Size, b: Ind
 def _last_group(
     panels: Panels, columns: Columns, base: Size, part: Slice, full: Size, at: IndexBuilder
 ) -> None:
-    """The group from `full` on, if there is one, that ends with the slice."""
+    """Packs the incomplete last group, which starts at `full`, if there is one."""
     plan = panels.plan
     assert plan.dot is not None
     assert part.depth is not None
@@ -355,18 +354,18 @@ def _last_group(
 
 
 def bits(value: SSAValue, kind: object, at: IndexBuilder) -> SSAValue:
-    """The same bits as another vector type."""
+    """Returns the value bitcast to another vector type."""
     return at.insert(vector.BitcastOp(value, kind)).results[0]
 
 
 def splat_of(number: int, element: IntegerType, lanes: int, at: IndexBuilder) -> SSAValue:
-    """A constant in every lane."""
+    """Returns a constant vector."""
     value = DenseIntOrFPElementsAttr.from_list(vector_of(element, lanes), [number])
     return at.insert(arith.ConstantOp(value)).results[0]
 
 
 def padding(dot: DotProduct, zero: float) -> IntegerAttr | FloatAttr:
-    """What a last group is filled with."""
+    """Returns the padding of an incomplete last group."""
     if isinstance(dot.element, IntegerType):
         return IntegerAttr(0, dot.element)
     return FloatAttr(zero, dot.element)

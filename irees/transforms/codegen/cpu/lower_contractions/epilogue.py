@@ -1,5 +1,5 @@
 """
-What is done with a contraction's output while it is in registers. Part of
+Fuses an elementwise op into a contraction, on its output in registers. Part of
 `irees-lower-contractions`.
 
     C[m, n] += A[m, k] * B[k, n];  D[m, n] = f(C[m, n], bias[n], E[m, n])
@@ -34,23 +34,23 @@ class Epilogue:
 
     consumer: Neighbour
     operands: list[Operand | SSAValue]
-    """What each operand is: a buffer with a step per loop of the contraction, or a scalar."""
+    """One per operand: a buffer with a stride per loop of the contraction, or a scalar."""
     condition: SSAValue | None = None
-    """Whether a slice of K is the last one, before which C is not whole; None where it is."""
+    """Whether a slice of K is the last one, which completes C; None if it always is."""
 
     @property
     def op(self) -> linalg.GenericOp:
-        """f"""
+        """The op f."""
         return self.consumer.op
 
     @property
     def source(self) -> int:
-        """The operand that is C."""
+        """The operand index of C."""
         return self.consumer.source
 
     @property
     def buffers(self) -> list[Operand]:
-        """Every buffer but C."""
+        """All buffers except C."""
         return [
             o for i, o in enumerate(self.operands) if i != self.source and isinstance(o, Operand)
         ]
@@ -78,7 +78,7 @@ class Epilogue:
                 return Lane(value, Kind.VECTOR)
             if not isinstance(operand, Operand) or not block.args[i].uses:
                 return Lane(self.op.operands[i], Kind.UNIFORM)
-            # What all rows share is read before any row is stored.
+            # Load operands shared by all rows before any row is stored: they may alias.
             fixed = plan.shared_by_rows(operand)
             if fixed and (i, v) in shared:
                 return shared[i, v]
@@ -108,7 +108,7 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Slice:
-    """A slice of K: its first step, its depth (None for all of K), and what is done with C then."""
+    """A slice of K: its first step, its depth (None for all of K), and the epilogue to apply."""
 
     start: Size
     depth: Size | None
@@ -116,7 +116,7 @@ class Slice:
 
 
 def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue | None:
-    """The consumer of a contraction of that many loops, made ready at `at`, or None."""
+    """Returns a consumer's epilogue, with IR inserted at `at`; None if not addressed linearly."""
     op = consumer.op
     operands: list[Operand | SSAValue] = []
     for operand, indexing in zip(op.operands, maps(op), strict=True):
@@ -136,10 +136,10 @@ def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue |
 
 
 def fits(epilogue: Epilogue, plan: Plan) -> bool:
-    """Whether vectors of C are vectors, or one value, for every operand of the epilogue."""
+    """Whether a vector of C is a vector, or a single value, in every operand of the epilogue."""
     if plan.loops.scattered or not (isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0):
         return False
-    # Where K is no plain run of slices, none of them is known to be the last.
+    # With outer loops of K, or a dynamic K, no slice is statically known to be the last.
     if plan.loops.outer_k or (plan.tiling.kc is not None and plan.size_k is None):
         return False
     outputs = epilogue.operands[len(epilogue.op.inputs) :]

@@ -31,35 +31,35 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 
 @dataclass
 class Kernel:
-    """The micro-kernel for one panel of columns and one slice of K."""
+    """The micro-kernel for one panel of B and one slice of K."""
 
     plan: Plan
     panels: Panels
     columns: Columns
     zero: SSAValue
     zeros: SSAValue | bool
-    """Whether C counts as zeros, whatever it holds; a value where only in the first slice of K."""
+    """Whether C is taken as zero, whatever it holds; a value if only in the first slice of K."""
     first_b: Size
-    """Where the slice of the panel starts."""
+    """Start of the K slice in the panel of B."""
     starts_a: Callable[[Size, int, IndexBuilder], list[Size]]
-    """Where some rows start in A, or in its panel."""
+    """Returns the start of each row in A, or in its packed panel."""
     starts: Callable[[Operand, Size, int, IndexBuilder], list[Size]]
-    """Where some rows start in C, or in what is read and written beside it."""
+    """Returns the start of each row in C, or in an operand of the epilogue."""
     staging: SSAValue | None
-    """MR x NR elements, for columns of C that are no vectors in memory."""
+    """Buffer of MR x NR elements for columns of C that are not contiguous or not complete."""
     part: Slice
     ahead: NextPanel | None
-    """What each block of rows asks for meanwhile."""
+    """The next panel, of which each block of rows prefetches a part."""
     corrections: list[SSAValue] | None
-    """What each vector of columns is to be corrected by, for rows of A that are biased."""
+    """Correction per vector of columns for biased rows of A."""
 
     @property
     def kind(self):
-        """One vector of C."""
+        """The type of one vector of C."""
         return vector_of(self.plan.element, self.plan.lanes)
 
     def emit(self, i: Size, rows: int, at: IndexBuilder) -> None:
-        """C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]"""
+        """Emits C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]."""
         plan = self.plan
         starts_c = self.starts(plan.c, i, rows, at)
         held = not self._later and self.zeros is not True
@@ -83,11 +83,11 @@ class Kernel:
 
     @property
     def _later(self) -> bool:
-        """Whether C is added to the registers after K."""
+        """Whether C is added to the accumulators after the loops of K, not loaded before."""
         return self.plan.adds_later and self.zeros is not True
 
     def _write(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> None:
-        """C = C + the registers, or the registers where C counts as zeros."""
+        """Stores the accumulators, plus C unless C is taken as zero."""
         if not (self._later and isinstance(self.zeros, SSAValue)):
             self._finish(starts, self._whole_sums(starts, values, at), at)
             return
@@ -100,7 +100,7 @@ class Kernel:
         self, epilogue: Epilogue, i: Size, starts: list[Size], values: list[SSAValue],
         at: IndexBuilder,
     ) -> None:  # fmt: skip
-        """D = f(C + the registers), in the last slice of K: not the first, if C ever was zeros."""
+        """Stores D = f(C + accumulators); the last slice is not the first if `zeros` is a value."""
         sums = self._whole_sums(starts, values, at)
         if epilogue.consumer.keeps_source:
             self._finish(starts, sums, at)
@@ -110,14 +110,14 @@ class Kernel:
     def _whole_sums(
         self, starts: list[Size], values: list[SSAValue], at: IndexBuilder
     ) -> list[SSAValue]:
-        """The registers, and C if it is not among what they have summed."""
+        """Returns the accumulators, plus C if it was not loaded before."""
         return self._sums(starts, values, at) if self._later else values
 
     def _reduce(
         self, level: int, rows: list[Size], column: Size, step: Size, asked: Size,
         accs: list[SSAValue], at: IndexBuilder,
     ) -> list[SSAValue]:  # fmt: skip
-        """The loops of K from `level` on, C carried through them in registers."""
+        """Emits the loops of K from `level` on, with C in loop-carried registers."""
         plan = self.plan
         if level == len(plan.loops.k):
             if self.ahead is not None:
@@ -152,7 +152,7 @@ class Kernel:
     def _step(
         self, rows: list[Size], column: Size, accs: list[SSAValue], b: IndexBuilder
     ) -> list[SSAValue]:
-        """One outer product: acc[r, v] + broadcast(A[r]) * B[v]"""
+        """Emits one outer product: acc[r, v] + broadcast(A[r]) * B[v]."""
         plan, vectors = self.plan, self.columns.vectors
         columns = [self._column(b.add(column, self._offset(v, b)), v, b) for v in range(vectors)]
         packed_rows = self.panels.a
@@ -179,7 +179,7 @@ class Kernel:
         return out
 
     def _offset(self, v: int, b: IndexBuilder) -> Size:
-        """From the first vector of B to vector `v` of the same step of K."""
+        """Returns the offset of vector `v` of B from the first vector of a step."""
         plan = self.plan
         if plan.loops.vector_loop is not None and self.panels.b is None:
             return b.mul(plan.b.steps[plan.loops.vector_loop], v)
@@ -194,7 +194,7 @@ class Kernel:
         if self._whole(v) or plan.packing.panel is not None:
             value = b.insert(vector.LoadOp(source, [b.value(start)], self._kind_of_b())).results[0]
             return value if plan.dot else widened(value, plan.widen_b, plan.lanes, b)
-        # Unpacked columns past the end are not ours to read.
+        # Columns past the end of an unpacked B may be out of bounds.
         close, lane, c = for_loop(b, 0, self._count(v, b), 1, [self.zero])
         value = c.insert(memref.LoadOp.get(source, [c.value(c.add(start, lane))])).results[0]
         value = widened(value, plan.widen_b, plan.lanes, c)
@@ -206,16 +206,16 @@ class Kernel:
     # --- C --------------------------------------------------------------------------------
 
     def _whole(self, v: int) -> bool:
-        """Whether every lane of vector `v` is a column of the output."""
+        """Whether all lanes of vector `v` are valid columns of the output."""
         valid = self.columns.valid
         return valid is None or (isinstance(valid, int) and (v + 1) * self.plan.lanes <= valid)
 
     def _staged(self, v: int) -> bool:
-        """Whether vector `v` of C goes through the staging block: it is no vector in memory."""
+        """Whether vector `v` of C is staged, because it is not contiguous or not complete."""
         return self.plan.loops.scattered or not self._whole(v)
 
     def _count(self, v: int, b: IndexBuilder) -> Size:
-        """How many lanes of vector `v` are columns of the output."""
+        """Returns the number of valid columns in vector `v`."""
         valid = self.columns.valid
         assert valid is not None
         return b.maximum(b.minimum(b.sub(valid, v * self.plan.lanes), self.plan.lanes), 0)
@@ -223,7 +223,7 @@ class Kernel:
     def _place(
         self, starts: list[Size], r: int, v: int, b: IndexBuilder
     ) -> tuple[SSAValue, SSAValue]:
-        """Where vector `v` of row `r` of C is: in C, or in the staging block."""
+        """Returns buffer and offset of vector `v` of row `r`: in C, or in the staging buffer."""
         if self._staged(v):
             assert self.staging is not None
             number = (r * self.columns.vectors + v) * self.plan.lanes
@@ -231,11 +231,11 @@ class Kernel:
         return self.plan.c.flat, b.value(self.plan.place(self.plan.c, starts[r], v, b))
 
     def _zeros(self, rows: int) -> list[SSAValue]:
-        """Registers of zeros."""
+        """Returns zero accumulators."""
         return [self.zero] * (rows * self.columns.vectors)
 
     def _corrected(self, values: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
-        """Registers with what each column is to be corrected by."""
+        """Adds the corrections of the columns to the accumulators."""
         corrections = self.corrections
         assert corrections is not None
         each = [corrections[number % len(corrections)] for number in range(len(values))]
@@ -245,13 +245,13 @@ class Kernel:
         ]
 
     def _sums(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
-        """C + the registers."""
+        """Returns C + accumulators."""
         pairs = zip(self._held(starts, at), values, strict=True)
         add = self.plan.parts.add
         return [at.insert(same_op(add, pair, [self.kind])).results[0] for pair in pairs]
 
     def _held(self, starts: list[Size], at: IndexBuilder) -> list[SSAValue]:
-        """What C holds."""
+        """Loads C, through the staging buffer where needed."""
         every = [(r, v) for r in range(len(starts)) for v in range(self.columns.vectors)]
         staged = [(r, v) for r, v in every if self._staged(v)]
         for r, v in staged:
@@ -266,7 +266,7 @@ class Kernel:
         ]
 
     def _finish(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> None:
-        """C = the registers."""
+        """Stores the accumulators to C, through the staging buffer where needed."""
         vectors = self.columns.vectors
         for number, value in enumerate(values):
             buffer, place = self._place(starts, number // vectors, number % vectors, at)
@@ -275,7 +275,7 @@ class Kernel:
             self._move(starts, at, out=True)
 
     def _move(self, starts: list[Size], at: IndexBuilder, *, out: bool) -> None:
-        """The staged columns of C, between the staging block and C."""
+        """Copies the staged columns from the staging buffer to C if `out`, else from C."""
         plan, valid, width = self.plan, self.columns.valid, self.columns.vectors * self.plan.lanes
         assert self.staging is not None
         first = next(v for v in range(self.columns.vectors) if self._staged(v)) * plan.lanes

@@ -66,7 +66,7 @@ def lower_contraction(
     dot: DotProduct | None,
 ) -> None:
     """
-    Replaces a contraction by its loops, with the instruction `dot` where there is one.
+    Replaces a contraction by its loops; `dot` is the dot-product instruction to use, if any.
 
     Raises Unsuitable before the op is changed.
     """
@@ -94,7 +94,7 @@ def _plan_and_epilogue(
     dot: DotProduct | None,
     at: IndexBuilder,
 ) -> tuple[Plan, Epilogue | None]:
-    """Returns the plan with the elementwise consumer of C where the micro-kernel can apply it."""
+    """Returns the plan and the elementwise consumer of C, if the micro-kernel can apply it."""
     consumer = find_consumer(op)
     epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
     beside = [] if epilogue is None else epilogue.buffers
@@ -103,13 +103,13 @@ def _plan_and_epilogue(
         if epilogue is None or fits(epilogue, plan):
             return plan, epilogue
     except Unsuitable:
-        # The operands of the epilogue may keep loops from joining: try without it.
+        # Operands of the epilogue may prevent loops from collapsing: retry without it.
         pass
     return make_plan(op, parts, machine, dot, [], at), None
 
 
 class Nest:
-    """The loops of one contraction under construction."""
+    """Builds the loop nest of one contraction."""
 
     def __init__(self, plan: Plan, at: IndexBuilder, from_zero: bool, epilogue: Epilogue | None):
         self.plan = plan
@@ -122,10 +122,10 @@ class Nest:
             size = plan.tiling.mr * plan.nr
             self.staging = at.insert(memref.AllocaOp.get(plan.element, shape=[size])).results[0]
         self.from_zero = from_zero
-        """C has not been filled with the zeros that it starts from."""
+        """The initial fill of C with zeros was erased: C starts from zero registers."""
 
     def build(self, at: IndexBuilder) -> None:
-        """All loops."""
+        """Emits the whole nest."""
         plan = self.plan
         inside = self._whole_k if plan.tiling.kc is None else self._slices_of_k
         self._loops([*plan.loops.batch, *plan.loops.outer_n, *plan.loops.outer_k], {}, at, inside)
@@ -145,16 +145,16 @@ class Nest:
         close()
 
     def _whole_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Panels of columns, blocks of rows, all of K in each."""
+        """Emits the loops over panels and blocks of rows, with all of K in each block."""
         self._slice(ivs, Slice(0, None, self.epilogue), at)
 
     def _slices_of_k(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Slices of K one after the other; what is done with C is done with the last."""
+        """Emits the loop over slices of K; the epilogue is applied in the last slice."""
         plan, deep = self.plan, self.plan.tiling.kc
         assert deep is not None
         known = plan.size_k
         if self.epilogue is not None or plan.one_slice:
-            # One slice is written even where K is empty: a fill may have been left out for it.
+            # Emit one slice even if K is empty: the fill of C may have been erased.
             assert known is not None
             last = max(known - 1, 0) // deep * deep
             if last > 0 and known - last == deep:
@@ -176,7 +176,7 @@ class Nest:
         close()
 
     def _epilogue_at(self, k0: Size, last: int, at: IndexBuilder) -> Epilogue | None:
-        """The epilogue as a slice like all others has it: only if it is the last one."""
+        """Returns the epilogue guarded by `k0 == last`, for a loop over equal slices."""
         if self.epilogue is None:
             return None
         is_last = at.insert(arith.CmpiOp(at.value(k0), at.value(last), "eq")).results[0]
@@ -188,7 +188,7 @@ class Nest:
         part: Slice,
         at: IndexBuilder,
     ) -> None:
-        """One slice: A packed once, if at all, B panel by panel; or A strip by strip."""
+        """Emits one slice of K: A packed once and B panel by panel, or MC rows of A at a time."""
         plan = self.plan
         if plan.tiling.mc is None:
             turns = plan.sizes[plan.loops.outer_m[0]] if plan.loops.outer_m else 1
@@ -227,7 +227,7 @@ class Nest:
     def _pack_rows(
         self, ivs: dict[int, Size], first: Size, rows: Size, part: Slice, at: IndexBuilder
     ) -> None:
-        """Some rows of A, if they are packed at all."""
+        """Packs some rows of A, if A is packed at all."""
         plan = self.plan
         if self.panels.a is None:
             return
@@ -242,7 +242,7 @@ class Nest:
     def _pack_panel(
         self, panels: Panels, columns: Columns, ivs: dict[int, Size], part: Slice, at: IndexBuilder
     ) -> Panels:
-        """One panel of B, unless it lies in panels."""
+        """Packs one panel of B, unless it is read in place."""
         plan = self.plan
         if panels.b is None:
             return panels
@@ -254,7 +254,7 @@ class Nest:
     def _panel_of_strips(
         self, columns: Columns, first: Size, ivs: dict[int, Size], part: Slice, at: IndexBuilder
     ) -> Panels:
-        """A panel that the strip which starts at row 0 packs, and the others find packed."""
+        """Returns a panel, packed by the row block that starts at row 0 and reused by the rest."""
         if self.panels.b is None:
             return self.panels
         panels = panel_of(self.panels, columns, at)
@@ -270,7 +270,7 @@ class Nest:
         self, panels: Panels, columns: Columns, ivs: dict[int, Size], rows: Rows,
         part: Slice, at: IndexBuilder,
     ) -> None:  # fmt: skip
-        """Some rows by the columns of one panel."""
+        """Emits some rows times the columns of one panel."""
         plan = self.plan
         base = plan.b.at(ivs, at)
         if panels.b is None and plan.packing.panel is not None:
@@ -291,17 +291,17 @@ class Nest:
         close()
 
     def _zeros(self, k0: Size, at: IndexBuilder) -> SSAValue | bool:
-        """Whether C counts as zeros in the slice that starts at `k0`."""
+        """Returns whether C counts as zero in the slice that starts at `k0`."""
         if not self.from_zero or isinstance(k0, int):
             return self.from_zero and k0 == 0
         return at.insert(arith.CmpiOp(k0, at.value(0), "eq")).results[0]
 
     def _row(self, ivs: dict[int, Size], i: Size) -> dict[int, Size]:
-        """The loops at row `i`."""
+        """Returns the induction variables at row `i`."""
         return {**ivs, self.plan.loops.m[-1]: i} if self.plan.loops.m else ivs
 
     def _columns(self, panel: Callable[[Columns, IndexBuilder], None], at: IndexBuilder) -> None:
-        """Panels of NR columns, and a narrower last one."""
+        """Emits the loop over panels of NR columns, and a narrower last panel."""
         plan, width = self.plan, self.plan.nr
         main = at.mul(at.floordiv(plan.size_n, width), width)
         if main != 0 or not isinstance(main, int):
@@ -327,7 +327,7 @@ class Nest:
         self, panels: Panels, columns: Columns, rows: Rows, base_b: Size, part: Slice,
         before: IndexBuilder,
     ) -> Inside:  # fmt: skip
-        """Blocks of MR rows, and what is left; what they share is computed at `before`."""
+        """Emits the loop over MR rows and its remainder; shared values are computed at `before`."""
         plan, first, count = self.plan, rows.first, rows.count
         corrections = None
         if plan.dot is not None and plan.dot.biased:

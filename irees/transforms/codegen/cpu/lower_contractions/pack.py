@@ -1,8 +1,8 @@
 """
 Copies slices of a contraction's operands into panels. Part of `irees-lower-contractions`.
 
-B goes to [KC, NR], so that the micro-kernel streams through it; A keeps its rows, but those come
-to lie a little more than a slice of K apart, so that no two of a block share a set of the cache.
+B is packed as [KC, NR], so that the micro-kernel streams through it. A keeps its rows, but padded
+to slightly more than a slice of K, so that no two rows of a block map to the same cache set.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size, upper_bound
 
 APART = 16
-"""Words of four bytes between the packed rows of A: a line, so that neighbours lie in neighbouring
-sets."""
+"""Padding between packed rows of A, in 4-byte words: one cache line, so that adjacent rows map to
+adjacent sets."""
 
 
 @dataclass
 class Columns:
-    """One panel of columns: its start, its vectors, and how many of its columns are valid."""
+    """One panel of columns: its start, its vectors, and the number of valid columns."""
 
     start: Size
     vectors: int
     valid: Size | None
-    """None when all are."""
+    """None if all are valid."""
 
 
 @dataclass
 class Panels:
-    """The memory that slices are packed into; None for an operand that is read where it lies."""
+    """Scratch buffers for packed slices; None for an operand that is read in place."""
 
     plan: Plan
     b: SSAValue | None
@@ -46,15 +46,15 @@ class Panels:
 
     @property
     def row(self) -> int:
-        """From one packed row of A to the next, in elements."""
+        """Stride between packed rows of A, in elements."""
         assert self.plan.tiling.kc is not None
         return self.plan.tiling.kc + APART * self.plan.group
 
 
 def allocate(plan: Plan, at: IndexBuilder) -> Panels:
     """
-    Room for a panel of B, or all, unless it lies in panels, and for a slice of A if its rows
-    collide.
+    Allocates space for one panel of B, or for all, unless B is read in place, and for a slice of A
+    if it is packed.
     """
     b = offsets = None
     if not plan.packing.in_place:
@@ -65,7 +65,7 @@ def allocate(plan: Plan, at: IndexBuilder) -> Panels:
         offsets = at.insert(memref.AllocaOp.get(IndexType(), shape=[plan.nr])).results[0]
     panels = Panels(plan, b, offsets, None)
     if plan.packing.a:
-        # Scratch is laid out before the kernel runs, so its size is a bound known now.
+        # Scratch memory is sized at compile time, so its size is a static upper bound.
         most = plan.tiling.mc or upper_bound(plan.size_m)
         assert most is not None
         kind = MemRefType(plan.packed_element, [most * panels.row])
@@ -74,7 +74,7 @@ def allocate(plan: Plan, at: IndexBuilder) -> Panels:
 
 
 def panel_of(panels: Panels, columns: Columns, at: IndexBuilder) -> Panels:
-    """The memory of one panel where all panels of a slice are packed."""
+    """Returns a view of one panel if all panels of a slice are packed."""
     plan = panels.plan
     assert panels.b is not None
     assert isinstance(panels.b.type, MemRefType)
@@ -113,7 +113,7 @@ def pack_rows(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBuil
 def spread(
     loops: Sequence[int], index: Size, operand: Operand, sizes: Sequence[Size], b: IndexBuilder
 ) -> Size:
-    """The address of point `index` of flattened loops: digits of the index times steps."""
+    """Returns the address of iteration `index` of collapsed loops: its digits times the strides."""
     total: Size = 0
     rest = index
     for position, loop in enumerate(reversed(loops)):
@@ -130,7 +130,7 @@ def pack_columns(
     """
     panel[k, j] = B[part.start + k, columns.start + j]; columns past the last valid one repeat it.
 
-    `linear` says that neighbouring columns are neighbours in B everywhere.
+    `linear` says that adjacent columns are contiguous everywhere in B.
     """
     plan, lanes = panels.plan, panels.plan.lanes
     assert part.depth is not None
@@ -158,7 +158,7 @@ def pack_columns(
 
 
 def write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
-    """Writes down where in B each column lies."""
+    """Stores the offset of each column in B."""
     plan = panels.plan
     close, lane, b = for_loop(at, 0, columns.vectors * plan.lanes, 1)
     column = b.add(columns.start, lane)
@@ -170,13 +170,13 @@ def write_offsets(panels: Panels, columns: Columns, at: IndexBuilder) -> None:
 
 
 def neighbours(panels: Panels, v: int, at: IndexBuilder) -> SSAValue | None:
-    """Whether the columns of vector `v` are neighbours in B; None when they never are."""
+    """Returns whether the columns of vector `v` are contiguous in B; None if they never are."""
     plan, lanes = panels.plan, panels.plan.lanes
     if plan.b.steps[plan.loops.n[-1]] != 1:
         return None
     first = at.insert(memref.LoadOp.get(panels.offsets, [at.value(v * lanes)])).results[0]
     always = at.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]
-    # The last lane does not tell: a gap between rows may be as long as the repeated lanes.
+    # Checking only the last lane is wrong: a gap may be as long as the repeated lanes.
     close, lane, b = for_loop(at, 1, lanes, 1, [always])
     place = b.value(b.add(lane, v * lanes))
     offset = b.insert(memref.LoadOp.get(panels.offsets, [place])).results[0]

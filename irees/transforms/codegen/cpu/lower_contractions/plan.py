@@ -58,28 +58,28 @@ from irees.transforms.utils.structured import linear_form, loop_sources, maps
 
 @dataclass(frozen=True)
 class Machine:
-    """What the target has, and what the program allows."""
+    """The target's vector registers, and whether the program allows reassociation."""
 
     vector_bytes: int
     registers: int
     reassociate: bool
-    """Products of floats may be added in another order than that of the loops."""
+    """The pass may reassociate sums of floats."""
 
 
 @dataclass
 class Operand:
-    """A buffer as a flat array: the step of each loop, in elements."""
+    """A buffer as a flat array, with the stride of each loop in elements."""
 
     flat: SSAValue
     steps: list[Size]
 
     @property
     def strides(self) -> tuple[Known, ...]:
-        """The strides that are known."""
+        """The strides, None where dynamic."""
         return tuple(map(known, self.steps))
 
     def at(self, ivs: dict[int, Size], builder: IndexBuilder) -> Size:
-        """The address of a point; loops without a value count as 0."""
+        """Returns the address at some induction variables; loops that have none count as 0."""
         total: Size = 0
         for loop, value in ivs.items():
             total = builder.add(total, builder.mul(value, self.steps[loop]))
@@ -89,8 +89,9 @@ class Operand:
 @dataclass(frozen=True)
 class Rows:
     """
-    Rows of C: `count` of them from `first` on, in each of `turns` of the outermost loop of M, the
-    first of which is `turn`. One turn where all rows run through their operands as one loop does.
+    `count` rows of C from `first` on, in each of `turns` iterations of the outermost loop of M. The
+    first of those iterations is `turn`. `turns` is 1 if all rows step through their operands like
+    one loop.
     """
 
     first: Size
@@ -101,13 +102,13 @@ class Rows:
 
 @dataclass
 class Plan:
-    """One contraction, ready to be written as loops: C[m, n] += A[m, k] * B[k, n]."""
+    """One contraction, ready to be lowered to loops: C[m, n] += A[m, k] * B[k, n]."""
 
     op: linalg.GenericOp
     parts: MultiplyAdd
     element: Attribute
     dot: DotProduct | None
-    """The instruction that multiplies narrow elements; None where elements are widened first."""
+    """The instruction that multiplies narrow elements; None if elements are widened first."""
     sizes: list[Size]
     a: Operand
     b: Operand
@@ -119,7 +120,7 @@ class Plan:
     size_m: Size
     size_n: Size
     reorder: bool
-    """Products may be added in another order than that of the loops."""
+    """The pass may reassociate the sum over K."""
     loops: Traversal
     tiling: Tiling
     packing: Packing
@@ -132,34 +133,34 @@ class Plan:
 
     @property
     def group(self) -> int:
-        """Points of K in one step of the kernel."""
+        """Elements of K in one step of the kernel."""
         return 1 if self.dot is None else self.dot.group
 
     @property
     def packed_element(self) -> Attribute:
-        """The type of elements in panels."""
+        """The element type of panels."""
         return self.element if self.dot is None else self.dot.element
 
     @property
     def size_k(self) -> int | None:
-        """Steps of the outermost group of K where they are known, else None."""
+        """The trip count of the outermost group of K if static, else None."""
         sizes = [s for x in self.loops.k[0] if isinstance(s := self.sizes[x], int)]
         return prod(sizes) if len(sizes) == len(self.loops.k[0]) else None
 
     def is_one_loop(self, loops: Sequence[int], operand: Operand) -> bool:
-        """Whether loops step through an operand like one loop."""
+        """Whether loops step through an operand with a single stride."""
         return suffix(loops, (operand.strides,), tuple(map(known, self.sizes))) == tuple(loops)
 
     @property
     def one_slice(self) -> bool:
-        """Whether a block of C is computed at once, all of K in it."""
+        """Whether all of K is reduced into a block of C at once."""
         if self.loops.outer_k:
             return False
         return self.tiling.kc is None or (self.size_k is not None and self.size_k <= self.tiling.kc)
 
     @property
     def adds_later(self) -> bool:
-        """Whether a slice of K is summed by itself and C added then, not waited for before."""
+        """Whether C is added after a slice of K is summed, so that the slice need not wait."""
         return self.reorder and not self.one_slice
 
     @property
@@ -169,22 +170,22 @@ class Plan:
 
     @property
     def step_n(self) -> Size:
-        """From one column of C to the next of the same vector."""
+        """Stride between adjacent columns of a vector of C."""
         return self.c.steps[self.loops.n[-1]]
 
     def row_step(self, operand: Operand) -> Size:
-        """From one row of C to the next, in another operand."""
+        """Returns an operand's stride between adjacent rows of C."""
         return operand.steps[self.loops.m[-1]] if self.loops.m else 0
 
     def shared_by_rows(self, operand: Operand) -> bool:
-        """Whether all rows of C meet the same elements of another operand."""
+        """Whether another operand has the same elements for all rows of C."""
         return all(isinstance(s := operand.steps[x], int) and s == 0 for x in self.loops.m)
 
     def row_starts(
         self, operand: Operand, ivs: dict[int, Size], first: Size, rows: int, offset: Size,
         at: IndexBuilder,
     ) -> list[Size]:  # fmt: skip
-        """Where each of some rows starts in an operand, `offset` elements further on."""
+        """Returns the address of each row in an operand, plus `offset` elements."""
         if self.is_one_loop(self.loops.m, operand):
             point = {**ivs, self.loops.m[-1]: first} if self.loops.m else ivs
             start, step = at.add(operand.at(point, at), offset), self.row_step(operand)
@@ -193,7 +194,7 @@ class Plan:
         return [at.add(operand.at({**ivs, **point}, at), offset) for point in points]
 
     def place(self, operand: Operand, start: Size, v: int, at: IndexBuilder) -> Size:
-        """Where vector `v` lies of a row that starts at `start`."""
+        """Returns the address of vector `v` of a row that starts at `start`."""
         if self.loops.vector_loop is None:
             apart = at.mul(operand.steps[self.loops.n[-1]], self.lanes)
         else:
@@ -201,13 +202,13 @@ class Plan:
         return at.add(start, at.mul(apart, v))
 
     def column_offset(self, operand: Operand, start: Size, at: IndexBuilder) -> Size:
-        """Where column `start`, the first of a vector, lies in an operand that is not packed."""
+        """Returns the offset of column `start`, the first of a vector, in an unpacked operand."""
         if self.loops.vector_loop is None:
             return at.mul(start, operand.steps[self.loops.n[-1]])
         return at.mul(at.floordiv(start, self.lanes), operand.steps[self.loops.vector_loop])
 
     def first_column(self, base: Size, column: Size, k0: Size, at: IndexBuilder) -> Size:
-        """Where B starts at `column` and `k0`, in its panel that starts at `base` if it has any."""
+        """Returns where B starts at `column` and `k0`, in the panel that starts at `base`."""
         start = at.add(base, at.mul(k0, self.b.steps[self.loops.k[0][-1]]))
         if self.packing.panel is not None:
             return start
@@ -215,7 +216,7 @@ class Plan:
 
 
 def strides(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
-    """The strides of a buffer in elements."""
+    """Returns the strides of a buffer in elements."""
     kind = buffer.type
     assert isinstance(kind, MemRefType)
     if isinstance(kind.layout, StridedLayoutAttr):
@@ -237,7 +238,7 @@ def strides(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
 
 
 def flatten(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
-    """The buffer as memref<?xT>, from its first element on."""
+    """Returns the buffer as memref<?xT>, starting at its first element."""
     kind = buffer.type
     assert isinstance(kind, MemRefType)
     metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
@@ -309,8 +310,8 @@ def make_plan(
     """
     Returns the plan of a contraction; sizes and strides are computed at `at`. Raises Unsuitable.
 
-    Loops that step through C like one do so through the operands `beside` it, too. With `dot`
-    nothing is widened.
+    Collapsed loops step through the operands `beside` C with a single stride, too. With `dot` no
+    operand is widened.
     """
     output = op.outputs[0].type
     assert isinstance(output, MemRefType)
@@ -344,7 +345,7 @@ def make_plan(
 
 
 def known(size: Size) -> Known:
-    """Returns a size that is known before the program runs, else None."""
+    """Returns a static size, or None."""
     return size if isinstance(size, int) else None
 
 
@@ -361,7 +362,7 @@ def _sizes(op: linalg.GenericOp, at: IndexBuilder) -> list[Size]:
 def _operand(
     op: linalg.GenericOp, position: int, sizes: list[Size], at: IndexBuilder
 ) -> tuple[Operand, Size]:
-    """An operand with the steps of its loops, and the step of its panels if it has any."""
+    """Returns an operand with its strides, and the stride of its panels if it has any."""
     buffer = op.operands[position]
     steps: list[Size] = [0] * len(sizes)
     panel_step: Size = 0
@@ -370,7 +371,7 @@ def _operand(
         if form is None:
             # A packed operand: `n floordiv NR` selects the panel, `n mod NR` the column in it.
             if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.FloorDiv:
-                # In a group of K the elements of all columns lie between two neighbours.
+                # B is [K/group, NR, group]: one element of K steps by stride / group.
                 if panel_step == 0:
                     panel_step = stride
                 else:
@@ -386,7 +387,7 @@ def _operand(
 
 
 def widened(value: SSAValue, casts: tuple[Operation, ...], lanes: int, b: IndexBuilder) -> SSAValue:
-    """A scalar or vector of an operand, in the type of the product."""
+    """Returns a scalar or vector of an operand, cast to the type of the product."""
     for cast in reversed(casts):
         target = cast.results[0].type
         if hasattr(value.type, "get_shape"):
@@ -400,7 +401,7 @@ def widened(value: SSAValue, casts: tuple[Operation, ...], lanes: int, b: IndexB
 
 
 def zero_vector(plan: Plan, at: IndexBuilder) -> SSAValue:
-    """Zeros in every lane."""
+    """Returns a vector of zeros."""
     kind = plan.element
     attr = (
         IntegerAttr(0, kind) if isinstance(kind, IntegerType | IndexType) else FloatAttr(0.0, kind)

@@ -1,5 +1,6 @@
 """
-Asks for the next panel of B while this one is multiplied by. Part of `irees-lower-contractions`.
+Prefetches the next panel of B during the use of the current one. Part of
+`irees-lower-contractions`.
 
     for j in N by NR:
       for i in M by MR:
@@ -7,20 +8,20 @@ Asks for the next panel of B while this one is multiplied by. Part of `irees-low
   =>
         for k in K: prefetch of panel_{j+NR}, 1/R of it in each of R blocks; acc += ...
 
-The first block of rows reads its panel from memory and waits for it; the blocks after it find the
-panel in the L2 cache, and memory is idle. The processor's own prefetchers follow the stream that is
-read, and do not know of the next. So each block of rows asks for an equal share of the next panel.
-What lies behind the last one is asked for in vain: a hint about nothing.
+The first block of rows reads its panel from memory and waits for it. Later blocks hit the L2
+cache, and memory is idle. Hardware prefetchers follow the current stream but cannot predict the
+next panel, so each block of rows prefetches an equal part of it. After the last panel the
+prefetches are useless but harmless.
 
-A panel of its own is larger than the L1 cache, and a step of K reads it faster than the processor's
-prefetchers bring it from the L2 cache: each step asks for the vectors of a later one.
+A panel that this pass packed exceeds the L1 cache, and the kernel reads it faster than the
+hardware prefetchers fill L1 from L2: each step of K prefetches the vectors of a later one.
 
     for k in K: prefetch of panel_j[k + 4]; acc += A[i:i+MR, k] (x) panel_j[k]
 
-Rows of B that are read once, some side by side, ask for the rows below them. Those go to the L2
-cache: in the L1 cache they would take the place of each other before they are read.
+If B is streamed once, several rows at a time, each step prefetches the following rows into the L2
+cache: in L1 they would evict each other before use.
 
-A hint costs a place in the pipeline, so there are none for operands of few bytes.
+Prefetches take issue slots, so operands of few bytes get none.
 """
 
 from __future__ import annotations
@@ -39,46 +40,46 @@ from irees.transforms.utils.lanes import LINE, lane_bytes
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 SOME_BLOCKS = 8
-"""Blocks of rows that share a panel where nobody knows how many there are: if there are more, all
-but the first ones ask for the last share again, and if there are fewer, some is not asked for."""
+"""Row blocks that prefetch a panel if their number is dynamic. If there are more, the later ones
+prefetch the last part again; if there are fewer, some of the panel is not prefetched."""
 
 LEAST_BYTES = 64 << 10
-"""Of B, for hints to pay."""
+"""Minimum size of B, in bytes, for prefetching to pay off."""
 
 L2 = 2
-"""The locality of a hint for the L2 cache: the L1 cache is for the panel in use."""
+"""Locality of a prefetch into the L2 cache: L1 is for the current panel."""
 
 L1 = 3
-"""The locality of a hint for the L1 cache."""
+"""Locality of a prefetch into the L1 cache."""
 
 L1_BYTES = 32 << 10
-"""Of a panel, and of a block of rows of A beside a constant one, that stay in the L1 cache until
-the next block."""
+"""Maximum bytes of a panel, plus a block of rows of A if B is constant, that stay in the L1 cache
+until the next block."""
 
 STEPS = 8
-"""Of K, in which a line comes from the L2 cache to the L1 cache."""
+"""Steps of K that cover the latency from the L2 to the L1 cache."""
 
 
 @dataclass(frozen=True)
 class NextPanel:
-    """A panel, and what each step of K of each block of rows asks for of it."""
+    """A panel, and the lines of it that each step of K of each block of rows prefetches."""
 
     buffer: SSAValue
     start: Size
-    """Where the share of the first block begins, in elements."""
+    """The offset of the first block's part, in elements."""
     turn: Size
-    """The number of the first block, in this turn of the loops around the blocks."""
+    """The number of the first block in this iteration of the loops around the blocks."""
     share: int
-    """From the share of a block to that of the next."""
+    """Elements from one block's part to the next."""
     last: int | None
-    """The last block that has a share of its own, if not all have."""
+    """The last block with a part of its own; None if all have one."""
     step: int
-    """From one step of K to the next."""
+    """Elements from one step of K to the next."""
     hints: Sequence[int]
-    """Where the lines of one step are."""
+    """Offsets of the lines of one step."""
 
     def share_of(self, block: Size, at: IndexBuilder) -> Size:
-        """Where the share of a block of rows begins."""
+        """Returns the offset of the part that a block of rows prefetches."""
         number = at.add(self.turn, block)
         if self.last is not None:
             number = at.minimum(number, self.last)
@@ -100,9 +101,10 @@ def next_panel(
     plan: Plan, panel: Size, rows: Rows, depth: Size | None, ivs: dict[int, Size], at: IndexBuilder
 ) -> NextPanel | None:
     """
-    What follows a slice of a constant panel that starts at `panel`, for those of the `rows` that
-    are in the turn of the loops `outer_m` at `ivs`. None where K is not known, or one block has all
-    rows.
+    Returns the prefetches of the panel after the constant one that starts at `panel`.
+
+    `rows` are those in the iteration `ivs` of the loops `outer_m`. None if K is dynamic or a single
+    block has all rows.
     """
     points = _points(plan, depth)
     if points is None or _is_small(plan):
@@ -130,7 +132,7 @@ def next_panel(
         return None
     start = at.add(panel, after)
     if isinstance(block, int) and block != steps * plan.lanes:
-        # A slice of each block of columns, some for each block of rows as long as there are any.
+        # Each block of rows prefetches its slices of whole blocks of columns, until none is left.
         some = -(-vectors // blocks)
         hints = range(0, some * block, block)
         last = -(-vectors // some) - 1
@@ -142,8 +144,9 @@ def next_packed_panel(
     panels: Panels, columns: Columns, rows: Size, depth: Size | None, at: IndexBuilder
 ) -> NextPanel | None:
     """
-    What follows a panel that this kernel has packed, for each strip of `rows`; where the panel
-    behind is not packed yet, its place is asked for. None for panels that the L1 cache could hold.
+    Returns the prefetches of the panel after one that this kernel has packed, for each block of
+    `rows`. If that panel is not packed yet, its destination is prefetched. None if L1 could
+    hold the panel.
     """
     plan = panels.plan
     points = _points(plan, depth)
@@ -160,10 +163,11 @@ def next_packed_panel(
 
 def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
     """
-    How many steps of K before it is read a line of B is to be asked for; None for those that come
-    in time: of panels that the L1 cache holds, or of rows that a block has to itself. Not for dot
-    products: as many instructions read four times as much of K, and hints cost more than they
-    bring.
+    Returns how many steps of K ahead to prefetch a line of B; None if hardware brings it in time.
+
+    That holds for panels that the L1 cache holds, and for rows that only one block reads. Dot
+    products get none: per instruction they read four times as much of K, and prefetches cost more
+    than they gain.
     """
     if plan.packing.streamed:
         return plan.tiling.kc
@@ -173,7 +177,7 @@ def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
     points = _points(plan, depth)
     if plan.dot is not None or not in_panels or points is None:
         return None
-    # What the kernel has packed itself is near already.
+    # A panel that this kernel packed is in L2 already, so rows of A do not count.
     rows = plan.tiling.mr if panels.b is None else 0
     narrow = lane_bytes(plan.packed_element)
     return STEPS if points * (plan.nr + rows) * narrow > L1_BYTES else None
@@ -187,7 +191,7 @@ def ask_ahead(
     vectors: Sequence[Size],
     at: IndexBuilder,
 ) -> None:
-    """The lines of B that are read one `step` after those of `vectors` at `column`."""
+    """Prefetches the lines of B that are read one `step` after `vectors` at `column`."""
     assert isinstance(panel.type, MemRefType)
     line = LINE // lane_bytes(panel.type.element_type)
     later, asked = at.add(column, step), -line
@@ -202,14 +206,14 @@ def ask_ahead(
 def _even_shares(
     plan: Plan, buffer: SSAValue, start: Size, turn: Size, last: int | None, blocks: int, steps: int
 ) -> NextPanel:
-    """Some columns of each step of K for each block of rows."""
+    """Returns prefetches that split the columns of each step of K among the blocks of rows."""
     share = -(-plan.nr * plan.group // blocks)
     hints = range(0, share, LINE // lane_bytes(plan.packed_element))
     return NextPanel(buffer, start, turn, steps * share, last, share, hints)
 
 
 def _points(plan: Plan, depth: Size | None) -> int | None:
-    """The points of K, or of a slice of it, where they are known."""
+    """Returns the elements of K, or of a slice of it, if static."""
     sizes = [plan.sizes[x] for group in plan.loops.k for x in group]
     if depth is not None:
         sizes = [depth, *(plan.sizes[x] for group in plan.loops.k[1:] for x in group)]
@@ -218,7 +222,7 @@ def _points(plan: Plan, depth: Size | None) -> int | None:
 
 
 def _is_small(plan: Plan) -> bool:
-    """Whether B is known to have few bytes; a tile of columns may end where the output does."""
+    """Whether B is statically small; a tile of columns may end where the output does."""
     loops = [*plan.loops.outer_n, *plan.loops.n, *(x for group in plan.loops.k for x in group)]
     sizes = [size for loop in loops if isinstance(size := plan.sizes[loop], int)]
     bytes_ = prod(sizes) * lane_bytes(plan.packed_element)

@@ -52,6 +52,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -214,25 +215,26 @@ def together_of(forall: ForallOp, shares: int) -> int:
     return max(fitting, default=1)
 
 
+SHARES = 2
+"""Runs of tiles for each thread, so that a thread that is done takes one of a slower thread."""
+
+
 @dataclass(frozen=True)
 class PipelineWorkgroupsPass(ModulePass):
     """Workgroups that go through a large tile twice begin with the next one in the second turn."""
 
     name = "irees-pipeline-workgroups"
 
-    tile_bytes: int = 32 << 10
-    shares: int = 8
-    registers: int = 32
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(op)
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if function.is_declaration:
                 continue
             for forall in [o for o in function.body.block.ops if isinstance(o, ForallOp)]:
-                stages = stages_of(forall, self.tile_bytes, self.registers)
+                stages = stages_of(forall, target.l1_bytes, target.vector_registers)
                 if stages is None:
                     continue
-                together = together_of(forall, self.shares)
+                together = together_of(forall, SHARES * target.threads)
                 if together == 1:
                     remark("missed", NAME, forall, "there are too few tiles to take several")
                 elif may_rewrite(NAME, forall, f"{together} tiles in a row"):

@@ -1,6 +1,6 @@
 """
-The two stages of a workgroup that goes through its tile twice: sums, and points computed from them.
-Part of `irees-pipeline-workgroups`, which says what for.
+Splits a workgroup that reads its tile twice into two stages: a reduction (`sums`), and an
+elementwise nest (`points`) that uses the result. Part of `irees-pipeline-workgroups`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "irees-pipeline-workgroups"
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops, each but the last with one other in it, from 0 by 1, the last one by `step`."""
+    """A perfect loop nest from 0 with static extents; all steps are 1 but the innermost, `step`."""
 
     loops: tuple[scf.ForOp, ...]
     extents: tuple[int, ...]
@@ -38,7 +38,7 @@ class Nest:
 
 
 def nest_of(loop: scf.ForOp) -> Nest | None:
-    """The loops of known extents from one on inwards, or None where they branch."""
+    """Returns the nest that starts at a loop, or None if it branches or an extent is dynamic."""
     loops = [loop]
     while inner := [op for op in loops[-1].body.block.ops if op.regions]:
         if len(inner) > 1 or not isinstance(inner[0], scf.ForOp):
@@ -56,8 +56,8 @@ def nest_of(loop: scf.ForOp) -> Nest | None:
 
 def carried(nest: Nest) -> list[int | None] | None:
     """
-    For each result of a nest the place among the results of its innermost loop, or None where it is
-    what it was at first; None where a loop does more than hand on what it carries.
+    Returns, for each result of a nest, its index among the results of the innermost loop, or None
+    for its initial value. Returns None if a loop does more than pass on its carried values.
     """
     places: list[int | None] = list(range(len(nest.loops[-1].results)))
     for outer, inner in zip(nest.loops[-2::-1], nest.loops[:0:-1]):
@@ -80,7 +80,7 @@ def carried(nest: Nest) -> list[int | None] | None:
             if inner.iter_args[place] is not mine:
                 return None
             found.append(places[place])
-        # Every place of the innermost loop has to begin with what comes from outside.
+        # The initial value of every innermost result must come from outside.
         kept = [place for place in found if place is not None]
         if sorted(kept) != sorted(place for place in places if place is not None):
             return None
@@ -89,7 +89,7 @@ def carried(nest: Nest) -> list[int | None] | None:
 
 
 def grouped(wide: Sequence[int], narrow: Sequence[int]) -> list[list[int]] | None:
-    """The narrow loops that together count what each of the wide ones does, in their order."""
+    """Groups the `narrow` extents so that their products are the `wide` ones, or None."""
     groups, at = [], 0
     for extent in wide:
         group: list[int] = []
@@ -103,7 +103,7 @@ def grouped(wide: Sequence[int], narrow: Sequence[int]) -> list[list[int]] | Non
 
 
 def is_address(op: Operation, known: set[SSAValue]) -> bool:
-    """Whether an op says where something is: a view, or arithmetic of indices."""
+    """Whether an op computes an address, a view or an index, from addresses in `known`."""
     if isinstance(op, memref.SubviewOp):
         pass
     elif not isinstance(op, arith.ConstantOp) and not (
@@ -117,7 +117,7 @@ def is_address(op: Operation, known: set[SSAValue]) -> bool:
 
 
 def outer_values(loop: scf.ForOp) -> list[SSAValue]:
-    """What a loop uses that the block around it defines, each once, block arguments excepted."""
+    """Returns the op results of the enclosing block that a loop uses, each once."""
     block = loop.parent
     used = (o for op in loop.walk() for o in op.operands)
     return list(
@@ -130,8 +130,8 @@ _HARMLESS = (memref.LoadOp, vector.LoadOp, scf.ForOp, scf.YieldOp, vector.Reduct
 
 def is_private(op: Operation, body: Block) -> bool:
     """
-    Whether an op, with what is in it, changes nothing but buffers of its workgroup, whose sizes are
-    known.
+    Whether an op and its regions write only buffers of the workgroup, and allocate only static
+    ones.
     """
     for each in op.walk():
         if isinstance(each, memref.StoreOp | vector.StoreOp):
@@ -148,24 +148,24 @@ def is_private(op: Operation, body: Block) -> bool:
 
 @dataclass(frozen=True)
 class Stages:
-    """A workgroup: what comes before the sums, the sums, what comes between, the points."""
+    """The body of a workgroup in order; `points` is the elementwise nest."""
 
     before: list[Operation]
     sums: Nest
     between: list[Operation]
     points: Nest
     groups: list[list[int]]
-    """For each loop of the sums the loops of the points that count the same."""
+    """For each loop of `sums`, the loops of `points` that cover the same extent."""
 
     @property
     def handed(self) -> list[SSAValue]:
-        """What points use that is no address."""
+        """Values that `points` uses, without addresses."""
         addresses = {r for op in self.addresses for r in op.results}
         return [v for v in outer_values(self.points.loops[0]) if v not in addresses]
 
     @property
     def addresses(self) -> list[Operation]:
-        """The ops before the points that say where something is."""
+        """The ops before `points` that compute addresses."""
         known: set[SSAValue] = set()
         found = []
         for op in [*self.before, *self.between]:
@@ -176,18 +176,18 @@ class Stages:
 
     @property
     def buffers(self) -> list[Operation]:
-        """The buffers of the workgroup."""
+        """The allocations of the workgroup."""
         return [op for op in [*self.before, *self.between] if isinstance(op, memref.AllocaOp)]
 
 
 def tile_bytes(sums: Nest) -> int:
-    """The bytes that sums go through."""
+    """Returns the bytes of the tile that a reduction reads."""
     loads = [op for op in sums.inner.ops if isinstance(op, vector.LoadOp)]
     return max((element_bytes(op.base.type) for op in loads), default=0) * prod(sums.extents)
 
 
 def stages_of(forall: ForallOp, least: int, registers: int) -> Stages | None:
-    """The stages of a workgroup that goes through a tile of `least` bytes twice, or None."""
+    """Returns the stages of a workgroup with a tile of at least `least` bytes, or None."""
     body = forall.region.block
     ops = list(body.ops)[:-1]
     if not ops or not isinstance(ops[-1], scf.ForOp) or ops[-1].results:

@@ -31,6 +31,7 @@ from irees.analysis.distribution import groups_of, loops_of
 from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.irees_target import target_of
 from irees.transforms.codegen.cpu.select_strategy.chunks import chunk_tiles, crossing_tiles
 from irees.transforms.codegen.cpu.select_strategy.contraction_tiles import (
     Machine,
@@ -91,13 +92,11 @@ class SelectStrategyPass(ModulePass):
 
     name = "irees-select-strategy"
 
-    threads: int = 2
-    vector_bytes: int = 64
-    registers: int = 32
-    l2_bytes: int = 1 << 20
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.threads, self.vector_bytes, self.registers, self.l2_bytes)
+        target = target_of(op)
+        machine = Machine(
+            target.threads, target.vector_bytes, target.vector_registers, target.l2_bytes
+        )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
                 # Tiling takes the configs off the ops; reports read them here.

@@ -1,5 +1,5 @@
 """
-Tiles of kernels that are worth a thread's while and keep to the cache. Part of
+Tile sizes that give each thread enough work and fit into the cache. Part of
 `irees-select-strategy`.
 """
 
@@ -12,33 +12,32 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from irees.analysis.distribution import Group
 
 CHUNK = 16384
-"""Points of an elementwise or reduction op that are worth handing to a thread."""
+"""Iterations of an elementwise op or reduction that make a tile large enough for a thread."""
 
 FUSED = 2048
-"""The same for ops that hand tiles to one another: of f32, the tile that is read, what is kept
-between the loops, and the next tile, asked for meanwhile, are three quarters of an L1 cache. With
-two rows in a tile, the loop over one works while the sum of the other's lanes is waited for."""
+"""The same for fused ops: in f32, the input tile, the intermediate values and the prefetched next
+tile take three quarters of an L1 cache. With two rows per tile, the loop over one hides the latency
+of the horizontal sum of the other."""
 
 ALONG, RUNS = 64, 4
-"""Points along the loop that is written along, of a tile of an op that reads along another: at
-least so many, and up to so many times as many where that leaves enough tiles. A thread then goes on
-writing where it wrote."""
+"""Minimum tile of a transpose along the loop that writes contiguously, and the maximum multiple of
+it if enough tiles remain, so that a thread writes long contiguous runs."""
 
 ACROSS, SHORT = 4096, 1024
-"""Points at most along the loop that is read along, and where that would leave few tiles."""
+"""Maximum tile along the loop that reads contiguously; the second if the first leaves few tiles."""
 
 ENOUGH, FEW = 16, 4
-"""Tiles that threads can share, and tiles that are too few for that."""
+"""Number of tiles that balances well over threads, and the number below which tiles are few."""
 
 CROSSING = ALONG * SHORT
-"""Points of several small such arrays that are worth handing to a thread."""
+"""Elements of several small transposes that make a tile large enough for a thread."""
 
 DYNAMIC_GUESS = 256
-"""What a dynamic trip count is taken for when tiles are chosen."""
+"""Assumed trip count of dynamic loops in tile-size selection."""
 
 
 def chunk_tiles(group: Group) -> list[int]:
-    """Tiles of rows: outer loops one by one, the next in slices, inner loops whole."""
+    """Chooses row tiles: inner loops are whole, the next one is tiled, outer ones get size 1."""
     member = max(group.members, key=lambda m: len(m.kinds))
     extents = group.extents()
     chunk = CHUNK if len(group.members) == 1 else FUSED
@@ -46,7 +45,7 @@ def chunk_tiles(group: Group) -> list[int]:
     inner = 1
     for loop, size in enumerate(member.sizes):
         number = group.members.index(member)
-        # What a window sees of its neighbours is in the cache already.
+        # Overlapping window reads hit the cache, so they do not count.
         if loop not in windows and not any(c[number] == loop for c in group.classes):
             inner *= DYNAMIC_GUESS if size < 0 else size
     tiles = [0] * len(extents)
@@ -65,12 +64,12 @@ def chunk_tiles(group: Group) -> list[int]:
 
 
 def _moving(expr: AffineExpr) -> set[int]:
-    """The loops that move a window, which no plain loop indexes."""
+    """Returns the loops of an index expression that is not a plain loop (a window)."""
     return set() if isinstance(expr, AffineDimExpr) else set(expr.used_dims())
 
 
 def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
-    """Tiles of an op that reads along one loop and writes along another."""
+    """Returns the tiles of an op that reads along loop `across` and writes along loop `along`."""
     extents = [DYNAMIC_GUESS if e < 0 else max(1, e) for e in group.extents()]
     loops = [c[0] for c in group.classes]
     tiles = [1] * len(loops)
@@ -82,7 +81,7 @@ def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
         position = loops.index(across)
         few = prod(map(_pieces, extents, tiles)) // extents[position] < FEW
         pieces = _pieces(extents[position], SHORT if few else ACROSS)
-        # A rest of a few points would count as much as a tile when threads share them.
+        # A small partial tile costs as much load balance as a whole one.
         whole = _pieces(_pieces(extents[position], pieces), ALONG) * ALONG
         tiles[position] = min(extents[position], whole)
     left = max(1, CROSSING // prod(tiles))
@@ -94,12 +93,12 @@ def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
 
 
 def _pieces(extent: int, tile: int) -> int:
-    """Tiles of a loop; at least 1."""
+    """Returns the number of tiles of a loop; at least 1."""
     return max(1, -(-extent // tile))
 
 
 def even(extent: int, tile: int) -> int:
-    """A tile of about that size that divides the extent, if one is near."""
+    """Returns a divisor of the extent between tile / 2 and `tile`, or else `tile`."""
     if extent <= 0 or tile <= 0:
         return tile
     for candidate in range(tile, max(tile // 2, 1) - 1, -1):

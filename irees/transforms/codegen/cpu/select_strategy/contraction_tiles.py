@@ -1,10 +1,9 @@
 """
-Tiles and register block of a contraction. Part of `irees-select-strategy`.
+Selects the tiles and the register block of a contraction. Part of `irees-select-strategy`.
 
-A smaller tile packs its operands for less work, so there are as many as threads, cut for threads to
-get as much each, in whole panels, or in whole vectors where the kernel packs B itself. Where
-nothing is packed there are more, so that a thread that is through takes what is left of one that
-is slow.
+Smaller tiles amortize packing less, so there is one tile per thread, equally large: in whole
+panels, or in whole vectors if the kernel packs B. If nothing is packed, each thread gets several
+tiles, which balances the load when a thread is slow.
 """
 
 from __future__ import annotations
@@ -36,32 +35,32 @@ from irees.transforms.codegen.cpu.select_strategy.chunks import DYNAMIC_GUESS, e
 from irees.transforms.utils.shapes import element_bytes
 
 COLUMNS = 512
-"""Most columns of a contraction's tile."""
+"""Maximum columns of a contraction's tile."""
 
 FEW_ROWS = 64
-"""Packing a vector of B costs as much as multiplying it by a row or two; more rows hide that."""
+"""Minimum rows per tile: packing a vector of B costs as much as one or two rows of products."""
 
 STRIPS = 8
-"""Times as many columns where rows go through all of their panels strip by strip: a strip is packed
-once for all of them, and they need only the L3 cache."""
+"""Factor on COLUMNS if rows are strip-mined: A is packed once for all panels, and the panels need
+only fit into the L3 cache."""
 
 STREAMED_FOR = 4
-"""Times as many columns where few rows go through B once, as it lies: along its rows."""
+"""Factor on COLUMNS if few rows stream an unpacked B once, along its rows."""
 
 PACKED_FOR = 4
-"""Times as many rows share columns that the kernel packs where no strips are cut: rows from the L3
-cache cost less than packing again."""
+"""Factor on the rows that share packed columns without strips: reading A from the L3 cache costs
+less than packing B again."""
 
 GRAINS = 4
-"""Tiles of a thread where nothing is packed."""
+"""Tiles per thread if nothing is packed, for load balance."""
 
 EVEN = 1.02
-"""Of the shortest time of the thread that takes longest, for which larger tiles are worth it."""
+"""Load-imbalance tolerance: larger tiles win if the slowest thread is within 2 % of the optimum."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a choice depends on: threads to feed, vector registers and their bytes."""
+    """Target facts that tile sizes depend on."""
 
     threads: int
     vector_bytes: int
@@ -70,27 +69,27 @@ class Machine:
 
     @property
     def rows(self) -> int:
-        """Most rows of a contraction's tile: a slice of K of them fills half of the L2 cache."""
+        """Maximum rows of a tile: a slice of K of them fills half of the L2 cache."""
         return max(FEW_ROWS, self.l2_bytes // 2 // (SLICE * 4))
 
     @property
     def lanes(self) -> int:
-        """Elements of f32 in a vector."""
+        """f32 lanes of a vector."""
         return self.vector_bytes // 4
 
     @property
     def embeds(self) -> bool:
-        """Whether a multiply-add reads its broadcast itself."""
+        """Whether FMA instructions take an embedded broadcast."""
         return embeds_broadcasts(self.vector_bytes)
 
     def block(self, rows: int, columns: int, vectors: int | None = None) -> Blocking:
-        """The register block for so many rows and columns."""
+        """Returns the register block for a number of rows and columns."""
         return choose_blocking(
             rows, columns, self.lanes, self.registers, vectors, embeds=self.embeds
         )
 
     def cycles(self, rows: int, columns: int, block: Blocking) -> float:
-        """What a step of K of so many rows and columns takes."""
+        """Estimates the cycles of one step of K for a number of rows and columns."""
         return block_cycles(rows, columns, self.lanes, self.registers, block, embeds=self.embeds)
 
 
@@ -98,12 +97,12 @@ def contraction_config(
     group: Group, number: int, machine: Machine
 ) -> tuple[list[int], tuple[int, int]]:
     """
-    Tiles of a contraction's loops, one per class of the group, and its register block.
+    Returns the tile of each loop class of a group with a contraction, and its register block.
 
-    Whole batches first. Then rows and columns are cut until there are enough workgroups: the
-    columns first where packing them again for each block of rows would be dear (an image
-    that is unfolded, or as many columns as rows, of which there are strips) or where they lie
-    in panels or blocks, each of which one thread then reads; else the rows.
+    Batch loops get tiles of 1. Then rows and columns are tiled until there are enough workgroups.
+    Columns come first if packing them again for each row tile is expensive (an im2col image, or
+    strips with at least as many columns as rows), or if B comes in blocks, so that one thread
+    reads each. Otherwise rows come first.
     """
     member = group.members[number]
     op = member.op
@@ -134,13 +133,13 @@ def contraction_config(
     few = _extent(member.sizes, rows) <= UNPACKED_ROWS
     if packed is None and not blocked:
         known = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
-        # Panels of narrow elements are a half or a quarter as large.
+        # Panels of narrow elements are smaller by a factor of 2 or 4.
         strips = known > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
         most = known if strips else most * PACKED_FOR
         columns_at_most *= STRIPS if strips else STREAMED_FOR if few else 1
         if strips and _extent(member.sizes, columns) >= known:
             order = (columns, rows)
-    # Weights that are read once, as they lie in panels, take a call more for a tile and no packing.
+    # Prepacked weights that are read once: a tile costs a call and no packing.
     unpacked = packed is not None and few and machine.threads > 1
     wanted = machine.threads * (GRAINS if unpacked else 1)
     for part in order:
@@ -164,7 +163,7 @@ def contraction_config(
 
 
 def _extent(sizes: tuple[int, ...], loops: tuple[int, ...]) -> int:
-    """Points of some loops together; a dynamic one counts as many."""
+    """Returns the product of trip counts; a dynamic one counts as DYNAMIC_GUESS."""
     return prod(DYNAMIC_GUESS if sizes[x] < 0 else sizes[x] for x in loops)
 
 
@@ -182,9 +181,9 @@ def _row_tile(
     last: bool,
 ) -> int:
     """
-    Up to `most` rows; for `wanted` tiles fewer, but a number that is worth packing columns for.
+    Returns at most `most` rows, fewer for `wanted` tiles, but enough to amortize packing B.
 
-    Rows of several loops are those of a window, of which no slice is kept in the cache.
+    Rows that span several loops belong to windows, so no slice of A is kept in the cache.
     """
     size = sizes[loop]
     inner = [sizes[other] for other in side if other > loop]
@@ -203,7 +202,7 @@ def _row_tile(
 def _column_tile(
     sizes: tuple[int, ...], loop: int, side: tuple[int, ...], panel: int, wanted: int, most: int
 ) -> int:
-    """About `most` points over the loops of the side in whole panels, fewer for `wanted` tiles."""
+    """Returns about `most` columns in whole panels, fewer for `wanted` tiles."""
     inner = 1
     for other in side:
         if other > loop:
@@ -213,7 +212,7 @@ def _column_tile(
     if size < 0:
         return -(-tile // panel) * panel if inner == 1 else tile
     pieces = max(1, -(-size // tile), min(wanted, -(-size * inner // (2 * panel))))
-    # A last thread with one tile less would wait for the others.
+    # Round up to a multiple of the threads: a partial last wave would leave some idle.
     pieces = -(-pieces // wanted) * wanted if pieces > wanted else pieces
     tile = -(-size // pieces)
     if inner == 1:
@@ -223,8 +222,8 @@ def _column_tile(
 
 def _panels(panels: int, most: int, wanted: int) -> int:
     """
-    Panels of a tile, `most` or somewhat fewer, of which each of `wanted` threads takes as many: 64
-    are eight tiles of eight and not five of eleven and one of nine.
+    Returns the panels per tile, at most `most`, that balance best over `wanted` threads: 64 panels
+    become eight tiles of 8, not five of 11 and one of 9.
     """
 
     def longest(each: int) -> int:
@@ -242,8 +241,8 @@ def _even_columns(
     size: int, tile: int, rows: int, block: Blocking, machine: Machine
 ) -> tuple[int, Blocking]:
     """
-    The tile of a column loop and its block, in whole vectors where that makes the longest tile
-    shorter: two threads take 256 of 512 columns each and not six and five panels of 48.
+    Returns a column tile in whole vectors, not panels, and its block, if that is faster: two
+    threads take 256 of 512 columns each, not six and five panels of 48.
     """
     if tile == 0 or size < 0:
         return tile, block

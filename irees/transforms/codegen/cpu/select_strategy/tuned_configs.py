@@ -1,5 +1,6 @@
 """
-What of a tuned lowering config is legal for its kernel. Part of `irees-select-strategy`.
+Checks which parts of a tuned lowering config are legal for a kernel. Part of
+`irees-select-strategy`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from irees.remarks import remark
 
 NAME = "irees-select-strategy"
 MAX_VECTORS = 4
-"""Vectors that a row of a tuned register block may have."""
+"""Maximum vectors per row of a tuned register block."""
 
 DIVISIONS = (AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod)
 
 
 def tuned_tiles(group: Group, tiles: list[int]) -> list[int]:
     """
-    The tiles of a group's classes that its first op was given, or else the chosen ones.
+    Returns the tuned tiles of a group, given on its first op, or else `tiles`.
 
-    Panels of a packed operand are not cut: such a tile is refused, with a remark.
+    A tile that splits a panel of a packed operand is rejected with a remark.
     """
     first = group.members[0]
     given = LoweringConfigAttr.on(first.op).ints("workgroup")
@@ -43,7 +44,7 @@ def tuned_tiles(group: Group, tiles: list[int]) -> list[int]:
 
 
 def panels(member: Loops, loop: int) -> list[int]:
-    """The sizes by which the indices of an op divide a loop."""
+    """Returns the constants by which an op's index expressions divide a loop: its panel sizes."""
     return [
         part.rhs.value
         for access in member.accesses
@@ -57,7 +58,7 @@ def panels(member: Loops, loop: int) -> list[int]:
 
 
 def tuned_block(op: Operation, block: tuple[int, int], lanes: int) -> tuple[int, ...]:
-    """The register block that a contraction was given, if it is whole vectors and not packed."""
+    """Returns the tuned register block if legal (whole vectors, B not packed), or else `block`."""
     given = LoweringConfigAttr.on(op).ints("block")
     if given is None or len(given) != 2 or given == block:
         return block

@@ -1,7 +1,8 @@
 """
-The buffers of a kernel that no cache holds, and the loops over their tiles. Part of
-`irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`; what asks for no
-loops, `irees-use-nontemporal-stores` and transposes of `irees-vectorize-structured-ops`, for bytes.
+Finds kernel buffers too large for any cache, and the parallel loops over their tiles.
+
+Part of `irees-prefetch-next-tiles`, `irees-prefetch-outputs` and `irees-prefetch-streams`.
+`irees-use-nontemporal-stores` and `irees-vectorize-structured-ops` use only the sizes.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ Access = TypeVar("Access", vector.LoadOp, vector.StoreOp)
 
 
 def bytes_of(kind: Attribute) -> int:
-    """The bytes of a buffer, 0 where its sizes are not known."""
+    """Returns the size of a buffer in bytes, or 0 if it is dynamic."""
     assert isinstance(kind, MemRefType)
     return 0 if DYNAMIC_INDEX in kind.get_shape() else prod(kind.get_shape()) * element_bytes(kind)
 
 
 def place_in(body: Block, op: Operation) -> Operation:
-    """The op of the block that another is in."""
+    """Returns the ancestor of an op that is directly in the block."""
     while op.parent is not body:
         outer = op.parent_op()
         assert outer is not None
@@ -37,7 +38,7 @@ def place_in(body: Block, op: Operation) -> Operation:
 
 
 def large_buffers(module: ModuleOp, limit: int) -> Iterator[tuple[SSAValue, Block]]:
-    """Each argument of a kernel of `limit` bytes or more, with the body of each parallel loop."""
+    """Yields each kernel argument of at least `limit` bytes with the body of each parallel loop."""
     for function in [f for f in module.walk() if isinstance(f, func.FuncOp)]:
         if function.is_declaration:
             continue
@@ -51,8 +52,7 @@ def large_buffers(module: ModuleOp, limit: int) -> Iterator[tuple[SSAValue, Bloc
 
 def one_per_line(accesses: Sequence[Access]) -> list[Access]:
     """
-    Those of some vectors that are read or written that begin a line: of vectors that follow each
-    other in one, the first.
+    Returns one of the vector accesses per cache line: the first of those that are adjacent in it.
     """
     begun: dict[tuple[object, ...], int] = {}
     found: list[Access] = []
@@ -70,7 +70,7 @@ def one_per_line(accesses: Sequence[Access]) -> list[Access]:
 
 
 def less_constant(index: SSAValue) -> tuple[SSAValue, int]:
-    """A value and the constant that an index is further; 0 where there is none."""
+    """Splits an index into a value and a constant offset, 0 if there is none."""
     if isinstance(index.owner, arith.AddiOp):
         further = constant_value(index.owner.rhs)
         if further is not None:

@@ -1,6 +1,6 @@
 """
-How much a loop computes: whether memory holds it up. Part of `irees-use-nontemporal-stores`,
-`irees-prefetch-streams` and `irees-interleave-chains`, which treat the two kinds differently.
+Classifies loops as bandwidth-bound or compute-bound by their vector operations. Part of
+`irees-use-nontemporal-stores`, `irees-prefetch-streams` and `irees-interleave-chains`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
 MOST_WORK = 16
-"""Vector operations for each store of a loop that memory holds up."""
+"""Maximum vector operations per store of a bandwidth-bound loop."""
 
 
 def vector_work(ops: Iterable[Operation]) -> int:
-    """How many of some ops compute a vector; a multiply-add is two, as it is of `arith`."""
+    """Returns the number of ops that compute a vector; an FMA counts as two."""
     return sum(
         2 if op.name == "math.fma" else 1
         for op in ops

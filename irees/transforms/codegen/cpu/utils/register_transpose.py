@@ -1,4 +1,4 @@
-"""Transposes a square of lanes in registers, by shuffles of pairs of vectors."""
+"""Transposes a square matrix in registers with shuffles of vector pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from irees.transforms.utils.shapes import IndexBuilder
 
 
 def transposed(rows: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
-    """result[c][r] = rows[r][c] for as many vectors as they have lanes, a power of two"""
+    """Returns the transpose of N vectors of N lanes; N is a power of two."""
     count, bit = len(rows), 1
     while bit < count:
         swapped = list(rows)

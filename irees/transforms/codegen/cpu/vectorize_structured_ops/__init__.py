@@ -42,6 +42,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
+from irees.dialects.irees_target import is_strict, target_of
 from irees.remarks import remark
 from irees.transforms.codegen.common.utils.surroundings import erase_unused_between
 from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
@@ -80,15 +81,12 @@ class VectorizeStructuredOpsPass(ModulePass):
 
     name = "irees-vectorize-structured-ops"
 
-    vector_bytes: int = 64
-    reassociate: bool = True
-    large: int = 16 << 20
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(op)
         found = [o for o in op.walk() if isinstance(o, linalg.GenericOp)]
         # Reductions first: they take in the fill before and the elementwise op after.
         for inner in sorted(found, key=is_parallel):
             if inner.parent is None:
                 continue
             if all(isinstance(o.type, MemRefType) for o in inner.outputs):
-                lower(inner, self.vector_bytes, self.reassociate, self.large)
+                lower(inner, target.vector_bytes, not is_strict(op), target.uncached_bytes)

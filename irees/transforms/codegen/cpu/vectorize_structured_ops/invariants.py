@@ -1,6 +1,6 @@
 """
-What the body of a structured op computes again at every point of some loops, though it need not.
-Part of `irees-vectorize-structured-ops`.
+Finds loop-invariant inputs and ops in the body of a structured op. Part of
+`irees-vectorize-structured-ops`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from irees.transforms.utils.structured import maps
 
 def invariants(op: linalg.GenericOp, moving: Collection[int]) -> tuple[list[int], list[Operation]]:
     """
-    The inputs that stay where they are while the loops `moving` run, and the ops that need no more.
+    Returns the inputs and body ops that are invariant in the loops `moving`.
 
-    All of them may be read and computed in front of those loops, even when those run no
-    time: an op that might then touch memory that is not there is left out.
+    All of them may be hoisted out of those loops, even if the trip count is 0: ops that could then
+    access memory out of bounds are excluded.
     """
     written = {root(o) for o in op.outputs}
     loops = set(moving)
@@ -58,7 +58,7 @@ def _parent(value: SSAValue):
 
 
 def _exists(operand: SSAValue, exprs: Collection[AffineExpr]) -> bool:
-    """Whether an input has the point that outer loops are at; of a constant no loop says so."""
+    """Whether the indices of an input are in bounds: outer loops, or constants below the size."""
     if not isinstance(operand.type, MemRefType):
         return True
     return all(

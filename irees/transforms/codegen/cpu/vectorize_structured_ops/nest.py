@@ -1,5 +1,5 @@
 """
-One structured op as a loop nest, vectorized along one loop. Part of
+Lowers one structured op to a loop nest, vectorized along one loop. Part of
 `irees-vectorize-structured-ops`.
 """
 
@@ -52,15 +52,15 @@ from irees.transforms.utils.structured import (
 )
 
 MOST_POINTS = 8
-"""Neighbouring points reduced at once: enough to hide the latency of an addition."""
+"""Maximum adjacent results reduced together: enough to hide the latency of an addition."""
 
 LONGEST_STEP = 4
-"""Lanes further apart than this are not worth loading together with what is between them."""
+"""Maximum stride of a vector load: it also loads the elements in between."""
 
 
 @dataclass
 class Nest:
-    """One structured op being lowered."""
+    """The lowering of one structured op."""
 
     op: linalg.GenericOp
     vector_bytes: int
@@ -69,23 +69,23 @@ class Nest:
     axis: int | None = None
     sizes: list[Size] = field(default_factory=list)
     computed: dict[SSAValue, Lane] = field(default_factory=dict)
-    """Values of the body that are the same at every point of the inner loops."""
+    """Body values that are invariant in the inner loops."""
     jam: int | None = None
-    """The loop of which several points are reduced at once, since they share what they read."""
+    """The loop to unroll and jam, if any."""
     points: int = 1
-    """How many."""
+    """The unroll factor of `jam`."""
     apart: Size = 1
-    """From one of them to the next."""
+    """The distance between jammed iterations."""
     fill: linalg.GenericOp | None = None
-    """The op before that fills the output, and comes to nothing with this one."""
+    """The fill of the output, which is erased with this op."""
     start: arith.ConstantOp | None = None
-    """What the accumulators start from, where it need not be read."""
+    """The initial value of the accumulators, if it need not be loaded."""
     consumer: Neighbour | None = None
-    """What is done with the results while they are in registers."""
+    """The elementwise consumer, fused while results are in registers."""
     after: Nest | None = None
     """The consumer, vectorized along the same loop."""
     producer: Neighbour | None = None
-    """What makes an input, done where it is read."""
+    """The elementwise producer of an input, fused where the input is read."""
     before: Nest | None = None
     """The producer, vectorized along the same loop."""
 
@@ -98,7 +98,7 @@ class Nest:
     # --- choosing the loop to vectorize ------------------------------------------------
 
     def strides(self, axis: int) -> list[str]:
-        """How each operand moves along a loop: `uniform`, `unit`, `short` steps or `other`."""
+        """Classifies operand strides along a loop: `uniform`, `unit`, `short` or `other`."""
         found: list[str] = []
         for number, (operand, indexing) in enumerate(zip(self.op.operands, self.maps, strict=True)):
             state = "uniform"
@@ -119,7 +119,7 @@ class Nest:
         return found
 
     def require_lanes(self) -> None:
-        """Raises NotVectorizableError for element types that have no vectors."""
+        """Raises NotVectorizableError for element types without a vector type."""
         elements = [a.type for a in self.block.args] + [
             r.type for o in self.block.ops for r in o.results
         ]
@@ -154,7 +154,7 @@ class Nest:
         raise NotVectorizableError("; ".join(reasons) or "no loop is contiguous")
 
     def take(self, axis: int) -> None:
-        """Vectorizes along a loop, by as many lanes as the widest value that varies allows."""
+        """Vectorizes along a loop; the widest value that varies determines the lanes."""
         self.axis = axis
         inputs, fixed = invariants(self.op, self._moving())
         same = {self.block.args[i] for i in inputs} | {r for o in fixed for r in o.results}
@@ -168,7 +168,7 @@ class Nest:
         self.lanes = max(2, self.vector_bytes // max(widths, default=8))
 
     def _moving(self) -> set[int]:
-        """The loops inside of which a point is computed: reductions and the vectorized one."""
+        """Returns the innermost loops: reductions, the jammed loop and the vectorized one."""
         reductions = {i for i, k in enumerate(self.kinds) if k != "parallel"}
         return reductions | {x for x in (self.axis, self.jam) if x is not None}
 
@@ -178,22 +178,22 @@ class Nest:
         return parallel[::-1] + reduction[::-1]
 
     def combiners(self) -> list[Operation] | None:
-        """For each output, the op that folds a new point into its accumulator, or None."""
+        """Returns the combiner of each output, or None if one has none."""
         return combiners(self.op)
 
     # --- building the loops ------------------------------------------------------------
 
     def start_loops(self, here: IndexBuilder) -> None:
-        """Trip counts, for somebody else who builds the loops."""
+        """Computes the trip counts, for a caller that builds the loops itself."""
         self.sizes, self.reduction = self._sizes(here), []
 
     def point(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """One point by itself."""
+        """Emits the scalar code of one iteration."""
         self.computed = {}
         self._point(ivs, at, lanes=1)
 
     def build(self) -> None:
-        """Replaces the op by its loops."""
+        """Replaces the op with its loops."""
         here = IndexBuilder(InsertPoint.before(self.op))
         self.sizes = self._sizes(here)
         parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
@@ -217,7 +217,7 @@ class Nest:
         if self.axis in reduction and self.producer is None:
             self._choose_streams(parallel, here)
         self._parallel(parallel, {}, here)
-        # Not before: a body may turn out to have no vector form.
+        # Erase last: a body may turn out to have no vector form.
         inputs, output = list(self.op.inputs), self.op.outputs[0]
         Rewriter.erase_op(self.op)
         if self.fill is not None:
@@ -228,26 +228,26 @@ class Nest:
             erase_with_buffer(self.producer, inputs[self.producer.source])
 
     def _take_fill(self) -> None:
-        """Takes in the fill before the op."""
+        """Fuses the fill before the op."""
         fill = fill_of(self.op) if len(self.op.outputs) == 1 else None
         if fill is not None:
             self.fill, self.start = fill[0], fill[1].clone()
             Rewriter.insert_op(self.start, InsertPoint.before(self.op))
 
     def _take_producer(self) -> None:
-        """Takes in the elementwise op before the op."""
+        """Fuses the elementwise producer."""
         producer = find_producer(self.op, self.fill)
         if producer is not None and (before := self._beside(producer)) is not None:
             self.producer, self.before = producer, before
 
     def _take_consumer(self) -> None:
-        """Takes in the elementwise op after the op."""
+        """Fuses the elementwise consumer."""
         consumer = find_consumer(self.op) if len(self.op.outputs) == 1 else None
         if consumer is not None and (after := self._beside(consumer)) is not None:
             self.consumer, self.after = consumer, after
 
     def _beside(self, neighbour: Neighbour) -> Nest | None:
-        """The nest of a neighbour, vectorized along the same loop, if it can be."""
+        """Returns the nest of a producer or consumer along the same loop, or None."""
         if not has_vector_form(neighbour.op, self.lanes):
             return None
         nest = Nest(neighbour.op, self.vector_bytes, self.reassociate, self.lanes)
@@ -263,9 +263,9 @@ class Nest:
 
     def _choose_jam(self, parallel: Sequence[int]) -> None:
         """
-        The innermost loop whose neighbouring points share an input, and how many to take.
+        Chooses the innermost loop whose iterations share an input for unroll and jam.
 
-        out[c, w] += in[c, w + k] * filter[c, k]: all w share the filter, and neighbours most of
+        out[c, w] += in[c, w + k] * filter[c, k]: all w share the filter, and adjacent ones most of
         the image.
         """
         for loop in reversed(parallel):
@@ -288,7 +288,7 @@ class Nest:
 
     def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
         """
-        The innermost loop, in as many parts, where an input is read row by row once.
+        Splits the innermost loop into STREAMS jammed parts if a large input is streamed once.
 
         out[n] += x[k] * W[n, k]: row n of W together with row n + N/4, ...
         """
@@ -308,7 +308,7 @@ class Nest:
                 return
 
     def _reads(self, position: int) -> bool:
-        """Whether the body uses an input; one that only gives a window its shape is not."""
+        """Whether the body uses an input; inputs that only give a window its shape are unused."""
         return bool(self.block.args[position].uses)
 
     def _sizes(self, builder: IndexBuilder) -> list[Size]:
@@ -319,7 +319,7 @@ class Nest:
         return sizes
 
     def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """The loops that are left, and in front of each what it and those within leave the same."""
+        """Emits the remaining loops, each after the values that are invariant in it."""
         known = self.computed
         self.computed = dict(known)
         if loops and loops[0] != self.axis and self._moving():
@@ -361,7 +361,7 @@ class Nest:
     def _jammed(
         self, loop: int, rest: Sequence[int], ivs: dict[int, Size], at: IndexBuilder
     ) -> None:
-        """Several points at a time, and what is left one by one."""
+        """Emits the jammed loop and its epilogue."""
         size, points = self.sizes[loop], self.points
         main = at.mul(at.floordiv(size, points), points)
         if not (isinstance(main, int) and main == 0):
@@ -381,7 +381,7 @@ class Nest:
     def _rest(
         self, loop: int, start: int, size: int, ivs: dict[int, Size], at: IndexBuilder
     ) -> None:
-        """The points past the last whole vector, in vectors of half as many lanes each time."""
+        """Emits the static epilogue with vectors of half as many lanes each time."""
         lanes = self.lanes // 2
         while start < size:
             if start + lanes <= size:
@@ -391,7 +391,7 @@ class Nest:
                 lanes //= 2
 
     def _hoist(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Computes in front of the inner loops what is the same at all of their points."""
+        """Hoists invariants out of the innermost loops."""
         moving = self._moving()
         if not moving:
             return
@@ -403,7 +403,7 @@ class Nest:
             self.before._compute({x for x, ours in rename.items() if ours in moving}, theirs, at)
 
     def _compute(self, moving: set[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Computes what no loop of `moving` changes."""
+        """Emits the values that are invariant in the loops `moving`."""
         inputs, ops = invariants(self.op, moving)
         for position in inputs:
             argument = self.block.args[position]
@@ -420,14 +420,14 @@ class Nest:
             self.computed[op.results[0]] = Lane(value, Kind.UNIFORM)
 
     def access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
-        """The indices of an operand at a point."""
+        """Returns the indices of an operand for the induction variables."""
         dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
         return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
 
     def read(
         self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
     ) -> Lane:
-        """An operand at a point, or at `lanes` points along an axis."""
+        """Loads one element of an operand, or `lanes` elements along an axis."""
         operand = self.op.operands[position]
         if not isinstance(operand.type, MemRefType):
             return Lane(operand, Kind.UNIFORM)
@@ -448,7 +448,7 @@ class Nest:
     def write(
         self, position: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder, lanes: int
     ) -> None:
-        """Stores a result at a point, or at `lanes` points."""
+        """Stores one element of a result, or `lanes` elements."""
         target = self.op.operands[self.inputs + position]
         indices = self.access(self.inputs + position, ivs, at)
         if lanes > 1:
@@ -459,7 +459,7 @@ class Nest:
     def apply(
         self, accs: Sequence[Lane], ivs: dict[int, Size], at: IndexBuilder, lanes: int
     ) -> list[Lane]:
-        """The body at a point, or at `lanes` of them."""
+        """Emits the body for one iteration, or for `lanes` of them."""
         arguments = [
             Lane(self.op.operands[i], Kind.UNIFORM)
             if not self.block.args[i].uses or self.block.args[i] in self.computed
@@ -506,13 +506,13 @@ class Nest:
             self._finish(mine, place, at, lanes)
 
     def _shifted(self, ivs: dict[int, Size], number: int, at: IndexBuilder) -> dict[int, Size]:
-        """The loops at one of the points that are reduced together."""
+        """Returns the induction variables of a jammed iteration."""
         if self.jam is None or number == 0:
             return ivs
         return {**ivs, self.jam: at.add(ivs[self.jam], at.mul(self.apart, number))}
 
     def _start(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> list[Lane]:
-        """What the accumulators of a point start from."""
+        """Returns the initial values of the accumulators."""
         if self.start is not None:
             return [Lane(self.start.result, Kind.UNIFORM)]
         return [self._read(self.inputs + i, ivs, at, lanes) for i in range(len(self.op.outputs))]
@@ -520,7 +520,7 @@ class Nest:
     def _finish(
         self, values: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
     ) -> None:
-        """Stores the results of a point, or what the consumer makes of them."""
+        """Stores the results, and those of the fused consumer."""
         if self.consumer is None or self.after is None or self.consumer.keeps_source:
             for i, value in enumerate(values):
                 self.write(i, value, ivs, at, lanes)
@@ -542,7 +542,7 @@ class Nest:
             after.write(i, value, theirs, at, lanes)
 
     def _produced(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
-        """What the producer makes at a point, stored where others read it."""
+        """Returns the value of the fused producer; also stores it if it has other readers."""
         assert self.producer is not None
         assert self.before is not None
         before = self.before

@@ -1,5 +1,5 @@
 """
-A reduction along the loop that is vectorized: several accumulators at once, combined at the end.
+Vectorizes a reduction along its reduction loop: several vector accumulators, combined at the end.
 Part of `irees-vectorize-structured-ops`.
 """
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
 
 ACCUMULATORS = 4
-"""Vectors that one point is summed in: additions take that many cycles each."""
+"""Accumulators per result: the latency of a vector addition in cycles."""
 
 AT_LEAST = 2
-"""Of them where several points are summed together."""
+"""Minimum accumulators per result if several results are reduced together."""
 
 
 def reduce_lanes(
     nest: Nest, accs: list[SSAValue], places: Sequence[dict[int, Size]], at: IndexBuilder
 ) -> list[SSAValue]:
     """
-    Reduces the points at `places` along the vectorized loop: vector accumulators, then a scalar
-    rest. `accs` are the values that the outputs of the first point start from, then those of the
-    second, ...; the results are in the same order.
+    Reduces the results at `places` along the vectorized loop, with vector accumulators and a scalar
+    epilogue. `accs` holds the initial values, all outputs of the first place, then of the second,
+    and so on. Results have the same order.
     """
     found = nest.combiners()
     assert found is not None
     combiners = found * len(places)
     lanes, width = nest.lanes, len(accs)
     many = max(ACCUMULATORS // len(places), AT_LEAST)
-    # What may be repeated starts from the value of the output, which may be known not to be NaN.
+    # Idempotent combiners start from the output value, which may be known not to be NaN.
     starts = [
         value if c.name in IDEMPOTENT else at.insert(neutral_element(c)).results[0]
         for c, value in zip(combiners, accs, strict=True)

@@ -1,24 +1,24 @@
 """
-Elementwise ops that read along one loop and write along another, in square tiles of registers. Part
-of `irees-vectorize-structured-ops`.
+Vectorizes elementwise ops that read along one loop and write along another, with register
+transposes of square tiles. Part of `irees-vectorize-structured-ops`.
 
     out[i, j] = f(x[j, i], y[i, j])
 
-N vectors of x, one for each of N values of j, are turned in registers into N vectors along j, one
-for each i. Turning swaps the bits of the number of a vector with those of the number of a lane, one
-bit at a time: log2(N) rounds of N shuffles of two vectors.
+N vectors of x, one per value of j, are transposed into N vectors along j, one per value of i. Each
+of log2(N) rounds of N two-vector shuffles swaps one bit of the vector number with one bit of the
+lane number.
 
-Where a vector is a part of a line of the cache, as many such tiles are turned before the first is
-written as make whole lines: a part that passes by the caches costs memory more than a whole line.
+If a vector is shorter than a cache line, several adjacent tiles are transposed before the first is
+stored, so that stores cover whole lines: partial nontemporal lines cost more bandwidth.
 
-Tiles follow each other along j, in strips of i that are some lines of x wide: memory is given long
-runs of some rows at a time, and not each line somewhere else. Of an x that no cache holds a tile
-asks for what the tile beside it along j will read, a strip later: each row is another page, where
-the processor's own prefetchers begin anew.
+Tiles are ordered along j within strips of i that are a few cache lines of x wide, so that memory
+serves long runs of a few rows. If x exceeds all caches, each tile prefetches what the next tile
+along j will read, after the rest of the strip: every row is on another page, where hardware
+prefetchers start over.
 
-Rows of x that are a power of two apart share a few sets of the cache, which forget a line before
-the next tile needs the rest of it. So where all rows lie alike in their lines, tiles begin where
-lines do: the first and the last tile of a row are moved inwards and do some points twice.
+Rows of x with a power-of-two stride map to a few cache sets, so a line is evicted before the next
+tile reads the rest of it. If all rows have the same alignment, tiles are therefore aligned to
+vectors: the first and the last tile of a row are shifted inwards and recompute some elements.
 """
 
 from __future__ import annotations
@@ -48,28 +48,27 @@ from irees.transforms.utils.views import strides_of
 
 STRIP_LINES = 16
 """
-Lines of the cache that are read of a row before those of the next rows: runs that memory gives fast
-(Zen 4: 4 lines take 1.2 times as long), in as many rows of the output.
+Strip width in cache lines of the input: runs long enough for full memory bandwidth (Zen 4: 4 lines
+take 1.2 times as long), written to as many output rows.
 """
 
 CROWDED = 2048
-"""Bytes; rows that are a multiple of it apart share a set or two of an L1 cache."""
+"""Row strides that are multiples of it, in bytes, map to one or two sets of an L1 cache."""
 
 SHORT = 8
-"""Tiles of a row that are too few for one more to cost little."""
+"""Minimum tiles per row for the extra tile of alignment to be cheap."""
 
 L2 = 2
-"""The locality of a hint for the L2 cache: a strip lies between it and the load."""
+"""Locality of a prefetch into the L2 cache: the load follows a whole strip later."""
 
 MOST_LANES = 16
-"""Vectors of a tile: as many again are made in a round, and there are 32 registers at most."""
+"""Maximum vectors per tile: a shuffle round needs as many again, of at most 32 registers."""
 
 
 def lower_transposing(nest: Nest, large: int) -> None:
     """
-    Replaces the op by loops over tiles. Raises NotVectorizableError before it is changed.
-
-    No cache holds buffers of `large` bytes and more.
+    Replaces the op with loops over tiles. Raises NotVectorizableError, and changes nothing, for an
+    op without this form. Buffers of `large` bytes or more exceed all caches.
     """
     found = crossing_loops(nest.op)
     if found is None:
@@ -86,14 +85,14 @@ def lower_transposing(nest: Nest, large: int) -> None:
 
 
 class Tiles:
-    """The loops of one such op under construction."""
+    """Builds the loops of one op."""
 
     def __init__(self, nest: Nest, across: int, along: int, turned: list[int], large: int):
         self.nest, self.across, self.along, self.turned = nest, across, along, turned
         self.large = large
 
     def build(self) -> None:
-        """All loops."""
+        """Replaces the op with its loops."""
         nest = self.nest
         here = IndexBuilder(InsertPoint.before(nest.op))
         nest.start_loops(here)
@@ -112,7 +111,7 @@ class Tiles:
         close()
 
     def _tiles(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Whole tiles in strips, and point by point what is left of either loop."""
+        """Emits whole tiles in strips, then scalar epilogues of both loops."""
         nest, across, along = self.nest, self.across, self.along
         lanes = nest.lanes
         rows, columns = nest.sizes[across], nest.sizes[along]
@@ -144,16 +143,16 @@ class Tiles:
         self._points(ivs, (0, rows), (start, columns), at)
 
     def _strip(self) -> int:
-        """Tiles that lie side by side along the lines that are read of a row at a time."""
+        """Returns the strip width in tiles."""
         size = element_bytes(self.nest.op.operands[self.turned[0]].type)
         lines = STRIP_LINES if self.in_runs else 1
         return max(1, lines * LINE // (size * self.nest.lanes))
 
     def _in_runs(self, output: SSAValue) -> bool:
         """
-        Whether many rows can be written at a time: no cache holds the output and whole lines pass
-        by the caches, or a cache does and its rows have room beside each other. Else a line that
-        was begun would be forgotten before the rest of it is written.
+        Whether many output rows can be written at a time without evicting incomplete lines. Either
+        the output exceeds all caches and has line-aligned rows, so nontemporal stores write whole
+        lines, or it is cached and its rows map to different cache sets.
         """
         assert isinstance(output.type, MemRefType)
         apart = [s for s in strides_of(output.type)[:-1] if s != DYNAMIC_INDEX]
@@ -164,8 +163,8 @@ class Tiles:
 
     def _back(self, at: IndexBuilder) -> Size | None:
         """
-        How many points before the first of a row a vector begins. None where rows lie differently,
-        are short or their number is not known, or where the op may read what it has written.
+        Returns the misalignment of each row to a vector, in elements, or None: if rows differ in
+        alignment, are short or dynamic, or if computing an element twice could read its output.
         """
         nest, (first, *others) = self.nest, self.turned
         rows, source = nest.sizes[self.across], nest.op.operands[first]
@@ -185,7 +184,7 @@ class Tiles:
         return at.floordiv(at.rem(address, width), size)
 
     def _beside(self) -> int:
-        """Tiles whose vectors of an output are a line of the cache together."""
+        """Returns the number of adjacent tiles whose output vectors form a cache line."""
         kinds = [o.type for o in self.nest.op.outputs]
         wide = max(element_bytes(kind) for kind in kinds if isinstance(kind, MemRefType))
         return max(1, LINE // (wide * self.nest.lanes))
@@ -206,7 +205,7 @@ class Tiles:
         close()
 
     def _tile(self, ivs: dict[int, Size], beside: int, at: IndexBuilder) -> None:
-        """N x N points, `beside` times: all loads first, the turning, then N times the bodies."""
+        """Emits `beside` tiles of N x N: all loads, the transposes, then N vector bodies each."""
         lanes = self.nest.lanes
         starts = [{**ivs, self.along: at.add(ivs[self.along], t * lanes)} for t in range(beside)]
         for start in starts:
@@ -219,7 +218,7 @@ class Tiles:
                 self._vector({**start, self.across: line}, turned, at)
 
     def _turned(self, ivs: dict[int, Size], at: IndexBuilder) -> dict[int, list[SSAValue]]:
-        """N vectors of what is turned, along the loop that is written along."""
+        """Loads and transposes a tile of each transposed input."""
         nest, lanes = self.nest, self.nest.lanes
         return {
             position: transposed(
@@ -230,15 +229,15 @@ class Tiles:
         }
 
     def _rows(self, ivs: dict[int, Size], at: IndexBuilder) -> list[dict[int, Size]]:
-        """Where each of the N rows of a tile begins."""
+        """Returns the induction variables at the start of each of the N rows of a tile."""
         along = ivs[self.along]
         return [{**ivs, self.along: at.add(along, n)} for n in range(self.nest.lanes)]
 
     def _ask(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """memref.prefetch of the rows of a tile that no cache holds"""
+        """Prefetches the rows of a tile of inputs that exceed all caches."""
         for position in self.turned:
             source = self.nest.op.operands[position]
-            # Where strips are one tile wide, that is the next one, and too late.
+            # With strips of one tile, the prefetched tile is the next one: too late.
             if not self.in_runs or bytes_of(root(source).type) < self.large:
                 continue
             for place in self._rows(ivs, at):
@@ -248,7 +247,7 @@ class Tiles:
     def _vector(
         self, place: dict[int, Size], turned: dict[int, SSAValue], at: IndexBuilder
     ) -> None:
-        """f of N points along the loop that is written along."""
+        """Emits the body for N elements along the contiguous loop of the output."""
         nest, lanes = self.nest, self.nest.lanes
         arguments = [
             Lane(turned[i], Kind.VECTOR)

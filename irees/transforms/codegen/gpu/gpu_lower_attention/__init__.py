@@ -1,12 +1,11 @@
 """
-Computes attention tile by tile: no scores but those of a tile are ever in memory.
+Lowers attention to a loop over tiles of keys and values with online softmax.
 
-A workgroup has some rows of queries. For each tile of keys and values it computes the scores,
-folds them into the running maximum of each row, and adds their powers times the values to the
-running result, which it scales down as the maximum grows (online softmax). The steps are
-structured ops on buffers of the workgroup, which the passes after this one spread over its
-threads as they do with any other: products in blocks of shared memory and registers, or by matrix
-instructions where queries, keys and values are f16 or bf16, maxima and sums by warps.
+A workgroup owns a tile of queries. For each tile of keys and values it computes the scores, updates
+the running row maxima, and adds the exponentials times the values to the running result, which it
+rescales when a maximum grows. Only the scores of one tile are ever stored. The steps are structured
+ops on workgroup buffers. Later passes distribute them to threads: contractions in blocks, with
+matrix instructions if queries, keys and values are f16 or bf16; row maxima and sums by warps.
 
     iree_linalg_ext.attention ins(%q, %k, %v, %scale) outs(%o)   // 64 rows of queries
   =>
@@ -19,13 +18,13 @@ instructions where queries, keys and values are f16 or bf16, maxima and sums by 
     }
     %o = %r / %s
 
-Where queries, keys and values are halves that lie as matrix instructions want them, and the GPU
-copies while it multiplies, scores never leave registers (`register_attention.py`).
+If the target copies to shared memory asynchronously, and f16 or bf16 operands have a layout that
+matrix instructions can load, scores never leave registers (`register_attention.py`).
 
-Of a row whose scores are all -infinity so far nothing is added; if they all stay so, the row is NaN
-at the end, 0 / 0. For the second product of halves the powers are rounded to halves, as in
-every attention of this kind. `irees-decompose-attention` leaves only what is large enough to be
-worth it, and nothing under `fp=strict`.
+A row whose scores are all -infinity so far contributes nothing; if all of them are, the result is
+NaN (0 / 0). With f16 or bf16 operands, the exponentials are rounded to that type before the second
+product. `irees-decompose-attention` leaves this pass only ops that are large enough to pay off, and
+none with `fp=strict`.
 """
 
 from __future__ import annotations
@@ -46,6 +45,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.attention import loops_in, roles_of
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.irees_target import gpu_of, matrix_kinds_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -73,7 +73,7 @@ Body = Callable[[ScalarBuilder, list[SSAValue]], SSAValue]
 
 @dataclass
 class Attention:
-    """One op being lowered."""
+    """The lowering of one attention op."""
 
     op: ext.AttentionOp
     matrix_kinds: Sequence[str]
@@ -95,7 +95,7 @@ class Attention:
         self.config = LoweringConfigAttr.of(**blocking.as_entries())
 
     def lower(self) -> None:
-        """Replaces the op by its loop."""
+        """Replaces the op with a loop over tiles of keys and values."""
         op, at = self.op, self.at
         for loop in range(len(self.roles.sizes)):
             operand, dims = next(
@@ -137,7 +137,7 @@ class Attention:
         return lambda s, v: s.number(value, v[-1].type)
 
     def _tile(self, first: Size, columns: int, at: IndexBuilder) -> None:
-        """Folds `columns` keys and values from the first on into what is there."""
+        """Emits one step: `columns` keys and values, starting at `first`."""
         op, rows, k2 = self.op, self.rows, self.k2
         scores, n = (*rows, k2), self.roles.n
         query, key, value, _, *mask = zip(op.operands, self.maps, strict=True)
@@ -161,7 +161,7 @@ class Attention:
         self._compute([values], *following, [k2], at, lambda s, v: s.insert(maximum(*v)).results[0])
 
         def shifted(s: ScalarBuilder, x: SSAValue, largest: SSAValue) -> SSAValue:
-            # Where all is -infinity so far, so is what is added: exp2(-infinity) is 0.
+            # If all scores so far are -inf, shift by 0: -inf - -inf is NaN, but exp2(-inf) is 0.
             zero, lowest = s.number(0.0, self.wide), s.number(-inf, self.wide)
             nothing = s.op(arith.CmpfOp, largest, lowest, arg="oeq")
             shift = s.select(nothing, zero, largest)
@@ -188,7 +188,7 @@ class Attention:
         self._contract(powers, value, (self.result, (*rows, *n)), at)
 
     def _masked(self, score: SSAValue, mask: SSAValue, s: ScalarBuilder) -> SSAValue:
-        """score + mask, where a bit is 0 or -infinity"""
+        """Returns score + mask; a false mask bit is -infinity, a true one 0."""
         if isinstance(mask.type, IntegerType):
             zero, lowest = (s.number(x, score.type) for x in (0.0, -inf))
             mask = s.select(s.cast(mask, IntegerType(1)), zero, lowest)
@@ -197,7 +197,7 @@ class Attention:
     # --- buffers and ops on them -----------------------------------------------------------------
 
     def _buffer(self, loops: Loops, element: Attribute, at: IndexBuilder) -> SSAValue:
-        """Memory of the workgroup, of which a view is as large as the tile is."""
+        """Allocates a workgroup buffer of static size; returns a view of the tile's size."""
         shape: list[int] = []
         for loop in loops:
             size = self.sizes[loop]
@@ -213,7 +213,7 @@ class Attention:
     def _part(
         self, buffer: SSAValue, loops: Loops, first: Size, columns: int, at: IndexBuilder
     ) -> tuple[SSAValue, Loops]:
-        """A view of some columns."""
+        """Returns a view of `columns` keys from `first` on, and its loops."""
         if self.k2 not in loops:
             return buffer, loops
         offsets: list[Size] = [first if d == self.k2 else 0 for d in loops]
@@ -234,7 +234,7 @@ class Attention:
         at: IndexBuilder,
         body: Body,
     ) -> None:
-        """output = body(inputs, output), over the loops of the output and those that are folded"""
+        """Emits output = body(inputs, output), reducing over the loops `folded`."""
         order = [*loops, *folded]
         maps = [
             AffineMap(len(order), 0, tuple(AffineDimExpr(order.index(d)) for d in own))
@@ -255,7 +255,7 @@ class Attention:
         output: tuple[SSAValue, Loops],
         at: IndexBuilder,
     ) -> None:
-        """output += lhs . rhs"""
+        """Emits output += lhs . rhs."""
         summed = sorted({*lhs[1], *rhs[1]} - {*output[1]})
         self._compute(
             [lhs, rhs], *output, summed, at,
@@ -270,15 +270,9 @@ class Attention:
 
 @dataclass(frozen=True)
 class GpuLowerAttentionPass(ModulePass):
-    """Attention becomes a loop over tiles of keys and values."""
+    """Lowers attention to a loop over tiles of keys and values."""
 
     name = "irees-gpu-lower-attention"
-
-    shared_bytes: int = 48 << 10
-    """Shared memory that a workgroup of it may have."""
-    matrix_kinds: tuple[str, ...] = ()
-    asynchronous: bool = False
-    """Whether copies to shared memory need not be waited for at once."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
@@ -286,16 +280,17 @@ class GpuLowerAttentionPass(ModulePass):
             for inner in found:
                 self._lower(inner, IndexBuilder(InsertPoint.before(inner)))
             if found:
-                loop.attributes["shared_bytes"] = IntegerAttr(self.shared_bytes, i64)
+                loop.attributes["shared_bytes"] = IntegerAttr(gpu_of(op).matrix_shared_bytes, i64)
                 set_fewest_workgroups(loop, tiles.ATTENTION_WORKGROUPS)
 
     def _lower(self, op: ext.AttentionOp, at: IndexBuilder) -> None:
         reason = "copies to shared memory would be waited for"
-        if self.asynchronous:
-            reason = why_not(op, self.matrix_kinds, self.shared_bytes)
+        gpu, kinds = gpu_of(op), matrix_kinds_of(op)
+        if gpu.asynchronous_copies:
+            reason = why_not(op, kinds, gpu.matrix_shared_bytes)
         if reason is None and may_rewrite(self.name, op, "in registers"):
-            RegisterAttention(op, self.shared_bytes).lower(at)
+            RegisterAttention(op, gpu.matrix_shared_bytes).lower(at)
             return
         if reason is not None:
             remark("missed", self.name, op, f"scores in shared memory: {reason}")
-        Attention(op, self.matrix_kinds, at).lower()
+        Attention(op, kinds, at).lower()

@@ -1,10 +1,10 @@
 """
-Powers of an attention as powers of 2, for which a GPU has an instruction. Part of
+Computes the exponentials of an attention as `exp2`, which is a GPU instruction. Part of
 `irees-gpu-lower-attention`.
 
 exp(x - m) is exp2(x * log2(e) - m * log2(e)), so scores are multiplied by log2(e) once, maxima are
-maxima of those, and each power is one subtraction and one instruction. A score that is rounded to
-f32 has a relative error of 2^-24 of its size already; the product with log2(e) adds as much.
+taken of the products, and each exponential is one subtraction and one `exp2`. A score in f32 has a
+relative error of 2^-24 already; the product with log2(e) adds as much.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from irees.transforms.utils.tensors import ScalarBuilder
 LOG2_E = log2(e)
 
 APPROXIMATE = arith.FastMathFlagsAttr([arith.FastMathFlag.APPROX_FUNC])
-"""`afn`: an error of 2 units of the last place, and 0 for what is less than 2^-126."""
+"""`afn`: an error of 2 ulp, and 0 for results below 2^-126."""
 
 
 def maximum(a: SSAValue, b: SSAValue) -> arith.MaxnumfOp:
-    """The maximum of scores, of which the sign of a zero does not matter (`nsz`)."""
+    """Returns the maximum of scores; signed zeros do not matter (`nsz`)."""
     flags = arith.FastMathFlagsAttr([arith.FastMathFlag.NO_SIGNED_ZEROS])
     return arith.MaxnumfOp(a, b, flags=flags)
 
 
 def score_for_powers(score: SSAValue, s: ScalarBuilder) -> SSAValue:
-    """What `power` takes for a score: f32 in units of log2(e), f64 as it is."""
+    """Converts a score to the input of `power`: f32 times log2(e), f64 unchanged."""
     if not isinstance(score.type, Float32Type):
         return score
     return s.op(arith.MulfOp, score, s.number(LOG2_E, score.type))
 
 
 def power(difference: SSAValue, s: ScalarBuilder) -> SSAValue:
-    """exp of a difference of scores that `score_for_powers` gave."""
+    """Returns exp of a difference of scores from `score_for_powers`."""
     if not isinstance(difference.type, Float32Type):
         return s.op(math.ExpOp, difference)
     return s.op(math.Exp2Op, difference, fastmath=APPROXIMATE)
 
 
 def is_positive(value: SSAValue) -> bool:
-    """Whether a float is a constant above 0."""
+    """Whether a float is a finite constant above 0."""
     op = value.owner
     return (
         isinstance(op, arith.ConstantOp)

@@ -1,15 +1,15 @@
 """
-One attention of halves whose scores never leave registers. Part of `irees-gpu-lower-attention`.
+Lowers one f16/bf16 attention with scores in registers. Part of `irees-gpu-lower-attention`.
 
-A warp has 16 rows of queries, as fragments of matrix instructions. Tiles of keys and values are
-copied to shared memory while the tile before is in use. The sums that one instruction leaves in a
-lane are what the next one takes from it as its left operand, so scores become powers and meet the
-values where they are: two neighbours of a row, and two of the row 8 further, in a vector of four.
-The maximum and the sum of a row are folded by the four lanes that share it.
+A warp holds 16 rows of queries as `mma.sync` fragments. Tiles of keys and values are copied to
+shared memory while the previous tile is in use. The accumulator layout of one product equals the
+left-operand layout of the next, so scores are exponentiated and multiplied with the values in
+place: a lane's vector of four holds two adjacent scores of a row and two of the row 8 below. The
+four lanes that share a row reduce its maximum and sum with shuffles.
 
-Powers are powers of 2, which the GPU has an instruction for: log2(e) is part of the scale. Where no
-mask is added and the scale is a positive constant, maxima are those of the products, and a power is
-exp2(product * scale - maximum * scale), one multiply-add.
+Exponentials are computed as `exp2`, which is a GPU instruction: log2(e) is folded into the scale.
+Without a mask and with a positive constant scale, maxima are taken of the unscaled products, and an
+exponential is exp2(product * scale - maximum * scale), with one FMA.
 """
 
 from __future__ import annotations
@@ -58,26 +58,26 @@ from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
 ACCESS = 8
-"""Halves of one copy."""
+"""Elements (f16/bf16) per 16-byte copy."""
 
 STAGES = 2
-"""Tiles of keys and values: one in use, one on its way."""
+"""Stages of key and value tiles: one in use, one in flight."""
 
 WIDEST = 128
-"""Features of a row: more would not fit into registers."""
+"""Maximum head dimension: more would not fit into registers."""
 
 COLUMNS = (64, 32)
-"""Keys of a tile, as many as fit."""
+"""Candidate numbers of keys per tile, preferred first."""
 
 
 def shared_bytes(roles: AttentionRoles, columns: int) -> int:
-    """What the tiles of keys and values take."""
+    """Returns the bytes of the key and value tiles."""
     features = roles.sizes[roles.k1[0]] + roles.sizes[roles.n[0]]
     return STAGES * columns * (2 * features + 2 * PADDING_BYTES)
 
 
 def columns_of(op: ext.AttentionOp, room: int) -> int | None:
-    """Keys of a tile that fits into so many bytes of shared memory."""
+    """Returns the keys per tile that fit into `room` bytes of shared memory, or None."""
     roles = roles_of(op)
     assert roles is not None
     wide = (roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]])
@@ -89,7 +89,7 @@ def columns_of(op: ext.AttentionOp, room: int) -> int | None:
 
 
 def why_not(op: ext.AttentionOp, kinds: Sequence[str], room: int) -> str | None:
-    """Why the scores of an op cannot stay in registers, or None."""
+    """Returns why the scores of an op cannot stay in registers, or None."""
     roles = roles_of(op)
     assert roles is not None
     operands = op.query, op.key, op.value
@@ -125,7 +125,7 @@ def why_not(op: ext.AttentionOp, kinds: Sequence[str], room: int) -> str | None:
 
 @dataclass
 class RegisterAttention:
-    """One op being lowered; `room` is how many bytes of shared memory it may take."""
+    """The lowering of one op; `room` is the available shared memory in bytes."""
 
     op: ext.AttentionOp
     room: int
@@ -161,7 +161,7 @@ class RegisterAttention:
         return at.insert(memref.AllocOp([], [], kind)).results[0]
 
     def _find_place(self, thread: SSAValue, at: IndexBuilder) -> None:
-        """The two rows of this lane, its first column, and what it names of four matrices."""
+        """Computes this lane's two rows, its first column, and its `ldmatrix` row address."""
         self.thread = thread
         warp, lane = at.floordiv(thread, 32), at.rem(thread, 32)
         first = at.add(at.mul(warp, 16), at.floordiv(lane, 4))
@@ -181,12 +181,12 @@ class RegisterAttention:
         part = b.floordiv(first, self.columns)
         slot = b.rem(part, STAGES)
         b.insert(DeviceAsyncWaitOp(begun, 0))
-        # After it all see what all have copied, and nobody reads any more what was before it.
+        # Makes all copies visible, and no thread still reads the slot that is overwritten next.
         b.insert(BarrierOp())
         self._copy(b.add(first, self.columns), b.rem(b.add(part, 1), STAGES), b)
         scores = self._scores(queries, slot, first, b)
         following = self._apply(maximum, most, self._row_maximum(scores, b), at=b)
-        # Where all is -infinity so far, so is what is added: exp(-infinity - 0) is 0.
+        # If all scores so far are -inf, shift by 0: exp(-inf - 0) is 0, but -inf - -inf is NaN.
         nothing = b.insert(arith.CmpfOp(following, lowest, "oeq")).results[0]
         shift = b.insert(arith.SelectOp(nothing, zero, following)).results[0]
         if self.raw:
@@ -209,7 +209,7 @@ class RegisterAttention:
         return [at.value(ivs.get(loop, 0)) for loop in self.maps[position]]
 
     def _query(self, step: int, at: IndexBuilder) -> list[SSAValue]:
-        """The left operand of one step: two rows, two words of each."""
+        """Loads the left operand of one step: two words of each of the two rows."""
         kind = vector_of(self.narrow, 2)
         return [
             at.insert(
@@ -224,7 +224,7 @@ class RegisterAttention:
         ]
 
     def _copy(self, first: Size, slot: Size, at: IndexBuilder) -> SSAValue:
-        """Begins to copy the keys and values from the first on, as many as there are."""
+        """Starts to copy a tile of keys and values from `first` on, zero-filled past the end."""
         begun: list[SSAValue] = []
         sources = ((1, self.op.key, self.k1, self.depth), (2, self.op.value, self.n, self.width))
         for (position, source, loop, size), tile in zip(sources, self.tiles, strict=True):
@@ -249,7 +249,7 @@ class RegisterAttention:
     def _words(
         self, tile: SSAValue, place: Sequence[Size], at: IndexBuilder, *, turned: bool
     ) -> list[SSAValue]:
-        """The right operands of two products that lie side by side."""
+        """Loads the right operands of two adjacent products."""
         where = [at.value(i) for i in place]
         words = at.insert(LdMatrixOp(tile, where, transpose=turned)).results[0]
         kind = vector_of(self.narrow, 2)
@@ -260,7 +260,7 @@ class RegisterAttention:
     def _scores(
         self, queries: list[list[SSAValue]], slot: Size, first: Size, at: IndexBuilder
     ) -> list[SSAValue]:
-        """scale * q . k + mask, or q . k if `raw`, of this lane's rows and a tile of keys"""
+        """scale * q . k + mask, or q . k if `raw`, for this lane's rows and a tile of keys"""
         sums = [self._number(0.0, at)] * (self.columns // 8)
         for step, left in enumerate(queries):
             for key in range(0, self.columns, 16):
@@ -279,7 +279,7 @@ class RegisterAttention:
         return found
 
     def _masked(self, score: SSAValue, columns: list[Size], at: IndexBuilder) -> SSAValue:
-        """score + mask, where a bit is 0 or -infinity"""
+        """score + mask, where a boolean mask element is 0 or -infinity"""
         if self.op.mask is None:
             return score
         found: list[SSAValue] = []
@@ -295,7 +295,7 @@ class RegisterAttention:
         return self._apply(math.FmaOp, mask, log2_e, score, at=at)
 
     def _hidden(self, score: SSAValue, columns: list[Size], at: IndexBuilder) -> SSAValue:
-        """-infinity past the last key"""
+        """score, or -infinity past the last key"""
         if self.keys % self.columns == 0:
             return score
         lowest = self._scalar(-inf, at)
@@ -310,7 +310,7 @@ class RegisterAttention:
     def _times_values(
         self, powers: list[SSAValue], results: list[SSAValue], slot: Size, at: IndexBuilder
     ) -> list[SSAValue]:
-        """results + powers . v, where the powers are the left operand as they are"""
+        """results + powers . v, with the powers as the left operand, without a layout change"""
         words = [word for power in powers for word in self._narrowed(power, at)]
         for step in range(len(powers) // 2):
             left = words[4 * step : 4 * step + 4]
@@ -325,7 +325,7 @@ class RegisterAttention:
         return results
 
     def _narrowed(self, power: SSAValue, at: IndexBuilder) -> list[SSAValue]:
-        """The words of two rows."""
+        """Returns the words of two rows, truncated to the operand type."""
         values = [at.insert(vector.ExtractOp(power, [i], f32)).results[0] for i in range(4)]
         kind = vector_of(self.narrow, 2)
         return [
@@ -347,7 +347,7 @@ class RegisterAttention:
     def _folded(
         self, kind: Callable[..., Operation], values: SSAValue, at: IndexBuilder
     ) -> SSAValue:
-        """What the four lanes of a row have together, for both rows and both columns."""
+        """Reduces over the four lanes of a row, for both rows; broadcasts to both columns."""
         found: list[SSAValue] = []
         for row in (0, 1):
             pair = [
@@ -391,7 +391,7 @@ class RegisterAttention:
                 b.insert(vector.StoreOp(self._vector(values, b), output, where))
             close()
 
-    # --- small things ----------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------------
 
     def _apply(
         self, kind: Callable[..., Operation], *operands: SSAValue, at: IndexBuilder
@@ -415,7 +415,7 @@ class RegisterAttention:
         return found
 
     def _as_f32(self, value: SSAValue, at: IndexBuilder) -> SSAValue:
-        """A scale or a mask as a number; a bit that hides is -infinity."""
+        """Converts a scale or mask element to f32; a false mask bit becomes -infinity."""
         kind = value.type
         if isinstance(kind, IntegerType):
             if kind.width.data != 1:

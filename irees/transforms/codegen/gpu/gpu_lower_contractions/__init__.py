@@ -1,12 +1,11 @@
 """
-Computes contractions in blocks: a workgroup has parts of both operands in shared memory, a thread
-has its part of the output in registers.
+Lowers contractions to blocked loops: operand tiles in shared memory, accumulators in registers.
 
-For each part of the reduction loops all threads fetch what the workgroup reads of both operands,
-neighbours fetching neighbours, 16 bytes at a time where all is aligned to it; after a barrier
-each thread multiplies its rows with its columns, while the next part is on its way to registers.
-Rows and columns may be several loops each, and what an operand is indexed by may be any sum of
-loops, so that a convolution is the same nest (implicit GEMM).
+For each slice of the reduction loops, all threads load the operand tiles of the workgroup,
+coalesced and 16 bytes at a time if alignment permits. After a barrier, each thread multiplies its
+rows with its columns while its loads of the next slice are in flight. Rows and columns may be
+several loops each, and operands may be indexed by sums of loops, so convolutions use the same code
+(implicit GEMM).
 
     linalg.generic ins(%a, %b : memref<64x512xf32>, memref<512x64xf32>) outs(%c : memref<64x64xf32>)
   =>
@@ -22,19 +21,20 @@ loops, so that a convolution is the same nest (implicit GEMM).
       ... store ...
     } {mapping = [#gpu.thread<linear_dim_0>]}
 
-Products of f16 or bf16 into f32 go by matrix instructions (`irees.mma_sync`) where the strategy
-says so; those sum in an order of their own. So do products of f32 that may be rounded to tf32, and
-products of i8 into i32, exactly. Where the strategy asks for stages, parts of operands that come
-from outside are copied to shared memory (`nvgpu.device_async_copy`) while others are multiplied.
-Where it asks for warpgroups, four warps multiply what is in shared memory while later parts arrive
-(`nvgpu.warpgroup.mma`); where their operands cannot be copied so, the block goes by single warps.
-Parts of those come by copies of all threads, or in boxes that one thread asks for, where
-`irees-gpu-use-bulk-copies` says so. Where `irees-gpu-stream-k` does, workgroups share tiles, by
-steps of the reduction (`utils/shares.py`). But for that and for matrix instructions each element of
-the output is summed in the order of the loops, so `fp=strict` keeps its bits. Rows and columns past
-the end are fetched as the last ones and not stored. The fill before and the elementwise op after
-are done in registers (`codegen/common/_surroundings.py`). An op whose elements have no vectors, or
-with rows only, is left for `irees-gpu-distribute-to-threads`.
+The blocking in the lowering config selects the variant:
+
+* Matrix instructions (`irees.mma_sync`): f16 or bf16 into f32, f32 rounded to tf32, i8 into i32.
+* Several stages: asynchronous copies (`nvgpu.device_async_copy`) of global operands fill the next
+  stages while one is multiplied.
+* Warpgroups (`nvgpu.warpgroup.mma`): operands stay in shared memory, filled by `cp.async`, or by
+  TMA if `irees-gpu-use-bulk-copies` chose it. Operands that permit neither use `mma.sync`.
+* Stream-K, if `irees-gpu-stream-k` chose it: workgroups share tiles (`utils/shares.py`).
+
+Except for float matrix instructions and stream-K, each element is summed in loop order, so
+`fp=strict` results are bit-exact. Out-of-range rows and columns are clamped when loaded and not
+stored. The fill before and the elementwise op after are fused in registers
+(`codegen/common/utils/surroundings.py`). Left to `irees-gpu-distribute-to-threads`: ops whose
+elements have no vector type, and products without rows or columns (matrix-vector).
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.target import GpuFacts
 from irees.transforms.codegen.gpu.gpu_lower_contractions.bulk_contraction import BulkContraction
 from irees.transforms.codegen.gpu.utils.blocking import (
     AnyBlocking,
@@ -80,12 +82,12 @@ from irees.transforms.utils.views import share_views
 
 
 def takes_boxes(op: linalg.GenericOp) -> bool:
-    """Whether a product of warpgroups has its operands copied in boxes."""
+    """Whether TMA copies the operands of a `wgmma` contraction."""
     return bool(LoweringConfigAttr.on(op).int(BULK_COPIES))
 
 
 def lower(op: linalg.GenericOp, blocking: AnyBlocking, share: Share | None) -> int:
-    """Replaces the op by its loops; returns the bytes of shared memory that they take."""
+    """Replaces the op with its loops; returns their shared memory in bytes."""
     if isinstance(blocking, WarpgroupBlocking):
         kind = BulkContraction if takes_boxes(op) else WarpgroupContraction
         return kind(op, blocking, share).lower()
@@ -96,7 +98,7 @@ def lower(op: linalg.GenericOp, blocking: AnyBlocking, share: Share | None) -> i
 
 
 def shared(loop: Operation, op: linalg.GenericOp, blocking: AnyBlocking) -> Share | None:
-    """The share of a workgroup, where tiles are shared: the loop is one over workgroups then."""
+    """Distributes tiles by stream-K if configured; returns a workgroup's share, or None."""
     shares = shares_of(op)
     if shares is None:
         return None
@@ -108,13 +110,9 @@ def shared(loop: Operation, op: linalg.GenericOp, blocking: AnyBlocking) -> Shar
 
 @dataclass(frozen=True)
 class GpuLowerContractionsPass(ModulePass):
-    """Contractions become blocks in shared memory and registers."""
+    """Lowers contractions to blocked loops over shared memory and registers."""
 
     name = "irees-gpu-lower-contractions"
-
-    shared_bytes: int = 48 << 10
-    matrix_shared_bytes: int = 48 << 10
-    warpgroup_shared_bytes: int = 48 << 10
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
@@ -127,7 +125,7 @@ class GpuLowerContractionsPass(ModulePass):
                 if reason == "no contraction":
                     continue
                 blocking = self._blocking(inner, taken)
-                reason = reason or fits(blocking, inner, self._room(blocking) - taken)
+                reason = reason or fits(blocking, inner, self._room(blocking, gpu_of(op)) - taken)
                 if reason is None and count not in (None, blocking.threads):
                     reason = f"{blocking.threads} threads, and the workgroup has {count}"
                 if reason is not None:
@@ -135,8 +133,8 @@ class GpuLowerContractionsPass(ModulePass):
                     continue
                 if not may_rewrite(self.name, inner, "in blocks"):
                     return
-                # What follows a product is found by the view that both have of its tile. Where a
-                # tile is cut, views differ: threads that add up alone have no registers for it.
+                # The epilogue is found through its view of the output tile, so merge equal views.
+                # Not for SIMT code, where the epilogue of a partial tile would spill.
                 if not isinstance(blocking, Blocking):
                     share_views(inner.parent)
                 count = blocking.threads
@@ -147,19 +145,20 @@ class GpuLowerContractionsPass(ModulePass):
                     share.guard_rest()
                     taken += FLAG_BYTES
 
-    def _room(self, blocking: AnyBlocking) -> int:
-        """What a workgroup may have of shared memory."""
+    @staticmethod
+    def _room(blocking: AnyBlocking, gpu: GpuFacts) -> int:
+        """Returns the shared memory that a workgroup may use, in bytes."""
         if isinstance(blocking, WarpgroupBlocking):
-            return self.warpgroup_shared_bytes
+            return gpu.shared_opt_in_bytes
         matrix = isinstance(blocking, MatrixBlocking)
-        return self.matrix_shared_bytes if matrix else self.shared_bytes
+        return gpu.matrix_shared_bytes if matrix else gpu.shared_bytes
 
     def _blocking(self, op: linalg.GenericOp, taken: int) -> AnyBlocking:
-        """The blocking of an op; by single warps where warpgroups cannot."""
+        """Returns the blocking of an op; falls back to `mma.sync` if `wgmma` cannot be used."""
         blocking = blocking_of(op)
         if not isinstance(blocking, WarpgroupBlocking) or why_no_blocks(op) is not None:
             return blocking
-        reason = fits(blocking, op, self._room(blocking) - taken)
+        reason = fits(blocking, op, self._room(blocking, gpu_of(op)) - taken)
         if reason is None and not takes_boxes(op):
             reason = WarpgroupContraction(op, blocking).why_not(static_ranges(op))
         if reason is None:

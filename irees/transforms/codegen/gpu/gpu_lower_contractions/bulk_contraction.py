@@ -1,10 +1,11 @@
 """
-One contraction by products of warpgroups whose operands are copied in boxes. Part of
+Lowers one contraction to `wgmma` with TMA copies of the operands. Part of
 `irees-gpu-lower-contractions`.
 
-The loop is that of `utils/warpgroup_contraction.py`. But one thread copies for all: it tells the
-barrier of a slot how many bytes will come, and begins a copy of each operand, or of each 64 columns
-of one that does not lie along the reduction. All threads wait for the barrier.
+The loop is that of `utils/warpgroup_contraction.py`, but one thread copies for all: it announces
+the expected bytes to the mbarrier of a slot, and starts one copy per operand, or one per 64 rows
+(columns) of an operand that is not contiguous along the reduction. All threads wait for the
+mbarrier.
 
     %map = nvgpu.tma.create.descriptor %a box[128, 64]      // by the host
     %bars = nvgpu.mbarrier.create                           // one for each slot
@@ -19,9 +20,9 @@ of one that does not lie along the reduction. All threads wait for the barrier.
       ... nvgpu.warpgroup.mma ...
     }
 
-Neither what is copied nor what reads it goes by the way of threads, so there is no fence. Parts are
-numbered through all blocks that a workgroup does, since a barrier's phases go on: part n is the
-phase n / stages of barrier n mod stages. What is past the end of the reduction is not copied.
+TMA writes and `wgmma` reads both use the async proxy, so no fence is needed. Parts are numbered
+across all blocks of a workgroup, since mbarrier phases continue: part n is phase n / stages of
+mbarrier n mod stages. Parts past the end of the reduction are not copied.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ from irees.transforms.utils.structured import static_ranges
 from irees.transforms.utils.views import subview
 
 TICKS = 10_000_000
-"""Nanoseconds after which a thread that waits looks again, whatever happened."""
+"""Timeout of `mbarrier.try_wait` in nanoseconds, after which a waiting thread retries."""
 
 
 class BulkContraction(WarpgroupContraction):
-    """One op being lowered, with copies of boxes in flight."""
+    """The lowering of one contraction with TMA copies in flight."""
 
     def __init__(
         self, op: linalg.GenericOp, blocking: WarpgroupBlocking, share: Share | None = None
@@ -105,7 +106,7 @@ class BulkContraction(WarpgroupContraction):
 
     def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
         if (share := self.share) is not None:
-            # The parts of a tile have numbers, of which the workgroup has some.
+            # Parts are numbered per tile, mbarrier phases per workgroup: offset by the difference.
             before = at.sub(share.done, share.first)
             return BoxRing(self, ivs, (row, column), before, share.last)
         parts = -(-int(self.total) // self.blocking.depth)  # type: ignore[arg-type]
@@ -124,22 +125,22 @@ class BulkContraction(WarpgroupContraction):
 
 @dataclass
 class BoxRing:
-    """The first thread copies boxes."""
+    """A ring that thread 0 fills with TMA copies."""
 
     contraction: BulkContraction
     ivs: Indices
     points: tuple[Size, Size]
     before: Size
-    """Parts of the blocks before this one."""
+    """Number of parts in earlier blocks."""
     parts: Size
-    """Where those of the block end."""
+    """End of the part numbers of this block."""
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
-        """Where a part is."""
+        """Returns the slot of a part."""
         return at.rem(at.add(self.before, part), self.contraction.stages)
 
     def begin(self, part: Size, at: IndexBuilder) -> None:
-        """Begins to copy both boxes, if there is such a part."""
+        """Starts to copy both operands' boxes, if the part exists."""
         contraction, inside = self.contraction, self.contraction.is_first
         if isinstance(part, int) and isinstance(self.parts, int):
             if part >= self.parts:
@@ -160,7 +161,7 @@ class BoxRing:
         close()
 
     def _copy(self, number: int, part: Size, slot: SSAValue, at: IndexBuilder) -> None:
-        """Begins the copies of the rows or of the columns."""
+        """Starts the copies of one operand."""
         contraction = self.contraction
         box, side = contraction.boxes[number], contraction.sides[number]
         (step,) = [x for x in contraction.depth if contraction.sizes[x] != 1]
@@ -176,7 +177,7 @@ class BoxRing:
             at.insert(load)
 
     def wait(self, part: Size, at: IndexBuilder) -> None:
-        """All of a part is there."""
+        """Waits until a part is complete."""
         contraction = self.contraction
         phase = at.floordiv(at.add(self.before, part), contraction.stages)
         parity, zero = at.value(at.rem(phase, 2)), at.value(0)
@@ -185,11 +186,11 @@ class BoxRing:
         at.insert(MBarrierTryWaitParityOp(contraction.barriers, slot, odd, ticks))
 
     def end(self, at: IndexBuilder) -> None:
-        """All that was begun has been waited for."""
+        """Does nothing: every started copy has been waited for."""
 
 
 def _map_of(box: Box, at: IndexBuilder) -> SSAValue:
-    """The tensor map of an operand, which the host makes."""
+    """Creates the tensor map of an operand, on the host."""
     kind = box.tensor.type
     assert isinstance(kind, MemRefType)
     space = AddressSpaceAttr(AddressSpace.WORKGROUP)
@@ -200,7 +201,7 @@ def _map_of(box: Box, at: IndexBuilder) -> SSAValue:
 
 
 def _forget(view: SSAValue) -> None:
-    """Erases views that nobody looks at any more: a map tells of the buffer itself."""
+    """Erases unused views: the tensor map refers to the buffer itself."""
     while isinstance(view.owner, memref.SubviewOp) and not view.uses:
         source = view.owner.source
         Rewriter.erase_op(view.owner)
@@ -208,7 +209,7 @@ def _forget(view: SSAValue) -> None:
 
 
 def _part(side: Side, box: Box, slot: Size, copy: int, at: IndexBuilder) -> SSAValue:
-    """Where a copy brings its box to, in a slot of a tile."""
+    """Returns the view of the tile that a copy writes its box to."""
     tile = side.tile.type
     assert isinstance(tile, MemRefType)
     *_, lines, row = tile.get_shape()

@@ -1,32 +1,30 @@
 """
-Lowers sort, topk, scan and scatter to loops in which all threads of a workgroup have something to
-do.
+Lowers sort, topk, scan and scatter to loops over all threads of a workgroup.
 
-* sort, topk: by the digits of their keys (`block_radix.py`), which is linear in the length of a
-  row and stable, or by a network of comparisons, of which all of one step are done at once. Both
-  work on keys and where each came from, by which equal keys keep their order and the rest follows;
-* scan: a row for each thread;
-* scatter: where no two updates meet, a thread for each point of each update. Of those that may
-  meet, few are done in their order, by a thread for each point of a slice; many are sorted by
-  their places, and those that meet are done in their order by one thread for each point
-  (`scatter_rows.py`). So a sum is rounded as a loop rounds it: atomic additions of floats would
-  give other bits each time, and are not used, whatever `fp` is. That nothing meets is taken from
-  `unique_indices`, as IREE takes it.
+* sort, topk: radix sort (`block_radix.py`), which is stable and linear in the row length, or a
+  sorting network, whose compare-exchanges of one step run in parallel. Both move keys with their
+  original indices, which break ties and permute the other operands;
+* scan: one row per thread;
+* scatter: if `unique_indices` says that updates do not collide (trusted, as in IREE), one thread
+  per element of each update. Otherwise a few updates are applied in order, by one thread per slice
+  element; many are sorted by target index, and one thread per element applies those of a target in
+  order (`scatter_rows.py`). Sums are thus rounded as in a serial loop. Atomic float additions are
+  not reproducible and never used, whatever `fp` is.
 
-Which one is decided by turns (`block_costs.py`): accesses that a thread makes one after another.
-Of n numbers of b bits, with 256 threads:
+A cost model (`block_costs.py`) picks the variant. It counts the sequential memory accesses of a
+thread and has not been validated by measurement. For a row of n keys of b bits, with 256 threads:
 
-* a network has log(n) * (log(n) + 1) / 2 steps of a barrier and n / 2 exchanges, of eight accesses
-  each. Of a topk it sorts runs of k, and keeps the better half of two until one is left. Its
-  flipped form has every comparison put the smaller number first, so what is past the end of a row,
-  which counts as largest, never moves, and rows may be of any length (Batcher's bitonic sort;
-  Knuth, TAOCP 3, 5.3.4);
-* a radix sort has b / 8 passes of five barriers; each reads n keys, then reads and writes n keys
-  and origins, with two votes for each 32 of them. That is the less for 64 numbers of f32 already;
-* a radix selection has b / 8 passes that read n keys where they are, and two such readings more,
-  then sorts k. It needs no memory for the row: that is what makes it the less for long ones.
+* a network has log(n) * (log(n) + 1) / 2 steps, each with a barrier and n / 2 exchanges of eight
+  accesses. For topk it sorts runs of k, then keeps the better half of two until one is left. In its
+  flipped form every exchange puts the smaller key first, so padding past the end, which compares
+  as largest, never moves, and rows may have any length (Batcher's bitonic sort; Knuth, TAOCP 3,
+  5.3.4);
+* a radix sort has b / 8 passes with five barriers each. A pass reads n keys, then reads and writes
+  n keys and origins, with two votes per 32 of them. It is cheaper from about 64 f32 keys on;
+* a radix selection has b / 8 + 2 passes that read the n keys in place, then sorts k. It needs no
+  shared memory for the row, which makes it the cheapest for long rows.
 
-So 1000 numbers of f32 take four digits, and not 55 steps:
+1000 f32 keys therefore take four radix passes instead of a network of 55 steps:
 
     iree_linalg_ext.sort dimension(0) outs(%x : memref<1000xf32>) { ole }
   =>
@@ -40,15 +38,13 @@ So 1000 numbers of f32 take four digits, and not 55 steps:
     }
     scf.forall (%t) in (1000) { store %copy[%origins[%t]], %x[%t] }
 
-A key that is not of 8, 16, 32 or 64 bits has no digits, and where something else in the workgroup
-needs another number of threads there are none for them: then it is a network. A row of unknown
-length may be a long one, and takes digits. One row that is so long that a workgroup would be the
-only one for a while is sorted by many (`wide_sort.py`), and a scatter is done by many where one
-would take more turns (`wide_scatter.py`). Nothing of this was measured.
+Radix sort needs keys of 8, 16, 32 or 64 bits and 256 threads; other keys, and workgroups whose
+other ops fix another number of threads, use the network. Dynamic rows use radix sort, since they
+may be long. A single row so long that one workgroup would leave the GPU idle is sorted by many
+(`wide_sort.py`). A scatter uses many workgroups if that is cheaper (`wide_scatter.py`).
 
-A comparator that is not one of numbers, which need not be an order at all, is left to
-`irees-lower-linalg-ext-to-loops`, and so is a scatter of so few elements that one thread does them
-in fewer turns.
+Left to `irees-lower-linalg-ext-to-loops`: comparators that do not compare numbers, which need not
+be an order at all, and scatters of so few elements that one thread is cheaper.
 """
 
 from __future__ import annotations
@@ -64,6 +60,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -108,11 +105,11 @@ from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
 LONG = 512
-"""From so many numbers on more threads have something to compare."""
+"""Row length from which a sorting network uses THREADS threads."""
 
 
 def is_by_digits(op: Operation, reason: str | None) -> bool:
-    """Whether digits are taken; if not, it says why."""
+    """Whether radix sort is used; if not, emits a remark that says why."""
     reason = why_no_digits(op, reason)
     if reason is not None:
         remark("missed", GpuLowerLinalgExtPass.name, op, f"a network: {reason}")
@@ -120,7 +117,7 @@ def is_by_digits(op: Operation, reason: str | None) -> bool:
 
 
 def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
-    """sort  =>  keys and their origins sorted, by which the rest follows; or why not"""
+    """sort  =>  keys sorted with their origins, then all other operands permuted; or why not"""
     order, targets = Order.of(op.body.block), list(op.outputs)
     if order.operand is None:
         return "the comparator is not one of numbers"
@@ -158,7 +155,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
 
 
 def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
-    """topk  =>  the first keys of those in order; or why not"""
+    """topk  =>  the first k keys in order, with their origins; or why not"""
     order = Order.of(op.body.block)
     if order.operand is None:
         return "the comparator is not one of numbers"
@@ -205,33 +202,30 @@ LOWERINGS: dict[type[Operation], Callable[..., str | None]] = {
 
 @dataclass(frozen=True)
 class GpuLowerLinalgExtPass(ModulePass):
-    """sort, topk, scan and scatter become work of all threads."""
+    """Lowers sort, topk, scan and scatter to loops over all threads of a workgroup."""
 
     name = "irees-gpu-lower-linalg-ext"
 
-    shared_bytes: int = 48 << 10
-    """What a workgroup may have of shared memory where it asks for more than it gets by itself."""
-
-    workgroups: int = 0
-    """How many workgroups keep the whole GPU busy; 0 where each row is for one."""
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        gpu = gpu_of(op)
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             for inner in [o for o in loop.regions[0].block.ops if type(o) in LOWERINGS]:
                 if not may_rewrite(self.name, inner, "by all threads"):
                     return
                 reason = ""
                 if isinstance(inner, ext.SortOp):
-                    reason = lower_widely(inner, loop, self.workgroups)
+                    reason = lower_widely(inner, loop, gpu.multiprocessors)
                 if isinstance(inner, ext.ScatterOp):
-                    reason = scatter_widely(inner, loop, self.workgroups, self.shared_bytes)
+                    reason = scatter_widely(
+                        inner, loop, gpu.multiprocessors, gpu.matrix_shared_bytes
+                    )
                 if reason is None:
                     break
                 if reason:
                     remark("missed", self.name, inner, f"by one workgroup: {reason}")
                 at = IndexBuilder(InsertPoint.before(inner))
                 taken = footprint(loop, memref.AllocOp, "workgroup").known
-                reason = LOWERINGS[type(inner)](inner, at, self.shared_bytes - taken)
+                reason = LOWERINGS[type(inner)](inner, at, gpu.matrix_shared_bytes - taken)
                 if reason is not None:
                     remark("missed", self.name, inner, reason)
                     continue

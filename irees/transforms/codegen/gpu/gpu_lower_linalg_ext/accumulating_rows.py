@@ -1,5 +1,5 @@
 """
-scan and scatter by the threads of one workgroup. Part of `irees-gpu-lower-linalg-ext`.
+Lowers scan and scatter to the threads of one workgroup. Part of `irees-gpu-lower-linalg-ext`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, deline
 
 
 def lower_scan(op: ext.ScanOp, at: IndexBuilder, room: int) -> str | None:
-    """scan  =>  a row for each thread"""
+    """scan  =>  one row per thread"""
     _spread(op.input, other_dims(op.input, op.dimension.value.data), at, lambda ivs, b: scan_row(
         op, ivs, b))  # fmt: skip
     return None
 
 
 def lower_scatter(op: ext.ScatterOp, at: IndexBuilder, room: int) -> str | None:
-    """scatter  =>  a point of each slice for each thread, the updates in their order; or why not"""
+    """scatter  =>  one slice element per thread, with the updates in order; or why not"""
     assert isinstance(op.updates.type, MemRefType)
     rank, batch = op.updates.type.get_num_dims(), batch_rank(op)
     if op.unique_indices.value.data:
@@ -53,7 +53,7 @@ def _spread(
     at: IndexBuilder,
     body: Callable[[dict[int, Size], IndexBuilder], None],
 ) -> None:
-    """All points of some dims of a buffer, one thread each."""
+    """Emits a loop over some dims of a buffer, one thread per index."""
     sizes = {d: buffer_dim(buffer, d, at) for d in dims}
 
     def one(index: SSAValue, b: IndexBuilder) -> None:

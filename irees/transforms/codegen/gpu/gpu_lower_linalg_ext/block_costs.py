@@ -1,10 +1,9 @@
 """
-What it costs a workgroup to sort a row, or to find the first of it. Part of
-`irees-gpu-lower-linalg-ext`.
+Cost model of sort and top-k of a row in one workgroup. Part of `irees-gpu-lower-linalg-ext`.
 
-A cost is counted in turns: accesses to shared memory that a thread makes one after another. A
-barrier counts as a few of them, and so does an access to memory that is not shared, and a vote of
-a warp. These are counts, not measurements: they say which of two ways does several times less.
+The unit ("turn") is one sequential shared-memory access of a thread. A barrier, a global-memory
+access and a warp vote count as several units. Costs are counted, not measured: they only separate
+variants that differ by a factor of several.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_sort import WORTHWH
 BARRIER = 4
 VOTE = 4
 FAR = 4
-"""Turns of an access to what did not fit into shared memory."""
+"""Cost of a global-memory access, for rows that do not fit into shared memory."""
 
 EXCHANGE = 8
-"""Two keys and two origins are read, and written."""
+"""Cost of a compare-exchange: two keys and two origins are read and written."""
 
 PASS = 2 * WARPS + 10 + 5 * BARRIER
-"""Of one digit, whatever the row: counts are cleared and added up."""
+"""Fixed cost per digit: clearing the counts and their prefix sums."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of numbers, and the shared memory that a workgroup has for it."""
+    """A row, and the shared memory available for it in bytes (`room`)."""
 
     size: int
     width: int
@@ -43,22 +42,22 @@ class Row:
 
     @property
     def network_bytes(self) -> int:
-        """What a network works in."""
+        """Shared memory of a sorting network in bytes."""
         return self.size * (self.width // 8 + 4)
 
     @property
     def radix_bytes(self) -> int:
-        """What a radix sort works in."""
+        """Shared memory of a radix sort in bytes."""
         pair = self.width + index_type_for(self.size).width.data
         return Tallies.bytes_for(self.size) + 2 * self.size * pair // 8
 
     def network_sort(self) -> int:
-        """Each step of a network exchanges half as many pairs as there are numbers."""
+        """Returns the cost of a network sort: each step exchanges size / 2 pairs."""
         stages = _logarithm(self.size)
         return stages * (stages + 1) // 2 * self._step(self.size // 2)
 
     def network_select(self, count: int) -> int:
-        """Runs are sorted, and the better half of two is kept until one is left."""
+        """Returns the cost of a network top-k: sorted runs are merged pairwise."""
         if WORTHWHILE * count > self.size:
             return self.network_sort()
         stages = _logarithm(count)
@@ -69,12 +68,12 @@ class Row:
         return turns
 
     def radix_sort(self) -> int:
-        """A pass reads keys, then reads and writes them with their origins."""
+        """Returns the cost of a radix sort: per digit, a count pass and a move pass."""
         far = 1 if self.radix_bytes <= self.room else FAR
         return self.width // DIGIT * (PASS + _each(self.size) * (5 * far + 4 + 2 * VOTE))
 
     def radix_select(self, count: int) -> int:
-        """A pass for each digit and two at the end read the row where it is."""
+        """Returns the cost of a radix top-k: one pass per digit plus two, all in place."""
         passes = self.width // DIGIT * (PASS + _each(self.size) * (FAR + 1 + VOTE))
         collected = 2 * BARRIER + 2 * WARPS + _each(self.size) * (2 * FAR + 4 + 2 * VOTE)
         kept = Row(count, self.width, self.room)
@@ -86,15 +85,15 @@ class Row:
 
 
 def _each(count: int) -> int:
-    """How many of some things a thread does."""
+    """Returns the elements per thread."""
     return -(-count // THREADS)
 
 
 def _logarithm(size: int) -> int:
-    """The least number of doublings that reach a size."""
+    """Returns ceil(log2(size))."""
     return max(0, size - 1).bit_length()
 
 
 def prefers_network(radix: int, network: int) -> str | None:
-    """Why digits are not taken, or None where they are."""
+    """Returns why radix sort is not used, or None."""
     return f"{radix} turns by digits, and {network} of a network" if network <= radix else None

@@ -1,25 +1,24 @@
 """
-Radix sort of one row, and radix selection of the first of it, by all threads of a workgroup. Part
-of `irees-gpu-lower-linalg-ext`.
+Radix sort of one row, and radix selection of its first k elements, by all threads of a workgroup.
+Part of `irees-gpu-lower-linalg-ext`.
 
-Keys are unsigned integers that order as the numbers do (`common/_radix_sort.py`), and are taken
-digit by digit, eight bits each. Every warp has a part of the row, which it goes through 32
-neighbours at a time. Lanes that hold the same digit find each other by `nvvm.match.sync`: the first
-of them counts for all, and each knows how many of them are before it. So no count is atomic, and
-the place of every element is known: it follows those of smaller digits, those of earlier warps,
-and those before it in its own.
+Keys are unsigned integers with the order of the original numbers (`common/utils/radix_sort.py`), in
+digits of eight bits. Every warp processes a part of the row, 32 adjacent elements at a time. Lanes
+with the same digit find each other with `nvvm.match.sync`: the first of them updates the count, and
+each knows how many of them precede it. Counts therefore need no atomics. The position of an element
+follows from the smaller digits, the earlier warps, and the preceding elements of its own warp.
 
     tally:  counts[warp, digit] += ctpop(same)                      by the first of `same`
     scan:   starts[digit] = sum of counts[., smaller digits] ; counts[warp, digit] = those of the
             digit in earlier warps
     move:   place = starts[digit] + counts[warp, digit] + ctpop(same & earlier lanes)
 
-A sort moves all by the lowest digit, then by the next: each time it is stable. A selection starts
-from the highest: of the digit in which the last wanted element lies, only those elements are
-counted by the next one, and nothing is moved until the key of that element is known. Then one
-more reading takes what is smaller, and of what is equal the first. It keeps no copy of the row
-(Knuth, TAOCP 3, 5.2.5; Ashkiani et al., "GPU multisplit", 2016, for what a warp does; Alabi et al.,
-"Fast k-selection algorithms for GPUs", 2012).
+A sort is a stable move by each digit, lowest first (LSD). A selection starts at the highest digit
+(MSD): it finds the digit of the k-th element, then counts only elements with that prefix by the
+next digit. Nothing moves until the key of the k-th element is known. A last pass collects the
+smaller elements, and the first of the equal ones. It needs no copy of the row (Knuth, TAOCP 3,
+5.2.5; Ashkiani et al., "GPU multisplit", 2016, for the warp-level part; Alabi et al., "Fast
+k-selection algorithms for GPUs", 2012).
 """
 
 from __future__ import annotations
@@ -57,31 +56,31 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 DIGIT = 8
 DIGITS = 1 << DIGIT
 THREADS = DIGITS
-"""Threads of a workgroup: one for each digit when counts are added up."""
+"""Threads per workgroup: one per digit value in the prefix sum."""
 
 WARPS = THREADS // WARP
 
 AHEAD = 8
-"""Counts that a thread reads before it waits for the first."""
+"""Counts that a thread loads at a time, to overlap their latency."""
 
 Read = Callable[[SSAValue, IndexBuilder], SSAValue]
-"""The key of an element of a row."""
+"""Emits a load of the key of a row element."""
 
 
 def index_type_for(size: Size) -> IntegerType:
-    """The smallest type for places of a row."""
+    """Returns the type for indices into a row (i16, i32 or i64)."""
     if not isinstance(size, int):
         return i64
     return i16 if size <= 1 << 15 else i32 if size < 1 << 31 else i64
 
 
 def count_type_for(size: Size) -> IntegerType:
-    """The type of how many elements of a row there are."""
+    """Returns the type of element counts of a row (i32 or i64)."""
     return i32 if isinstance(size, int) and 0 <= size < 1 << 31 else i64
 
 
 def shared(kind: IntegerType, shape: Sequence[int], at: IndexBuilder) -> SSAValue:
-    """A buffer in shared memory."""
+    """Allocates a buffer in shared memory."""
     space = AddressSpaceAttr(AddressSpace.WORKGROUP)
     place = memref.AllocOp([], [], MemRefType(kind, shape, memory_space=space))
     return at.insert(place).results[0]
@@ -89,7 +88,7 @@ def shared(kind: IntegerType, shape: Sequence[int], at: IndexBuilder) -> SSAValu
 
 @dataclass(frozen=True)
 class Pairs:
-    """Keys, and where each came from: one row, or two halves of which one is being written."""
+    """Keys and their origins: one row, or two halves for double buffering."""
 
     keys: SSAValue
     origins: SSAValue
@@ -99,7 +98,7 @@ class Pairs:
     def allocate(
         width: int, size: Size, places: Size, row: Size, room: int, at: IndexBuilder
     ) -> Pairs:
-        """Buffers for some elements of a row, in shared memory if it has `room` for them."""
+        """Allocates the buffers, in shared memory if `room` (bytes) suffices."""
         kinds = (IntegerType(width), index_type_for(row))
         taken = sum(k.width.data // 8 for k in kinds) * places if isinstance(places, int) else None
         if taken is None or taken > room:
@@ -107,30 +106,30 @@ class Pairs:
         return Pairs(*(shared(kind, [places], at) for kind in kinds), size)
 
     def put(self, place: Size, key: SSAValue, origin: Size, at: IndexBuilder) -> None:
-        """The key of an element, and where it came from, at a place."""
+        """Stores the key and the origin of an element at a place."""
         kind = self.origins.type.element_type  # type: ignore[attr-defined]
         store(key, self.keys, [place], at)
         store(as_type(at.value(origin), kind, at), self.origins, [place], at)
 
     def origin(self, place: Size, at: IndexBuilder) -> SSAValue:
-        """Where what is at a place came from."""
+        """Returns the original index of the element at a place."""
         return as_type(load(self.origins, [place], at), IndexType(), at)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """The element that a lane of a warp looks at; where there is none, one that there is."""
+    """The current element of a lane; clamped to a valid index if not `inside`."""
 
     index: SSAValue
     inside: SSAValue
     warp: Size
     earlier: SSAValue
-    """The lanes before this one, a bit each."""
+    """Bit mask of the preceding lanes."""
 
 
 @dataclass(frozen=True)
 class Tallies:
-    """How often each digit occurs in the part of each warp, in shared memory."""
+    """Counts of each digit in each warp's part of the row, in shared memory."""
 
     kind: IntegerType
     counts: SSAValue
@@ -140,21 +139,21 @@ class Tallies:
 
     @staticmethod
     def allocate(size: Size, at: IndexBuilder) -> Tallies:
-        """Counts for rows of that size."""
+        """Allocates counts for rows of that size."""
         kind = count_type_for(size)
         shapes = ([WARPS, DIGITS], [DIGITS], [WARPS], [2])
         return Tallies(kind, *(shared(kind, shape, at) for shape in shapes))
 
     @staticmethod
     def bytes_for(size: Size) -> int:
-        """What they take of shared memory."""
+        """Returns their shared memory in bytes."""
         numbers = WARPS * DIGITS + DIGITS + WARPS + 2
         return numbers * count_type_for(size).width.data // 8
 
-    # --- what all threads do ---------------------------------------------------------------------
+    # --- run by all threads ----------------------------------------------------------------------
 
     def clear(self, at: IndexBuilder) -> None:
-        """Nothing has been counted."""
+        """Zeroes the counts."""
         close, thread, b = threads(at, THREADS)
         body, warp, c = for_loop(b, 0, WARPS, 1)
         store(_number(0, self.kind, c), self.counts, [warp, thread], c)
@@ -163,7 +162,7 @@ class Tallies:
         at.insert(BarrierOp())
 
     def each(self, size: Size, at: IndexBuilder, visit: Callable[[Lane, IndexBuilder], None]):
-        """All elements of a row, in their order within a warp; and a barrier."""
+        """Visits all elements of a row, in order within a warp; ends with a barrier."""
         close, thread, b = threads(at, THREADS)
         warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
         bit = _both(arith.ShLIOp, _number(1, i32, b), as_type(lane, i32, b), b)
@@ -187,7 +186,7 @@ class Tallies:
         self, lane: Lane, digit: SSAValue, at: IndexBuilder,
         use: Callable[[SSAValue, IndexBuilder], None],
     ) -> None:  # fmt: skip
-        """What counts[warp, digit] is when all lanes before have added 1; then as `tally`."""
+        """Passes counts[warp, digit] plus the preceding lanes' matches to `use`, then tallies."""
         same = _same(lane, digit, at)
         close, b = if_else(at, lane.inside)
         before = load(self.counts, [lane.warp, as_type(digit, IndexType(), b)], b)
@@ -198,7 +197,7 @@ class Tallies:
         self._add(lane, digit, same, at)
 
     def _add(self, lane: Lane, digit: SSAValue, same: SSAValue, at: IndexBuilder) -> None:
-        """The first lane of those that have the same digit counts all of them."""
+        """Lets the first lane of those with the same digit add their number to the count."""
         before = _both(arith.AndIOp, same, lane.earlier, at)
         first = at.insert(arith.CmpiOp(before, _number(0, i32, at), "eq")).results[0]
         close, b = if_else(at, _both(arith.AndIOp, first, lane.inside, at))
@@ -213,8 +212,9 @@ class Tallies:
         counts: SSAValue | None = None, parts: Size = WARPS,
     ) -> None:  # fmt: skip
         """
-        Gives each digit to a thread, with how many elements have smaller ones and how many have it;
-        counts of warps, or of other parts, become those of earlier ones. And a barrier.
+        Calls `use` in one thread per digit with the number of elements with smaller digits and with
+        this digit. Replaces the counts of warps (or other parts) with their exclusive prefix sums.
+        Ends with a barrier.
         """
         counts = self.counts if counts is None else counts
         close, thread, b = threads(at, THREADS)
@@ -236,7 +236,7 @@ class Tallies:
         self, total: SSAValue, counts: SSAValue, number: SSAValue, digit: SSAValue, parts: Size,
         at: IndexBuilder,
     ) -> SSAValue:  # fmt: skip
-        """A digit's counts of AHEAD parts become what was before, all read before that."""
+        """Replaces AHEAD counts of a digit with exclusive prefix sums; loads all of them first."""
         numbers = [at.add(number, i) for i in range(AHEAD)]
         if isinstance(parts, int) and parts % AHEAD == 0:
             for i, count in [(i, load(counts, [i, digit], at)) for i in numbers]:
@@ -258,7 +258,7 @@ class Tallies:
     def _scan_warp(
         self, value: SSAValue, lane: SSAValue, at: IndexBuilder
     ) -> tuple[SSAValue, SSAValue]:
-        """What the lanes before have together, and what all of them have."""
+        """Returns the exclusive prefix sum over the lanes, and the sum of the warp."""
         zero = _number(0, self.kind, at)
         before, whole = zero, value
         for distance in (1, 2, 4, 8, 16):
@@ -273,7 +273,7 @@ class Tallies:
 
 
 def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
-    """Sorts the first half of some pairs; returns where the result starts (0 or size)."""
+    """Sorts the first half of the pairs; returns the offset of the result (0 or size)."""
     width, size = _width(pairs), pairs.size
     loop, number, b = for_loop(at, 0, width // DIGIT, 1, [at.value(0)])
     (start,) = loop.arguments
@@ -289,7 +289,7 @@ def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
 
     def starts(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
         store(before, tallies.starts, [digit], c)
-        # Told by the thread of the last digit that occurs: whether it is the only one.
+        # Stored by the thread of the highest digit that occurs; 0 if it is the only digit.
         every = as_type(c.value(size), tallies.kind, c)
         after = _both(arith.AddiOp, before, total, c)
         some = c.insert(arith.CmpiOp(total, _number(0, tallies.kind, c), "ne")).results[0]
@@ -299,7 +299,7 @@ def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
         close()
 
     tallies.scan(b, starts)
-    # Where all elements share the digit nothing would move.
+    # If all elements share the digit, the move pass is skipped.
     first = load(tallies.found, [0], b)
     moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "ne")).results[0]
     end, yes, _ = if_values(b, moves, [IndexType()])
@@ -326,7 +326,7 @@ def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
 def radix_select(
     tallies: Tallies, read: Read, width: int, size: Size, kept: Pairs, at: IndexBuilder
 ) -> None:
-    """Puts the first `kept.size` of a row's keys into `kept`: smaller ones, then the last."""
+    """Collects the `kept.size` smallest keys: those below the k-th key, then its equals."""
     want = as_type(at.value(kept.size), tallies.kind, at)
     kind, zero = IntegerType(width), _number(0, tallies.kind, at)
     close, place, b = threads(at, 2)
@@ -374,7 +374,7 @@ def _collect(
     tallies: Tallies, read: Read, size: Size, kept: Pairs, last: SSAValue, smaller: SSAValue,
     zero: SSAValue, at: IndexBuilder,
 ) -> None:  # fmt: skip
-    """Keys that are less than the last wanted one in their order, then those that equal it."""
+    """Collects the keys below the k-th one in row order, then those equal to it."""
 
     def group(lane: Lane, c: IndexBuilder) -> tuple[Lane, SSAValue, SSAValue]:
         key = read(lane.index, c)
@@ -411,14 +411,14 @@ def _collect(
 
 
 def _same(lane: Lane, digit: SSAValue, at: IndexBuilder) -> SSAValue:
-    """The lanes that have an element of the same digit, a bit each."""
+    """Returns the mask of lanes whose element has the same digit."""
     none = _number(DIGITS, i32, at)
     mine = at.insert(arith.SelectOp(lane.inside, digit, none)).results[0]
     return at.insert(MatchSyncOp(_number(-1, i32, at), mine)).results[0]
 
 
 def _wait(at: IndexBuilder) -> None:
-    """A lane may write what others of its warp have read, and they may read it then."""
+    """Synchronizes the warp: orders earlier reads before later writes, and the reverse."""
     at.insert(SyncWarpOp(_number(-1, i32, at)))
 
 
@@ -437,7 +437,7 @@ def digit_of(key: SSAValue, shift: SSAValue, at: IndexBuilder) -> SSAValue:
 
 
 def _as_key(value: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
-    """An integer that is not negative, as one of another width."""
+    """Zero-extends or truncates a non-negative integer to another width."""
     assert isinstance(value.type, IntegerType)
     have, wanted = value.type.width.data, kind.width.data
     if have == wanted:
@@ -447,7 +447,7 @@ def _as_key(value: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
 
 
 def _counted(lanes: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
-    """How many lanes there are in a mask."""
+    """Returns the number of lanes in a mask."""
     return _as_key(at.insert(math.CtPopOp(lanes)).results[0], kind, at)
 
 

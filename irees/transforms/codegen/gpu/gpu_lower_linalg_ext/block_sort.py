@@ -1,5 +1,5 @@
 """
-A network that sorts one row, or finds the first of it, with all threads of a workgroup. Part of
+Sorting network for one row, or its first k elements, with all threads of a workgroup. Part of
 `irees-gpu-lower-linalg-ext`.
 """
 
@@ -18,14 +18,14 @@ from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 WORTHWHILE = 4
-"""Of a row that is so many times longer than what is wanted of it, not all is sorted."""
+"""Minimum ratio of the row length to k at which top-k does not sort the whole row."""
 
 ForEach = Callable[[IndexBuilder, Size, Callable[[SSAValue, IndexBuilder], None]], None]
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of a row, and where each came from."""
+    """The keys of a row and their origins."""
 
     keys: SSAValue
     origins: SSAValue
@@ -34,28 +34,28 @@ class Keys:
 
     @staticmethod
     def allocate(element: Attribute, size: Size, order: Order, at: IndexBuilder) -> Keys:
-        """Buffers of the workgroup for rows of that size."""
+        """Allocates a workgroup's buffers for rows of that size."""
         index = i32 if isinstance(size, int) and size < 1 << 31 else i64
         return Keys(scratch(element, size, at), scratch(index, size, at), size, order)
 
     @property
     def operand(self) -> int:
-        """Which operand of the op the keys are."""
+        """The operand of the op that holds the keys."""
         assert self.order.operand is not None
         return self.order.operand
 
     def put(self, place: SSAValue, key: SSAValue, at: IndexBuilder) -> None:
-        """The key of the element that is at a place of the row."""
+        """Stores the key of the row element at a place."""
         store(key, self.keys, [place], at)
         kind = self.origins.type.element_type  # type: ignore[attr-defined]
         store(as_type(place, kind, at), self.origins, [place], at)
 
     def origin(self, place: Size, at: IndexBuilder) -> SSAValue:
-        """Where what is now at a place came from."""
+        """Returns the original index of the element at a place."""
         return as_type(load(self.origins, [place], at), IndexType(), at)
 
     def exchange(self, i: Size, j: Size, at: IndexBuilder) -> None:
-        """Puts into order what is at two places, the later of which may be past the end."""
+        """Compare-exchanges two places; `j` may be past the end."""
         close, b = if_else(at, compare(j, self.size, "slt", at))
         keys = [load(self.keys, [x], b) for x in (i, j)]
         origins = [load(self.origins, [x], b) for x in (i, j)]
@@ -75,7 +75,7 @@ class Keys:
 
 
 def sort_keys(keys: Keys, at: IndexBuilder, for_each: ForEach) -> None:
-    """All steps of the network."""
+    """Sorts all keys with the network."""
     steps = _logarithm(keys.size, at)
     _sort_runs(keys, steps, steps, at, for_each)
 
@@ -88,7 +88,7 @@ def _sort_runs(keys: Keys, steps: Size, stages: Size, at: IndexBuilder, for_each
         mask = b.value(b.sub(half, 1))
 
         def pair(t: SSAValue, c: IndexBuilder) -> None:
-            # Pairs of a run of 2 * half places are side by side, so that nothing is divided.
+            # Runs of 2 * half places are consecutive, so that masks replace divisions.
             inside = c.insert(arith.AndIOp(t, mask)).results[0]
             i = c.sub(c.mul(t, 2), inside)
             if flip:
@@ -113,8 +113,8 @@ def select_keys(keys: Keys, count: Size, at: IndexBuilder, for_each: ForEach) ->
     """
     Puts the first `count` of the sorted keys into the first places.
 
-    Runs as long as that are sorted; of two runs the better half stays, which is in order again
-    after a few steps, until one run is left: each round works on half as many keys as the last.
+    Sorts runs of `count` keys (rounded up to a power of 2), then merges pairs of runs: the better
+    half of two runs is kept and re-sorted with a few steps. Each round halves the keys.
     """
     size = keys.size
     if not isinstance(size, int) or not isinstance(count, int) or WORTHWHILE * count > size:
@@ -155,7 +155,7 @@ def _shifted(value: int, by: Size, at: IndexBuilder) -> SSAValue:
 
 
 def _logarithm(size: Size, at: IndexBuilder) -> Size:
-    """The least number of doublings that reach a size."""
+    """Returns ceil(log2(size))."""
     if isinstance(size, int):
         return max(0, size - 1).bit_length()
     last = at.value(at.sub(at.maximum(size, 1), 1))

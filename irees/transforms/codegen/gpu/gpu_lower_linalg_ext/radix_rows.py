@@ -1,7 +1,8 @@
 """
-sort and topk of rows by the digits of their keys. Part of `irees-gpu-lower-linalg-ext`.
+Lowers sort and topk of rows to radix sort and radix selection. Part of
+`irees-gpu-lower-linalg-ext`.
 
-Which way is taken is decided here, by counts of turns (`block_costs.py`).
+Also chooses between radix and sorting network, with the cost model in `block_costs.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
 
 def for_each(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuilder], None]) -> None:
-    """A loop over threads, and a barrier."""
+    """Emits a loop over threads, followed by a barrier."""
     close, index, inside = threads(at, count)
     body(index, inside)
     close()
@@ -55,7 +56,7 @@ def for_each(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuild
 
 
 def why_no_digits(op: Operation, reason: str | None) -> str | None:
-    """Why digits are not taken; where there is no reason, the workgroup has a thread for each."""
+    """Returns why radix sort is not used, or sets the thread count for it and returns None."""
     loop = op.parent_op()
     assert loop is not None
     if reason is not None or has_its_threads(loop):
@@ -66,7 +67,7 @@ def why_no_digits(op: Operation, reason: str | None) -> str | None:
 
 
 def has_its_threads(loop: Operation) -> bool:
-    """Whether something else in a workgroup, done already or not, is for so many threads."""
+    """Whether other ops in a workgroup, lowered or not, fix its number of threads."""
     ops = structured_ops(loop)
     if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
         return True
@@ -77,7 +78,7 @@ def has_its_threads(loop: Operation) -> bool:
 
 
 def why_no_sort(op: ext.SortOp, key: RadixKey | None, room: int) -> str | None:
-    """Why rows are not sorted by digits, or None."""
+    """Returns why rows are not radix-sorted, or None."""
     size = _length(op.outputs[0], op.dimension.value.data)
     reason = _why_no_keys(size, key, room)
     if reason is not None or size < 0:
@@ -88,7 +89,7 @@ def why_no_sort(op: ext.SortOp, key: RadixKey | None, room: int) -> str | None:
 
 
 def why_no_select(op: ext.TopkV2Op, key: RadixKey | None, room: int) -> str | None:
-    """Why the first of rows are not found by digits, or None."""
+    """Returns why top-k does not use radix selection, or None."""
     dim = op.dimension.value.data
     size, count = _length(op.values, dim), _length(op.output_values, dim)
     reason = _why_no_keys(size, key, room)
@@ -112,14 +113,14 @@ def _length(buffer: SSAValue, dim: int) -> int:
 
 
 def sort_by_digits(op: ext.SortOp, key: RadixKey, room: int, at: IndexBuilder) -> None:
-    """sort  =>  the keys of each row sorted, by whose origins all operands follow"""
+    """sort  =>  a radix sort of each row's keys, then a permutation of all operands"""
     dim, targets = op.dimension.value.data, list(op.outputs)
     sources = list(op.inputs) or targets
     size = buffer_dim(targets[0], dim, outside(op))
     tallies = Tallies.allocate(size, at)
     places = outside(op).mul(size, 2)
     pairs = Pairs.allocate(key.width, size, places, size, room - Tallies.bytes_for(size), at)
-    # Those of the keys too: their bits do not tell which zero it was, nor which NaN.
+    # Copy the key operand too: keys do not keep the sign of zeros or NaN payloads.
     copies = [scratch(t.type.element_type, size, at) for t in targets]  # type: ignore[attr-defined]
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
@@ -143,7 +144,7 @@ def sort_by_digits(op: ext.SortOp, key: RadixKey, room: int, at: IndexBuilder) -
 
 
 def topk_by_digits(op: ext.TopkV2Op, key: RadixKey, room: int, at: IndexBuilder) -> None:
-    """topk  =>  the first of each row found where it is, and only those sorted"""
+    """topk  =>  a radix selection of each row's first k, and a sort of only those"""
     dim, source, best = op.dimension.value.data, op.values, op.output_values
     wanted = op.output_indices
     size, k = buffer_dim(source, dim, outside(op)), buffer_dim(best, dim, outside(op))
@@ -182,6 +183,6 @@ def topk_by_digits(op: ext.TopkV2Op, key: RadixKey, room: int, at: IndexBuilder)
 
 
 def _is_short(count: int, width: int, room: int) -> bool:
-    """Whether a network sorts so few keys more quickly."""
+    """Whether a sorting network is cheaper for `count` keys."""
     row = Row(count, width, room)
     return row.network_sort() <= row.radix_sort()

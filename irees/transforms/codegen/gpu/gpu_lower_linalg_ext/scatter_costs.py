@@ -1,9 +1,9 @@
 """
-What it costs to scatter updates that may meet, in each way there is. Part of
+Cost model of the scatter variants for updates that may collide. Part of
 `irees-gpu-lower-linalg-ext`.
 
-In turns, as in `block_costs.py`, and by no measurement. A kernel that has to wait for the one
-before is LAUNCH of them.
+Costs are in the unit of `block_costs.py` ("turns"), and are not measured. A dependent kernel launch
+costs LAUNCH.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_rows import (
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.wide_sort import LEAST
 
 UPDATE = 4 * FAR
-"""Turns of one point of an update: its index, its value, what was there and what is now."""
+"""Cost per element of an update: its index, its value, and a read and a write of the target."""
 
 LAUNCH = 64
 
 MANY = 1 << 16
-"""Updates where nobody knows how many: one workgroup would take long for them."""
+"""Assumed number of updates if it is dynamic: large, so that many workgroups are used."""
 
 WIDE = 256
-"""Points of a slice of unknown size."""
+"""Assumed elements per slice if its size is dynamic."""
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """Updates that may meet, of some points each, and what there is for them."""
+    """Sizes of a scatter whose updates may collide, and the available shared memory."""
 
     count: int
     points: int
     width: int
     digits: int
     room: int
-    """Bytes of shared memory that are left."""
+    """Free shared memory in bytes."""
     is_known: bool
 
     @staticmethod
     def of(op: ext.ScatterOp, room: int) -> Meeting:
-        """What a scatter has to do; guessed where sizes are not known."""
+        """Returns the sizes of a scatter, with guesses for dynamic ones."""
         shape, batch = shape_of(op.updates), batch_rank(op)
         counts, points = shape[:batch], shape[batch:]
         return Meeting(
@@ -66,27 +66,27 @@ class Meeting:
         )
 
     def why_no_digits(self) -> str | None:
-        """Why no workgroup can sort by digits, or None."""
+        """Returns why a workgroup cannot radix-sort, or None."""
         needed = Tallies.bytes_for(self.count if self.is_known else -1)
         if needed <= self.room:
             return None
         return f"{needed} bytes of shared memory, and {self.room} are left"
 
     def in_order(self) -> int:
-        """One workgroup, in which a thread has a point of each update."""
+        """Cost in one workgroup with one slice element per thread, updates in order."""
         return self.count * UPDATE * -(-self.points // THREADS)
 
     def sorted(self) -> int:
-        """One workgroup, which sorts them first."""
+        """Cost in one workgroup that sorts the updates first."""
         turns = -(-self.count * self.points // THREADS) * UPDATE
         return Row(self.count, self.width, self.room).radix_sort() + turns
 
     def by_points(self, busy: int) -> int:
-        """Many workgroups, in which a thread has a point of each update."""
+        """Cost in many workgroups with one slice element per thread, updates in order."""
         return self.count * UPDATE * -(-self.points // (THREADS * busy))
 
     def by_parts(self, busy: int) -> int:
-        """Many workgroups, which sort them first: three kernels a digit, and two."""
+        """Cost in many workgroups that sort first: three kernels per digit, plus two."""
         part = max(LEAST, -(-self.count // (2 * busy)))
         each = -(-min(part, self.count) // THREADS)
         parts = -(-self.count // part)
@@ -96,7 +96,7 @@ class Meeting:
 
 
 def why_no_sort_of_updates(op: ext.ScatterOp, room: int) -> str | None:
-    """Why one workgroup does not sort updates by their places, or None."""
+    """Returns why one workgroup does not sort updates by target index, or None."""
     work = Meeting.of(op, room)
     reason = work.why_no_digits()
     if reason is not None:

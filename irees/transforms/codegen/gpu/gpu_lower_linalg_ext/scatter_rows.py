@@ -1,11 +1,11 @@
 """
-A scatter whose updates may meet, sorted by their places. Part of `irees-gpu-lower-linalg-ext`.
+Lowers a scatter with colliding updates by sorting them. Part of `irees-gpu-lower-linalg-ext`.
 
-Updates are sorted by the place that they are for, stably, by its digits. So all that meet are side
-by side and in their order, and one thread does them, one after another: the result has the bits of
-a loop over all updates, whatever the body computes. Nothing is atomic. A slice has such a thread
-for each of its points, neighbours beside each other. Where the body takes what is new, whatever was
-there, only the last of those that meet is read.
+A stable radix sort orders the updates by target index. Updates of the same target are then adjacent
+and in their original order, and one thread applies them sequentially. The result is bit-identical
+to a serial loop for any body, without atomics. Each element of a slice has its own thread, and
+adjacent elements have adjacent threads. If the body ignores the old value, only the last update of
+a target is read.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ WIDTHS = (8, 16, 32, 64)
 
 
 def shape_of(buffer: SSAValue) -> tuple[int, ...]:
-    """The sizes of a buffer, negative where they are not known."""
+    """Returns the sizes of a buffer; dynamic ones are negative."""
     assert isinstance(buffer.type, MemRefType)
     return buffer.type.get_shape()
 
 
 def place_bits(op: ext.ScatterOp) -> int:
-    """Bits for the number of every place that an index names, and one number more."""
+    """Returns the bits of a linear target index, including one value for "out of bounds"."""
     shape = shape_of(op.original)[: len(op.dimension_map)]
     return WIDTHS[-1] if any(size < 0 for size in shape) else max(1, prod(shape).bit_length())
 
 
 def width_for(op: ext.ScatterOp) -> int:
-    """Bits of an integer for that."""
+    """Returns the width of the smallest integer type for such an index."""
     bits = place_bits(op)
     return next(width for width in WIDTHS if bits <= width)
 
 
 def overwrites(op: ext.ScatterOp) -> bool:
-    """Whether what was there does not matter."""
+    """Whether the body ignores the old value."""
     return not op.body.block.args[1].uses
 
 
 @dataclass(frozen=True)
 class Updates:
-    """The updates of a scatter: how many, the points of each, and the places there are."""
+    """The updates of a scatter: their count, elements per update, and number of targets."""
 
     op: ext.ScatterOp
     sizes: dict[int, Size]
@@ -75,11 +75,11 @@ class Updates:
     count: Size
     points: Size
     nowhere: Size
-    """The number of a place that is none; those that are one are numbered from 0."""
+    """The index of out-of-bounds targets: the number of targets."""
 
     @staticmethod
     def of(op: ext.ScatterOp, at: IndexBuilder) -> Updates:
-        """Sizes are asked for at that point."""
+        """Computes the sizes at the given position."""
         batch = batch_rank(op)
         sizes = {d: buffer_dim(op.updates, d, at) for d in range(len(shape_of(op.updates)))}
         extents = {d: buffer_dim(op.original, d, at) for d in range(len(op.dimension_map))}
@@ -89,11 +89,11 @@ class Updates:
 
     @property
     def kind(self) -> IntegerType:
-        """The type of a place's number."""
+        """The type of a linear target index."""
         return IntegerType(width_for(self.op))
 
     def digits(self, at: IndexBuilder) -> Size:
-        """How many digits the number of a place has."""
+        """Returns the number of radix digits of a linear target index."""
         if isinstance(self.nowhere, int):
             return -(-place_bits(self.op) // DIGIT)
         number = as_type(self.nowhere, i64, at)
@@ -101,16 +101,16 @@ class Updates:
         return at.ceildiv(at.sub(64, zeros), DIGIT)
 
     def update(self, number: Size, at: IndexBuilder) -> dict[int, Size]:
-        """The indices of an update."""
+        """Returns the batch indices of an update."""
         return delinearize(at.value(number), range(batch_rank(self.op)), self.sizes, at)
 
     def point(self, number: Size, at: IndexBuilder) -> dict[int, Size]:
-        """The indices of a point of a slice."""
+        """Returns the indices of an element of a slice."""
         dims = range(batch_rank(self.op), len(self.sizes))
         return delinearize(at.value(number), dims, self.sizes, at) if dims else {}
 
     def key(self, number: Size, b: IndexBuilder) -> SSAValue:
-        """The number of the place of an update."""
+        """Returns the linear target index of an update, as a sort key."""
         anywhere = dict.fromkeys(self.sizes, 0)
         where, valid = destination(self.op, anywhere | self.update(number, b), b)
         place: Size = 0
@@ -121,12 +121,12 @@ class Updates:
         return self._as_key(place, b)
 
     def _as_key(self, place: Size, b: IndexBuilder) -> SSAValue:
-        """The low bits of an index that is not negative."""
+        """Truncates a non-negative index to the key type."""
         wide = as_type(b.value(place), i64, b)
         return wide if self.kind == i64 else b.insert(arith.TruncIOp(wide, self.kind)).results[0]
 
     def place(self, key: SSAValue, b: IndexBuilder) -> list[Size]:
-        """The indices of the place of a number."""
+        """Returns the target indices of a linear target index."""
         wide = key if key.type == i64 else b.insert(arith.ExtUIOp(key, i64)).results[0]
         found = delinearize(as_type(wide, IndexType(), b), list(self.extents), self.extents, b)
         return [found[d] for d in self.extents]
@@ -134,7 +134,7 @@ class Updates:
 
 @dataclass(frozen=True)
 class SortedUpdates:
-    """Updates in the order of their places: from `start` on are keys, and which each was."""
+    """Updates sorted by target: keys from `start` on, and the original number of each."""
 
     updates: Updates
     keys: SSAValue
@@ -142,13 +142,13 @@ class SortedUpdates:
     start: Size
 
     def do(self, number: SSAValue, b: IndexBuilder) -> None:
-        """The first of those for a place does one point of all; of those that stay, the last."""
+        """Applies one element of all updates of a target, or of the last one if it overwrites."""
         updates = self.updates
         i = b.value(b.floordiv(number, updates.points))
         point = updates.point(b.rem(number, updates.points), b)
         key = self._key(i, b)
         last = overwrites(updates.op)
-        # Of what is outermost there is none beyond: it is compared with itself.
+        # The outermost update has no neighbor: compare it with itself.
         first = compare(i, b.sub(updates.count, 1) if last else 0, "eq", b)
         beyond = b.add(i, 1) if last else b.sub(i, 1)
         neighbour = self._key(select(first, i, beyond, b), b)
@@ -169,7 +169,7 @@ class SortedUpdates:
     def _combine(
         self, i: SSAValue, key: SSAValue, point: dict[int, Size], old: SSAValue, b: IndexBuilder
     ) -> SSAValue:
-        """What all updates of one place make of what was there."""
+        """Applies all updates of one target to the old value, in order."""
         count = self.updates.count
 
         def goes_on(values: list[SSAValue], c: IndexBuilder) -> SSAValue:
@@ -187,14 +187,14 @@ class SortedUpdates:
         return load(self.keys, [b.add(self.start, i)], b)
 
     def _new(self, i: Size, point: dict[int, Size], b: IndexBuilder) -> SSAValue:
-        """A point of an update, by its number in the order of places."""
+        """Loads an element of the update at sorted position `i`."""
         update = self.updates.update(self.origin(b.add(self.start, i), b), b)
         where = update | point
         return load(self.updates.op.updates, [where[d] for d in sorted(where)], b)
 
 
 def scatter_in_order(op: ext.ScatterOp, room: int, at: IndexBuilder) -> None:
-    """scatter  =>  its updates sorted by their places, by one workgroup; each place for a thread"""
+    """scatter  =>  updates sorted by target in one workgroup, then one thread per target"""
     before = outside(op)
     updates = Updates.of(op, before)
     count = updates.count

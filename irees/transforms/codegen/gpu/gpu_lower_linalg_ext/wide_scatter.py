@@ -1,13 +1,13 @@
 """
-A scatter by many workgroups. Part of `irees-gpu-lower-linalg-ext`.
+Lowers a scatter to many workgroups. Part of `irees-gpu-lower-linalg-ext`.
 
-* `unique_indices(true)`: no two updates meet, or which of them comes last is left open, as IREE
-  leaves it. Each point of each update is for a thread of its own, wherever that runs.
-* Few updates of large slices: a point of the slice for each thread, which does all updates in their
-  order. Points do not meet; neighbours are read and written side by side.
-* Many updates: their places are the keys of a sort by all workgroups (`wide_sort.py`), which is
-  stable; then a thread for each point of an update looks whether its update is the first for its
-  place, and does all of those in their order (`scatter_rows.py`).
+* `unique_indices(true)`: updates do not collide, or their order is unspecified, as in IREE. Each
+  element of each update gets its own thread.
+* Few updates of large slices: one slice element per thread, which applies all updates in order.
+  Threads never collide, and accesses are coalesced.
+* Many updates: a stable sort by all workgroups (`wide_sort.py`) with the target index as key. Then
+  a thread per update element checks whether its update is the first of its target, and if so
+  applies all updates of that target in order (`scatter_rows.py`).
 
     iree_linalg_ext.scatter ins(%u, %i : memref<65536xf32>, memref<65536x1xi32>) outs(%t)
   =>
@@ -15,14 +15,14 @@ A scatter by many workgroups. Part of `irees-gpu-lower-linalg-ext`.
     scf.for %digit = 0 to 2 { scf.forall (%w) in (64) { count } ; add up ; scf.forall { move } }
     scf.forall (%w) in (256) { if it is the first for its place { while it is the same { ... } } }
 
-Another way would need no sort: each workgroup owns a range of places, reads all indices and keeps
-what falls into it. Of n updates w workgroups read w * n indices: with 2^20 of i32 and 264
-workgroups 1.1 GB from the L2 cache, and each would have to sort what it kept. To sort all at once
-is 24 bytes for each update and digit: 75 MB for three digits, which 2^20 places have. So a sort is
-both less and the same code as for rows. Of 2^16 updates into 2^10 places it is two digits.
+An alternative without a sort: each workgroup owns a range of targets, reads all indices and keeps
+those in its range. With n updates, w workgroups read w * n indices: for 2^20 i32 indices and 264
+workgroups, 1.1 GB from L2, and each workgroup must still sort what it kept. The global sort moves
+24 bytes per update and digit: 75 MB for the three digits of 2^20 targets. It therefore moves less
+data, and shares its code with row sorts. 2^16 updates into 2^10 targets take two digits.
 
-What does not change is that updates for one place are done by one thread, in their order: a
-histogram of few bins is as slow as its fullest bin.
+In all variants, one thread applies the updates of one target in order: a histogram with few bins is
+as slow as its fullest bin.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Way = Callable[[ext.ScatterOp, int, IndexBuilder], None]
 
 
 def scatter_widely(op: ext.ScatterOp, loop: Operation, busy: int, room: int) -> str | None:
-    """scatter  =>  kernels of many workgroups, instead of the loop around it; or why not"""
+    """scatter  =>  kernels of many workgroups that replace the loop around it; or why not"""
     if busy < 2:
         return ""
     way = why_not_alone(op, loop) or way_for(op, busy, room)
@@ -71,7 +71,7 @@ def scatter_widely(op: ext.ScatterOp, loop: Operation, busy: int, room: int) -> 
 
 
 def way_for(op: ext.ScatterOp, busy: int, room: int) -> Way | str:
-    """The way that takes the fewest turns, or why it is one workgroup's."""
+    """Returns the cheapest variant, or why a single workgroup is cheaper."""
     if op.unique_indices.value.data:
         return apart
     work = Meeting.of(op, room)
@@ -86,7 +86,7 @@ def way_for(op: ext.ScatterOp, busy: int, room: int) -> Way | str:
 
 
 def apart(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
-    """scatter  =>  a thread for each point of each update"""
+    """scatter  =>  one thread per element of each update"""
     updates = Updates.of(op, at)
 
     def visit(number: SSAValue, b: IndexBuilder) -> None:
@@ -96,19 +96,19 @@ def apart(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
 
 
 def by_points(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
-    """scatter  =>  a thread for each point of a slice, the updates in their order"""
+    """scatter  =>  one thread per element of a slice, with the updates in order"""
     updates, lead = Updates.of(op, at), list(range(batch_rank(op)))
 
     def visit(number: SSAValue, b: IndexBuilder) -> None:
         point = updates.point(number, b)
         rows(op.updates, lead, b, lambda ivs, c: scatter_point(op, {**ivs, **point}, c))
 
-    # A warp reads a line: with more threads there would be fewer workgroups.
+    # Warp-sized workgroups: a warp reads whole lines, and more threads mean fewer workgroups.
     each(at, updates.points, visit, WARP)
 
 
 def by_parts(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
-    """scatter  =>  its updates sorted by their places; each place for a thread"""
+    """scatter  =>  updates sorted by target, then one thread per target"""
     updates = Updates.of(op, at)
     parts = Parts.of(updates.count, busy, at)
     keys = WideKeys.allocate(updates.kind.width.data, parts, at)
@@ -124,7 +124,7 @@ def each(
     visit: Callable[[SSAValue, IndexBuilder], None],
     threads: int = THREADS,
 ) -> None:
-    """A kernel with a thread for each of so many things."""
+    """Emits a kernel with one thread per index below `total`."""
 
     def body(workgroup: SSAValue, b: IndexBuilder) -> None:
         offset = b.mul(workgroup, threads)

@@ -1,11 +1,11 @@
 """
-A sort of one long row, or of any keys, by many workgroups. Part of `irees-gpu-lower-linalg-ext`.
+Radix-sorts one long row, or any keys, with many workgroups. Part of `irees-gpu-lower-linalg-ext`.
 
-Each workgroup has a part of the row. For each digit there are three kernels: one in which each
-counts the digits of its part, one workgroup that adds the counts up, and one in which each moves
-its elements to where they belong, in the order of `block_radix.py`. Kernels follow each other, so
-nobody waits. A pass reads keys twice, and reads and writes keys and origins: with two passes over
-all operands that is five accesses for each element and digit, in memory that all workgroups see.
+Each workgroup has a part of the row. Each digit takes three kernels: every workgroup counts the
+digits of its part, one workgroup computes the prefix sums of the counts, and every workgroup moves
+its elements to their positions, in the order of `block_radix.py`. Kernel launches are the only
+synchronization. Each pass over a digit makes five global-memory accesses per element: it reads the
+keys to count them, then reads and writes keys and origins.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from irees.transforms.utils.orders import LONG_ROW, Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 LEAST = 4 * THREADS
-"""Elements of a part, at least."""
+"""Minimum elements per part."""
 
 
 def lower_widely(op: ext.SortOp, loop: Operation, busy: int) -> str | None:
     """
-    sort of one long row  =>  kernels of many workgroups, instead of the loop around it; or why not,
-    the empty string where it is short
+    sort of one long row  =>  kernels of many workgroups that replace the loop around it; or why
+    not (the empty string if the row is short)
     """
     key = radix_key(Order.of(op.body.block), list(op.outputs))
     reason = why_not_wide(op, loop, key, busy)
@@ -70,7 +70,7 @@ def lower_widely(op: ext.SortOp, loop: Operation, busy: int) -> str | None:
 
 
 def why_not_wide(op: ext.SortOp, loop: Operation, key: RadixKey | None, busy: int) -> str | None:
-    """Why a row is not for many workgroups, or None; the empty string where it is short."""
+    """Returns why a row is not sorted by many workgroups ("" if it is short), or None."""
     kind = op.outputs[0].type
     assert isinstance(kind, MemRefType)
     dim = op.dimension.value.data
@@ -85,7 +85,7 @@ def why_not_wide(op: ext.SortOp, loop: Operation, key: RadixKey | None, busy: in
 
 
 def why_not_alone(op: Operation, loop: Operation) -> str | None:
-    """Why an op is not all that one workgroup does, or None."""
+    """Returns why an op is not the only work of its workgroup, or None."""
     assert isinstance(loop, ForallOp)
     block = loop.region.block
     if any(o is not op and o is not block.last_op and not is_free(o) for o in block.ops):
@@ -94,7 +94,7 @@ def why_not_alone(op: Operation, loop: Operation) -> str | None:
 
 
 def views_outside(loop: Operation, at: IndexBuilder) -> dict[SSAValue, SSAValue]:
-    """What the only workgroup of a loop makes before it works, made again in front of the loop."""
+    """Clones the free ops (views) of a loop over one workgroup before the loop."""
     assert isinstance(loop, ForallOp)
     known: dict[SSAValue, SSAValue] = {a: at.value(0) for a in loop.region.block.args}
     for inner in loop.region.block.ops:
@@ -105,17 +105,17 @@ def views_outside(loop: Operation, at: IndexBuilder) -> dict[SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class Parts:
-    """A row in parts, one for each workgroup."""
+    """The parts of a row, one per workgroup."""
 
     size: Size
     length: Size
     count: Size
     most: int
-    """No more than that, whatever the size."""
+    """Upper bound of `count`, also for dynamic sizes."""
 
     @staticmethod
     def of(size: Size, busy: int, at: IndexBuilder) -> Parts:
-        """Parts for two rounds of the workgroups that keep a GPU busy, unless they were short."""
+        """Splits a row into two waves of workgroups, or fewer if parts would be too short."""
         most = 2 * busy
         if not isinstance(size, int):
             length = at.maximum(LEAST, at.ceildiv(size, most))
@@ -125,12 +125,12 @@ class Parts:
         return Parts(size, length, count, count)
 
     def range(self, workgroup: SSAValue, b: IndexBuilder) -> tuple[Size, Size]:
-        """Where the part of a workgroup begins, and how long it is."""
+        """Returns the offset and the length of a workgroup's part."""
         offset = b.mul(workgroup, self.length)
         return offset, b.value(b.minimum(self.length, b.sub(self.size, offset)))
 
     def each(self, at: IndexBuilder, visit: Callable[[Size, IndexBuilder], None]) -> None:
-        """A kernel in which each element is visited by a thread."""
+        """Emits a kernel that visits each element with one thread."""
 
         def part(workgroup: SSAValue, b: IndexBuilder) -> None:
             offset, length = self.range(workgroup, b)
@@ -141,7 +141,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class WideKeys:
-    """Keys of a row and where they came from, in two halves of which one is being written."""
+    """Keys of a row and their origins, double-buffered in two halves."""
 
     parts: Parts
     keys: SSAValue
@@ -151,7 +151,7 @@ class WideKeys:
 
     @staticmethod
     def allocate(width: int, parts: Parts, at: IndexBuilder) -> WideKeys:
-        """Buffers in memory that all workgroups see."""
+        """Allocates the buffers in global memory."""
         places, count = at.mul(parts.size, 2), count_type_for(parts.size)
         kinds = (IntegerType(width), index_type_for(parts.size))
         keys, origins = (scratch(kind, places, at) for kind in kinds)
@@ -159,12 +159,12 @@ class WideKeys:
         return WideKeys(parts, keys, origins, counts, _buffer(count, [DIGITS], at))
 
     def put(self, i: Size, key: SSAValue, b: IndexBuilder) -> None:
-        """The key of an element, before they are sorted."""
+        """Stores the key of element `i` before the sort."""
         store(key, self.keys, [i], b)
         store(as_type(b.value(i), self._kind, b), self.origins, [i], b)
 
     def origin(self, i: Size, b: IndexBuilder) -> SSAValue:
-        """Where what is at a place came from."""
+        """Returns the original index of the element at position `i`."""
         return as_type(load(self.origins, [i], b), IndexType(), b)
 
     @property
@@ -173,7 +173,7 @@ class WideKeys:
         return self.origins.type.element_type
 
     def sort(self, passes: Size, at: IndexBuilder) -> Size:
-        """Sorts by so many digits; returns where the result starts (0 or size)."""
+        """Sorts by `passes` digits; returns the offset of the result (0 or size)."""
         parts, size, counts, starts = self.parts, self.parts.size, self.counts, self.starts
         close, number, host = for_loop(at, 0, passes, 1)
         odd = host.rem(number, 2)
@@ -239,7 +239,7 @@ class WideKeys:
         length: Size,
         b: IndexBuilder,
     ) -> Tallies:
-        """The counts of a part."""
+        """Counts the digits of a part."""
         tallies = Tallies.allocate(self.parts.size, b)
         tallies.clear(b)
         tallies.each(length, b, lambda lane, c: tallies.tally(lane, digit(lane, offset, c)[0], c))
@@ -248,7 +248,7 @@ class WideKeys:
 
 @dataclass(frozen=True)
 class WideSort:
-    """One row, in parts."""
+    """The lowering of a sort of one row, in parts."""
 
     key: RadixKey
     size: int
@@ -259,7 +259,7 @@ class WideSort:
 
     @staticmethod
     def of(op: ext.SortOp, loop: Operation, key: RadixKey, busy: int) -> WideSort:
-        """The sort of a loop over one workgroup, whose views are made outside of it."""
+        """Builds the sort from a loop over one workgroup, with its views cloned outside."""
         known = views_outside(loop, IndexBuilder(InsertPoint.before(loop)))
         targets = [known.get(v, v) for v in op.outputs]
         sources = [known.get(v, v) for v in op.inputs] or targets
@@ -268,7 +268,7 @@ class WideSort:
         return WideSort(key, kind.get_shape()[dim], dim, busy, sources, targets)
 
     def lower(self, at: IndexBuilder) -> None:
-        """The kernels, in their order."""
+        """Emits the kernels in order."""
         parts = Parts.of(self.size, self.busy, at)
         keys = WideKeys.allocate(self.key.width, parts, at)
         elements = [t.type.element_type for t in self.targets]  # type: ignore[attr-defined]
@@ -298,7 +298,7 @@ def kernel(
     body: Callable[[SSAValue, IndexBuilder], None],
     threads: int = THREADS,
 ) -> None:
-    """A loop over workgroups of so many threads."""
+    """Emits a loop over `count` workgroups of `threads` threads each."""
     block = Block(arg_types=[IndexType()])
     loop = workgroups(block, [count])
     at.insert(loop)

@@ -1,10 +1,9 @@
 """
-Reduces with all threads of a workgroup where there are more of them than results.
+Lowers reductions with fewer results than threads to cooperative loops over all threads.
 
-A result is computed by a warp, or where there are fewer results than warps by all warps together:
-each lane folds what it reads, neighbours reading neighbours, 16 bytes at a time where all that is
-read is aligned to it. The lanes of a warp are folded by five shuffles, the warps through shared
-memory.
+A warp computes each result; with fewer results than warps, all warps do together. Lanes read
+contiguous elements, 16 bytes at a time if all inputs are aligned. Five shuffles combine the lanes
+of a warp; partial results of several warps are combined in shared memory.
 
     linalg.generic ins(%x : memref<4x1024xf32>) outs(%s : memref<4xf32>) { addf }
   =>
@@ -18,15 +17,16 @@ memory.
     } {mapping = [#gpu.thread<linear_dim_0>]}
     gpu.barrier
 
-Where neighbours in memory are neighbouring results (a sum of columns, a vector times a matrix), a
-warp reads rows of them, and the warps take every fourth row: what they have meets in shared memory.
+If results, not reduced elements, are contiguous (a column sum, a vector-matrix product), adjacent
+threads reduce adjacent results, so their reads are coalesced. Groups of threads take the steps of
+the reduction in turn, and their partial results are combined in shared memory.
 
-An argmax is folded so too, with the number of the point that won, so that of equal ones the first
-stays; a row that turns out to have a NaN, after which order matters, is done again in order. That
-keeps every bit. A sum in another order does not: with `reassociate=false` (fp=strict) only
-what nobody sees the order of is folded so. An op of which partial results cannot be folded, that
-has a result for every thread, or that reduces windows of so many results that one thread for
-each is quicker, is left for `irees-gpu-distribute-to-threads`.
+An argmax also carries the index of the winner, so that ties resolve to the first element. A row
+with a NaN, where order matters, is reduced again in order; results are thus bit-exact. Reordered
+float sums are not, so `fp=strict` permits only reductions whose order cannot be observed.
+
+Left to `irees-gpu-distribute-to-threads`: reductions without a known combiner, those with a result
+for every thread, and short or windowed ones for which one thread per result is faster.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
+from irees.dialects.irees_target import is_strict
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -54,13 +55,13 @@ from irees.transforms.codegen.gpu.utils.tiles import FEW, WARP, column_loop, is_
 from irees.transforms.utils.structured import static_ranges
 
 SHUFFLES = 5
-"""So many fold a warp; each costs about what a point does."""
+"""Shuffles that reduce a warp: log2(32). Each costs about one iteration."""
 
 
 def why_not(
     op: linalg.GenericOp, points: Points, folds: Folds | None, count: int, reassociate: bool
 ) -> str | None:
-    """Why one thread has to do each result, or None."""
+    """Returns why each result is reduced by one thread, or None."""
     if folds is None:
         return "the reduction has no known combiner"
     if not all(isinstance(k, IntegerType | IndexType | AnyFloat) for k in folds.kinds):
@@ -87,11 +88,9 @@ def why_not(
 
 @dataclass(frozen=True)
 class GpuLowerReductionsPass(ModulePass):
-    """Reductions of few results become work of all threads."""
+    """Lowers reductions with fewer results than threads to loops over all threads."""
 
     name = "irees-gpu-lower-reductions"
-
-    reassociate: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
@@ -101,7 +100,7 @@ class GpuLowerReductionsPass(ModulePass):
                 if not points.reduction or not points.writes_apart():
                     continue
                 folds = folds_of(inner)
-                reason = why_not(inner, points, folds, count, self.reassociate)
+                reason = why_not(inner, points, folds, count, not is_strict(op))
                 if reason is None and not may_rewrite(self.name, inner, "by all threads"):
                     return
                 if reason is None:

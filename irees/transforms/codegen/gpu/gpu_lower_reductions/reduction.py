@@ -1,5 +1,5 @@
 """
-One reduction as loops over all threads of a workgroup. Part of `irees-gpu-lower-reductions`.
+Lowers one reduction to loops over all threads of a workgroup. Part of `irees-gpu-lower-reductions`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ivs = dict[int, Size]
 
 @dataclass
 class Reduction:
-    """One op that all threads of a workgroup reduce together."""
+    """The lowering of one op that all threads of a workgroup reduce cooperatively."""
 
     op: linalg.GenericOp
     count: int
@@ -53,10 +53,10 @@ class Reduction:
         self.folds.close()
         Rewriter.replace_op(self.op, BarrierOp())
 
-    # --- along rows: a warp reads what lies side by side ---------------------------------------
+    # --- along rows: a warp reads contiguous elements ------------------------------------------
 
     def _by_warps(self, results: Size, at: IndexBuilder) -> None:
-        """Warps take results in turn; the first lane stores."""
+        """Assigns results to warps round-robin; lane 0 stores."""
         close, thread, b = threads(at, self.count)
         warp, lane = b.floordiv(thread, WARP), b.rem(thread, WARP)
         body, number, inner = for_loop(b, warp, results, self.count // WARP)
@@ -69,7 +69,7 @@ class Reduction:
         close()
 
     def _by_all(self, results: int, at: IndexBuilder) -> None:
-        """All warps work on each result; what each folds meets in shared memory."""
+        """All warps reduce each result; partial results are combined in shared memory."""
         parts = self.count // WARP
         places = self._meeting([results, parts], at)
         close, thread, b = threads(at, self.count)
@@ -86,7 +86,7 @@ class Reduction:
         self._meet(places, results, parts, at, lambda number, part: [number, part])
 
     def _partial(self, ivs: Ivs, first: Size, step: int, at: IndexBuilder) -> list[SSAValue]:
-        """What one lane folds: every `step`th access of the reduction loops."""
+        """Returns a lane's partial result: every `step`th access of the reduction loops."""
         axis = self.points.reduction[-1]
         lanes = 1 if self.folds.is_selection else self.points.widest(axis)
         if lanes > 1:
@@ -106,7 +106,7 @@ class Reduction:
     def _one_by_one(
         self, values: Sequence[SSAValue], place: Ivs, axis: int, lanes: int, at: IndexBuilder
     ) -> list[SSAValue]:
-        """`lanes` neighbours, fetched at a time, into one partial result."""
+        """Combines `lanes` adjacent elements of one vector load into one partial result."""
         found = [Lane(v, Kind.UNIFORM) for v in values]
         for each in self.points.unpacked(place, at, lanes, axis):
             found = each(found)
@@ -115,7 +115,7 @@ class Reduction:
     def _vectors(
         self, lanes: int, ivs: Ivs, first: Size, step: int, at: IndexBuilder
     ) -> list[SSAValue]:
-        """As many partial results as a vector has lanes, then those."""
+        """Reduces into one partial result per vector lane, then reduces the lanes."""
         assert not self.folds.is_selection
         points = self.points
         loops, axis = points.reduction, points.reduction[-1]
@@ -149,7 +149,7 @@ class Reduction:
         ]
 
     def _fold_warp(self, values: Sequence[SSAValue], at: IndexBuilder) -> list[SSAValue]:
-        """What all lanes of a warp have together, in each of them."""
+        """Combines the values of all lanes of a warp; every lane gets the result."""
         found = list(values)
         for offset in (16, 8, 4, 2, 1):
             theirs: list[SSAValue] = []
@@ -162,12 +162,12 @@ class Reduction:
             found = self.folds.combined(found, theirs, at)
         return found
 
-    # --- across columns: neighbours read what is a row of many results ---------------------------
+    # --- across columns: adjacent threads read adjacent results' elements -----------------------
 
     def _by_columns(self, axis: int, results: int, at: IndexBuilder) -> None:
         """
-        A thread has neighbouring results, and of the reduction every `parts`th point; what each
-        folds meets in shared memory.
+        Each thread reduces adjacent results over every `parts`th step; the partial results are
+        combined in shared memory.
         """
         points = self.points
         lanes = points.packed(axis, inputs=True)
@@ -201,10 +201,10 @@ class Reduction:
         close()
         self._meet(places, results, parts, at, lambda number, part: [part, number])
 
-    # --- what both do ---------------------------------------------------------------------------
+    # --- shared by both -------------------------------------------------------------------------
 
     def _meeting(self, shape: Sequence[int], at: IndexBuilder) -> list[SSAValue]:
-        """Shared memory for partial results."""
+        """Allocates shared memory for partial results."""
         space = AddressSpaceAttr(AddressSpace.WORKGROUP)
         return [
             at.insert(memref.AllocOp([], [], MemRefType(kind, shape, memory_space=space))).results[
@@ -214,7 +214,7 @@ class Reduction:
         ]
 
     def _meet(self, places: list[SSAValue], results: int, parts: int, at: IndexBuilder, where):
-        """Folds what the parts left in shared memory, a result for each thread."""
+        """Combines the partial results in shared memory, one result per thread."""
         at.insert(BarrierOp())
         close, number, b = threads(at, results)
         ivs = delinearize(number, self.points.parallel, self.sizes, b)
@@ -229,7 +229,7 @@ class Reduction:
         close()
 
     def _store(self, ivs: Ivs, values: Sequence[SSAValue], at: IndexBuilder) -> None:
-        """Folds the results with what the outputs hold."""
+        """Combines the results with the initial outputs, and stores them."""
         in_order = self.folds.needs_order(values, at)
         if in_order is not None:
             close, ordered, at = if_both(at, in_order)

@@ -1,6 +1,6 @@
 """
-Blocks of a contraction on a GPU: what a workgroup computes, and what a thread of it keeps in
-registers. Part of `irees-gpu-select-strategy` and `irees-gpu-lower-contractions`.
+Tile sizes of a contraction on a GPU: per workgroup, per warp, and per thread. Part of
+`irees-gpu-select-strategy` and `irees-gpu-lower-contractions`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes
 
 PADDING_BYTES = 16
-"""After each row of a tile in shared memory, so that a column of it is not in one bank."""
+"""Padding per row of a shared-memory tile, in bytes, which avoids bank conflicts."""
 
 
 @dataclass(frozen=True)
 class Blocking:
     """
-    `rows` x `columns` of the output for a workgroup, a part of `depth` of the reduction at a time,
-    `thread_rows` x `thread_columns` for a thread. Of `stages` parts of the operands one is
-    multiplied while the others are on their way.
+    Tile sizes for SIMT code: `rows` x `columns` per workgroup, `thread_rows` x `thread_columns` per
+    thread, `depth` steps of the reduction at a time. Of the `stages` slices in shared memory, one
+    is multiplied while the others are being copied.
     """
 
     rows: int
@@ -42,21 +42,21 @@ class Blocking:
 
     @property
     def threads(self) -> int:
-        """How many threads there are."""
+        """Threads per workgroup."""
         return self.rows // self.thread_rows * (self.columns // self.thread_columns)
 
     def shared_bytes(self, element_bytes: int) -> int:
-        """What the tiles of both operands take."""
+        """Returns the bytes of both operands' tiles."""
         row = (self.rows + self.columns) * element_bytes + 2 * PADDING_BYTES
         return self.stages * self.depth * row
 
     def registers(self, element_bytes: int) -> int:
-        """About what a thread needs: its part of the output, of both operands, and addresses."""
+        """Estimates the registers per thread: accumulators, operand values, and addresses."""
         values = self.thread_rows * self.thread_columns + self.thread_rows + self.thread_columns
         return values * -(-element_bytes // 4) + 40
 
     def as_entries(self) -> dict[str, int | Sequence[int]]:
-        """What a lowering config says of it."""
+        """Returns the entries of a lowering config."""
         *block, stages = astuple(self)
         return {"block": block} | ({"stages": stages} if stages > 1 else {})
 
@@ -64,9 +64,9 @@ class Blocking:
 @dataclass(frozen=True)
 class MatrixBlocking:
     """
-    `rows` x `columns` of the output for a workgroup, `depth` of the reduction at a time, and
-    `warp_rows` x `warp_columns` for a warp, whose matrix instructions make 16 x 8 each. Of
-    `stages` parts of the operands one is multiplied while the others are on their way.
+    Tile sizes for `mma.sync`: `rows` x `columns` per workgroup, `warp_rows` x `warp_columns` per
+    warp (each instruction computes 16 x 8), `depth` steps of the reduction at a time. Of the
+    `stages` slices in shared memory, one is multiplied while the others are being copied.
     """
 
     rows: int
@@ -78,34 +78,34 @@ class MatrixBlocking:
 
     @property
     def threads(self) -> int:
-        """How many threads there are."""
+        """Threads per workgroup."""
         return 32 * (self.rows // self.warp_rows) * (self.columns // self.warp_columns)
 
     def shared_bytes(self, element_bytes: int) -> int:
-        """What the tiles of both operands take."""
+        """Returns the bytes of both operands' tiles."""
         row = self.depth * element_bytes + PADDING_BYTES
         return self.stages * (self.rows + self.columns) * row
 
     def registers(self, element_bytes: int) -> int:
-        """About what a thread needs: its sums, a row and a column of fragments, and addresses."""
+        """Estimates the registers per thread: accumulators, operand fragments, and addresses."""
         sums = self.warp_rows * self.warp_columns // 32
         return sums + self.warp_rows // 4 + self.warp_columns // 4 + 48
 
     def as_entries(self) -> dict[str, int | Sequence[int]]:
-        """What a lowering config says of it."""
+        """Returns the entries of a lowering config."""
         return {"block": astuple(self)}
 
 
 WARPGROUP_ROWS = 64
-"""Of which four warps multiply all, 16 rows each."""
+"""Rows per warpgroup (`wgmma` M): four warps of 16 rows each."""
 
 
 @dataclass(frozen=True)
 class WarpgroupBlocking:
     """
-    `rows` x `columns` of the output for a workgroup, 64 rows for four warps, `depth` of the
-    reduction at a time. Of `stages` parts of the operands two are multiplied, one after the other,
-    while the others are on their way.
+    Tile sizes for `wgmma`: `rows` x `columns` per workgroup, 64 rows per warpgroup, `depth` steps
+    of the reduction at a time. Of the `stages` slices in shared memory, up to two are in use by
+    `wgmma` while the others are being copied.
     """
 
     rows: int
@@ -117,35 +117,35 @@ class WarpgroupBlocking:
 
     @property
     def warp_columns(self) -> int:
-        """Columns of a warp."""
+        """Columns per warp: all of the block."""
         return self.columns
 
     @property
     def threads(self) -> int:
-        """How many threads there are."""
+        """Threads per workgroup."""
         return 128 * (self.rows // WARPGROUP_ROWS)
 
     def shared_bytes(self, element_bytes: int) -> int:
-        """What the tiles of both operands take, barriers, and what may be lost before the first."""
+        """Returns the bytes of both operands' tiles, the mbarriers, and the 1024-byte alignment."""
         part = (self.rows + self.columns) * self.depth * element_bytes + 8
         return self.stages * part + 1024
 
     def registers(self, element_bytes: int, cut: int = 0) -> int:
         """
-        About what a thread needs: its sums, and addresses of what it copies. Of `cut` points, since
-        the last may be copied instead of them, each has an address of its own.
+        Estimates the registers per thread: accumulators and copy addresses. The `cut` rows and
+        columns of partial tiles are clamped one by one, so each copy needs its own address.
         """
         copy = 16 * self.threads // (self.depth * element_bytes)
         return self.columns // 2 + 3 * ((self.rows + self.columns) // copy) + 5 * cut // copy + 40
 
     def by_warps(self) -> MatrixBlocking:
-        """The same block and threads for the instructions of single warps."""
+        """Returns the blocking with the same block and threads for `mma.sync`."""
         columns = self.columns // (self.threads // 64)
         stages = 3 if self.threads > 128 else 4
         return MatrixBlocking(self.rows, self.columns, self.rows // 2, columns, 32, stages)
 
     def as_entries(self) -> dict[str, int | Sequence[int]]:
-        """What a lowering config says of it."""
+        """Returns the entries of a lowering config."""
         return {"block": astuple(self)}
 
 
@@ -160,17 +160,17 @@ def _staged(*stages: int) -> tuple[MatrixBlocking, ...]:
 
 
 MATRIX_CANDIDATES = _staged(0, 1, 1, 1)
-"""For matrix instructions on halves, from the one that reads the least on."""
+"""Candidates for `mma.sync` on 16-bit operands, in order of increasing operand traffic."""
 
 ASYNCHRONOUS_CANDIDATES = (
     *_staged(3, 3, 0, 0),
     *_staged(0, 2, 4, 4),
 )
-"""Where copies to shared memory need not be waited for: more stages first, where they fit."""
+"""Candidates with asynchronous copies to shared memory; those with more stages come first."""
 
 
 def matrix_candidates(element_bytes: int, *, asynchronous: bool) -> tuple[MatrixBlocking, ...]:
-    """The candidates for elements of a size: a part of the reduction is 64 bytes."""
+    """Returns the candidates for an element size, with slices of 64 bytes of the reduction."""
     found = ASYNCHRONOUS_CANDIDATES if asynchronous else MATRIX_CANDIDATES
     return tuple(replace(each, depth=64 // element_bytes) for each in found)
 
@@ -181,11 +181,11 @@ WARPGROUP_CANDIDATES = (
     WarpgroupBlocking(64, 128, 64, 4),
     WarpgroupBlocking(64, 64, 64, 4),
 )
-"""For products of warpgroups, from the one that reads the least on."""
+"""Candidates for `wgmma`, in order of increasing operand traffic."""
 
 
 def blocking_of(op: linalg.GenericOp) -> AnyBlocking:
-    """The blocking that an op's lowering config has, or a middling one."""
+    """Returns the blocking in an op's lowering config, or a medium-sized default."""
     config = LoweringConfigAttr.on(op)
     block = config.ints("block")
     if block is None:
@@ -203,8 +203,8 @@ def has_matrix_form(
     op: linalg.GenericOp, kinds: Sequence[str], *, reassociate: bool = True
 ) -> bool:
     """
-    Whether matrix instructions for those element types multiply what the op reads: halves into
-    f32, in an order of their own, f32 that is rounded to tf32, or signed bytes into i32.
+    Whether matrix instructions of the given operand types can compute the op: f16/bf16 into f32,
+    f32 rounded to tf32 (both reassociate the sum), or signed i8 into i32.
     """
     parts = multiply_add(op)
     assert parts is not None
@@ -226,14 +226,14 @@ CANDIDATES = (
     Blocking(16, 64, 2, 4, 32),
     Blocking(8, 64, 1, 4, 32),
 )
-"""From the one that reads the least to the one that makes the most workgroups."""
+"""SIMT candidates, from the least operand traffic to the most workgroups."""
 
 STAGES = 4
-"""Parts of the operands where copies need not be waited for: three are on their way."""
+"""Shared-memory stages with asynchronous copies: three are in flight."""
 
 
 def candidates_for(op: linalg.GenericOp, *, asynchronous: bool) -> tuple[Blocking, ...]:
-    """The candidates for an op, in stages too where its operands can be copied as they are."""
+    """Returns the candidates for an op; multi-stage ones too if operands need no widening."""
     parts = multiply_add(op)
     assert parts is not None
     *_, output = element_kinds(op, parts)
@@ -244,11 +244,11 @@ def candidates_for(op: linalg.GenericOp, *, asynchronous: bool) -> tuple[Blockin
 
 ATTENTION_BLOCKING = Blocking(64, 64, 4, 4, 16)
 ATTENTION_MATRIX_BLOCKING = MatrixBlocking(64, 64, 32, 32, 32, 1)
-"""Of both products of an attention."""
+"""Tile sizes of both products of an attention op."""
 
 
 def why_no_blocks(op: linalg.GenericOp) -> str | None:
-    """Why an op cannot be computed in blocks, or None."""
+    """Returns why an op cannot be computed in blocks, or None."""
     parts = multiply_add(op)
     if parts is None or not is_contraction(op):
         return "no contraction"
@@ -264,7 +264,7 @@ def why_no_blocks(op: linalg.GenericOp) -> str | None:
 
 
 def sides(op: linalg.GenericOp) -> tuple[tuple[int, tuple[int, ...]], tuple[int, tuple[int, ...]]]:
-    """Operand and loops of the rows, and of the columns, which are along the output's last dim."""
+    """Returns (operand, loops) of the rows and of the columns (along the output's last dim)."""
     parts = multiply_add(op)
     assert parts is not None
     found = roles(op, parts)
@@ -273,7 +273,7 @@ def sides(op: linalg.GenericOp) -> tuple[tuple[int, tuple[int, ...]], tuple[int,
 
 
 def tiles_of(loops: Sequence[int], sizes: Sequence[int], most: int) -> dict[int, int]:
-    """A tile for each loop of a side, whole loops from the innermost on, of `most` points."""
+    """Returns a tile size per loop of a side, innermost first, at most `most` elements in all."""
     tiles: dict[int, int] = {}
     left = most
     for loop in reversed(loops):
@@ -284,12 +284,12 @@ def tiles_of(loops: Sequence[int], sizes: Sequence[int], most: int) -> dict[int,
 
 
 def workgroups(sizes: Sequence[int], tiles: dict[int, int], guess: int) -> int:
-    """How many workgroups there are; a loop of unknown length is taken for `guess` points."""
+    """Returns the number of workgroups; a dynamic trip count is assumed to be `guess`."""
     return prod(-(-(guess if sizes[x] < 0 else max(1, sizes[x])) // t) for x, t in tiles.items())
 
 
 def fits(blocking: AnyBlocking, op: linalg.GenericOp, shared_bytes: int) -> str | None:
-    """Why a blocking is too large for a workgroup, or None."""
+    """Returns why a blocking exceeds the limits of a workgroup, or None."""
     parts = multiply_add(op)
     assert parts is not None
     lhs, _, output = element_kinds(op, parts)

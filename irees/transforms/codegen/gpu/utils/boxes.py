@@ -1,12 +1,11 @@
 """
-Operands of a contraction as boxes of tensors, which bulk copies bring. Part of
+Maps operands of a contraction to TMA boxes (bulk tensor copies). Part of
 `irees-gpu-use-bulk-copies` and `irees-gpu-lower-contractions`.
 
-A bulk copy is told of a tensor by a map that the host makes: where it begins, its sizes and its
-strides, of which the last is 1 and the others are multiples of 16 bytes. It brings the points of a
-box from some coordinates on; those outside of the tensor are 0. So the part of an operand that a
-workgroup multiplies must be a box of a buffer that the host knows: each loop counts along a dim of
-its own.
+A bulk copy needs a tensor map that the host creates: base address, sizes, and strides, of which the
+last is 1 and the others are multiples of 16 bytes. It copies a box at given coordinates; elements
+outside the tensor are 0. The tile of an operand must therefore be a box of a buffer that the host
+can see, with each loop indexing its own dim.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, kept_dims, mixed
 from irees.transforms.utils.structured import linear_form, maps
 
 BULK_COPIES = "bulk_copies"
-"""The entry of a lowering config that asks for them."""
+"""Lowering config entry that enables bulk copies."""
 
 POINTS = 64
-"""In a row that is a step of the reduction: 128 bytes."""
+"""Elements per tile row of a transposed operand: 128 bytes of 16-bit elements."""
 
 MOST_BYTES = 1 << 40
-"""A stride is shorter than that."""
+"""Exclusive limit of a tensor-map stride, in bytes."""
 
 
 @dataclass(frozen=True)
 class Dim:
-    """What is read along a dim of a tensor: from the sum of the offsets on, as a loop goes."""
+    """The access along one dim of a tensor: the sum of the offsets plus the loop index."""
 
     offsets: tuple[Size, ...]
     loop: int | None
@@ -49,18 +48,18 @@ class Dim:
 
 @dataclass(frozen=True)
 class Box:
-    """What one copy brings of an operand; `turned` where rows of it are steps of the reduction."""
+    """The box of one bulk copy; `turned` if its rows are steps of the reduction."""
 
     tensor: SSAValue
     dims: tuple[Dim, ...]
     shape: tuple[int, ...]
     points: int | None
-    """The loop along which the copies of a part follow each other, if there is just one."""
+    """The loop that the copies of a slice advance along, if there is exactly one."""
     copies: int
     turned: bool
 
     def coordinates(self, where: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
-        """Where a box begins, from where the loops are."""
+        """Returns the start coordinates of a box for the given loop indices."""
         found: list[SSAValue] = []
         for dim in self.dims:
             place: Size = 0 if dim.loop is None else where.get(dim.loop, 0)
@@ -71,7 +70,7 @@ class Box:
 
 
 def workgroup_of(op: Operation) -> Operation | None:
-    """The loop over workgroups that an op is in, once there is one."""
+    """Returns the workgroup loop around an op, or None before distribution."""
     found = op.parent_op()
     while found is not None and not is_mapped(found, BlockMappingAttr):
         found = found.parent_op()
@@ -82,8 +81,8 @@ def boxes_of(
     op: linalg.GenericOp, blocking: WarpgroupBlocking, sizes: Sequence[int]
 ) -> tuple[Box, Box] | str:
     """
-    The boxes of the rows and of the columns, or why an operand is none, where loops have those
-    sizes (-1: not known).
+    Returns the boxes of the row and column operands, or why an operand has none. `sizes` are the
+    trip counts (-1: dynamic).
     """
     parts = multiply_add(op)
     assert parts is not None
@@ -103,7 +102,7 @@ def boxes_of(
 
 @dataclass(frozen=True)
 class _Finder:
-    """Looks for the box of one operand."""
+    """Finds the box of one operand."""
 
     op: linalg.GenericOp
     operand: int
@@ -113,7 +112,7 @@ class _Finder:
     def find(
         self, loops: Sequence[int], extent: int, depth: Sequence[int], steps: int
     ) -> Box | str:
-        """The box of `extent` points of some loops by `steps` of the reduction, or why not."""
+        """Returns the box of `extent` rows (columns) by `steps` of the reduction, or why not."""
         place = self._place()
         if isinstance(place, str):
             return place
@@ -147,7 +146,7 @@ class _Finder:
         return Box(tensor, dims, shape, points, extent // POINTS if turned else 1, turned)
 
     def _place(self) -> tuple[SSAValue, tuple[Dim, ...]] | str:
-        """The buffer outside of the workgroup that is read, and what is read along its dims."""
+        """Returns the buffer outside the workgroup and the access to its dims, or why not."""
         dims: list[Dim] = []
         for expr in maps(self.op)[self.operand].results:
             form = linear_form(expr)
@@ -176,7 +175,7 @@ class _Finder:
         return value, tuple(dims)
 
     def _ends(self, tensor: SSAValue, dims: Sequence[Dim], loop: int, steps: int) -> bool:
-        """Whether what is past the end of the reduction is 0, or never copied."""
+        """Whether elements past the end of the reduction read as 0 or are never copied."""
         if self.sizes[loop] % steps == 0:
             return True
         assert isinstance(tensor.type, MemRefType)
@@ -186,7 +185,7 @@ class _Finder:
         return static and from_zero and tensor.type.get_shape()[axis] == self.sizes[loop]
 
     def _is_whole(self, live: Sequence[int], extent: int, counted: Sequence[int | None]) -> bool:
-        """Whether a tile of several loops is one box, in the order of the loops."""
+        """Whether a tile over several loops is one box, with dims in loop order."""
         sizes = [self.sizes[loop] for loop in live]
         order = [counted.index(loop) for loop in live]
         return min(sizes) > 0 and prod(sizes) <= extent and order == sorted(order)
@@ -198,10 +197,7 @@ def _is_inside(value: SSAValue, workgroup: Operation | None) -> bool:
 
 
 def _is_only_read(value: SSAValue, workgroup: Operation) -> bool:
-    """
-    Whether the ops of a workgroup read a buffer only: what threads write has no order with what
-    bulk copies read after it.
-    """
+    """Whether a workgroup never writes a buffer: bulk copies are not ordered after its writes."""
     for use in value.uses:
         user = use.operation
         if not workgroup.is_ancestor(user):
@@ -218,7 +214,7 @@ def _is_only_read(value: SSAValue, workgroup: Operation) -> bool:
 
 
 def _why_no_tensor(value: SSAValue) -> str | None:
-    """Why no map tells of a buffer, or None."""
+    """Returns why a tensor map cannot describe a buffer, or None."""
     kind = value.type
     assert isinstance(kind, MemRefType)
     size = getattr(kind.element_type, "bitwidth", 0) // 8
@@ -244,7 +240,7 @@ def _why_no_tensor(value: SSAValue) -> str | None:
 
 
 def _is_aligned(value: SSAValue, unit: int) -> bool:
-    """Whether a buffer surely begins at a multiple of so many elements."""
+    """Whether the start of a buffer is known to be aligned to `unit` elements."""
     op = value.owner
     if isinstance(op, memref.SubviewOp):
         return alignment(value) % unit == 0 and _is_aligned(op.source, unit)

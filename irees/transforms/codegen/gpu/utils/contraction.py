@@ -1,5 +1,5 @@
 """
-One contraction as loops over tiles in shared memory. Part of `irees-gpu-lower-contractions`.
+Lowers one contraction to loops over shared-memory tiles. Part of `irees-gpu-lower-contractions`.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ Indices = dict[int, Size]
 
 @dataclass
 class Side:
-    """One operand: the loops that only it has with the output, and its tile in shared memory."""
+    """One operand: the parallel loops that only it and the output use, and its shared tile."""
 
     operand: int
     loops: tuple[int, ...]
     extent: int
-    """Points of the tile along the loops."""
+    """Tile size along those loops."""
     widen: tuple[Operation, ...]
     tile: SSAValue = field(init=False)
     lanes: int = 1
-    """Elements of one access."""
+    """Elements per access."""
     along_depth: bool = False
-    """Whether neighbours in memory are neighbours along the reduction."""
+    """Whether the operand is contiguous in memory along the reduction."""
 
 
 @dataclass
 class Access:
-    """What one thread fetches of a tile: where it is there, and the loops that do not move."""
+    """One load of a thread: its place in the tile, and the loop indices outside the reduction."""
 
     depth: Size
     place: Size
@@ -61,7 +61,7 @@ class Access:
 
 
 class Contraction:
-    """One op being lowered."""
+    """The lowering of one contraction."""
 
     def __init__(self, op: linalg.GenericOp, blocking: Blocking, share: Share | None = None):
         self.op, self.blocking, self.share = op, blocking, share
@@ -79,8 +79,8 @@ class Contraction:
         self.consumer: Neighbour | None = None
 
     def lower(self) -> int:
-        """Replaces the op by its loops; returns the bytes of shared memory that they take."""
-        # Not before it is decided to lower the op: what prepares its consumer is moved in front.
+        """Replaces the op with its loops; returns their shared memory in bytes."""
+        # Only here: find_consumer moves IR, so the op must be certain to be lowered.
         if len(self.op.outputs) == 1:
             self.consumer = find_consumer(self.op, converts=True)
         at, blocking = IndexBuilder(InsertPoint.before(self.op)), self.blocking
@@ -115,7 +115,7 @@ class Contraction:
         return blocking.shared_bytes(lane_bytes(self.element))
 
     def _points_of_share(self, at: IndexBuilder) -> tuple[Size, Size]:
-        """Where the points of the reduction begin and end that the workgroup has of a tile."""
+        """Returns the range of the reduction that this workgroup computes of a tile."""
         if self.share is None:
             return 0, self.total
         depth = self.blocking.depth
@@ -123,20 +123,20 @@ class Contraction:
         whole = isinstance(self.total, int) and self.total % depth == 0
         return at.mul(self.share.first, depth), last if whole else at.minimum(last, self.total)
 
-    # --- what stages and matrix instructions do differently ------------------------------------
+    # --- overridden for staged copies and matrix instructions ----------------------------------
 
     def _choose_stages(self) -> int:
-        """Parts of the operands that are in shared memory."""
+        """Returns the number of shared-memory stages per operand."""
         return 1
 
     def _lanes_of_sums(self) -> int:
-        """How many sums are in one vector."""
+        """Returns the number of accumulators per vector."""
         return max(1, min(self.blocking.thread_columns, 16 // lane_bytes(self.element)))
 
     def _find_place(self, at: IndexBuilder) -> None:
         """
-        Where the points of this thread begin in a block. Its vectors of columns are apart, those of
-        neighbours side by side, so that threads of a warp read different banks.
+        Computes where this thread's elements begin in a block. Vectors of adjacent threads are
+        contiguous and those of one thread are strided, which avoids bank conflicts within a warp.
         """
         blocking = self.blocking
         across = blocking.columns // blocking.thread_columns
@@ -147,7 +147,7 @@ class Contraction:
     def _my_points(
         self, row: Size, column: Size, at: IndexBuilder
     ) -> tuple[list[Size], list[Size]]:
-        """Rows and columns of this thread, in a block that begins at a row and a column."""
+        """Returns the rows and columns of this thread in the block at (`row`, `column`)."""
         my_row, my_column = at.add(row, self.my_row), at.add(column, self.my_column)
         rows = [at.add(my_row, i) for i in range(self.blocking.thread_rows)]
         columns = [
@@ -157,19 +157,19 @@ class Contraction:
         return rows, columns
 
     def _sum_of(self, row: int, column: int) -> tuple[int, int]:
-        """Which vector of sums has a point of this thread, and in which lane."""
+        """Returns the accumulator vector and the lane that hold an element of this thread."""
         number = row * self.blocking.thread_columns + column
         return number // self.lanes, number % self.lanes
 
     def _access_bytes(self, side: Side) -> int | None:
-        """Bytes of an element, where several can be fetched at a time."""
+        """Returns the element size in bytes, or None where loads cannot be vectorized."""
         element = self.op.body.block.args[side.operand].type
         return None if side.widen or not has_lanes(element) else lane_bytes(element)
 
     def _multiplied(
         self, sums: Sequence[SSAValue], first: SSAValue, at: IndexBuilder
     ) -> list[SSAValue]:
-        """The sums plus what the tiles hold."""
+        """Returns the accumulators plus the product of the current tiles."""
         blocking = self.blocking
         whole = isinstance(self.total, int) and self.total % blocking.depth == 0
         depth = blocking.depth if whole else at.minimum(blocking.depth, at.sub(self.total, first))
@@ -185,7 +185,7 @@ class Contraction:
         )
         return at.insert(memref.AllocOp([], [], kind)).results[0]
 
-    # --- loops that all threads run alike ------------------------------------------------
+    # --- loops that all threads run uniformly --------------------------------------------
 
     def _batches(self, loops: list[int], ivs: Indices, at: IndexBuilder) -> None:
         if not loops:
@@ -197,7 +197,7 @@ class Contraction:
         )  # fmt: skip
 
     def _blocks(self, ivs: Indices, at: IndexBuilder) -> None:
-        """Over blocks of rows and columns, which is one where the workgroup's tile is no larger."""
+        """Loops over the blocks of the workgroup's tile; a single block needs no loop."""
         blocking = self.blocking
         self._each(
             self.row_count, blocking.rows, at,
@@ -222,8 +222,8 @@ class Contraction:
 
     def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
         """
-        While a part of the operands is multiplied, the next one is on its way to registers; where
-        nobody knows that there is a first one, each is fetched when its turn comes.
+        Software-pipelines the loads: the next slice of the operands is loaded into registers while
+        the current one is multiplied. With a dynamic or single trip, slices are loaded on demand.
         """
         blocking, sides = self.blocking, self.sides
         rows, columns = self._my_points(row, column, at)
@@ -246,7 +246,7 @@ class Contraction:
     def _all_accesses(
         self, ivs: Indices, row: Size, column: Size, at: IndexBuilder
     ) -> list[list[Access]]:
-        """What this thread fetches of both tiles each time."""
+        """Returns the accesses of this thread per step of the reduction, for both operands."""
         counts, bases = (self.row_count, self.column_count), (row, column)
         return [
             self._accesses(side, count, ivs, base, at)
@@ -256,13 +256,13 @@ class Contraction:
     def _clamped(
         self, index: Size, count: Size, extent: int, at: IndexBuilder, width: int = 1
     ) -> Size:
-        """The index, or the last one: what is past the end is fetched and not used."""
+        """Clamps the index to the last valid one: values past the end are loaded but not used."""
         if isinstance(count, int) and count % extent == 0:
             return index
         return at.minimum(index, at.sub(count, width))
 
     def _choose_access(self, side: Side) -> None:
-        """In the order in which an operand lies in memory, 16 bytes at a time where it can be."""
+        """Chooses accesses in memory order, 16 bytes wide if alignment and sizes permit."""
         indexing = self.points.maps[side.operand]
         last = indexing.results[-1].used_dims() if indexing.results else set[int]()
         side.along_depth = bool(last & set(self.depth))
@@ -282,7 +282,7 @@ class Contraction:
     def _accesses(
         self, side: Side, count: Size, ivs: Indices, base: Size, at: IndexBuilder
     ) -> list[Access]:
-        """What this thread fetches of a tile each time."""
+        """Returns the accesses of this thread to one tile per step of the reduction."""
         blocking, lanes = self.blocking, side.lanes
         found: list[Access] = []
         for number in range(side.extent * blocking.depth // lanes // blocking.threads):
@@ -297,7 +297,7 @@ class Contraction:
         return found
 
     def _fetch(self, accesses: list[list[Access]], first: Size, at: IndexBuilder) -> list[SSAValue]:
-        """What this thread fetches of both operands from `first` on, which may be past the end."""
+        """Loads this thread's elements of both operands from `first` on, clamped to the end."""
         found: list[SSAValue] = []
         for side, mine in zip(self.sides, accesses, strict=True):
             axis = self.depth[-1] if side.along_depth else side.loops[-1]
@@ -310,13 +310,13 @@ class Contraction:
         return found
 
     def _source(self, side: Side, access: Access, first: Size, at: IndexBuilder) -> Indices:
-        """The loops where an access is from `first` on, inside the operand."""
+        """Returns the loop indices of an access at step `first`, clamped to the operand."""
         width = side.lanes if side.along_depth else 1
         step = at.minimum(at.add(first, access.depth), at.sub(self.total, width))
         return {**access.point, **delinearize(at.value(step), self.depth, self.sizes, at)}
 
     def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
-        """Stores what was fetched into the tile, whose rows are points of the reduction."""
+        """Stores a loaded value to the tile, whose rows are steps of the reduction."""
         if side.lanes == 1:
             where = self._place_of(side, access, 0, at)
             at.insert(memref.StoreOp.get(value, side.tile, where))
@@ -331,13 +331,13 @@ class Contraction:
                 at.insert(memref.StoreOp.get(part, side.tile, where))
 
     def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
-        """Where an access is in a tile."""
+        """Returns the indices of an access in a tile."""
         return [at.value(i) for i in (slot, access.depth, access.place)]
 
     # --- products -------------------------------------------------------------------------------
 
     def _vectors(self, side: Side, step: SSAValue, places: Sequence[Size], at: IndexBuilder):
-        """Neighbours in a row of a tile, from each place on."""
+        """Loads one vector of a tile row at each place."""
         kind, slot = vector_of(self.element, self.lanes), at.value(self.slot)
         return [
             at.insert(vector.LoadOp(side.tile, [slot, step, at.value(place)], kind)).results[0]
@@ -347,7 +347,7 @@ class Contraction:
     def _multiply(
         self, sums: Sequence[SSAValue], step: SSAValue, at: IndexBuilder
     ) -> list[SSAValue]:
-        """Each row of a thread with all of its columns."""
+        """Multiplies and accumulates the outer product of this thread's rows and columns."""
         blocking = self.blocking
         if blocking.thread_rows % self.lanes == 0:
             places = [at.add(self.my_row, i) for i in range(0, blocking.thread_rows, self.lanes)]
@@ -388,7 +388,7 @@ class Contraction:
     def _first_sums(
         self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder
     ) -> list[SSAValue]:
-        """What the sums of a thread begin with: nothing, where they are added to others'."""
+        """Returns the initial accumulators: neutral elements if the tile is shared (stream-K)."""
         if self.share is None:
             return self._start(ivs, rows, columns, at)
         nothing = at.insert(neutral_element(self.parts.add)).results[0]
@@ -400,7 +400,7 @@ class Contraction:
         self, sums: list[SSAValue], ivs: Indices, rows: list[Size], columns: list[Size],
         at: IndexBuilder,
     ) -> None:  # fmt: skip
-        """Stores the sums, with those of all who share the tile."""
+        """Stores the accumulators, after adding the partial sums of a shared tile."""
         if self.share is None:
             self._finish(sums, ivs, rows, columns, at)
             return
@@ -413,7 +413,7 @@ class Contraction:
     def _start(
         self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder
     ) -> list[SSAValue]:
-        """What the sums of a thread begin with: the fill, or what the output holds."""
+        """Returns the initial values of the output: the fill constant, or loads from the output."""
         kind = vector_of(self.element, self.lanes)
         vectors = len(rows) * len(columns) // self.lanes
         if self.start is not None:
@@ -441,7 +441,7 @@ class Contraction:
         return found
 
     def _whole_vectors(self) -> bool:
-        """Whether neighbours of a thread lie side by side in the output, all inside or none."""
+        """Whether the vectors of a thread are contiguous in the output and never cross its edge."""
         axis = self.columns.loops[-1]
         size = self.sizes[axis]
         if self.lanes == 1 or not isinstance(size, int) or size % self.lanes:
@@ -449,7 +449,7 @@ class Contraction:
         return self.points.aligned(self.points.inputs, axis, self.lanes)
 
     def _stores_vectors(self) -> bool:
-        """Whether the results of a thread, and what the consumer reads, are whole vectors."""
+        """Whether results are stored as whole vectors, the fused consumer's accesses included."""
         consumer = self.consumer
         if consumer is None or not self._whole_vectors():
             return self._whole_vectors()
@@ -462,13 +462,13 @@ class Contraction:
         )
 
     def _axis_of(self, consumer: Neighbour) -> int:
-        """The consumer's loop along the columns."""
+        """Returns the consumer's loop that corresponds to the columns."""
         return next(t for t, ours in consumer.rename.items() if ours == self.columns.loops[-1])
 
     def _places(
         self, ivs: Indices, rows: list[Size], columns: list[Size], at: IndexBuilder, width: int = 1
     ) -> list[list[Indices]]:
-        """The loops at every point of a thread, inside the output with `width` columns."""
+        """Returns the loop indices of each element of a thread, clamped for `width` columns."""
         extents = self.blocking.rows, self.blocking.columns
         row_places = [
             delinearize(
@@ -490,7 +490,7 @@ class Contraction:
         self, sums: list[SSAValue], ivs: Indices, rows: list[Size], columns: list[Size],
         at: IndexBuilder,
     ) -> None:  # fmt: skip
-        """Stores each sum that is inside, or what the consumer makes of it."""
+        """Stores the in-bounds accumulators, or the results of the fused consumer."""
         places = self._places(ivs, rows, columns, at)
         inside_row = [self._inside(r, self.row_count, self.blocking.rows, at) for r in rows]
         inside_column = [
@@ -533,18 +533,18 @@ class Contraction:
         return at.insert(arith.CmpiOp(at.value(index), at.value(count), "slt")).results[0]
 
     def _stored_together(self) -> int:
-        """How many neighbours that are no vector of sums are stored in one access."""
+        """Returns how many adjacent results, from separate accumulators, one store writes."""
         return 1
 
     def _store(self, value: SSAValue, place: Indices, lanes: int, at: IndexBuilder) -> None:
-        """One result, or a vector of them, or what the consumer makes of it."""
+        """Stores one result (scalar or vector), or the results of the fused consumer."""
         for points, number, result, where in self._results(value, place, lanes, at):
             points.write(number, result, where, at)
 
     def _store_together(
         self, values: list[SSAValue], places: list[Indices], at: IndexBuilder
     ) -> None:
-        """Neighbouring results, or what the consumer makes of each, in one access."""
+        """Stores adjacent results, or those of the fused consumer, with one store."""
         each = [self._results(v, p, 1, at) for v, p in zip(values, places, strict=True)]
         for (points, number, result, where), *others in zip(*each, strict=True):
             if others:
@@ -557,7 +557,7 @@ class Contraction:
     def _results(
         self, value: SSAValue, place: Indices, lanes: int, at: IndexBuilder
     ) -> list[tuple[Points, int, SSAValue, Indices]]:
-        """What is to be written for a sum, or a vector of them: by which op, and where."""
+        """Returns the stores for a result (scalar or vector): the op, output, value and indices."""
         consumer = self.consumer
         found: list[tuple[Points, int, SSAValue, Indices]] = []
         if consumer is None or consumer.keeps_source:

@@ -1,14 +1,14 @@
 """
-How partial results of a reduction become one. Part of `irees-gpu-select-strategy` and
+Combines partial results of a reduction. Part of `irees-gpu-select-strategy` and
 `irees-gpu-lower-reductions`.
 
-A reduction either folds each output by a combiner of its own (a sum, a maximum), or keeps the
-first of the best points and what goes with it (an argmax):
+A reduction either combines each output with its own combiner (a sum, a maximum), or selects the
+first best element and its payload (an argmax):
 
     best', where' = max(x, best), (x > best ? i : where)
 
-Partial results of the second kind carry the number of their point, by which the earlier of two
-equal ones is known in whatever order they meet.
+Partial results of a selection also carry the linear index of their element, so that ties resolve to
+the earlier element in any combining order.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import iterators
 
 LAST = (1 << 63) - 1
-"""The number of no point."""
+"""The index of an empty partial result: after every element."""
 
 GREATER = {"arith.cmpf": (2,), "arith.cmpi": (4, 8)}
 LESS = {"arith.cmpf": (4,), "arith.cmpi": (2, 6)}
-"""Predicates by which only a better point wins: an equal one is later, and an unordered one not."""
+"""Strict ordered predicates by op: equal and unordered elements do not win."""
 
 EXTREMES = frozenset(
     """
@@ -48,7 +48,7 @@ EXTREMES = frozenset(
 
 @dataclass
 class Combined:
-    """Every output has a combiner."""
+    """A reduction whose outputs each have a combiner."""
 
     op: linalg.GenericOp
     combiners: list[Operation]
@@ -57,7 +57,7 @@ class Combined:
 
     @property
     def block(self) -> Block:
-        """The body at a point: inputs and partial results to partial results."""
+        """The body of one iteration: maps inputs and partial results to partial results."""
         return self.op.body.block
 
     @property
@@ -67,23 +67,23 @@ class Combined:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nobody sees the order in which points are folded."""
+        """Whether the combining order cannot change the result (no float outputs)."""
         return not any(isinstance(kind, AnyFloat) for kind in self.kinds)
 
     def open(self, sizes: Sequence[Size], at: IndexBuilder) -> None:
-        """Makes ready for points of loops of those sizes."""
+        """Prepares the body for loops of the given sizes; nothing to do here."""
 
     def close(self) -> None:
-        """The op is lowered."""
+        """Cleans up after the op is lowered; nothing to do here."""
 
     def neutral(self, at: IndexBuilder) -> list[SSAValue]:
-        """What no point gives."""
+        """Returns the neutral elements."""
         return [at.insert(neutral_element(c)).results[0] for c in self.combiners]
 
     def combined(
         self, a: Sequence[SSAValue], b: Sequence[SSAValue], at: IndexBuilder
     ) -> list[SSAValue]:
-        """What the points of both give."""
+        """Combines two partial results."""
         return [
             at.insert(combine(c, x, y)).results[0]
             for c, x, y in zip(self.combiners, a, b, strict=True)
@@ -92,24 +92,24 @@ class Combined:
     def finished(
         self, before: Sequence[SSAValue], values: Sequence[SSAValue], at: IndexBuilder
     ) -> list[SSAValue]:
-        """The results, where the outputs began with something."""
+        """Combines the initial values of the outputs with the partial result."""
         return self.combined(before, values, at)
 
     def needs_order(self, values: Sequence[SSAValue], at: IndexBuilder) -> SSAValue | None:
-        """Whether these came out of points whose order matters, or None where none ever do."""
+        """Returns None: the result never depends on the order."""
         return None
 
 
 @dataclass
 class Selected:
-    """The best of an output wins, and what goes with it is kept in the others."""
+    """A reduction that selects the best value of one output and its payload in the others."""
 
     op: linalg.GenericOp
     best: int
     wins: arith.CmpfOp | arith.CmpiOp
     is_greater: bool
     extreme: Operation | None
-    """What the best is computed by, if not selected."""
+    """The max or min op that computes the best value, or None if a select does."""
     block: Block = field(init=False)
 
     is_selection = True
@@ -121,11 +121,11 @@ class Selected:
 
     @property
     def kinds(self) -> list[Attribute]:
-        """The types of a partial result: the outputs' and the number of the point."""
+        """The types of a partial result: the outputs' and the element's index."""
         return [*(a.type for a in self._results), IndexType()]
 
     def open(self, sizes: Sequence[Size], at: IndexBuilder) -> None:
-        """Makes a body that also keeps the number of the point."""
+        """Clones the body into one that also tracks the index of the best element."""
         values: dict[SSAValue, SSAValue] = {}
         self.region = Region()
         self.op.body.clone_into(self.region, None, values)
@@ -150,7 +150,7 @@ class Selected:
             op.erase(safe_erase=False)
 
     def neutral(self, at: IndexBuilder) -> list[SSAValue]:
-        """What no point gives: nothing is worse."""
+        """Returns the neutral elements: the worst value, zero payloads, the last index."""
         found: list[SSAValue] = []
         for number, argument in enumerate(self._results):
             value = self._worst(argument.type) if number == self.best else _zero(argument.type)
@@ -169,14 +169,14 @@ class Selected:
         """Whether a is better."""
         strict = (GREATER if self.is_greater else LESS)[self.wins.name]
         predicate = self.wins.predicate.value.data
-        # The two predicates of integers are signed and unsigned.
+        # The two integer predicates are signed and unsigned, in this order.
         unsigned = isinstance(self.wins, arith.CmpiOp) and predicate >= 6
         return at.insert(type(self.wins)(a, b, strict[-1 if unsigned else 0])).results[0]
 
     def combined(
         self, a: Sequence[SSAValue], b: Sequence[SSAValue], at: IndexBuilder
     ) -> list[SSAValue]:
-        """The better one, or of equal ones the earlier."""
+        """Selects the better of two partial results, and the earlier one of equals."""
         better = self._compare(b[self.best], a[self.best], at)
         equal_to = arith.CmpfOp if isinstance(self.wins, arith.CmpfOp) else arith.CmpiOp
         equal = at.insert(
@@ -189,7 +189,7 @@ class Selected:
     def finished(
         self, before: Sequence[SSAValue], values: Sequence[SSAValue], at: IndexBuilder
     ) -> list[SSAValue]:
-        """The results, where what the outputs began with was there first."""
+        """Combines the initial values with the partial result; on ties the initial values win."""
         better = self._compare(values[self.best], before[self.best], at)
         return self._chosen(better, before, values[:-1], at)
 
@@ -204,7 +204,7 @@ class Selected:
         ]
 
     def needs_order(self, values: Sequence[SSAValue], at: IndexBuilder) -> SSAValue | None:
-        """After a NaN nothing wins any more, which is what comes before it in order."""
+        """Returns whether the best value is NaN: then the payload depends on the order."""
         best = values[self.best]
         if self.extreme is None or not isinstance(best.type, AnyFloat):
             return None
@@ -215,13 +215,13 @@ Folds = Combined | Selected
 
 
 def folds_of(op: linalg.GenericOp) -> Folds | None:
-    """How partial results of a reduction become one, or None where nobody knows."""
+    """Returns how to combine partial results of a reduction, or None if it is not supported."""
     found = combiners(op)
     return selection_of(op) if found is None else Combined(op, found)
 
 
 def selection_of(op: linalg.GenericOp) -> Selected | None:
-    """The parts of a body that keeps the first of the best, or None."""
+    """Matches a body that selects the first best element, or returns None."""
     block, terminator = op.body.block, op.body.block.last_op
     assert terminator is not None
     results = list(block.args[len(op.inputs) :])
@@ -246,14 +246,14 @@ def selection_of(op: linalg.GenericOp) -> Selected | None:
 
 
 def _extreme(op: Operation, is_greater: bool) -> Operation | None:
-    """The op, if it computes the greater or the smaller of two."""
+    """Returns the op if it is a max (or min) op of the right direction, else None."""
     if op.name not in EXTREMES or (".max" in op.name) is not is_greater:
         return None
     return op
 
 
 def _keeps(found: Selected, candidate: SSAValue) -> bool:
-    """Whether each output holds what goes with the best, and nothing else asks for them."""
+    """Whether each output is selected by the comparison, and has no other uses in the body."""
     terminator, results = found.op.body.block.last_op, found._results
     assert terminator is not None
     asking: set[Operation] = {found.wins}
@@ -283,7 +283,7 @@ def _keeps(found: Selected, candidate: SSAValue) -> bool:
 
 
 def _depends(value: SSAValue, results: Sequence[SSAValue]) -> bool:
-    """Whether a value of the body is computed from what outputs hold."""
+    """Whether a value of the body depends on the current values of the outputs."""
     if value in results:
         return True
     owner = value.owner

@@ -1,11 +1,11 @@
 """
-One contraction by matrix instructions. Part of `irees-gpu-lower-contractions`.
+Lowers one contraction to matrix instructions (`mma.sync`). Part of `irees-gpu-lower-contractions`.
 
-Tiles hold what the operands hold, not widened, in the order in which it lies in memory: the loads
-of fragments turn what has to be turned. Only bytes are turned when they are stored, since fragments
-are turned by halves, and words of f32 are loaded one by one. Rows of tiles are 16 bytes longer than
-what they hold, so that the eight rows of a matrix are in different banks; 32 where they are loaded
-by words, four steps of eight neighbours. What is past the end of the reduction is 0.
+Tiles hold the operands unconverted and in memory order; `ldmatrix` transposes fragments when they
+are loaded. It transposes 16-bit elements only, so i8 is transposed when it is stored to the tile,
+and f32 is loaded word by word. Rows of tiles are padded by 16 bytes, so that the eight rows of a
+matrix are in different banks, or by 32 bytes where fragments are loaded word by word (four steps of
+eight adjacent elements). Elements past the end of the reduction are 0.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 ROWS, COLUMNS, DEPTH_BYTES = 16, 8, 32
-"""What one instruction multiplies: 16 rows of 32 bytes by 8 columns."""
+"""Shape of one `mma.sync`: 16 rows x 8 columns x 32 bytes of the reduction."""
 
 MATRIX = 8
-"""Rows of a matrix that is loaded at a time, each of 16 bytes."""
+"""Rows per `ldmatrix` matrix, each of 16 bytes."""
 
 
 class MatrixContraction(StagedContraction):
-    """One op being lowered to matrix instructions."""
+    """The lowering of one contraction to matrix instructions."""
 
     blocking: MatrixBlocking  # type: ignore[assignment]
 
@@ -62,7 +62,7 @@ class MatrixContraction(StagedContraction):
         return self.blocking.shared_bytes(self.bytes)
 
     def _is_turned(self, side: Side) -> bool:
-        """Whether rows of a tile are steps of the reduction."""
+        """Whether tile rows are steps of the reduction, so that fragments are transposed."""
         return not side.along_depth and self.bytes > 1
 
     def _choose_stages(self) -> int:
@@ -95,7 +95,7 @@ class MatrixContraction(StagedContraction):
         self.warp_column = at.mul(at.rem(warp, warps), blocking.warp_columns)
         self.group, self.step_of_lane = at.floordiv(lane, 4), at.rem(lane, 4)
         self.pair = at.mul(self.step_of_lane, 2)
-        # The row of a matrix that this lane names, and which of the four it is of.
+        # The matrix row whose address this lane passes to ldmatrix, and which of the four matrices.
         self.line, number = at.rem(lane, MATRIX), at.floordiv(lane, MATRIX)
         self.low, self.high = at.rem(number, 2), at.floordiv(number, 2)
 
@@ -116,11 +116,11 @@ class MatrixContraction(StagedContraction):
         return row // 2 * self.across + column // 2, row % 2 * 2 + column % 2
 
     def _whole_vectors(self) -> bool:
-        """The four sums of an instruction are of two rows."""
+        """Returns False: the four accumulators of an instruction belong to two rows."""
         return False
 
     def _stored_together(self) -> int:
-        """A lane has two neighbours of each row."""
+        """Returns 2 if both adjacent results of a lane fit one aligned store, else 1."""
         axis, written = self.columns.loops[-1], list[tuple[Points, int, int]]()
         if self.consumer is None or self.consumer.keeps_source:
             written.append((self.points, self.points.inputs, axis))
@@ -144,7 +144,7 @@ class MatrixContraction(StagedContraction):
             return found
         places = [access for mine in accesses for access in mine]
         for number, (access, value) in enumerate(zip(places, found, strict=True)):
-            # An access is within a whole number of them, so its first element tells for all.
+            # Accesses never straddle the end of the reduction: test the first element only.
             step = at.value(at.add(first, access.depth))
             inside = at.insert(arith.CmpiOp(step, at.value(self.total), "slt")).results[0]
             zero = at.insert(arith.ConstantOp(_zero(value.type))).results[0]
@@ -185,7 +185,7 @@ class MatrixContraction(StagedContraction):
     def _multiply(
         self, sums: Sequence[SSAValue], step: SSAValue, at: IndexBuilder
     ) -> list[SSAValue]:
-        """Each 16 rows of a warp with each 8 of its columns."""
+        """Multiplies every 16-row fragment of the warp with every 8-column fragment."""
         right: list[SSAValue] = []
         for n in range(0, self.blocking.warp_columns, 2 * COLUMNS):
             first = at.add(self.warp_column, n)
@@ -203,8 +203,8 @@ class MatrixContraction(StagedContraction):
         self, side: Side, first: Size, step: Size, along: Size, deep: Size, at: IndexBuilder
     ) -> list[SSAValue]:
         """
-        What a lane has of 16 points of a side in one step: of its four matrices this one is by
-        `along` 8 points further, and by `deep` 16 bytes further along the reduction.
+        Loads a lane's four words of 16 rows (or columns) of a side, as four 8x8 matrices. `along`
+        and `deep` offset this lane's matrix by 8 rows and by 16 bytes along the reduction.
         """
         further, kind = at.mul(along, MATRIX), vector_of(self.narrow, 4 // self.bytes)
         if self._is_turned(side) and self.bytes == 4:
@@ -222,7 +222,7 @@ class MatrixContraction(StagedContraction):
     def _turned_words(
         self, side: Side, first: Size, step: Size, along_first: bool, at: IndexBuilder
     ) -> list[SSAValue]:
-        """The same words, one by one: of the numbers 0 to 3 one bit is `along`, one is `deep`."""
+        """Loads the same words with scalar loads; bits of 0..3 are `along` and `deep`."""
         kind, found = vector_of(self.narrow, 1), list[SSAValue]()
         for number in range(4):
             along, deep = (number % 2, number // 2) if along_first else (number // 2, number % 2)

@@ -1,6 +1,6 @@
 """
-One structured op on buffers, point by point: what it reads, computes and writes there. Part of
-`irees-gpu-distribute-to-threads`.
+Emits the loads, the body and the stores of a structured op on buffers at given loop indices. Part
+of `irees-gpu-distribute-to-threads`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ACCESS_BYTES = 16
 
 
 class Points:
-    """The points of an op's loops."""
+    """Emits single iterations, or vectors of iterations, of an op's loops."""
 
     def __init__(self, op: linalg.GenericOp):
         self.op = op
@@ -59,7 +59,7 @@ class Points:
         self.reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
 
     def sizes(self, at: IndexBuilder) -> list[Size]:
-        """Trip counts of the loops."""
+        """Returns the trip counts of the loops."""
         found: list[Size] = []
         for source in loop_sources(self.op):
             assert source is not None
@@ -72,7 +72,7 @@ class Points:
         return found
 
     def writes_apart(self) -> bool:
-        """Whether no two points of the parallel loops write to one place."""
+        """Whether no two parallel iterations write the same element."""
         for indexing in self.maps[self.inputs :]:
             plain = {e.position for e in indexing.results if isinstance(e, AffineDimExpr)}
             used = {d for e in indexing.results for d in e.used_dims()}
@@ -81,18 +81,18 @@ class Points:
         return True
 
     def indices(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
-        """Where an operand is accessed at a point."""
+        """Returns the indices at which an iteration accesses an operand."""
         dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
         return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
 
     def moves(self, position: int, axis: int) -> bool:
-        """Whether an operand is accessed elsewhere at each point of a loop."""
+        """Whether the accesses to an operand depend on a loop."""
         return any(axis in e.used_dims() for e in self.maps[position].results)
 
     def read(
         self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
     ) -> Lane:
-        """An operand at a point, or at `lanes` points along an axis."""
+        """Loads an operand for one iteration, or for `lanes` iterations along an axis."""
         operand = self.op.operands[position]
         if not isinstance(operand.type, MemRefType):
             return Lane(operand, Kind.UNIFORM)
@@ -103,7 +103,7 @@ class Points:
         return Lane(at.insert(memref.LoadOp.get(operand, places)).results[0], Kind.UNIFORM)
 
     def write(self, number: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Stores a result at a point, or a vector from it on."""
+        """Stores a result of one iteration, or a vector of results that starts there."""
         target = self.op.operands[self.inputs + number]
         places = self.indices(self.inputs + number, ivs, at)
         if value.type == target.type.element_type:  # type: ignore[attr-defined]
@@ -112,7 +112,7 @@ class Points:
             at.insert(vector.StoreOp(value, target, places))
 
     def initial(self, ivs: dict[int, Size], at: IndexBuilder) -> list[Lane]:
-        """What the outputs hold before, where the body asks for it."""
+        """Loads the current values of the outputs that the body uses."""
         return [
             self.read(self.inputs + i, ivs, at, 1, None)
             if self.block.args[self.inputs + i].uses
@@ -128,7 +128,7 @@ class Points:
         lanes: int = 1,
         axis: int | None = None,
     ) -> list[Lane]:
-        """The body at a point, or at `lanes` points along an axis."""
+        """Evaluates the body for one iteration, or for `lanes` iterations along an axis."""
         arguments = [
             self.read(i, ivs, at, lanes, axis)
             if self.block.args[i].uses
@@ -153,7 +153,7 @@ class Points:
         return evaluate(self.block, [*arguments, *accumulators], lanes, at.insert, index_of, {})
 
     def point(self, ivs: dict[int, Size], sizes: Sequence[Size], at: IndexBuilder) -> None:
-        """All of one point of the parallel loops, the reduction loops in their order."""
+        """Emits one parallel iteration, with its reduction loops in order."""
         if writes_along_reduction(self.op):
             self._in_order(self.reduction, ivs, sizes, at)
             return
@@ -170,7 +170,7 @@ class Points:
     def _in_order(
         self, loops: list[int], ivs: dict[int, Size], sizes: Sequence[Size], at: IndexBuilder
     ) -> None:
-        """Each point of the loops by itself: it reads the outputs and writes them."""
+        """Emits the loops such that each iteration loads and stores the outputs."""
         if loops:
             body, iv, inner = for_loop(at, 0, sizes[loops[0]], 1)
             self._in_order(loops[1:], {**ivs, loops[0]: iv}, sizes, inner)
@@ -190,12 +190,12 @@ class Points:
         nested = {**ivs, loops[0]: iv}
         return body(self._reduce(loops[1:], list(body.arguments), nested, sizes, inner))
 
-    # --- several points at a time ------------------------------------------------------
+    # --- several iterations at a time --------------------------------------------------
 
     def widest(self, axis: int | None) -> int:
         """
-        Lanes of one access along a loop: what fits into 16 bytes of the widest element, where every
-        access is aligned to that and all sizes are whole numbers of it; 1 where it is not so.
+        Returns the number of lanes per access along a loop: as many of the widest element as fit
+        into 16 bytes, halved until it divides all sizes and alignments.
         """
         if axis is None:
             return 1
@@ -212,7 +212,7 @@ class Points:
         return all(self.aligned(position, axis, lanes) for position in range(len(self.maps)))
 
     def aligned(self, position: int, axis: int, lanes: int) -> bool:
-        """Whether an operand stays where it is along a loop, or can be accessed by `lanes`."""
+        """Whether an operand is loop-invariant, or `lanes`-wide accesses to it are aligned."""
         operand, indexing = self.op.operands[position], self.maps[position]
         if not isinstance(operand.type, MemRefType):
             return True
@@ -229,7 +229,7 @@ class Points:
         return unit_stride(operand.type) and alignment(operand) % lanes == 0
 
     def vector(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
-        """`lanes` points along the last parallel loop. Raises NotVectorizableError."""
+        """Emits `lanes` iterations of the last parallel loop. Raises NotVectorizableError."""
         axis = self.parallel[-1]
         start = [
             self.read(self.inputs + i, ivs, at, lanes, axis)
@@ -242,8 +242,9 @@ class Points:
 
     def packed(self, axis: int | None, *, inputs: bool = False) -> int:
         """
-        Elements of one access along a loop, where the body has no vectors of them (f16, bf16): 16
-        bytes of the widest buffer, or input, that moves; 1 where something is not aligned to that.
+        Returns the number of elements per access along a loop for types that the body cannot
+        vectorize (f16, bf16): 16 bytes of the widest buffer (or input) that depends on the loop,
+        halved until all accesses are aligned.
         """
         moving = [
             position
@@ -261,7 +262,7 @@ class Points:
         return lanes
 
     def pack(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
-        """`lanes` points along the last parallel loop, one by one between two accesses."""
+        """Emits `lanes` iterations of the last parallel loop: vector accesses, a scalar body."""
         axis = self.parallel[-1]
         found: dict[int, SSAValue] = {}
         for position, operand in enumerate(self.op.operands):
@@ -300,8 +301,8 @@ class Points:
         self, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int
     ) -> list[Callable[[Sequence[Lane]], list[Lane]]]:
         """
-        The body of a reduction at each of `lanes` points along a loop, as functions of what the
-        outputs hold; inputs that move along it are read in one access.
+        Returns the reduction body of each of `lanes` iterations of a loop, as functions of the
+        accumulators. Inputs that depend on the loop are read with one vector load.
         """
         found: dict[int, SSAValue] = {}
         for position in range(self.inputs):
@@ -334,15 +335,15 @@ class Points:
 
 
 def _is_odd(element: Attribute) -> bool:
-    """Whether elements are no whole bytes in a lane, or have no vectors in C."""
+    """Whether the element type has no vector form in C: complex or i1."""
     return isinstance(element, ComplexType) or element == i1
 
 
 def alignment(buffer: SSAValue) -> int:
     """
-    Elements that every row of a buffer is known to start at a multiple of; 0 for any number.
+    Returns the alignment, in elements, of every row of a buffer; 0 means any.
 
-    Buffers begin at multiples of 64 bytes; what a view adds is in its offsets and strides.
+    Buffers are aligned to 64 bytes; the offsets and strides of views may reduce the alignment.
     """
     kind = buffer.type
     assert isinstance(kind, MemRefType)
@@ -364,7 +365,7 @@ def alignment(buffer: SSAValue) -> int:
 
 
 def strides_of(kind: object) -> list[int] | None:
-    """The strides of a memref in elements, or None where one is not known."""
+    """Returns the strides of a memref in elements, or None if one is dynamic."""
     assert isinstance(kind, MemRefType)
     if isinstance(kind.layout, StridedLayoutAttr):
         found = [getattr(s, "data", None) for s in kind.layout.strides.data]
@@ -381,7 +382,7 @@ def strides_of(kind: object) -> list[int] | None:
 
 
 def divisor(value: SSAValue) -> int:
-    """A number that divides an index value."""
+    """Returns a known divisor of an index value."""
     number = constant_value(value)
     if number is not None:
         return number

@@ -1,9 +1,9 @@
 """
-What one thread has to do alone: runs of ops that are neither parallel nor free of effects.
+Segments of serial code: runs of ops that are neither parallel nor side-effect free.
 
-Part of `irees-gpu-form-workgroups` and `irees-gpu-distribute-to-threads`, which do the same at two
-levels: ops of the host's launcher that touch a device's memory become one workgroup, ops of a
-workgroup that are not spread over its threads become work of its first thread.
+Part of `irees-gpu-form-workgroups` and `irees-gpu-distribute-to-threads`, which wrap segments at
+two levels: launcher ops that access device memory become a single workgroup, and workgroup ops that
+are not distributed run on thread 0.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ FREE_OPS = frozenset(
 
 
 def is_free(op: Operation) -> bool:
-    """Whether any number of threads may do an op: it depends on its operands alone."""
+    """Whether any number of threads may execute an op: it depends only on its operands."""
     return op.dialect_name() in FREE_DIALECTS or op.name in FREE_OPS
 
 
 def mapped(kind: type[Attribute], count: int) -> ArrayAttr:
-    """The mapping of a loop over workgroups or threads, by their number in order."""
+    """Returns the mapping attribute of a loop over workgroups or threads, linear ids in order."""
     return ArrayAttr(kind(StringAttr(f"linear_dim_{i}")) for i in range(count))
 
 
@@ -65,7 +65,7 @@ def workgroups(block: Block, counts: list[Size]) -> ForallOp:
 
 
 def set_counts(loop: ForallOp, counts: list[int]) -> None:
-    """Makes of a loop one over so many workgroups."""
+    """Sets the numbers of workgroups of a loop, per dim."""
     zeros, ones = [0] * len(counts), [1] * len(counts)
     bounds = {"LowerBound": zeros, "UpperBound": counts, "Step": ones}
     for name, values in bounds.items():
@@ -74,7 +74,7 @@ def set_counts(loop: ForallOp, counts: list[int]) -> None:
 
 
 def threads(at: IndexBuilder, count: Size) -> tuple[Callable[[], None], SSAValue, IndexBuilder]:
-    """Opens a loop over threads: what ends its body, the number of the point, a builder inside."""
+    """Opens a loop over threads; returns a closer of its body, the thread id, and a builder."""
     block = Block(arg_types=[at.value(0).type])
     loop = _loop(block, [count], ThreadMappingAttr)
     last = block.last_op
@@ -92,8 +92,8 @@ def _loop(block: Block, counts: list[Size], kind: type[Attribute]) -> ForallOp:
 
 def blocks_of(workgroup: Operation) -> list[Block]:
     """
-    The block of a workgroup, and those of loops and choices in it that hold structured ops: all
-    threads go through such a loop together.
+    Returns the block of a workgroup and those of its loops and branches that contain structured
+    ops. All threads execute such loops uniformly.
     """
     found = [workgroup.regions[0].block]
     for op in found[0].ops:
@@ -103,7 +103,7 @@ def blocks_of(workgroup: Operation) -> list[Block]:
 
 
 def _blocks_of_loop(loop: scf.ForOp) -> list[Block]:
-    """The block of a loop and those of choices in it, where there are structured ops."""
+    """Returns the blocks of a loop and of its branches if they contain structured ops."""
     ops = list(loop.body.block.ops)
     inside = [
         op.true_region.block
@@ -117,39 +117,39 @@ def _blocks_of_loop(loop: scf.ForOp) -> list[Block]:
 
 
 def structured_ops(workgroup: Operation) -> list[linalg.GenericOp]:
-    """The structured ops of a workgroup that all of its threads come to, in order."""
+    """Returns the structured ops that all threads of a workgroup reach, in order."""
     return [
         o for block in blocks_of(workgroup) for o in block.ops if isinstance(o, linalg.GenericOp)
     ]
 
 
 def threads_per_workgroup(loop: Operation) -> int:
-    """How many threads run each workgroup of a loop."""
+    """Returns the threads per workgroup of a loop (default: 128)."""
     found = loop.attributes.get("threads")
     return found.value.data if isinstance(found, IntegerAttr) else 128
 
 
 def set_threads(loop: Operation, count: int) -> None:
-    """Says how many threads run each workgroup of a loop."""
+    """Sets the threads per workgroup of a loop."""
     loop.attributes["threads"] = IntegerAttr(count, i64)
 
 
 def set_fewest_workgroups(loop: Operation, count: int) -> None:
     """
-    Lets a thread have so many registers that `count` workgroups fit onto a multiprocessor. Where
-    nothing is said the assembler takes a number itself, and may rather spill than have more.
+    Limits registers so that `count` workgroups fit on a multiprocessor (`minnctapersm`). Without
+    it, ptxas chooses a limit itself and may spill although more registers are available.
     """
     loop.attributes[FEWEST_WORKGROUPS] = IntegerAttr(count, i64)
 
 
 @dataclass
 class Segment:
-    """Ops that follow each other, but for free ones that do not depend on them."""
+    """A run of consecutive serial ops; independent free ops are moved out of it."""
 
     ops: list[Operation] = field(default_factory=list)
 
     def outside(self, value: SSAValue, known: dict[SSAValue, SSAValue], inside: Block) -> SSAValue:
-        """A value of the segment where it is over: computed again, or handed over in memory."""
+        """Returns a value of the segment after its end: recomputed, or passed through memory."""
         op = value.owner
         if value in known or not isinstance(op, Operation) or op not in self.ops:
             return known.get(value, value)
@@ -157,7 +157,7 @@ class Segment:
         if is_free(op):
             operands = {o: self.outside(o, known, inside) for o in op.operands}
             copy = op.clone(value_mapper=operands)
-            # After what its operands need, all of which follows the loop.
+            # Insert after the definitions of its operands, all of which follow the loop.
             last = self.end
             for operand in copy.operands:
                 owner = operand.owner
@@ -176,7 +176,7 @@ class Segment:
         return known[value]
 
     def wrap(self, make: Callable[[IndexBuilder], tuple[Operation, Block]], tail: Operation | None):
-        """Moves the ops into a loop that `make` makes, with `tail` behind it."""
+        """Moves the ops into a loop that `make` creates, followed by `tail`."""
         first = IndexBuilder(InsertPoint.before(self.ops[0]))
         loop, block = make(first)
         self.begin = self.end = loop
@@ -201,7 +201,7 @@ class Segment:
 
 
 def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segment]:
-    """The runs of serial ops of a block; free ops among them go in front where they can."""
+    """Returns the serial segments of a block; hoists independent free ops above them."""
     found: list[Segment] = []
     current: Segment | None = None
     defined: set[SSAValue] = set()
@@ -224,5 +224,5 @@ def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segmen
             found.append(current)
         current.ops.append(op)
         defined |= set(op.results)
-    # A tail of free ops need not be in a segment, but is no harm there.
+    # Trailing free ops need not be in a segment, but are harmless there.
     return [s for s in found if not all(is_free(op) for op in s.ops)]

@@ -1,9 +1,10 @@
 """
-Workgroups that share the tiles of a contraction, steps of the reduction being dealt out. Part of
-`irees-gpu-lower-contractions`; `irees-gpu-stream-k` decides for whom.
+Stream-K: workgroups that share the tiles of a contraction by splitting the reduction. Part of
+`irees-gpu-lower-contractions`; `irees-gpu-stream-k` selects the contractions.
 
-The steps of the first tiles are one long row, of which each of the first workgroups has an equal
-part; the others have a tile each. A workgroup goes through the tiles that its part touches:
+The reduction steps of the first tiles are concatenated and divided equally among the first
+workgroups; every other workgroup computes one whole tile. A workgroup iterates over the tiles that
+its range of steps touches:
 
     scf.forall (%w) in (108) {
       scf.for %tile = %begin / 128 to %end ceildiv 128 {
@@ -24,10 +25,10 @@ part; the others have a tile each. A workgroup goes through the tiles that its p
       }
     }
 
-Who comes last has what all have left there, and adds it up in that order, its own too: so it does
-not matter who it is, and nobody waits. Parts of the row are numbered by workgroup plus tile: from
-one part to the next goes one of them, or both, so each has a place of its own, and those of a tile
-are neighbours.
+The last workgroup to arrive adds the partial sums, its own included, in the order of the steps. The
+result is therefore deterministic, and no workgroup waits for another. A partial sum is stored at
+index workgroup + tile: from one range to the next the workgroup, the tile or both increase, so
+indices are unique and those of a tile are contiguous.
 """
 
 from __future__ import annotations
@@ -61,30 +62,30 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 from irees.transforms.utils.structured import iterators, static_ranges
 
 STREAM_K = "stream_k"
-"""Of a lowering config: how many tiles are shared, and by how many workgroups."""
+"""Lowering config entry: the number of shared tiles, and of workgroups that share them."""
 
 FLAG_BYTES = 16
-"""What a workgroup takes of shared memory to tell its threads whether the tile is theirs."""
+"""Bytes of the shared-memory flag that tells the threads whether to store the tile."""
 
 LOCALS = (memref.AllocOp, memref.AllocaOp)
-"""Memory of a workgroup, which all of its tiles share."""
+"""Ops that allocate workgroup-local memory, which is reused for all tiles of a workgroup."""
 
 
 def shares_of(op: Operation) -> tuple[int, int] | None:
-    """How many tiles are shared by how many workgroups, where a contraction is to be done so."""
+    """Returns (shared tiles, workgroups) if a contraction uses stream-K, else None."""
     found = LoweringConfigAttr.on(op).ints(STREAM_K)
     return None if found is None else (found[0], found[1])
 
 
 def depth_of(op: linalg.GenericOp) -> int:
-    """The points of a contraction's reduction, whose loops have known lengths."""
+    """Returns the total reduction length of a contraction with static sizes."""
     pairs = zip(static_ranges(op), iterators(op), strict=True)
     return prod(size for size, kind in pairs if kind == "reduction")
 
 
 @dataclass
 class Share:
-    """What a workgroup does of a tile: steps `first` to `last` of `steps`."""
+    """A workgroup's share of one tile: steps `first` to `last` of `steps`."""
 
     workgroups: int
     tiles: int
@@ -92,16 +93,16 @@ class Share:
     loop: ForallOp
     counters: SSAValue
     alone: SSAValue
-    """Whether the workgroup stores the tile that it is at."""
+    """The shared-memory flag: whether this workgroup stores the current tile."""
     body: Block
     before: IndexBuilder
-    """In front of the first tile."""
+    """A builder before the loop over tiles."""
     workgroup: SSAValue
     tile: SSAValue
     first: SSAValue
     last: SSAValue
     done: SSAValue
-    """Steps of the workgroup before these."""
+    """Steps that the workgroup has computed in earlier tiles."""
 
     def collect(
         self,
@@ -112,8 +113,9 @@ class Share:
         at: IndexBuilder,
     ) -> tuple[Callable[[], None], list[SSAValue], IndexBuilder]:
         """
-        Adds up what the workgroups of a tile have, for the one that stores it: opens a branch that
-        only this one takes, with what ends it, the sums of the thread, and a builder inside.
+        Adds the partial sums of a tile in the workgroup that stores it, inside a branch that only
+        this one takes. Returns a function that closes the branch, the thread's sums, and a builder
+        in the branch.
         """
         partials = self._partials(sums)
         count = at.value(at.sub(self.last, self.first))
@@ -144,7 +146,7 @@ class Share:
         return done, end(body(found), own), inside
 
     def _partials(self, sums: Sequence[SSAValue]) -> SSAValue:
-        """Memory of the launcher for what is left there."""
+        """Allocates the partial sums in the launcher."""
         kind = sums[0].type
         assert isinstance(kind, VectorType)
         threads = self.loop.attributes["threads"].value.data  # type: ignore[attr-defined]
@@ -155,11 +157,11 @@ class Share:
         return host.insert(alloc).results[0]
 
     def _place(self, part: Size, number: int, thread: SSAValue, at: IndexBuilder) -> list[SSAValue]:
-        """Where one vector of a thread is: neighbours have theirs side by side."""
+        """Returns the indices of one vector; those of adjacent threads are contiguous."""
         return [at.value(part), at.value(number), thread, at.value(0)]
 
     def _places(self, at: IndexBuilder) -> tuple[Size, Size]:
-        """Where those of the tile begin, and end."""
+        """Returns the range of partial-sum indices of the tile."""
         first = at.mul(self.tile, self.steps)
         after = at.add(first, self.steps)
         return (
@@ -168,11 +170,11 @@ class Share:
         )
 
     def _owner(self, steps: Size, at: IndexBuilder) -> Size:
-        """The workgroup that has the last of the first steps of all."""
+        """Returns the workgroup that computes step `steps` - 1 of the concatenated steps."""
         return at.floordiv(at.sub(at.mul(steps, self.workgroups), 1), self.tiles * self.steps)
 
     def _arrive(self, is_first: SSAValue, at: IndexBuilder) -> None:
-        """Says that all that this workgroup has is there, and learns whether others' is, too."""
+        """Publishes this workgroup's partial sums and sets the flag if it arrived last."""
         at.insert(MemoryBarrierOp())
         at.insert(BarrierOp())
         close, b = if_else(at, is_first)
@@ -193,10 +195,10 @@ class Share:
         at.insert(memref.StoreOp.get(value, self.alone, [at.value(0)]))
 
     def guard_start(self, op: linalg.GenericOp) -> None:
-        """What writes to memory of all before the contraction is for who has the first steps."""
+        """Restricts ops before the contraction that write global memory to the first share."""
         fill = fill_of(op)
         if fill is not None:
-            # The contraction does it, where nothing stands between.
+            # Move it next to the contraction: a guard in between would prevent folding it.
             fill[0].detach()
             Rewriter.insert_op(fill[0], InsertPoint.before(op))
         ops = list(self.body.ops)
@@ -211,7 +213,7 @@ class Share:
                 close()
 
     def guard_rest(self) -> None:
-        """What follows the contraction in its tile is for the workgroup that stores it."""
+        """Restricts the ops after the contraction to the workgroup that stores the tile."""
         barrier = next(o for o in self.body.ops if isinstance(o, BarrierOp))
         rest = list(self.body.ops)
         rest = rest[rest.index(barrier) + 1 : -1]
@@ -227,12 +229,12 @@ class Share:
 
 
 def is_inside(buffer: SSAValue, loop: Operation) -> bool:
-    """Whether a workgroup has a buffer of its own."""
+    """Whether a buffer is local to a workgroup."""
     return isinstance(buffer.owner, Operation) and loop.is_ancestor(buffer.owner)
 
 
 def share_tiles(loop: ForallOp, tiles: int, workgroups: int, steps: int) -> Share:
-    """Makes of a loop over tiles one over workgroups, of which the first share the first tiles."""
+    """Turns a loop over tiles into one over workgroups; the first ones share the first tiles."""
     block, counts = loop.region.block, counts_of(loop)
     end = block.last_op
     assert end is not None
@@ -246,7 +248,7 @@ def share_tiles(loop: ForallOp, tiles: int, workgroups: int, steps: int) -> Shar
     workgroup = block.insert_arg(old[0].type, len(old))
 
     def begin(number: Size) -> Size:
-        """The first step of a workgroup, of all."""
+        """Returns the first of the concatenated steps of a workgroup."""
         shared = at.floordiv(at.mul(number, tiles * steps), workgroups)
         if tiles == prod(counts):
             return shared
@@ -282,13 +284,13 @@ def share_tiles(loop: ForallOp, tiles: int, workgroups: int, steps: int) -> Shar
         b.insert(op)
     close()
     set_counts(loop, [workgroups + prod(counts) - tiles])
-    # There is one for each multiprocessor: registers that are saved for others are for nobody.
+    # One workgroup per multiprocessor: limiting registers for more occupancy gains nothing.
     set_fewest_workgroups(loop, 1)
     return share
 
 
 def counts_of(loop: ForallOp) -> list[int]:
-    """How many tiles there are along each dim of a loop; -1 where nobody knows."""
+    """Returns the number of tiles along each dim of a loop; -1 if dynamic."""
     return list(loop.properties["staticUpperBound"].get_values())  # type: ignore[attr-defined]
 
 

@@ -1,12 +1,11 @@
 """
-One contraction whose operands are copied to shared memory while it multiplies. Part of
+Lowers one contraction with asynchronous, multi-stage copies to shared memory (`cp.async`). Part of
 `irees-gpu-lower-contractions`.
 
-Of the parts of both operands that are there, the one that is multiplied was begun `stages` - 1
-parts ago, so one barrier for each part is enough. A copy keeps what is side by side together: an
-operand that lies along the reduction is turned element by element as it is copied, the other
-comes 16 bytes at a time. What the workgroup made itself may be in shared memory already and is
-not copied.
+The copy of a slice of both operands starts `stages` - 1 iterations before it is multiplied, so one
+barrier per iteration is enough. An operand that is contiguous along the reduction is transposed by
+copying single elements; the other is copied 16 bytes at a time. Operands that the workgroup
+computes may be in shared memory already, so they use the synchronous path.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 COPIED_BYTES = (4, 8, 16)
-"""What one copy may have."""
+"""Sizes of one asynchronous copy, in bytes."""
 
 MOST_COPIES = 8
-"""Copies of a thread for one part: each has addresses, of which registers hold no more."""
+"""Copies per thread and stage: each needs address registers, so more would spill."""
 
 
 class StagedContraction(Contraction):
-    """One op being lowered, with copies in flight."""
+    """The lowering of one contraction with copies in flight."""
 
     def _choose_stages(self) -> int:
-        """Several, if the operands can be copied as they are."""
+        """Returns several stages if the operands can be copied unconverted, else 1."""
         size = lane_bytes(self.element)
         widths = [1 if side.along_depth else side.lanes for side in self.sides]
         if not all(
@@ -53,7 +52,7 @@ class StagedContraction(Contraction):
         return self.blocking.stages
 
     def _is_outside(self, side: Side) -> bool:
-        """Whether an operand is not what the workgroup made, which may be in shared memory."""
+        """Whether an operand is in global memory: a function argument, not a workgroup's buffer."""
         return isinstance(root(self.op.operands[side.operand]), BlockArgument)
 
     def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
@@ -71,7 +70,7 @@ class StagedContraction(Contraction):
         part = b.floordiv(first, depth)
         self.slot = b.rem(part, self.stages)
         b.insert(DeviceAsyncWaitOp(begun, ahead - 1))
-        # After it all see what all have copied, and nobody reads any more what was before it.
+        # Makes all copies visible, and no thread still reads the slot that is overwritten next.
         b.insert(BarrierOp())
         following = b.rem(b.add(part, ahead), self.stages)
         self._copy(accesses, b.add(first, ahead * depth), following, b)
@@ -83,7 +82,7 @@ class StagedContraction(Contraction):
     def _copy(
         self, accesses: list[list[Access]], first: Size, slot: Size, at: IndexBuilder
     ) -> SSAValue:
-        """Begins to copy a part of both operands: a group of copies."""
+        """Starts to copy a slice of both operands, as one group."""
         begun: list[SSAValue] = []
         for side, mine in zip(self.sides, accesses, strict=True):
             for access in mine:

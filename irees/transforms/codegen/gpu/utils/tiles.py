@@ -1,6 +1,6 @@
 """
-Tiles of groups that keep the threads of a workgroup busy. Part of `irees-gpu-select-strategy` and
-`irees-gpu-lower-reductions`.
+Chooses tile sizes of dispatch groups so that every thread of a workgroup has work. Part of
+`irees-gpu-select-strategy` and `irees-gpu-lower-reductions`.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ from irees.transforms.utils.shapes import element_bytes
 from irees.transforms.utils.structured import iterators, maps, static_ranges
 
 THREADS = 128
-"""Threads of a workgroup: four warps, so that a few workgroups fit onto a multiprocessor."""
+"""Threads per workgroup: four warps, so that several workgroups fit on a multiprocessor."""
 
 EACH = 4
-"""Points of an elementwise op for each thread, at least: one access of f32."""
+"""Minimum elements of an elementwise op per thread: one 16-byte access of f32."""
 
 MOST_THREADS = 512
-"""Threads of a workgroup that reduces long rows: more would leave few registers for each."""
+"""Maximum threads per workgroup for long rows: more would leave too few registers for each."""
 
 TURNS = 8
-"""Accesses one after another that a thread should have in a row, before others help it."""
+"""Accesses per thread and row above which the number of threads is doubled."""
 
 WARP = 32
 SQUARE = 32
-"""Side of a tile that is turned: a warp reads a row of it, and writes a column."""
+"""Side of a transposed tile: a warp reads one row and writes one column."""
 
 LONG = 1024
-"""A row of more points is for a whole workgroup, not for a warp."""
+"""Row length in elements above which a whole workgroup, not a warp, reduces a row."""
 
 ATTENTION_ROWS = 64
-"""Queries of a workgroup."""
+"""Queries per workgroup."""
 
 ATTENTION_COLUMNS = 64
-"""Keys of which it has scores at a time."""
+"""Keys per block: scores that a workgroup computes at a time, per query."""
 
 ATTENTION_WORKGROUPS = 3
-"""How many share the registers of a multiprocessor: for 4, its own choice, ptxas spills (sm_90)."""
+"""Attention workgroups per multiprocessor: with 4, its own choice, ptxas spills (sm_90)."""
 
 FEW = 16
-"""A reduction of fewer points is as quick on one thread."""
+"""Reduction length below which one thread per result is as fast."""
 
 LINE = 128
-"""Bytes that a warp should read side by side."""
+"""Minimum contiguous bytes that a warp should read."""
 
 DYNAMIC_GUESS = 256
-"""What a dynamic trip count is taken for when tiles are chosen."""
+"""Assumed trip count of dynamic loops in tile-size selection."""
 
 
 def guess(size: int) -> int:
-    """A trip count, also where it is not known."""
+    """Returns the trip count, or an assumed one if it is dynamic."""
     return DYNAMIC_GUESS if size < 0 else max(1, size)
 
 
 def points_inside(group: Group, member: Loops, number: int) -> int:
-    """Parallel points of one member at one point of the loops that are tiled."""
+    """Returns the parallel iterations of a member per iteration of the tiled loops."""
     tiled = {c[number] for c in group.classes}
     return prod(
         guess(size)
@@ -73,16 +73,16 @@ def points_inside(group: Group, member: Loops, number: int) -> int:
 
 
 def is_sort(member: Loops) -> bool:
-    """Whether a member is an op on rows of which a workgroup has enough to do with one."""
+    """Whether a member is a sort or top-k, for which one row per workgroup is enough work."""
     return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
 
 
 def is_along_rows(op: linalg.GenericOp) -> bool:
     """
-    Whether an op reduces what lies side by side, so that a warp should read it together.
+    Whether an op reduces contiguous elements, so that a warp should read them together.
 
-    A window is no row: its neighbours are read by the next results too. Nor is what all results
-    read alike.
+    Windows do not count, since adjacent results read the same elements, nor do operands that all
+    results share.
     """
     parallel = {i for i, kind in enumerate(iterators(op)) if kind == "parallel"}
     for indexing in maps(op)[: len(op.inputs)]:
@@ -95,8 +95,8 @@ def is_along_rows(op: linalg.GenericOp) -> bool:
 
 def column_loop(op: linalg.GenericOp) -> int | None:
     """
-    The loop along which neighbours in memory are neighbouring results, where an op has results for
-    a warp to read rows of: the last of the output and of all inputs that move along it.
+    Returns the parallel loop along which the output and all inputs that depend on it are
+    contiguous, so that a warp can read along it, or None.
     """
     indexing = maps(op)
     output = indexing[-1].results[-1:]
@@ -117,14 +117,14 @@ def column_loop(op: linalg.GenericOp) -> int | None:
 
 
 def _is_foldable(member: Loops, reassociate: bool) -> bool:
-    """Whether threads may share the points of a reduction, as `irees-gpu-lower-reductions` does."""
+    """Whether a reduction may be split over threads, as `irees-gpu-lower-reductions` does."""
     op = member.op
     found = folds_of(op) if isinstance(op, linalg.GenericOp) else None
     return found is not None and (reassociate or found.is_exact)
 
 
 def is_for_warps(member: Loops, reassociate: bool) -> bool:
-    """Whether warps may share the rows of a reduction."""
+    """Whether a warp may reduce each row of a reduction together."""
     op = member.op
     if not isinstance(op, linalg.GenericOp) or not is_along_rows(op):
         return False
@@ -132,7 +132,7 @@ def is_for_warps(member: Loops, reassociate: bool) -> bool:
 
 
 def columns_wanted(member: Loops, reassociate: bool, workgroups: int) -> int | None:
-    """Columns that a workgroup should sum up, whose rows are whole lines of memory."""
+    """Returns how many columns a workgroup should reduce (whole 128-byte lines), or None."""
     op = member.op
     if not isinstance(op, linalg.GenericOp) or not _is_foldable(member, reassociate):
         return None
@@ -149,7 +149,7 @@ def columns_wanted(member: Loops, reassociate: bool, workgroups: int) -> int | N
 
 
 def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
-    """Points of the output that a workgroup should have."""
+    """Returns how many output elements a workgroup should compute."""
     reductions = [m for m in group.members if "reduction" in m.kinds]
     if not reductions:
         kinds = [o.type for m in group.members for o in m.op.operands]
@@ -167,7 +167,7 @@ def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
 
 
 def attention_tiles(group: Group, number: int, m: int) -> list[int]:
-    """Some rows of queries, of one batch, where the member of that number is an attention."""
+    """Returns tiles of some queries of one batch; member `number` is the attention op."""
     tiles: list[int] = []
     for group_class, extent in zip(group.classes, group.extents(), strict=True):
         wanted = ATTENTION_ROWS if group_class[number] == m else 1
@@ -176,7 +176,7 @@ def attention_tiles(group: Group, number: int, m: int) -> list[int]:
 
 
 def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
-    """Tiles from the innermost class outwards, until there are points for every thread."""
+    """Chooses tiles from the innermost loop class outwards until every thread has work."""
     extents = group.extents()
     if any(is_sort(m) for m in group.members):
         return [1] * len(extents)
@@ -198,7 +198,7 @@ def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
 
 
 def threads_wanted(group: Group, tiles: Sequence[int], reassociate: bool) -> int:
-    """Threads of a workgroup: more where it reduces rows of which each thread had a long part."""
+    """Returns the threads per workgroup: more for long rows that warps reduce."""
     if not any("reduction" in m.kinds and is_for_warps(m, reassociate) for m in group.members):
         return THREADS
     longest = 0
@@ -213,7 +213,7 @@ def threads_wanted(group: Group, tiles: Sequence[int], reassociate: bool) -> int
 
 
 def square_tiles(group: Group, across: int, along: int) -> list[int]:
-    """Tiles of an op that reads along one loop and writes along another: square in those two."""
+    """Returns the tiles of a transpose: square in the loops it reads and writes along."""
     tiles: list[int] = []
     for group_class, extent in zip(group.classes, group.extents(), strict=True):
         wanted = SQUARE if group_class[0] in (across, along) else 1
@@ -222,7 +222,7 @@ def square_tiles(group: Group, across: int, along: int) -> list[int]:
 
 
 def even(extent: int, tile: int) -> int:
-    """A tile of about that size that divides the extent, or else a multiple of four."""
+    """Returns a divisor of the extent near `tile`, or else `tile` rounded to a multiple of 4."""
     for candidate in range(tile, tile // 2, -1):
         if extent % candidate == 0:
             return candidate

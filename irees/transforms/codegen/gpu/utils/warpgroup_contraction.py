@@ -1,12 +1,12 @@
 """
-One contraction by products of warpgroups (`wgmma`). Part of `irees-gpu-lower-contractions`.
+Lowers one contraction to `wgmma`. Part of `irees-gpu-lower-contractions`.
 
-Four warps multiply 64 rows with all columns of the block, and read both operands from shared memory
-themselves, by descriptors. So tiles lie as descriptors can tell: in rows of 128 bytes (or 64, or
-32, where a part of the reduction is no longer), of which eight make a pattern that the pieces of 16
-bytes are swizzled in, so that no two of a matrix are in one bank. An operand that lies along the
-reduction has a row for each point. One that does not has a row for each step, of 64 points, and a
-block of rows for each 64: the product turns it.
+A warpgroup multiplies 64 rows with all columns of the block and reads both operands from shared
+memory through descriptors. Tiles therefore use a layout that descriptors support: rows of 128 bytes
+(64 or 32 if the slice of the reduction is shorter), with 16-byte pieces swizzled in groups of eight
+rows, which avoids bank conflicts. An operand that is contiguous along the reduction has one tile
+row per row (or column). Otherwise, a tile row is one step of the reduction for 64 rows (or
+columns), with one block of tile rows per 64, and `wgmma` transposes it.
 
     scf.for %k = 0 to 512 step 64 iter_args(%sums) {      // part i, at i mod stages
       nvgpu.device_async_wait ...                         // of part i, by each thread for its own
@@ -17,8 +17,9 @@ block of rows for each 64: the product turns it.
       nvgpu.warpgroup.mma %a, %b, %sums {waitGroup = 1}   // product i begins, i - 1 is done
     }
 
-The part that is overwritten is that of product i - 2: at the barrier all have waited for it, while
-product i - 1 is still at work. Sums begin at 0, and what they shall begin with is added last.
+The copy overwrites the slot of product i - 2: every thread has waited for that product by the
+barrier, while product i - 1 is still running. Accumulators start at 0, and initial values are added
+at the end.
 """
 
 from __future__ import annotations
@@ -52,34 +53,34 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.views import subview
 
 ALIGNMENT = 1024
-"""Of a tile: where eight rows of 128 bytes, and with them a swizzle, begin."""
+"""Alignment of a tile in bytes: one swizzle pattern, eight rows of 128 bytes."""
 
 PIECE = 16
-"""Bytes that a swizzle moves as a whole."""
+"""Granularity of a swizzle, in bytes."""
 
 
 class Ring(Protocol):
-    """Parts of both operands, each in a slot of shared memory; two are multiplied meanwhile."""
+    """Ring buffer of operand slices in shared memory; `wgmma` uses up to two slots at a time."""
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
-        """Where a part is."""
+        """Returns the slot of a slice."""
         ...
 
     def begin(self, part: Size, at: IndexBuilder) -> None:
-        """Begins to copy a part."""
+        """Starts to copy a slice."""
         ...
 
     def wait(self, part: Size, at: IndexBuilder) -> None:
-        """The thread sees of a part what it waits for; all of them have, at the next barrier."""
+        """Waits for the thread's share of a slice; after a barrier the whole slice is visible."""
         ...
 
     def end(self, at: IndexBuilder) -> None:
-        """Nothing is on its way any more."""
+        """Drains the copies in flight."""
         ...
 
 
 class WarpgroupContraction(MatrixContraction):
-    """One op being lowered to products of warpgroups."""
+    """The lowering of one contraction to `wgmma`."""
 
     blocking: WarpgroupBlocking  # type: ignore[assignment]
 
@@ -90,8 +91,8 @@ class WarpgroupContraction(MatrixContraction):
 
     def why_not(self, sizes: Sequence[int]) -> str | None:
         """
-        Why the operands cannot be copied to where warpgroups read them, where loops have those
-        sizes (-1: not known), or None.
+        Returns why the operands cannot be copied for `wgmma`, or None. `sizes` are the trip counts
+        (-1: dynamic).
         """
         if self.bytes != 2:
             return f"no products of warpgroups of {self.narrow}"
@@ -111,7 +112,7 @@ class WarpgroupContraction(MatrixContraction):
                 return f"the operand of the {name} is not copied by 4 bytes or more"
             points = [sizes[loop] for loop in side.loops]
             if min(points) < 0 or prod(points) % side.extent:
-                # Columns are tested when they are stored, too.
+                # Columns are also bounds-checked at the stores.
                 cut += side.extent * (2 if side is found[1] else 1)
         if min(sizes[loop] for loop in self.depth) < 0:
             return "the length of the reduction is not known"
@@ -137,7 +138,7 @@ class WarpgroupContraction(MatrixContraction):
         self.warpgroup_row = at.mul(warpgroup, WARPGROUP_ROWS)
 
     def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
-        """Of a row's pieces each is at its number xor that of the row, in turns of 8 rows."""
+        """Returns the swizzled indices: the piece number xor the row number, modulo 8 rows."""
         turned = self._is_turned(side)
         line, column, row = access.place, access.depth, self.blocking.depth
         blocks: list[Size] = []
@@ -153,7 +154,7 @@ class WarpgroupContraction(MatrixContraction):
     # --- products -------------------------------------------------------------------------------
 
     def _descriptor(self, side: Side, first: Size, count: int, at: IndexBuilder) -> SSAValue:
-        """Where `count` points of a side lie in the part at hand, from one on."""
+        """Returns a descriptor of `count` rows (columns) of a side in the current slot."""
         depth, tile = self.blocking.depth, side.tile
         if self._is_turned(side):
             blocks = at.floordiv(first, POINTS)
@@ -167,7 +168,7 @@ class WarpgroupContraction(MatrixContraction):
     def _multiplied(
         self, sums: Sequence[SSAValue], first: SSAValue, at: IndexBuilder
     ) -> list[SSAValue]:
-        """Begins the product of the part at hand, while the one before ends."""
+        """Starts the product of the current slice; at most the previous one stays in flight."""
         left = self._descriptor(self.rows, self.warpgroup_row, WARPGROUP_ROWS, at)
         right = self._descriptor(self.columns, 0, self.blocking.columns, at)
         turned = self._is_turned(self.rows), self._is_turned(self.columns)
@@ -198,17 +199,17 @@ class WarpgroupContraction(MatrixContraction):
         self._close(sums, ivs, rows, columns, at)
 
     def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
-        """What brings the parts of both operands of a block."""
+        """Returns the ring that copies the operand slices of a block."""
         return ThreadRing(self, self._all_accesses(ivs, row, column, at))
 
     def copy_part(
         self, accesses: list[list[Access]], part: Size, slot: Size, at: IndexBuilder
     ) -> SSAValue:
-        """Begins the copies of this thread for a part, as a group."""
+        """Starts this thread's copies of a slice, as one group."""
         return self._copy(accesses, at.mul(part, self.blocking.depth), slot, at)
 
     def _starts_at_zero(self) -> bool:
-        """Not at -0.0, which 0.0 plus nothing is not."""
+        """Whether the initial value is +0.0, which the accumulators start with anyway."""
         value = None if self.start is None else self.start.value
         return (
             isinstance(value, FloatAttr) and copysign(1, value.value.data) > 0 == value.value.data
@@ -217,25 +218,25 @@ class WarpgroupContraction(MatrixContraction):
 
 @dataclass
 class ThreadRing:
-    """Each thread copies its own pieces (`cp.async`), past the end zeros."""
+    """A ring that every thread fills with its own copies (`cp.async`), zero-filled at the end."""
 
     contraction: WarpgroupContraction
     accesses: list[list[Access]]
     begun: SSAValue = field(init=False)
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
-        """Where a part is."""
+        """Returns the slot of a slice."""
         return at.rem(part, self.contraction.stages)
 
     def begin(self, part: Size, at: IndexBuilder) -> None:
-        """Begins to copy the pieces of this thread."""
+        """Starts this thread's copies of a slice."""
         self.begun = self.contraction.copy_part(self.accesses, part, self.slot(part, at), at)
 
     def wait(self, part: Size, at: IndexBuilder) -> None:
-        """Its own pieces are there, for products too."""
+        """Waits for this thread's copies and makes them visible to `wgmma` (proxy fence)."""
         at.insert(DeviceAsyncWaitOp(self.begun, self.contraction.stages - 3))
         at.insert(FenceProxyOp())
 
     def end(self, at: IndexBuilder) -> None:
-        """Waits for what nobody will read."""
+        """Waits for the last copies, which no product reads."""
         at.insert(DeviceAsyncWaitOp(self.begun, 0))
