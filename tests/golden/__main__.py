@@ -17,6 +17,7 @@ import difflib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from tests.golden.programs import MODELS, REPOSITORY, TARGETS, Program, programs
 
 DIGESTS = Path(__file__).parent / "digests.json"
 REFUSED = "refused"
+_COMMENT_OR_STRING = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 Digests = dict[str, dict[str, str]]
 """The digest of a program by its name and the name of the target."""
@@ -43,15 +45,24 @@ def stored() -> Digests:
 
 
 def digest(program: Program, target: str) -> str:
-    """Returns the digest of all texts of a program, or `refused` for one that irees refuses."""
+    """
+    Returns the digest of all texts of a program, comments apart, or `refused` for one that irees
+    refuses.
+    """
     try:
         found = texts(program, target)
     except InternalError:
         raise
     except IreesError:
         return REFUSED
-    joined = "\0".join(part for name in sorted(found) for part in (name, found[name]))
+    joined = "\0".join(part for name in sorted(found) for part in (name, code(found[name])))
     return sha256(joined.encode()).hexdigest()[:12]
+
+
+def code(text: str) -> str:
+    """Returns a text of C without its comments and empty lines."""
+    bare = _COMMENT_OR_STRING.sub(lambda m: m[0] if m[0][0] == '"' else " ", text)
+    return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
 
 
 def digests_of(program: Program, targets: Iterable[str]) -> dict[str, str]:
