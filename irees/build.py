@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     StringAttr,
+    UnitAttr,
 )
 from xdsl.printer import Printer
 
@@ -45,7 +46,9 @@ from irees.frontends.mlir import admit, import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
 from irees.integrity import is_patched, record
 from irees.options import Options
-from irees.pipeline import device_phases, phases, run_phases
+from irees.pipeline import device_phases, own_phases, phases, run_phases
+from irees.places import PART, are_known, phase_of
+from irees.plugins import active
 from irees.program_cache import (
     Built,
     find,
@@ -62,6 +65,7 @@ from irees.runtime.manifest import target_record
 from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
+from irees.transforms import load_pass
 
 record()
 
@@ -183,7 +187,7 @@ def blobs_of(module: ModuleOp) -> dict[str, Blob]:
 
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     """Lowers a module through all phases, in place, and compiles its texts."""
-    target, altered = Target.parse(options.target), is_altered(module)
+    target, altered = Target.parse(options.target), is_altered(module, options)
     if target.kind != "cpu" or options.trace_dispatch_tensors:
         # Device arguments are copies, and traced tensors must keep their values: no in-place
         # updates.
@@ -205,13 +209,15 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     return Built(*made, {}, cubins, failed, altered)
 
 
-def is_altered(module: ModuleOp) -> bool:
+def is_altered(module: ModuleOp, options: Options) -> bool:
     """
-    Whether a compilation depends on something that the cache key does not contain: ops of a
-    plug-in, patched irees code, or rewrites that the caller limits or watches.
+    Whether a compilation depends on something that the cache key does not contain: ops or passes
+    of a package that is not a plug-in, patched irees code, or rewrites that the caller limits or
+    watches.
     """
     homes = {type(op).__module__.partition(".")[0] for op in module.walk()}
-    return not homes <= {"irees", "xdsl"} or is_observed() or is_patched()
+    known = {"irees", "xdsl", *(each.package for each in active(options.plugins))}
+    return not homes <= known or not are_known(options) or is_observed() or is_patched()
 
 
 def build_opened(opened: Opened, options: Options, **listeners: Any) -> Built:
@@ -287,9 +293,14 @@ def reference_program(
     module: ModuleOp, options: Options, imported: Imported | None = None
 ) -> ReferenceProgram:
     """
-    The program that interprets a module as imported. To trace dispatches, it also interprets a
-    copy lowered to dispatches, whose values are traced but never returned.
+    The program that interprets a module as imported, or after the last phase in which the caller
+    inserts a pass. To trace dispatches, it also interprets a copy lowered to dispatches, whose
+    values are traced but never returned. Raises ArgumentError for a place behind these phases.
     """
+    decompose = load_pass("irees-decompose-plugin-ops")
+    decompose(plugins=options.plugins, keep_evaluated=True).apply(get_context(), module)
+    if last := last_phase_with_insertion(options):
+        run_phases(get_context(), module, replace(options, target="cpu"), to=last)
     wanted = options.trace_dispatch_tensors
     call = (None, None) if imported is None else (imported.signature, imported.state)
     if not wanted:
@@ -298,6 +309,25 @@ def reference_program(
     run_phases(get_context(), dispatches, replace(options, target="cpu"), to="dispatch-creation")
     tracer = Tracer(directory=wanted if isinstance(wanted, str) else None)
     return ReferenceProgram(module, *call, traced=dispatches, tracer=tracer)
+
+
+INTERPRETED = ("input", "global-opt", "dispatch-creation")
+"""Phases after which `target="reference"` interprets a program with inserted passes."""
+
+
+def last_phase_with_insertion(options: Options) -> str | None:
+    """Returns the last phase in which a pass is inserted. Raises ArgumentError for later ones."""
+    assert isinstance(options.passes, tuple)
+    found: set[str] = set()
+    for each in options.passes:
+        phase = phase_of(own_phases(replace(options, target="cpu")), each.place)
+        if phase not in INTERPRETED:
+            raise ArgumentError(
+                f"target=reference has no place {each.place}",
+                hint=f"use one up to the end of {INTERPRETED[-1]}, or another target",
+            )
+        found.add(phase)
+    return max(found, key=INTERPRETED.index, default=None)
 
 
 def compile_devices(
@@ -318,6 +348,8 @@ def compile_devices(
     for name, part in parts_of(module).items():
         chosen = options_for(schedule["devices"][name], options)
         if chosen.target == "reference":
+            # Its inserted passes ran before the cut, or have no place in an interpreted part.
+            chosen = replace(chosen, passes=())
             makers[name] = partial(_interpreted, reference_program(alone(part), chosen))
             continue
         built[name] = build(alone(part), chosen, **listeners)
@@ -377,4 +409,5 @@ def lower(module: ModuleOp, options: Options, start: str | None, to: str, **list
     run_phases(get_context(), module, options, start=start, to=last, **listeners)
     if last != to:
         for name, part in parts_of(module).items():
+            part.attributes[PART] = UnitAttr()
             run_phases(get_context(), part, chosen[name], to=to, **listeners)

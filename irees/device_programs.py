@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     TensorType,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -33,6 +34,7 @@ from irees.dialects.irees import InvokeOp
 from irees.dialects.util import GlobalOp
 from irees.errors import UnsupportedError
 from irees.options import Options
+from irees.places import PART
 from irees.runtime.device_program import DeviceProgram, Maker
 from irees.runtime.devices import DeviceSpec, parse_specs
 
@@ -85,6 +87,7 @@ def alone(part: ModuleOp) -> ModuleOp:
     """Detaches the module of a device from the program."""
     part.detach()
     part.sym_name = None
+    part.attributes[PART] = UnitAttr()
     return part
 
 

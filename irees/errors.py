@@ -91,6 +91,10 @@ class ArgumentError(IreesError, TypeError, ValueError):
     """An argument or option has the wrong count, type, rank, size or value."""
 
 
+class PluginError(IreesError):
+    """A plug-in that was asked for is missing or fails, or a pass that was inserted fails."""
+
+
 class RuntimeTrap(IreesError, RuntimeError):
     """The program trapped: a failed `cf.assert`, a bad size, an index out of bounds."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from irees.errors import ArgumentError
+from irees.insertion import Insertion, canonical_insertions
 from irees.limits import canonical_limits
 from irees.target import Target
 
@@ -92,6 +93,9 @@ class Options:
     `pipeline_balance`, for devices `dev_0`, `dev_1`, ... `annotate_input_affinities` writes on ops
     where they were found to run, for whoever prints the IR.
     `limits` overrides entries of `irees.limits.TABLE`, `{"ops": 10_000_000}`; it is kept as JSON.
+    `passes` inserts passes at places of the pipeline, `{"after:global-opt": MyPass(n=2)}` or
+    `{"after:structured": "acme-x{n=2}"}`; `irees.places` lists the places. `plugins` names the
+    installed plug-ins that take part: None for all, `()` for none.
     """
 
     target: str | Target = "cpu"
@@ -108,6 +112,8 @@ class Options:
     pipeline_balance: Balance = "flops"
     annotate_input_affinities: bool = False
     limits: str | Mapping[str, int] | None = None
+    passes: Mapping[str, Any] | tuple[Insertion, ...] = ()
+    plugins: tuple[str, ...] | None = None
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -150,8 +156,18 @@ class Options:
         object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
         object.__setattr__(self, "tuning", canonical_tuning(self.tuning))
         object.__setattr__(self, "limits", canonical_limits(self.limits))
+        object.__setattr__(self, "passes", canonical_insertions(self.passes))
+        self._check_plugins()
         self._check_stages()
         object.__setattr__(self, "devices", canonical_devices(self.devices))
+
+    def _check_plugins(self) -> None:
+        names = self.plugins
+        if names is None:
+            return
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise ArgumentError(f"plugins is {names!r}, but must be a sequence of names")
+        object.__setattr__(self, "plugins", tuple(sorted(set(names))))
 
     def _check_stages(self) -> None:
         if self.pipeline_balance not in get_args(Balance):

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
-from irees.errors import InternalError, IreesError
+from irees.errors import InternalError, IreesError, UnsupportedError
 from irees.verification import verify
 
 Listener = Callable[[str, ModuleOp, float], None]
@@ -112,7 +113,17 @@ class Phase:
             raise InternalError(f"invalid IR after phase {self.name}: {error}") from error
         for op in module.walk():
             if op.dialect_name() not in self.leaves:
-                raise self.fault(f"this op is left after phase {self.name}", op=op)
+                raise self._left(op)
+
+    def _left(self, op: Operation) -> IreesError:
+        """Returns the error for an op that no pass has lowered."""
+        if type(op).__module__.partition(".")[0] in ("irees", "xdsl"):
+            return self.fault(f"this op is left after phase {self.name}", op=op)
+        return UnsupportedError(
+            f"nothing lowers this op up to the end of phase {self.name}",
+            op=op,
+            hint="insert a pass that lowers it, or give it an interface (docs/plugins.md)",
+        )
 
 
 @contextmanager

@@ -8,8 +8,9 @@ irees-pipeline` runs all of it, `irees-pipeline{to=stream}` up to and with a pha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -18,17 +19,15 @@ from xdsl.passes import ModulePass
 from irees.dialects.irees_target import assign_target, drop_target
 from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, InternalError, UnsupportedError
+from irees.insertion import insertions_of
 from irees.options import Options
 from irees.phase import Announcement, Listener, Phase, Ready
+from irees.places import PART, inserted_passes, is_optional, with_insertions
 from irees.remarks import remark
 from irees.rewrites import limited
 from irees.target import Target
 from irees.transforms import load_pass
-from irees.transforms.utils.upstream_passes import (
-    CountedCanonicalizePass,
-    CountedCommonSubexpressionElimination,
-    KeepingLowerAffinePass,
-)
+from irees.transforms.utils.upstream_passes import OWN as UPSTREAM
 
 TENSORS = frozenset(
     "builtin func linalg tensor iree_linalg_ext arith math complex scf cf util affine".split()
@@ -42,14 +41,18 @@ def a(name: str, **options: object) -> ModulePass:
     return load_pass(f"irees-{name}")(**options)
 
 
-def from_importers() -> tuple[ModulePass, ...]:
+def from_importers(options: Options) -> tuple[ModulePass, ...]:
     """Functions of one block that call no other, on ops of linalg, tensor, scf and the like."""
     names = """
         convert-tm-tensor-to-linalg-ext convert-ml-program-to-util evaluate-initializers
         convert-util-to-func convert-flow-to-tensor lift-cf-to-scf simplify-scf inline-calls
-        drop-lowering-configs verify-input-legality
+        drop-lowering-configs
     """
-    return tuple(map(a, names.split()))
+    return (
+        *map(a, names.split()),
+        a("decompose-plugin-ops", plugins=options.plugins),
+        a("verify-input-legality"),
+    )
 
 
 def device_phases(options: Options) -> tuple[Phase, ...]:
@@ -61,7 +64,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
         Phase(
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
-            from_importers(),
+            from_importers(options),
             TENSORS | {"flow"},
             fault=UnsupportedError,
         ),
@@ -128,35 +131,50 @@ GPU_CODEGEN = """
 """
 """Kernels on buffers become loops over workgroups, and those loops over threads."""
 
-_UPSTREAM: dict[str, Callable[[], ModulePass]] = {
-    "canonicalize": CountedCanonicalizePass,
-    "cse": CountedCommonSubexpressionElimination,
-    "lower-affine": KeepingLowerAffinePass,
-}
-
-
 def passes(names: str) -> tuple[ModulePass, ...]:
     """Returns the passes of these names, with their default options."""
-    return tuple(_UPSTREAM[n]() if n in _UPSTREAM else a(n) for n in names.split())
+    return tuple(UPSTREAM[n]() if n in UPSTREAM else a(n) for n in names.split())
 
 
-def phases(options: Options) -> tuple[Phase, ...]:
+def phases(options: Options, *, part: bool = False) -> tuple[Phase, ...]:
     """
-    Returns the phases of a compilation, in order.
+    Returns the phases of a compilation, in order, with the passes that are inserted. For a `part`
+    of a program for several devices, without those that ran before it was cut.
+
+    Raises ArgumentError for a place or a pass that there is not, PluginError.
+    """
+    own = own_phases(options)
+    if part:
+        return with_insertions(own, options, earlier=device_phases(options))
+    if not options.devices:
+        return with_insertions(own, options)
+    one_device = replace(options, devices=None, pipeline_stages=None)
+    return with_insertions(own, options, later=own_phases(one_device))
+
+
+def own_phases(options: Options) -> tuple[Phase, ...]:
+    """
+    Returns the phases of irees alone.
 
     A pass that does not apply to the target, or to `fp="strict"`, does nothing: it reads both from
     the module (`irees/dialects/irees_target.py`).
     """
-    if options.devices:
-        return device_phases(options)
-    gpu = Target.parse(options.target).gpu is not None
+    return (
+        device_phases(options)
+        if options.devices
+        else (*tensor_phases(options), *kernel_phases(options))
+    )
+
+
+def tensor_phases(options: Options) -> tuple[Phase, ...]:
+    """Returns the phases on tensors, up to the cut into kernels."""
     exact = options.fp == "strict"
     return (
         Phase(
             "input",
             "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
             (
-                *from_importers(),
+                *from_importers(options),
                 a("drop-transfers"),
                 *when(options.annotate_input_affinities, a("annotate-affinities")),
                 *passes("lower-affine"),
@@ -190,6 +208,13 @@ def phases(options: Options) -> tuple[Phase, ...]:
             ),
             TENSORS | {"irees", "flow", "iree_tensor_ext"},
         ),
+    )
+
+
+def kernel_phases(options: Options) -> tuple[Phase, ...]:
+    """Returns the phases on buffers: the host program, and the code of kernels."""
+    gpu = Target.parse(options.target).gpu is not None
+    return (
         Phase(
             "stream",
             "the host program works on buffers",
@@ -249,7 +274,7 @@ because it failed, and the program is still right; so may each single rewrite of
 `rewrite_limit`, since they ask `irees.rewrites.may_rewrite` first.
 """
 
-PHASES = phases(Options())
+PHASES = own_phases(Options())
 """The phases with default options."""
 
 
@@ -273,28 +298,19 @@ def run_phases(
     executable that is done; of some twice when the rest starts again without a pass that failed.
     Raises ArgumentError when there is no phase of a name, or for a pass that cannot be disabled.
     """
-    todo = phases(options)
-    names = [p.name for p in todo]
-    for name in (start, to):
-        if name is not None and name not in names:
-            raise ArgumentError(f"no phase {name!r}", hint=f"use one of {', '.join(names)}")
-    first = 0 if start is None else names.index(start) + 1
-    last = len(todo) if to is None else names.index(to) + 1
-    for name in options.disable_pass:
-        if name not in OPTIONAL:
-            raise ArgumentError(
-                f"pass {name!r} cannot be left out",
-                hint=f"use one of {', '.join(sorted(OPTIONAL))}",
-            )
+    part = module.attributes.pop(PART, None) is not None
+    todo = phases(options, part=part)
+    chosen = between(todo, start, to)
+    optional = optional_passes(options)
     target = Target.parse(options.target)
     assign_target(module, target, strict=options.fp == "strict", tf32=options.allow_tf32)
     without, verify_each, pristine = set(options.disable_pass), False, module.clone()
     while True:
         try:
             with limited(options.rewrite_limit):
-                for phase in todo[first:last]:
-                    chosen = {"without": without, "verify_each": verify_each}
-                    phase.run(ctx, module, listener, before, ready, **chosen)
+                for phase in todo[chosen]:
+                    flags = {"without": without, "verify_each": verify_each}
+                    phase.run(ctx, module, listener, before, ready, **flags)
                     if after is not None:
                         after(phase.name, module, 0.0)
             drop_target(module)
@@ -305,14 +321,40 @@ def run_phases(
             name = getattr(error, "pass_name", None)
             if name is None and not verify_each:
                 verify_each = True
-            elif name in OPTIONAL and name not in without:
+            elif name in optional and name not in without:
                 remark("failed", name, module, f"left out: {error}")
                 without.add(name)
                 # Other passes may count on it.
-                todo = phases(replace(options, disable_pass=tuple(without)))
+                todo = phases(replace(options, disable_pass=tuple(without)), part=part)
             else:
                 raise
             restore(module, pristine)
+
+
+def between(todo: Sequence[Phase], start: str | None, to: str | None) -> slice:
+    """Returns which phases are after `start`, and up to and with `to`. Raises ArgumentError."""
+    names = [phase.name for phase in todo]
+    for name in (start, to):
+        if name is not None and name not in names:
+            raise ArgumentError(f"no phase {name!r}", hint=f"use one of {', '.join(names)}")
+    first = 0 if start is None else names.index(start) + 1
+    return slice(first, len(todo) if to is None else names.index(to) + 1)
+
+
+def optional_passes(options: Options) -> frozenset[str]:
+    """
+    Returns the passes that are left out when they fail.
+
+    Raises ArgumentError for a disabled pass that neither is optional nor inserted.
+    """
+    inserted = inserted_passes(options)
+    optional = OPTIONAL | {each.name for each in inserted if is_optional(each)}
+    for name in options.disable_pass:
+        if name not in optional and name not in {each.name for each in inserted}:
+            near = get_close_matches(name, optional, 3) or sorted(optional)
+            hint = f"use one of {', '.join(near)}"
+            raise ArgumentError(f"pass {name!r} cannot be left out", hint=hint)
+    return optional
 
 
 def restore(module: ModuleOp, pristine: ModuleOp) -> None:
@@ -337,6 +379,7 @@ class IreesPipelinePass(ModulePass):
     rewrite_limit: int | None = None
     to: str | None = None
     start: str | None = None
+    insert: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         options = Options(
@@ -345,6 +388,7 @@ class IreesPipelinePass(ModulePass):
             allow_tf32=self.allow_tf32,
             opt_level=self.opt_level,
             rewrite_limit=self.rewrite_limit,
+            passes=insertions_of(self.insert),
         )
         run_phases(ctx, op, options, start=self.start, to=self.to)
         # Constants that passes made are known to irees only; xdsl-opt prints its own table.

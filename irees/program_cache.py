@@ -28,6 +28,7 @@ from irees.backends.cuda.toolchain import nvrtc_version
 from irees.blobs import Blob
 from irees.frontends.mlir.sections import Source
 from irees.options import Options
+from irees.plugins import active
 from irees.runtime.alignment import CACHE_LINE
 from irees.runtime.cache import default_cache, digest_of, key_of
 from irees.runtime.dtypes import numpy_dtype
@@ -81,6 +82,7 @@ def program_key(source: Source, options: Options, *targets: Target) -> str:
         "program", source.text, *described, digest_of(*weights), source.name,
         repr(replace(options, target="", limits=None)),
         repr(targets), compiler_version(), *identities,
+        *(each.identity for each in active(options.plugins)),
     )  # fmt: skip
 
 

@@ -92,14 +92,33 @@ class PoliteDict(dict):
         return [(name, factory) for name, factory in dict.items(self) if name not in taken]
 
 
+def offered_by_plugins(table: str) -> dict[str, Callable[[], Any]]:
+    """Returns loaders for what plug-ins offer; of names that xDSL or irees has, theirs stay."""
+    from irees.plugins import offered, resolve
+
+    try:
+        rows = offered(table)
+    except Exception:  # every tool based on xDSL imports this module
+        return {}
+    taken = {*XDSL_UNIVERSE.all_dialects, *OWN} if table == "dialects" else {*get_all_passes()}
+    if table == "passes":
+        taken |= {*XDSL_UNIVERSE.all_passes}
+    return {
+        name: lambda home=home: resolve(home) for name, home in rows.items() if name not in taken
+    }
+
+
 extend_factories(XDSL_UNIVERSE.all_dialects)
 
 UNIVERSE = Universe(
-    all_dialects=PoliteDict({name: own_dialect(name) for name in OWN}),
+    all_dialects=PoliteDict(
+        {name: own_dialect(name) for name in OWN} | offered_by_plugins("dialects")
+    ),
     all_passes={
         name: fenced_pass(load)
         for name, load in (
             *get_all_passes().items(),
+            *offered_by_plugins("passes").items(),
             ("irees-pipeline", _lazy("irees.pipeline", "IreesPipelinePass")),
         )
     },

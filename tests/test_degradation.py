@@ -146,7 +146,7 @@ def test_a_program_that_a_pass_was_left_out_of_is_not_kept(name, devices, monkey
         return left
 
     # A patched compiler alone would keep the program out of the cache.
-    monkeypatch.setattr(build, "is_altered", lambda module: False)
+    monkeypatch.setattr(build, "is_altered", lambda module, options: False)
     monkeypatch.setattr(build, "run_phases", noted)
     with monkeypatch.context() as patched:
         patched.setattr(pass_class(name), "apply", apply)

@@ -419,7 +419,7 @@ def test_the_same_program_is_not_compiled_again(matrices, monkeypatch):
     ran: list[object] = []
     real = build.run_phases
     # A patched compiler stores nothing.
-    monkeypatch.setattr(build, "is_altered", lambda module: False)
+    monkeypatch.setattr(build, "is_altered", lambda module, options: False)
     monkeypatch.setattr(build, "run_phases", lambda *a, **k: ran.append(a) or real(*a, **k))
 
     def compiled(devices: dict[str, str]) -> tuple[np.ndarray, list[object]]:

@@ -186,7 +186,7 @@ def test_what_no_key_names_keeps_programs_out_of_the_cache(what, monkeypatch):
             from irees import pipeline
 
             phases = pipeline.phases
-            monkeypatch.setattr(pipeline, "phases", lambda options: phases(options))
+            monkeypatch.setattr(pipeline, "phases", lambda options, **how: phases(options, **how))
         elif what == "printer":
             from irees.backends.common import printer
 
@@ -201,11 +201,11 @@ def test_what_no_key_names_keeps_programs_out_of_the_cache(what, monkeypatch):
 
 def test_ops_of_a_plug_in_keep_a_program_out_of_the_cache():
     module = import_mlir(TEXT.format(40.0))
-    assert not is_altered(module)
+    assert not is_altered(module, Options())
     foreign = type("AddfOp", (arith.AddfOp,), {"__module__": "another.dialect"})
     add = next(op for op in module.walk() if op.name == "arith.addf")
     add.__class__ = foreign
-    assert is_altered(module)
+    assert is_altered(module, Options())
 
 
 def test_the_key_names_what_takes_part(monkeypatch):

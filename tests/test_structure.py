@@ -35,13 +35,18 @@ LAYERS = (
         "device_programs",
         "program_cache",
         "tuning",
+        "places",
+        "building",
     },
     {"backends"},
     {"frontends"},
     {"transforms"},
     {"analysis", "interpreters"},
     {"dialects"},
-    set("blobs errors fence integrity limits options target remarks rewrites verification".split()),
+    set(
+        "blobs errors fence insertion integrity interfaces limits options pass_specs plugins target "
+        "remarks rewrites verification".split()
+    ),
 )
 RANK = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}
 # Files of one layer that are one thing; folders of one layer are strangers.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from irees.errors import EXIT_USAGE, ArgumentError
+from irees.insertion import insertions_of
 from irees.options import Options
 from irees.remarks import collect
 from irees.runtime.artifact import is_artifact, load
@@ -46,6 +47,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         elif option.name == "devices":
             spelling = "--device"
             settings |= {"action": "append", "default": [], "metavar": "NAME=DEVICE"}
+        elif option.name == "passes":
+            spelling = "--insert"
+            settings |= {"action": "append", "default": [], "metavar": "PLACE=PASSES"}
+        elif option.name == "plugins":
+            settings |= {"action": "append", "default": None, "metavar": "NAME"}
         elif option.name == "limits":
             spelling = "--limit"
             settings |= {"action": "append", "default": [], "metavar": "NAME=N"}
@@ -60,6 +66,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         elif int in kinds:
             settings["type"] = int
         group.add_argument(spelling, **settings)
+    group.add_argument(
+        "--no-plugins", dest="plugins", action="store_const", const=[], default=argparse.SUPPRESS
+    )
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=argparse.SUPPRESS
     )
@@ -97,7 +106,15 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
         options["tuning"] = read_tuning(options["tuning"])
     options["devices"] = devices_of(options["devices"])
     options["limits"] = limits_of(options["limits"])
+    options["passes"] = insertions_of(options["passes"])
+    options["disable_pass"] = _split(options["disable_pass"])
+    options["plugins"] = None if options["plugins"] is None else _split(options["plugins"])
     return options
+
+
+def _split(given: list[str]) -> tuple[str, ...]:
+    """`["a,b", "c"]` => `("a", "b", "c")`"""
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 def limits_of(given: list[str]) -> dict[str, int] | None:

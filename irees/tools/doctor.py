@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from irees.errors import IreesError
+from irees.plugins import Installed, installed
 from irees.runtime.cache import Cache, default_cache
 from irees.runtime.services import load_services
 from irees.target import DEFAULT_GPU, cpu_target, device_arch
@@ -35,9 +36,22 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"ok    {name}: {check()}")
         except IreesError as error:
             print(f"note  {name}: {error}")
+    for each in installed():
+        print(f"note  plug-in {each.name}: {_plugin(each)}")
     missing = [name for name in EXTRAS if find_spec(name) is None]
     print(f"note  extras that are not installed: {', '.join(missing) or 'none'}")
     return status
+
+
+def _plugin(each: Installed) -> str:
+    """What a plug-in adds, or why it is left out."""
+    if each.plugin is None:
+        return each.problem or ""
+    tables = ("dialects", "passes", "interfaces", "inserts")
+    rows = {table: getattr(each.plugin, table) for table in tables}
+    parts = [f"{table} {', '.join(row)}" for table, row in rows.items() if row]
+    head = " ".join((each.plugin.version, f"({each.home})")).strip()
+    return "; ".join((head, *parts))
 
 
 def _versions() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError
+from irees.options import Options
 from irees.runtime.artifact import is_artifact, load
 from irees.runtime.device_program import DeviceProgram
 from irees.runtime.program import Program
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     peak. For a multi-device program, prints transfers but no times. Raises an IreesError.
     """
     if arguments.source is None and arguments.module is None:
-        print(_phases())
+        print(_phases(Options.make(**options_of(arguments))))
         return 0
     program = _program(arguments)
     as_json = arguments.format == "json"
@@ -110,12 +111,16 @@ def _inputs(program: Program, arguments: argparse.Namespace) -> list[Any] | None
         return None
 
 
-def _phases() -> str:
-    from irees.pipeline import PHASES
+def _phases(options: Options) -> str:
+    """The phases with their passes, and the anchors at which passes can be inserted."""
+    from irees.pipeline import phases
+    from irees.places import ANCHORS
 
     lines: list[str] = []
-    for phase in PHASES:
+    for phase in phases(options):
         lines.append(f"{phase.name}: {phase.meaning}")
         names = ", ".join(each.name for each in phase.passes) or "no passes"
         lines += textwrap.wrap(names, 96, initial_indent="    ", subsequent_indent="    ")
+    lines += ["", "anchors for --insert, as in --insert after:structured=cse:"]
+    lines += [f"    {name:10}  {anchor.holds}" for name, anchor in ANCHORS.items()]
     return "\n".join(lines)

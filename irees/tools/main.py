@@ -41,9 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_overview())
         return EXIT_OK if words else EXIT_USAGE
     if words[0] == "--version":
-        from importlib.metadata import version
-
-        print(f"irees {version('irees')}")
+        print(_version())
         return EXIT_OK
     if words[0] not in COMMANDS:
         known = ", ".join(COMMANDS)
@@ -99,6 +97,22 @@ def _dashed(word: str) -> str:
     name = _IREE.get(name, name)
     # argparse would take the next word as the optional value.
     return name + (equals or ("=" if name in _BARE else "")) + value
+
+
+def _version() -> str:
+    """The version of irees, and a line for each plug-in."""
+    import warnings
+    from importlib.metadata import version
+
+    from irees.plugins import installed
+
+    with warnings.catch_warnings(action="ignore"):
+        found = installed()
+    lines = [f"irees {version('irees')}"]
+    for each in found:
+        state = f"({each.problem})" if each.plugin is None else each.plugin.version
+        lines.append(f"plug-in {each.name} {state}".rstrip())
+    return "\n".join(lines)
 
 
 def _overview() -> str:

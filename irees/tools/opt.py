@@ -8,14 +8,13 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from irees.errors import InternalError, IreesError, VerifyError
+from irees.errors import ArgumentError, InternalError, IreesError, VerifyError
 from irees.fence import rethrow
 from irees.options import Options
+from irees.pass_specs import parse_passes
 from irees.rewrites import limited
 from irees.tools.common import (
     Dumps,
@@ -27,7 +26,6 @@ from irees.tools.common import (
 )
 
 SPLITTER = "// -----"
-_ANCHOR = re.compile(r"\s*(any|[\w.]+)\s*\(")
 _EXPECTED = re.compile(r"expected-error\s*(?:@([+-]\d+|above|below|unknown))?\s*\{\{(.*?)\}\}")
 _PLACE = re.compile(r":(\d+):\d+\Z")
 
@@ -71,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(sorted(table)))
         return 0
     limit = Options(rewrite_limit=arguments.rewrite_limit).rewrite_limit
-    passes = parse_passes(arguments.passes or "", counting(available.passes))
+    passes = passes_of(arguments.passes or "", available.passes)
     if arguments.dump_pass_pipeline:
         line = ",".join(str(each.pipeline_pass_spec()) for each in passes)
         print(f"builtin.module({line})", file=sys.stderr)
@@ -102,75 +100,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def passes_of(text: str, available: dict[str, Callable[[], Any]]) -> list[Any]:
+    """Parses the passes of a command line. Raises UsageError."""
+    try:
+        return parse_passes(text, counting(available))
+    except ArgumentError as error:
+        raise UsageError(error.message, hint=error.hint) from None
+
+
 def counting(available: dict[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
     """Replaces some xDSL passes with variants whose rewrites irees can count."""
     from irees.transforms.utils.upstream_passes import OWN
 
     return available | {name: lambda each=each: each for name, each in OWN.items()}
-
-
-def _built(pass_class: Any, spec: Any) -> Any:
-    """Creates the pass of a spec; a boolean option without a value is true, as in MLIR."""
-    switches = {each.name for each in fields(pass_class) if each.type in ("bool", bool)}
-    arguments = {
-        name: (True,) if not values and name.replace("-", "_") in switches else values
-        for name, values in spec.parameters.items()
-    }
-    return pass_class.from_pass_spec(replace(spec, parameters=arguments))
-
-
-def parse_passes(text: str, available: dict[str, Callable[[], Any]]) -> list[Any]:
-    """
-    Parses the passes of a pipeline, in xDSL's or MLIR's syntax.
-
-    Raises UsageError for bad syntax, an unknown pass or a bad option.
-    """
-    from xdsl.utils.arg_spec import parse_pipeline
-    from xdsl.utils.exceptions import ArgSpecParseError
-
-    flat = flatten(text)
-    if not flat:
-        return []
-    try:
-        specs = list(parse_pipeline(flat))
-    except ArgSpecParseError as error:  # not an Exception, so name it
-        raise UsageError(f"bad pipeline {text!r}: {str(error).splitlines()[-1].strip()}") from None
-    passes: list[Any] = []
-    for spec in specs:
-        if spec.name not in available:
-            near = get_close_matches(spec.name, available, 3) or ["--list-passes"]
-            raise UsageError(f"pass {spec.name!r} is unknown", hint=f"try {', '.join(near)}")
-        try:
-            passes.append(_built(available[spec.name](), spec))
-        except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UsageError(f"bad option of {spec.name}: {reason}") from None
-    return passes
-
-
-def flatten(text: str) -> str:
-    """`builtin.module(func.func(a,b{x=1}),c)` => `a,b{x=1},c`. Raises UsageError."""
-    text = text.strip()
-    out: list[str] = []
-    depth, braces, place = 0, 0, 0
-    while place < len(text):
-        anchor = None if braces else _ANCHOR.match(text, place)
-        starts = place == 0 or text[place - 1] in "(,"
-        if anchor and starts:
-            depth, place = depth + 1, anchor.end()
-            continue
-        char = text[place]
-        braces += (char == "{") - (char == "}")
-        if char == ")" and not braces:
-            depth -= 1
-        else:
-            out.append(char)
-        place += 1
-        if depth < 0:
-            break
-    if depth or braces:
-        raise UsageError(f"the brackets of the pipeline {text!r} do not match")
-    return re.sub(r",\s*,", ",", "".join(out)).strip(", ")
 
 
 def _one(

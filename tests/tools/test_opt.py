@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irees.errors import ArgumentError
+from irees.pass_specs import flatten
 from irees.tools.main import main
-from irees.tools.opt import flatten
 
 DEAD = """func.func @f() {
   %c = arith.constant 1 : index

@@ -1,0 +1,11 @@
+"""What the package adds to irees: names only, so that finding it imports nothing else."""
+
+from irees.plugins import Plugin
+
+PLUGIN = Plugin(
+    name="acme",
+    version="1.0",
+    dialects={"acme": "acme_ops.squash:Acme"},
+    interfaces={"acme.squash": "acme_ops.squash:Squash"},
+    passes={"acme-double-by-adding": "acme_ops.double_by_adding:DoubleByAddingPass"},
+)

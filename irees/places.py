@@ -1,0 +1,295 @@
+"""
+Inserts passes of callers and plug-ins into the phases.
+
+    passes={"after:structured": "acme-x"}
+  =>
+    global-opt: ... irees-generalize-linalg-named-ops, acme-x, irees-store-narrow-types ...
+
+A place is `before:X` or `after:X`. X is a phase, a pass (`canonicalize#2` for the second of that
+name) or an anchor: a name for a point of the pipeline that every target has and that stays when
+passes are renamed. The module is verified after each inserted pass. In the phase `codegen` a pass
+runs on one executable after the other, each in a module of its own.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from irees.errors import ArgumentError, IreesError, PluginError
+from irees.insertion import Insertion
+from irees.options import Options
+from irees.pass_specs import parse_passes
+from irees.phase import PassError, Phase
+from irees.plugins import Installed, active, offered, resolve
+from irees.transforms import get_all_passes
+from irees.transforms.utils.upstream_passes import OWN
+from irees.verification import verify
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A point of the pipeline: next to a phase, or to the last of some passes that a target has."""
+
+    holds: str
+    """What is true of the module after it."""
+    of: tuple[str, ...]
+
+
+ANCHORS = {
+    "imported": Anchor("one block per function, tensors, named ops", ("input",)),
+    "structured": Anchor(
+        "all compute ops are linalg.generic or iree_linalg_ext",
+        ("irees-generalize-linalg-named-ops",),
+    ),
+    "fused": Anchor(
+        "elementwise chains are one op, constants are folded", ("irees-fold-constants#2",)
+    ),
+    "dispatched": Anchor("each kernel is an executable", ("dispatch-creation",)),
+    "host": Anchor("the host works on buffers", ("stream",)),
+    "buffers": Anchor("kernels work on buffers", ("irees-bufferize-dispatch",)),
+    "configured": Anchor(
+        "each op has its tile sizes", ("irees-select-strategy", "irees-gpu-select-strategy")
+    ),
+    "tiled": Anchor(
+        "each group of ops is an scf.forall",
+        ("irees-tile-and-distribute", "irees-gpu-form-workgroups"),
+    ),
+    "emit": Anchor("kernels are printed as C or CUDA", ("codegen",)),
+}
+"""Names for points of the pipeline, in its order."""
+
+PART = "irees.part"
+"""Attribute of a module that was cut out of a program for one of several devices."""
+LAST = frozenset({"after:emit", "after:verification", "before:verification"})
+"""Places behind the printed kernels, where a pass would change what was printed."""
+
+
+def is_optional(each: ModulePass) -> bool:
+    """Whether a pass says that programs are right without it."""
+    return bool(getattr(type(each), "optional", False))
+
+
+class InsertedPass(ModulePass):
+    """
+    A pass at a place: runs it and verifies the module.
+
+    Raises PluginError with the pass, the place and the line that raised. A pass with a class
+    attribute `optional = True` is left out instead, as the optional passes of irees are.
+    """
+
+    def __init__(self, inner: ModulePass, place: str):
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "place", place)
+        object.__setattr__(self, "name", inner.name)
+
+    inner: ModulePass
+    place: str
+
+    def pipeline_pass_spec(self, *, include_default: bool = False) -> Any:
+        """Returns the spec of the pass itself."""
+        return self.inner.pipeline_pass_spec(include_default=include_default)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        try:
+            self.inner.apply(ctx, op)
+            fault = None
+        except IreesError:
+            raise
+        except Exception as error:
+            fault = error
+        try:
+            if fault is None:
+                verify(op)
+                return
+            text = f"failed: {type(fault).__name__}: {next(iter(str(fault).splitlines()), '')}"
+        except (VerifyException, ValueError) as error:
+            fault, text = error, f"left invalid IR: {error}"
+        if is_optional(self.inner):
+            raise PassError(self.name, fault) from fault
+        raise PluginError(
+            f"{self.name}, inserted at {self.place}, {text}", location=_line_of(fault)
+        ) from fault
+
+
+def _line_of(error: BaseException) -> str | None:
+    """Returns file and line of the innermost frame outside of irees and xDSL."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = Path(__file__).parent
+    foreign = [f for f in frames if ours not in Path(f.filename).parents]
+    foreign = [f for f in foreign if "xdsl" not in Path(f.filename).parts]
+    return f"{foreign[-1].filename}:{foreign[-1].lineno}" if foreign else None
+
+
+def with_insertions(
+    phases: Sequence[Phase],
+    options: Options,
+    *,
+    earlier: Sequence[Phase] = (),
+    later: Sequence[Phase] = (),
+) -> tuple[Phase, ...]:
+    """
+    Returns the phases with the passes that plug-ins and the caller insert, in this order.
+
+    A program for several devices is cut by phases of its own, then each part runs through all
+    phases: a pass at a place of the `earlier` ones has run, one at a place that only the `later`
+    ones have will run. Raises ArgumentError for a place that none of them has, PluginError.
+    """
+    found = [_leaving(phase, active(options.plugins)) for phase in phases]
+    for insertion in insertions(options):
+        try:
+            if not has_place(earlier, insertion.place):
+                _insert(insertion, found, later)
+        except ArgumentError as error:
+            if insertion.plugin is None:
+                raise
+            text = f"plug-in {insertion.plugin!r}: {error.message}"
+            raise PluginError(text, hint=error.hint) from error
+    return tuple(found)
+
+
+def _insert(insertion: Insertion, found: list[Phase], later: Sequence[Phase]) -> None:
+    place = insertion.place
+    at = _find(found, place)
+    if place in LAST or (at is None and not has_place(later, place)):
+        raise _unknown(place, [*found, *later])
+    if at is None:
+        return
+    added = [InsertedPass(each, place) for each in made(insertion)]
+    number, position = at
+    passes = found[number].passes
+    # Several passes at one place run in the order in which they were given.
+    while position < len(passes) and _is_at(passes[position], place):
+        position += 1
+    new = (*passes[:position], *added, *passes[position:])
+    found[number] = replace(found[number], passes=new)
+
+
+def _is_at(each: ModulePass, place: str) -> bool:
+    return isinstance(each, InsertedPass) and each.place == place
+
+
+def insertions(options: Options) -> list[Insertion]:
+    """Returns the insertions of plug-ins, by their names, and of the caller."""
+    given = [
+        Insertion(place, text, plugin=each.name)
+        for each in active(options.plugins)
+        if each.plugin is not None
+        for place, text in each.plugin.inserts.items()
+    ]
+    assert isinstance(options.passes, tuple)
+    return [*given, *options.passes]
+
+
+def inserted_passes(options: Options) -> list[ModulePass]:
+    """Returns all passes that are inserted somewhere. Raises ArgumentError or PluginError."""
+    return [each for insertion in insertions(options) for each in made(insertion)]
+
+
+def are_known(options: Options) -> bool:
+    """Whether the cache key of a program determines what its inserted passes do."""
+    packages = {"irees", "xdsl", *(each.package for each in active(options.plugins))}
+    for insertion in insertions(options):
+        if not insertion.is_known:
+            return False
+        homes = {type(each).__module__.partition(".")[0] for each in made(insertion)}
+        if insertion.instance is None and not homes <= packages:
+            return False
+    return True
+
+
+def made(insertion: Insertion) -> list[ModulePass]:
+    """Returns the passes of an insertion. Raises ArgumentError or PluginError."""
+    if insertion.instance is not None:
+        return [insertion.instance]
+    own: dict[str, Callable[[], Any]] = {
+        **get_all_passes(),
+        **{name: lambda each=each: each for name, each in OWN.items()},
+        **{name: lambda home=home: resolve(home) for name, home in offered("passes").items()},
+    }
+    try:
+        return parse_passes(insertion.spec, own)
+    except ArgumentError:
+        from irees.dialects import neighbours
+
+        # Only now, since this imports every package that extends xDSL.
+        return parse_passes(insertion.spec, {**neighbours().passes, **own})
+
+
+def has_place(phases: Sequence[Phase], place: str) -> bool:
+    """Whether a pass can be inserted at a place of these phases."""
+    return place not in LAST and _find(phases, place) is not None
+
+
+def phase_of(phases: Sequence[Phase], place: str) -> str | None:
+    """Returns the name of the phase in which a place is; None if these phases lack it."""
+    at = None if place in LAST else _find(phases, place)
+    return None if at is None else phases[at[0]].name
+
+
+def _find(phases: Sequence[Phase], place: str) -> tuple[int, int] | None:
+    """Returns the number of the phase and the position among its passes, or None."""
+    side, _, name = place.partition(":")
+    anchor = ANCHORS.get(name)
+    if name == "emit":
+        side, anchor = "after", Anchor("", ("codegen",))
+    found = None
+    for candidate in (name,) if anchor is None else anchor.of:
+        found = _next_to(phases, side, candidate) or found
+    return found
+
+
+def _next_to(phases: Sequence[Phase], side: str, name: str) -> tuple[int, int] | None:
+    for number, phase in enumerate(phases):
+        if phase.name == name:
+            return number, len(phase.passes) if side == "after" else 0
+    wanted, _, occurrence = name.partition("#")
+    places = [
+        (number, position)
+        for number, phase in enumerate(phases)
+        for position, each in enumerate(phase.passes)
+        if each.name == wanted and not isinstance(each, InsertedPass)
+    ]
+    if occurrence and not occurrence.isdecimal():
+        return None
+    which = int(occurrence or 1) - 1
+    if not 0 <= which < len(places):
+        return None
+    number, position = places[which]
+    return number, position + (side == "after")
+
+
+def _leaving(phase: Phase, plugins: Iterable[Installed]) -> Phase:
+    """Adds the dialects that plug-ins leave after a phase."""
+    more = [
+        dialect
+        for each in plugins
+        if each.plugin is not None
+        for dialect in each.plugin.leaves.get(phase.name, ())
+    ]
+    return replace(phase, leaves=phase.leaves | frozenset(more)) if more else phase
+
+
+def _unknown(place: str, phases: Sequence[Phase]) -> ArgumentError:
+    if place in LAST:
+        return ArgumentError(
+            f"no pass can be inserted at {place}: kernels are printed before",
+            hint="use before:emit",
+        )
+    side, _, name = place.partition(":")
+    passes = [each.name for phase in phases for each in phase.passes]
+    known = [*ANCHORS, *(phase.name for phase in phases)]
+    near = get_close_matches(name, [*known, *passes], 3) or list(dict.fromkeys(known))
+    return ArgumentError(
+        f"there is no {name!r} in this pipeline",
+        hint=f"use {', '.join(f'{side}:{each}' for each in near)}",
+    )

@@ -1,0 +1,286 @@
+"""Plug-ins: discovery, keys, lowerings of their ops; and the examples in an environment of theirs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+import venv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irees
+from irees import interfaces, plugins
+from irees.errors import PluginError
+from irees.options import Options
+from irees.pipeline import phases
+from irees.places import ANCHORS, inserted_passes
+from irees.plugins import Plugin, active, installed
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "plugins"
+DOUBLED = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %r = arith.addf %x, %x : tensor<4xf32>
+  return %r : tensor<4xf32>
+}"""
+
+
+class Entry:
+    """An entry point, as `importlib.metadata` has them."""
+
+    def __init__(self, name: str, plugin: object, value: str = "irees.plugins:PLUGIN"):
+        self.name, self.value, self.plugin = name, value, plugin
+
+    def load(self) -> object:
+        if isinstance(self.plugin, BaseException):
+            raise self.plugin
+        return self.plugin
+
+
+@pytest.fixture
+def having(monkeypatch):
+    """Makes these the plug-ins of the environment."""
+
+    def clear():
+        installed.cache_clear()
+        interfaces._model.cache_clear()
+
+    def have(*entries: Entry):
+        monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
+        clear()
+
+    yield have
+    monkeypatch.undo()
+    clear()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        (ImportError("no module named 'foo'\nmore"), "does not import: ImportError: no module na"),
+        (SystemExit(3), "does not import: SystemExit: 3"),
+        ("a text", "it is a str, but must be an irees.plugins.Plugin"),
+        (Plugin("x", api=99), "made for version 99 of the interface, and this is 1"),
+        (Plugin("x", passes={"irees-x": "a:b"}), "names of passes that begin with irees-"),
+        (Plugin("x", dialects={"x": 3}), "dialects must map names to names"),  # type: ignore
+    ],
+)
+def test_one_that_does_not_work_is_named_and_left_out(having, plugin, problem):
+    having(Entry("bad", plugin), Entry("good", Plugin("good")))
+    with pytest.warns(RuntimeWarning, match=r"plug-in 'bad' \(irees.plugins:PLUGIN\)"):
+        found = installed()
+    assert problem in (found[0].problem or "")
+    assert [each.name for each in active()] == ["good"]
+    np.testing.assert_array_equal(irees.compile(DOUBLED)(np.ones(4, np.float32)), 2)
+    # Asked for by name, its failure is an error.
+    with pytest.raises(PluginError, match="'bad'"):
+        irees.compile(DOUBLED, plugins=("bad",))
+
+
+def test_of_two_that_offer_one_name_the_first_wins(having):
+    having(*(Entry(name, Plugin(name, passes={"acme-x": "a:b"})) for name in "ab"))
+    with pytest.warns(RuntimeWarning, match="plug-in 'a' has the pass acme-x, too"):
+        assert [each.plugin is None for each in installed()] == [False, True]
+
+
+def test_one_that_is_not_installed(having):
+    having(Entry("acme", Plugin("acme")))
+    with pytest.raises(PluginError, match="'acne' is not installed; installed: acme"):
+        irees.compile(DOUBLED, plugins=("acne",))
+
+
+def test_passes_of_plugins_come_before_those_of_the_caller(having):
+    having(
+        Entry("b", Plugin("b", inserts={"after:structured": "cse"})),
+        Entry("a", Plugin("a", inserts={"after:structured": "canonicalize"})),
+    )
+    options = Options(passes={"after:structured": "lower-affine"})
+    assert [each.name for each in inserted_passes(options)] == [
+        "canonicalize",
+        "cse",
+        "lower-affine",
+    ]
+    names = [each.name for phase in phases(options) for each in phase.passes]
+    at = names.index("irees-generalize-linalg-named-ops")
+    assert names[at + 1 : at + 4] == ["canonicalize", "cse", "lower-affine"]
+    alone = [each.name for phase in phases(Options(plugins=())) for each in phase.passes]
+    assert len(alone) == len(names) - 3
+
+
+def test_an_insertion_that_does_not_exist_names_the_plugin(having):
+    having(Entry("acme", Plugin("acme", inserts={"after:nowhere": "cse"})))
+    with pytest.raises(PluginError, match="plug-in 'acme': there is no 'nowhere'"):
+        irees.compile(DOUBLED)
+
+
+def test_what_is_installed_is_part_of_the_key(having):
+    from irees.frontends.mlir import open_source
+    from irees.program_cache import program_key
+    from irees.target import Target
+
+    def key(options: Options) -> str:
+        return program_key(open_source(DOUBLED), options, Target.parse("cpu"))
+
+    having()
+    alone = key(Options())
+    having(Entry("acme", Plugin("acme", version="1"), "json:dumps"))
+    first = key(Options())
+    having(Entry("acme", Plugin("acme", version="2"), "json:dumps"))
+    assert len({alone, first, key(Options())}) == 3
+    assert key(Options(passes={"after:input": "cse"})) != key(Options())
+
+
+class Lowering:
+    """Methods that stand in for an interface."""
+
+
+@pytest.mark.parametrize(
+    ("lowering", "problem"),
+    [
+        (lambda op, b: 1 / 0, "to_structured failed: ZeroDivisionError"),
+        (lambda op, b: [], "to_structured returns nothing, but must return tensor<4xf32>"),
+        (lambda op, b: [op.operands[0]], "to_structured returns i1, but must return tensor<4xf32>"),
+        (lambda op, b: [b.insert(op.clone()).results[0]], "its decomposition contains itself"),
+    ],
+)
+def test_a_lowering_that_fails_names_the_op(having, monkeypatch, lowering, problem):
+    monkeypatch.setattr(Lowering, "to_structured", staticmethod(lowering), raising=False)
+    having(Entry("t", Plugin("t", interfaces={"arith.select": f"{__name__}:Lowering"})))
+    text = """
+    func.func @main(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+      %r = "arith.select"(%c, %x, %x) : (i1, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }"""
+    with pytest.raises(PluginError) as caught:
+        irees.compile(text)
+    assert problem in str(caught.value)
+    assert "arith.select" in str(caught.value)
+    assert ":3:7" in str(caught.value)
+
+
+def test_an_interface_says_how_its_op_is_lowered(having):
+    having(Entry("t", Plugin("t", interfaces={"arith.addf": "json:JSONDecoder"})))
+    with pytest.raises(PluginError, match="decode is no method of an interface"):
+        irees.compile(DOUBLED)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> Path:
+    """A fresh environment that sees the packages of this one, with the examples installed."""
+    root = tmp_path_factory.mktemp("environment")
+    venv.create(root / "venv", with_pip=False)
+    python = root / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    paths = {"base": str(root / "venv"), "platbase": str(root / "venv")}
+    into = Path(sysconfig.get_path("purelib", "venv", paths))
+    ours = [p for p in sys.path if p.endswith("site-packages")]
+    lines = [f"import site; site.addsitedir({path!r})" for path in ours]
+    (into / "parent.pth").write_text("\n".join([*lines, str(Path(irees.__file__).parents[1])]))
+    for example in sorted(EXAMPLES.iterdir()):
+        # A copy, since a build leaves files beside the sources.
+        copy = shutil.copytree(example, root / example.name)
+        flags = ["--no-deps", "--no-build-isolation", "--no-index", "-q"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(python),
+            "install",
+            *flags,
+            str(copy),
+        ]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    return python
+
+
+def run(python: Path, *words: str, cache: Path) -> str:
+    """What a command of irees prints in that environment."""
+    environment = os.environ | {"IREES_CACHE_DIR": str(cache)}
+    environment.pop("PYTHONPATH", None)
+    command = [str(python), "-m", "irees.tools.main", *words]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+SQUASHED = """
+func.func @main(%a: tensor<?x8xf32>, %b: tensor<8x4xf32>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %n = tensor.dim %a, %c0 : tensor<?x8xf32>
+  %e = tensor.empty(%n) : tensor<?x4xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<?x8xf32>, tensor<8x4xf32>)
+      outs(%f : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %r = acme.squash %m : tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}
+"""
+CALL = ("--input=3x8xf32=0.5", "--input=8x4xf32=-1", "--expected-output=3x4xf32=-0.8")
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu", "cuda-emulated"])
+def test_acme_ops(environment, tmp_path, target):
+    """An op that decomposes runs on every target, as the epilogue of the kernel before it."""
+    path = tmp_path / "squashed.mlir"
+    path.write_text(SQUASHED)
+    run(environment, "run", str(path), f"--target={target}", *CALL, cache=tmp_path)
+    if target == "cpu":
+        ir = run(
+            environment, "compile", str(path), "--compile-to=dispatch-creation", cache=tmp_path
+        )
+        assert ir.count("flow.executable ") == 1
+        assert "acme" not in ir
+
+
+def test_acme_passes(environment, tmp_path):
+    """A pass of a plug-in by its name: in the pipeline, alone, and in xdsl-opt."""
+    path = tmp_path / "doubled.mlir"
+    path.write_text(
+        "func.func @main(%x: f32) -> f32 {\n  %c = arith.constant 2.0 : f32\n"
+        "  %r = arith.mulf %x, %c : f32\n  return %r : f32\n}"
+    )
+    name = "acme-double-by-adding"
+    for flags in (("opt", "-p", name), ("compile", f"--insert=after:input={name}")):
+        tail = ("--compile-to=input",) if flags[0] == "compile" else ()
+        assert "arith.addf %x, %x" in run(environment, *flags, *tail, str(path), cache=tmp_path)
+    code = textwrap.dedent(f"""
+        import sys
+        from xdsl.tools.xdsl_opt import main
+        insert = 'irees-pipeline{{to="input" insert="after:input={name}"}}'
+        sys.argv = ["xdsl-opt", {str(path)!r}, "-p", insert]
+        main()
+    """)
+    answer = subprocess.run(
+        [str(environment), "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "arith.addf %x, %x" in answer.stdout, answer.stderr
+
+
+def test_they_are_listed(environment, tmp_path):
+    assert "plug-in acme 1.0" in run(environment, "--version", cache=tmp_path)
+    assert "interfaces acme.squash" in run(environment, "doctor", cache=tmp_path)
+    assert "acme-double-by-adding" in run(environment, "opt", "--list-passes", cache=tmp_path)
+
+
+def test_without_plugins_their_ops_are_refused(environment, tmp_path):
+    path = tmp_path / "squashed.mlir"
+    path.write_text(SQUASHED)
+    with pytest.raises(AssertionError, match=r"squashed.mlir:10:\d+: error: acme.squash: nothing"):
+        run(environment, "run", str(path), "--no-plugins", *CALL, cache=tmp_path)
+
+
+def test_the_page_is_true():
+    page = (EXAMPLES.parents[1] / "docs" / "plugins.md").read_text()
+    for name, anchor in ANCHORS.items():
+        assert f"| `{name}` | {anchor.holds}" in page
+    declared = (EXAMPLES / "acme-ops" / "acme_ops" / "__init__.py").read_text()
+    assert declared[declared.index("from irees") :] in page
+    for name in plugins.Plugin.__dataclass_fields__:
+        assert f"`{name}`" in page or f"{name}=" in page or name == "api"
+    assert all(f"`{name}`" in page for name in interfaces.METHODS)
