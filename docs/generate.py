@@ -1,5 +1,6 @@
 """
-Writes a page per pass below docs/passes/, from the passes themselves, and docs/limits.md.
+Writes a page per pass below docs/passes/, from the passes themselves, docs/limits.md and
+docs/options.md.
 
     python docs/generate.py [FOLDER]
 
@@ -14,7 +15,10 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 
+from irees import errors as errors_module
 from irees import limits
+from irees.errors import IreesError
+from irees.options import Options
 from irees.pipeline import PHASES
 from irees.transforms import load_pass, pass_modules
 
@@ -79,6 +83,38 @@ def limits_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def options_page() -> str:
+    """The table of options, and of exit codes."""
+    lines = [
+        "# Options and exit codes",
+        "",
+        "`irees.compile(program, name=value)`, and the flags of",
+    ]
+    lines += ["`irees compile`, `run`, `bench`, `explain` and `check-module`.", ""]
+    lines += ["| option | flag | default | |", "|---|---|---|---|"]
+    for each in fields(Options):
+        flag = each.metadata.get("flag", "--" + each.name.replace("_", "-"))
+        default = f"`{each.default!r}`"
+        lines.append(f"| `{each.name}` | `{flag}` | {default} | {each.metadata['help']} |")
+    lines += ["", "A command ends with the exit code of the error that it prints:", ""]
+    lines += ["| code | error | |", "|---:|---|---|"]
+    lines += ["| 0 | | everything worked |", "| 2 | | the command line cannot be understood |"]
+    for kind in errors():
+        meaning = (kind.__doc__ or "").strip().splitlines()[0]
+        lines.append(f"| {kind.exit_code} | `{kind.__name__}` | {meaning} |")
+    return "\n".join([*lines, "| 130 | | interrupted |"]) + "\n"
+
+
+def errors() -> list[type[IreesError]]:
+    """The classes of errors of irees, by exit code."""
+    found = [
+        each
+        for each in vars(errors_module).values()
+        if isinstance(each, type) and issubclass(each, IreesError) and each is not IreesError
+    ]
+    return sorted(found, key=lambda each: each.exit_code)
+
+
 def main() -> None:
     """Writes all pages."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
@@ -87,6 +123,7 @@ def main() -> None:
         (folder / "passes" / f"{name}.md").write_text(page(name, module))
     (folder / "passes.md").write_text(index())
     (folder / "limits.md").write_text(limits_page())
+    (folder / "options.md").write_text(options_page())
 
 
 if __name__ == "__main__":

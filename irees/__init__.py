@@ -56,6 +56,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("irees.errors")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("irees")
     if name not in _HOMES:
         raise AttributeError(f"module 'irees' has no attribute {name!r}")
     try:

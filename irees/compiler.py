@@ -12,13 +12,13 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from irees.errors import ArgumentError
 from irees.fence import fenced, let_through
 from irees.frontends.mlir import open_source
 from irees.limits import budgeted
-from irees.options import Options
+from irees.options import Keywords, Options
 from irees.program_cache import find, may_store, program_key, program_of, store
 from irees.runtime.program import Program
 from irees.target import Target
@@ -100,7 +100,7 @@ def compile(
     before: Announcement | None = None,
     listener: Listener | None = None,
     after: Listener | None = None,
-    **options: Any,
+    **options: Unpack[Keywords],
 ) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     """
     Compiles a program. With `to`, returns the module after that phase instead; for a multi-device

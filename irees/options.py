@@ -6,9 +6,10 @@ command line. Nothing else configures the compiler.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any, Literal, TypedDict, get_args
 
 from irees.errors import ArgumentError
 from irees.insertion import Insertion, canonical_insertions
@@ -69,51 +70,104 @@ def canonical_devices(devices: Any) -> str | None:
     return json.dumps(data) if data else None
 
 
+class Keywords(TypedDict, total=False):
+    """The options as keywords, for editors and type checkers."""
+
+    target: str | Target
+    opt_level: int
+    fp: FloatMode
+    allow_tf32: bool
+    disable_pass: Sequence[str]
+    rewrite_limit: int | None
+    trace_dispatch_tensors: bool | str
+    time_dispatches: bool
+    tuning: str | Mapping[str, Any] | None
+    devices: str | Mapping[str, str] | None
+    pipeline_stages: int | None
+    pipeline_balance: Balance
+    annotate_input_affinities: bool
+    limits: str | Mapping[str, int] | None
+    passes: Mapping[str, Any]
+    plugins: Sequence[str] | None
+
+
+def _option(default: Any, text: str, **flag: str) -> Any:
+    """A field with its help text; `flag` has the spelling and metavar of its flag, if special."""
+    return field(default=default, metadata={"help": text, **flag})
+
+
 @dataclass(frozen=True)
 class Options:
     """
-    What may be chosen about a compilation.
+    What may be chosen about a compilation: the keywords of `irees.compile` and, with dashes, the
+    flags of the commands. docs/options.md is made of the help texts.
 
-    `fp="strict"` forbids contraction and reassociation of float arithmetic: results are then
-    bit-identical to the interpreter's. `allow_tf32` lets a GPU round the operands of f32 products
-    to tf32, 10 bits of fraction, where its matrix instructions take that and only that; it is a
-    permission, off unless it is given, as PyTorch's `allow_tf32` for matmuls and JAX's
-    `jax_default_matmul_precision=tensorfloat32` are, and targets without tf32 keep f32.
-    `disable_pass` names passes that are left out; only what
-    `irees.pipeline.OPTIONAL` lists can be. `rewrite_limit` is how many rewrites those passes apply
-    at most, all together: a bisection over it finds the one that breaks a program.
-    `trace_dispatch_tensors` shows what goes into each dispatch and comes out of it, on standard
-    error or, if it is a path, as .npy files in that folder. `time_dispatches` notes when each
-    dispatch begins and ends, for `Program.explain`; a program without it has no trace of it.
-    `tuning` maps keys of dispatches to lowering configs, one per structured op, as `irees.tune`
-    finds them: `{"1f0c...": [{"workgroup": [64, 0]}, {}]}`; it is kept as JSON.
-    `devices` says what the devices of a program are, `{"dev_0": "cpu:0", "dev_1": "cuda:0"}`, the
-    default first: its parts are compiled for them and run there. `pipeline_stages` cuts a program
-    without annotations into as many stages, of the same flops or bytes of weights by
-    `pipeline_balance`, for devices `dev_0`, `dev_1`, ... `annotate_input_affinities` writes on ops
-    where they were found to run, for whoever prints the IR.
-    `limits` overrides entries of `irees.limits.TABLE`, `{"ops": 10_000_000}`; it is kept as JSON.
-    `passes` inserts passes at places of the pipeline, `{"after:global-opt": MyPass(n=2)}` or
-    `{"after:structured": "acme-x{n=2}"}`; `irees.places` lists the places. `plugins` names the
-    installed plug-ins that take part: None for all, `()` for none.
+    Raises ArgumentError for a value that an option cannot have.
     """
 
-    target: str | Target = "cpu"
-    opt_level: int = 2
-    fp: FloatMode = "default"
-    allow_tf32: bool = False
-    disable_pass: tuple[str, ...] = ()
-    rewrite_limit: int | None = None
-    trace_dispatch_tensors: bool | str = False
-    time_dispatches: bool = False
-    tuning: str | Mapping[str, Any] | None = None
-    devices: str | Mapping[str, str] | None = None
-    pipeline_stages: int | None = None
-    pipeline_balance: Balance = "flops"
-    annotate_input_affinities: bool = False
-    limits: str | Mapping[str, int] | None = None
-    passes: Mapping[str, Any] | tuple[Insertion, ...] = ()
-    plugins: tuple[str, ...] | None = None
+    target: str | Target = _option(
+        "cpu",
+        "what to compile for: cpu, cpu:x86-64-v3, cuda, cuda:sm_90, cuda-emulated, or reference, "
+        "which interprets the program",
+    )
+    opt_level: int = _option(2, "optimization level of the C compiler, 0 to 3", metavar="N")
+    fp: FloatMode = _option(
+        "default",
+        "strict forbids contraction and reassociation of floats: the results are the bits of the "
+        "interpreter",
+    )
+    allow_tf32: bool = _option(
+        False,
+        "let a GPU round the operands of f32 matmuls to tf32, as PyTorch's allow_tf32 does",
+    )
+    disable_pass: tuple[str, ...] = _option(
+        (), "leave out optional or inserted passes; several are separated by commas", metavar="NAME"
+    )
+    rewrite_limit: int | None = _option(
+        None, "apply the first N optional rewrites only, to find the one that is wrong", metavar="N"
+    )
+    trace_dispatch_tensors: bool | str = _option(
+        False,
+        "show what goes into each dispatch and comes out of it, on standard error or as .npy files "
+        "in a folder",
+        metavar="[DIR]",
+    )
+    time_dispatches: bool = _option(False, "note when each dispatch begins and ends, for `explain`")
+    tuning: str | Mapping[str, Any] | None = _option(
+        None,
+        "lowering configs by dispatch, as `irees.tune` finds them; a saved program or JSON",
+        metavar="FILE",
+    )
+    devices: str | Mapping[str, str] | None = _option(
+        None,
+        "what the devices of the program are, the default first, as in dev_0=cpu:0",
+        flag="--device",
+        metavar="NAME=DEVICE",
+    )
+    pipeline_stages: int | None = _option(
+        None,
+        "cut a program without annotations into so many stages, for devices dev_0, dev_1, ...",
+        metavar="N",
+    )
+    pipeline_balance: Balance = _option("flops", "what the stages have the same amount of")
+    annotate_input_affinities: bool = _option(
+        False, "write on ops where they were found to run, for whoever prints the IR"
+    )
+    limits: str | Mapping[str, int] | None = _option(
+        None,
+        "override a limit of docs/limits.md, as in ops=10000000",
+        flag="--limit",
+        metavar="NAME=N",
+    )
+    passes: Mapping[str, Any] | tuple[Insertion, ...] = _option(
+        (),
+        "insert passes at a place of docs/plugins.md, as in after:structured=acme-x{n=2}",
+        flag="--insert",
+        metavar="PLACE=PASSES",
+    )
+    plugins: tuple[str, ...] | None = _option(
+        None, "use only these plug-ins, separated by commas; by default all", metavar="NAME"
+    )
 
     def __post_init__(self):
         if not isinstance(self.target, str | Target):
@@ -202,5 +256,6 @@ class Options:
         known = [field.name for field in fields(Options)]
         for name in options:
             if name not in known:
-                raise ArgumentError(f"option {name!r} is unknown", hint=f"use {', '.join(known)}")
+                near = get_close_matches(name, known, 3) or known
+                raise ArgumentError(f"option {name!r} is unknown", hint=f"use {', '.join(near)}")
         return Options(**options)

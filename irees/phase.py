@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
 from irees.errors import InternalError, IreesError, UnsupportedError
+from irees.remarks import made_progress
 from irees.verification import verify
 
 Listener = Callable[[str, ModuleOp, float], None]
@@ -102,6 +103,7 @@ class Phase:
                 raise
             except Exception as error:
                 raise PassError(each.name, error) from error
+            made_progress(each.name)
             if listener is not None:
                 listener(each.name, module, time.perf_counter() - start)
 

@@ -131,6 +131,7 @@ GPU_CODEGEN = """
 """
 """Kernels on buffers become loops over workgroups, and those loops over threads."""
 
+
 def passes(names: str) -> tuple[ModulePass, ...]:
     """Returns the passes of these names, with their default options."""
     return tuple(UPSTREAM[n]() if n in UPSTREAM else a(n) for n in names.split())

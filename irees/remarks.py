@@ -1,15 +1,15 @@
 """
-Remarks: decisions of passes as data, including missed optimizations with their reasons.
+Remarks: decisions of passes as data, including missed optimizations with their reasons; progress.
 
-`remark` is free without a collector. `collect` collects inside a `with` block, in the current
-thread or task only.
+`remark` is free without a collector. `collect` collects and `hearing` hears inside a `with` block,
+in the current thread or task only.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ Kind = Literal["passed", "missed", "failed", "analysis"]
 _PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 _COLLECTOR: ContextVar[list[Remark] | None] = ContextVar("irees_remarks", default=None)
+_PROGRESS: ContextVar[Callable[[str], None] | None] = ContextVar("irees_progress", default=None)
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,26 @@ def _executable(op: Any) -> str | None:
     while op is not None and op.name != "flow.executable":
         op = op.parent_op()
     return None if op is None else op.sym_name.data
+
+
+def made_progress(step: str) -> None:
+    """Tells who shows progress that a step is done."""
+    if (hear := _PROGRESS.get()) is not None:
+        hear(step)
+
+
+@contextmanager
+def hearing(hear: Callable[[str], None]) -> Iterator[None]:
+    """
+    Calls `hear` with the name of each pass that is done within the block.
+
+    It never sees the module, so that programs are read from the cache and stored as without it.
+    """
+    token = _PROGRESS.set(hear)
+    try:
+        yield
+    finally:
+        _PROGRESS.reset(token)
 
 
 def tell(made: Remark) -> None:

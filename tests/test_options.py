@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
 
 from irees import target
 from irees.errors import ArgumentError, DeviceError
-from irees.options import Options
+from irees.options import Keywords, Options
 from irees.target import Target, cpu_target, default_threads
+from irees.tools.common import add_options
 
 
 def test_defaults_and_names():
@@ -86,3 +90,21 @@ def test_threads(monkeypatch):
         monkeypatch.setenv("IREES_NUM_THREADS", wrong)
         with pytest.raises(ArgumentError, match="IREES_NUM_THREADS is"):
             default_threads()
+
+
+def test_editors_know_every_option():
+    hints = get_type_hints(Keywords)
+    assert list(hints) == [each.name for each in fields(Options)]
+
+
+def test_every_option_has_a_flag_with_help():
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    flags = {each.dest: each for each in parser._actions if each.dest != "help"}
+    assert set(flags) == {each.name for each in fields(Options)}
+    assert all(each.help for each in parser._actions)
+
+
+def test_names_that_are_nearly_right():
+    with pytest.raises(ArgumentError, match="option 'opt_lvl' is unknown; use opt_level"):
+        Options.make(opt_lvl=1)

@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         tests = {name: found for name, found in tests.items() if name == arguments.function}
     if not tests:
         raise ArgumentError("the module has no function without arguments that checks something")
-    with progress() as listener:
-        program = compile(module, listener=listener, **options_of(arguments))
+    with progress():
+        program = compile(module, **options_of(arguments))
     print(f"[==========] Running {len(tests)} tests.")
     failed = [name for name, checks in tests.items() if not _passes(program, name, checks)]
     print(f"[==========] {len(tests)} tests ran.")

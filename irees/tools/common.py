@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from irees.errors import EXIT_USAGE, ArgumentError
 from irees.insertion import insertions_of
 from irees.options import Options
-from irees.remarks import collect
+from irees.remarks import collect, hearing
 from irees.runtime.artifact import is_artifact, load
 from irees.runtime.files import write_whole
 from irees.runtime.program import Function, Program
@@ -35,43 +35,48 @@ class UsageError(ArgumentError):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds one flag per field of `Options`, of the same name."""
+    """Adds one flag per field of `Options`, with its help text."""
     group = parser.add_argument_group("compiler options")
-    hints = get_type_hints(Options)
-    for option in fields(Options):
-        kinds = get_args(hints[option.name]) or (hints[option.name],)
-        spelling = "--" + option.name.replace("_", "-")
+    for option, hint in zip(fields(Options), get_type_hints(Options).values(), strict=True):
+        spelling = option.metadata.get("flag", "--" + option.name.replace("_", "-"))
         settings: dict[str, Any] = {"dest": option.name, "default": option.default}
-        if option.name == "tuning":
-            settings |= {"metavar": "FILE"}
-        elif option.name == "devices":
-            spelling = "--device"
-            settings |= {"action": "append", "default": [], "metavar": "NAME=DEVICE"}
-        elif option.name == "passes":
-            spelling = "--insert"
-            settings |= {"action": "append", "default": [], "metavar": "PLACE=PASSES"}
-        elif option.name == "plugins":
-            settings |= {"action": "append", "default": None, "metavar": "NAME"}
-        elif option.name == "limits":
-            spelling = "--limit"
-            settings |= {"action": "append", "default": [], "metavar": "NAME=N"}
-        elif {bool, str} <= set(kinds):
-            settings |= {"type": _named_or_on, "metavar": "[DIR]"}
-        elif bool in kinds:
-            settings["action"] = argparse.BooleanOptionalAction
-        elif get_origin(hints[option.name]) is Literal:
-            settings["choices"] = kinds
-        elif get_origin(hints[option.name]) is tuple:
-            settings |= {"action": "append", "default": [], "metavar": "NAME"}
-        elif int in kinds:
-            settings["type"] = int
-        group.add_argument(spelling, **settings)
+        if "metavar" in option.metadata:
+            settings["metavar"] = option.metadata["metavar"]
+        settings |= _kind_of(option.name, hint)
+        group.add_argument(spelling, help=_help(option.metadata["help"], settings), **settings)
+    no_plugins: dict[str, Any] = {"action": "store_const", "const": [], "dest": "plugins"}
     group.add_argument(
-        "--no-plugins", dest="plugins", action="store_const", const=[], default=argparse.SUPPRESS
+        "--no-plugins", default=argparse.SUPPRESS, help="use no plug-in", **no_plugins
     )
-    group.add_argument(
-        "-O", dest="opt_level", type=int, choices=range(4), default=argparse.SUPPRESS
-    )
+    level: dict[str, Any] = {"type": int, "choices": range(4), "default": argparse.SUPPRESS}
+    group.add_argument("-O", dest="opt_level", help="the same as --opt-level", **level)
+
+
+def _kind_of(name: str, hint: Any) -> dict[str, Any]:
+    """Returns how argparse reads an option of a type."""
+    kinds = get_args(hint) or (hint,)
+    if name in ("devices", "limits", "passes"):
+        return {"action": "append", "default": []}
+    if name == "tuning":
+        return {}
+    if name == "plugins":
+        return {"action": "append"}
+    if {bool, str} <= set(kinds):
+        return {"type": _named_or_on}
+    if bool in kinds:
+        return {"action": argparse.BooleanOptionalAction}
+    if get_origin(hint) is Literal:
+        return {"choices": kinds}
+    if get_origin(hint) is tuple:
+        return {"action": "append", "default": []}
+    return {"type": int} if int in kinds else {}
+
+
+def _help(text: str, settings: dict[str, Any]) -> str:
+    """Adds the default to a help text. `%` is argparse's own."""
+    default = settings["default"]
+    shown = isinstance(default, str | int) and not isinstance(default, bool)
+    return text.replace("%", "%%") + (f" (default: {default})" if shown else "")
 
 
 def _named_or_on(text: str) -> str | bool:
@@ -164,6 +169,16 @@ def source_of(arguments: argparse.Namespace) -> str:
     return given[0]
 
 
+def source_for(path: str, arguments: argparse.Namespace) -> Any:
+    """
+    Returns what to compile: the file, whose program may be in the cache, or its module where the
+    command line asks for remarks, which a program in the cache does not make again.
+    """
+    if path == "-" or getattr(arguments, "remarks", None):
+        return import_source(path)
+    return Path(path)
+
+
 def import_source(path: str, *, verify: bool = True) -> Any:
     """Imports a module from a file or standard input. Raises the errors of `import_mlir`."""
     from irees.frontends.mlir import import_mlir
@@ -186,8 +201,8 @@ def program_of(arguments: argparse.Namespace) -> Program:
         return program
     from irees.compiler import compile
 
-    with progress() as listener:
-        return compile(import_source(path), listener=listener, **options_of(arguments))
+    with progress():
+        return compile(source_for(path, arguments), **options_of(arguments))
 
 
 def function_of(program: Program, name: str | None) -> Function:
@@ -269,6 +284,11 @@ class Dumps:
             arguments.mlir_print_ir_after_failure,
             arguments.mlir_timing,
         )
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a flag asks for something: without one, the program may come from the cache."""
+        return self != Dumps()
 
     def before(self, name: str, module: Any) -> None:
         """Called before a pass."""
@@ -352,22 +372,17 @@ def printed_remarks(form: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress(listener: Any = None) -> Iterator[Callable[[str, Any, float], None]]:
-    """
-    Yields a listener for the compiler. After one second, it shows a progress line if standard
-    error is a terminal.
-    """
+def progress() -> Iterator[None]:
+    """Shows a progress line after one second, if standard error is a terminal."""
     if not sys.stderr.isatty():
-        yield listener or (lambda name, module, seconds: None)
+        yield
         return
     stop = threading.Event()
     step = ["compiling"]
     begin = time.monotonic()
 
-    def hear(name: str, module: Any, seconds: float) -> None:
+    def hear(name: str) -> None:
         step[0] = f"after {name}"
-        if listener is not None:
-            listener(name, module, seconds)
 
     def show() -> None:
         if stop.wait(1.0):
@@ -381,7 +396,8 @@ def progress(listener: Any = None) -> Iterator[Callable[[str, Any, float], None]
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
     try:
-        yield hear
+        with hearing(hear):
+            yield
     finally:
         stop.set()
         thread.join()

@@ -16,6 +16,7 @@ from irees.tools.common import (
     options_of,
     printed_remarks,
     progress,
+    source_for,
     source_of,
     write_bytes,
     write_output,
@@ -53,16 +54,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     dumps = Dumps.of(arguments)
     folder = arguments.dump_compilation_phases_to
-    with printed_remarks(arguments.remarks), progress(dumps.after) as listener:
-        module = import_source(path)
+    with printed_remarks(arguments.remarks), progress():
+        source = import_source(path) if folder else source_for(path, arguments)
+        hooks: dict[str, Any] = {"before": dumps.before, "listener": dumps.after}
         try:
             made = compile(
-                module,
+                source,
                 to=arguments.compile_to,
                 start=arguments.compile_from,
-                before=dumps.before,
-                listener=listener,
-                after=_phase_writer(Path(folder), module) if folder else None,
+                after=_phase_writer(Path(folder), source) if folder else None,
+                **(hooks if dumps.is_wanted else {}),
                 **options_of(arguments),
             )
         except IreesError:

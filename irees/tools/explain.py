@@ -19,9 +19,9 @@ from irees.runtime.services import num_threads, set_num_threads
 from irees.tools.common import (
     add_program,
     function_of,
-    import_source,
     options_of,
     progress,
+    source_for,
     source_of,
 )
 from irees.tools.values import parse_values, zeros_or_random
@@ -84,8 +84,8 @@ def _program(arguments: argparse.Namespace) -> Program | DeviceProgram:
     options = options_of(arguments)
     if arguments.measure and not (options["trace_dispatch_tensors"] or options["devices"]):
         options["time_dispatches"] = options["target"] != "reference"
-    with progress() as listener:
-        program = compile(import_source(path), listener=listener, **options)
+    with progress():
+        program = compile(source_for(path, arguments), **options)
     assert isinstance(program, Program | DeviceProgram)
     return program
 

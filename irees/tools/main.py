@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -44,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_version())
         return EXIT_OK
     if words[0] not in COMMANDS:
-        known = ", ".join(COMMANDS)
-        print(f"irees: error: unknown command {words[0]!r}; use one of {known}", file=sys.stderr)
+        known = ", ".join(get_close_matches(words[0], COMMANDS, 1) or COMMANDS)
+        print(f"irees: error: unknown command {words[0]!r}; use {known}", file=sys.stderr)
         return EXIT_USAGE
     return _guarded(words[0], [_dashed(word) for word in words[1:]])
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import irees
+from irees.remarks import hearing
 from irees.tools import main as tool
 from irees.tools.main import COMMANDS, main
 
@@ -55,7 +57,37 @@ def test_overview_version_and_unknown_commands(capsys):
     assert main([]) == 2
     assert main(["--version"]) == 0
     assert main(["compiel"]) == 2
-    assert "unknown command 'compiel'" in capsys.readouterr().err
+    assert "unknown command 'compiel'; use compile" in capsys.readouterr().err
+
+
+def test_the_module_is_the_command():
+    words = [sys.executable, "-m", "irees", "--version"]
+    answer = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert answer.stdout == f"irees {irees.__version__}\n"
+
+
+def test_commands_read_programs_from_the_cache(add, tmp_path, monkeypatch):
+    """The second time nothing is compiled, unless the command line asks for what a pass says."""
+    monkeypatch.setenv("IREES_CACHE_DIR", str(tmp_path / "cache"))
+    given = ["--input=4xf32=1", "--input=4xf32=2", "--expected-output=4xf32=3"]
+    compiled: list[str] = []
+    with hearing(compiled.append):
+        assert main(["run", str(add), *given]) == 0
+        assert compiled
+        compiled.clear()
+        assert main(["run", str(add), *given]) == 0
+        assert main(["compile", str(add), "-o", str(tmp_path / "add.irees")]) == 0
+        assert main(["explain", str(add), "--no-measure"]) == 0
+        assert compiled == []
+        assert main(["run", str(add), *given, "--remarks"]) == 0
+        assert compiled
+
+
+def test_several_passes_are_left_out(add, capsys):
+    flags = ["--disable-pass=cse,canonicalize", "--disable-pass", "irees-fold-constants"]
+    names = ["--mlir-print-ir-after=cse,canonicalize,irees-fold-constants"]
+    assert main(["compile", str(add), "--compile-to=global-opt", *flags, *names]) == 0
+    assert "IR Dump After" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
