@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def tolerance_of(arguments: argparse.Namespace) -> Tolerance:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the function; returns 1 if a result is not as expected. Raises an IreesError."""
     values = [value for text in arguments.input for value in parse_values(text)]
-    expected = [_expected(text) for text in arguments.expected_output]
+    expected = expected_values(arguments.expected_output)
     with printed_remarks(arguments.remarks):
         program = program_of(arguments)
     function = function_of(program, arguments.function)
@@ -90,6 +91,11 @@ def _traced(program: Any, function: Any, values: list[Any], path: str | None) ->
         results = function(*values)
     write_trace(events, path)
     return results
+
+
+def expected_values(texts: Sequence[str]) -> list[Any]:
+    """Parses expected outputs; None for one that is ignored."""
+    return [_expected(text) for text in texts]
 
 
 def _expected(text: str) -> Any:

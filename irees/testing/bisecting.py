@@ -1,0 +1,320 @@
+"""
+Finds what makes a program wrong: a phase, a pass, a single rewrite, or the printer.
+
+The compiled program is wrong. After which step does the interpreter give the wrong results, too? A
+step is one pass on the module, or on one executable in the code generation. The state after any
+step can be interpreted, so mandatory passes and analyses are found like optional ones. Within an
+optional pass, the number of rewrites is bisected in the same way (`irees.rewrites`). If the state
+after the last step is right, the fault is in the printed text or in the C compiler.
+
+Probes that cannot be interpreted are skipped. LLVM: `-opt-bisect-limit`; MLIR: `mlir-reduce` and
+debug counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from difflib import unified_diff
+from typing import Any, Literal
+
+from xdsl.dialects.builtin import ModuleOp
+
+from irees.compiler import compile
+from irees.dialects import get_context
+from irees.dialects.flow import ExecutableOp
+from irees.errors import ArgumentError, InternalError, RuntimeTrap
+from irees.frontends.mlir import print_module
+from irees.interpreters import Interpreter
+from irees.options import Options
+from irees.phase import Phase, alone
+from irees.pipeline import phases, run_phases
+from irees.remarks import collect
+from irees.testing.faults import watch_rewrites
+from irees.testing.oracles import Died, isolated
+
+TIMEOUT = 600.0
+"""Seconds that one run of the compiled program may take."""
+CONTEXT = 3
+"""Lines of IR shown around a change."""
+
+Check = Callable[[Sequence[Any]], list[str]]
+"""Returns the differences of results from what is expected."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a state of the program gives the expected results."""
+
+    state: Literal["good", "bad", "unresolved"]
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass on the module, or on one executable."""
+
+    phase: str
+    pass_name: str
+    spec: str
+    executable: str | None
+    rewrites: int
+    """Counted rewrites up to the end of this step."""
+
+
+@dataclass
+class Finding:
+    """What makes the program wrong, and how that was seen."""
+
+    what: Literal["nothing", "source", "pass", "rewrite", "text", "C compiler", "unknown"]
+    detail: str
+    step: Step | None = None
+    number: int = 0
+    """The step, counted from 1, or the rewrite."""
+    rewrite: str | None = None
+    location: str | None = None
+    before: str = ""
+    after: str = ""
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def diff(self) -> str:
+        """The change of the IR, as a unified diff."""
+        old, new = self.before.splitlines(), self.after.splitlines()
+        return "\n".join(unified_diff(old, new, "before", "after", lineterm="", n=CONTEXT))
+
+    @property
+    def lit_case(self) -> str:
+        """The IR before the step as an input for the pass."""
+        assert self.step is not None
+        run = f"// RUN: irees opt %s -p '{self.step.spec}' | filecheck %s"
+        return f"{run}\n\n// Wrong after this pass: {self.detail}\n{self.before}"
+
+
+class _Stopped(BaseException):
+    """Ends a compilation at a step; no handler of errors catches it."""
+
+
+@dataclass
+class Bisection:
+    """A program, a call of it, and what is expected of the results."""
+
+    module: ModuleOp
+    options: Options
+    function: str
+    inputs: Sequence[Any]
+    check: Check
+    log: list[str] = field(default_factory=list)
+
+    def find(self) -> Finding:
+        """
+        Returns what makes the program wrong.
+
+        Raises ArgumentError for a program for several devices, and the errors of a compilation
+        that are not a bug of irees.
+        """
+        if self.options.devices or self.options.target == "reference":
+            raise ArgumentError(
+                "only programs for one device are bisected", hint="leave out devices"
+            )
+        compiled = self._compiled(self.options)
+        self.log.append(f"compiled: {compiled.state} {compiled.detail}".strip())
+        if compiled.state == "good":
+            return self._found("nothing", "the compiled program gives what is expected")
+        try:
+            steps = self._steps()
+        except InternalError as error:
+            return self._failed(error)
+        source = self._interpreted(self.module)
+        if source.state != "good":
+            return self._found("source", source.detail)
+        end, last = len(steps), self._verdict(len(steps))
+        if last.state == "unresolved":
+            end, last = self._last_resolved(end)
+        if last.state == "good" and end == len(steps):
+            return self._behind_passes(compiled)
+        first = self._first_bad(0, end, self._verdict) if last.state == "bad" else None
+        if first is None:
+            text = f"right up to {steps[end - 1].pass_name}; what follows cannot be interpreted"
+            return self._found("unknown", text)
+        return self._in_step(steps, first)
+
+    def _last_resolved(self, end: int) -> tuple[int, Verdict]:
+        """Returns the last step whose state can be interpreted."""
+
+        def unresolved(number: int) -> Verdict:
+            found = self._verdict(number)
+            return Verdict("bad" if found.state == "unresolved" else "good", found.detail)
+
+        first = self._first_bad(0, end, unresolved)
+        assert first is not None
+        return first - 1, self._verdict(first - 1)
+
+    def _found(self, what: Any, detail: str, **more: Any) -> Finding:
+        return Finding(what, detail, log=self.log, **more)
+
+    def _failed(self, error: InternalError) -> Finding:
+        """A pass that raises, or leaves invalid IR."""
+        name = str(getattr(error, "pass_name", ""))
+        for phase, each in _passes(self.options):
+            for one in (one for one in each if one.name == name):
+                step = Step(phase.name, name, str(one.pipeline_pass_spec()), None, 0)
+                return self._found("pass", error.message, step=step)
+        return self._found("unknown", error.message)
+
+    def _behind_passes(self, compiled: Verdict) -> Finding:
+        """All passes are right."""
+        if self._compiled(replace(self.options, opt_level=0)).state == "good":
+            return self._found("C compiler", compiled.detail)
+        return self._found("text", compiled.detail)
+
+    def _in_step(self, steps: Sequence[Step], number: int) -> Finding:
+        """Narrows a bad step to the first bad rewrite, if it is one."""
+        step = steps[number - 1]
+        least = steps[number - 2].rewrites if number > 1 else 0
+
+        def verdict(limit: int) -> Verdict:
+            return self._verdict(number, limit)
+
+        bad = self._verdict(number)
+        if step.rewrites > least and verdict(least).state == "good":
+            first = self._first_bad(least, step.rewrites, verdict)
+            if first is not None:
+                return self._rewrite(step, number, first)
+        before, after = (self._text(self._state(n), step) for n in (number - 1, number))
+        return self._found("pass", bad.detail, step=step, number=number, before=before, after=after)
+
+    def _rewrite(self, step: Step, number: int, limit: int) -> Finding:
+        with collect() as remarks:
+            before = self._text(self._state(number, limit - 1), step)
+        with watch_rewrites() as applied:
+            after = self._text(self._state(number, limit), step)
+        refused = [r for r in remarks if "is beyond the limit" in r.text]
+        return self._found(
+            "rewrite",
+            self._verdict(number, limit).detail,
+            step=step,
+            number=limit,
+            rewrite=applied[limit - 1].what,
+            location=refused[0].location if refused else None,
+            before=before,
+            after=after,
+        )
+
+    def _first_bad(self, good: int, bad: int, verdict: Callable[[int], Verdict]) -> int | None:
+        """
+        Returns the first bad number behind a good one; None if what lies between is unresolved.
+        """
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            # The numbers nearest to the middle first.
+            for number in sorted(range(good + 1, bad), key=lambda n: abs(n - middle)):
+                found = verdict(number)
+                self.log.append(f"{number}: {found.state} {found.detail}".strip())
+                if found.state != "unresolved":
+                    break
+            else:
+                return None
+            good, bad = (number, bad) if found.state == "good" else (good, number)
+        return bad
+
+    def _steps(self) -> list[Step]:
+        """Runs all passes; returns the steps. Raises InternalError if a pass fails."""
+        found: list[Step] = []
+        module, todo = self.module.clone(), iter(_passes(self.options))
+        current: list[tuple[Phase, list[Any]]] = [next(todo)]
+        place = [0]
+
+        with watch_rewrites() as applied:
+
+            def listener(name: str, part: ModuleOp, seconds: float) -> None:
+                phase, each = current[0]
+                spec = each[place[0] % len(each)]
+                place[0] += 1
+                names = [o.sym_name.data for o in part.ops if isinstance(o, ExecutableOp)]
+                where = names[0] if phase.each_executable and names else None
+                text = str(spec.pipeline_pass_spec())
+                found.append(Step(phase.name, name, text, where, len(applied)))
+
+            def after(name: str, part: ModuleOp, seconds: float) -> None:
+                place[0] = 0
+                with suppress(StopIteration):
+                    current[0] = next(todo)
+
+            failed = run_phases(get_context(), module, self.options, listener=listener, after=after)
+        if failed:
+            # They were left out, and the others ran again from the start.
+            self.log.append(f"left out, because they fail: {', '.join(sorted(failed))}")
+            disabled = (*self.options.disable_pass, *failed)
+            self.options = replace(self.options, disable_pass=disabled)
+            return self._steps()
+        return found
+
+    def _state(self, steps: int, limit: int | None = None) -> ModuleOp:
+        """Returns the module after some steps, with at most some optional rewrites."""
+        module, count = self.module.clone(), [0]
+
+        def listener(name: str, part: ModuleOp, seconds: float) -> None:
+            count[0] += 1
+            if count[0] == steps:
+                raise _Stopped
+
+        if steps:
+            options = replace(self.options, rewrite_limit=limit)
+            with suppress(_Stopped):
+                run_phases(get_context(), module, options, listener=listener)
+        return module
+
+    def _verdict(self, steps: int, limit: int | None = None) -> Verdict:
+        return self._interpreted(self._state(steps, limit))
+
+    def _interpreted(self, module: ModuleOp) -> Verdict:
+        try:
+            results = Interpreter(module).call(self.function, *self.inputs)
+        except RuntimeTrap as error:
+            return Verdict("bad", f"traps: {error}")
+        except Exception as error:
+            return Verdict("unresolved", f"{type(error).__name__}: {error}")
+        return self._judged(list(results))
+
+    def _compiled(self, options: Options) -> Verdict:
+        """Runs the compiled program in a child process, which may die."""
+
+        def run() -> list[Any]:
+            program: Any = compile(self.module, **_keywords(options))
+            results = program.functions[self.function](*self.inputs)
+            return list(results) if isinstance(results, tuple) else [results]
+
+        try:
+            return self._judged(isolated(run, TIMEOUT))
+        except (Died, RuntimeError) as error:
+            return Verdict("bad", str(error))
+
+    def _judged(self, results: Sequence[Any]) -> Verdict:
+        found = self.check(results)
+        return Verdict("bad", found[0]) if found else Verdict("good")
+
+    def _text(self, module: ModuleOp, step: Step) -> str:
+        """Prints the module of a step: one executable where the step is one's."""
+        if step.executable is None:
+            return print_module(module, elide_resources=False)
+        executable = next(
+            o
+            for o in module.ops
+            if isinstance(o, ExecutableOp) and o.sym_name.data == step.executable
+        )
+        with alone(executable) as part:
+            return print_module(part, elide_resources=False)
+
+
+def _passes(options: Options) -> list[tuple[Phase, list[Any]]]:
+    """Returns the phases with the passes that are not disabled."""
+    return [
+        (phase, [p for p in phase.passes if p.name not in options.disable_pass])
+        for phase in phases(options)
+    ]
+
+
+def _keywords(options: Options) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in options.__dataclass_fields__}

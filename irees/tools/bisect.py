@@ -1,0 +1,131 @@
+"""
+`irees bisect`: finds the pass, the rewrite or the printer that makes a program wrong.
+
+Ends with 0 if something was found, and with 1 if the program is right.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irees.errors import ArgumentError
+from irees.options import Options
+from irees.tools.common import (
+    UsageError,
+    add_program,
+    import_source,
+    options_of,
+    source_of,
+    write_output,
+)
+from irees.tools.run import add_tolerance, expected_values, tolerance_of
+from irees.tools.values import compare, parse_values, zeros_or_random
+
+SEED = 0
+AGAINST = ("reference", "opt0")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    add_program(parser, function=True)
+    parser.add_argument(
+        "--input", action="append", default=[], help="default: random numbers for static shapes"
+    )
+    parser.add_argument(
+        "--expected-output", action="append", default=[], help="per result: a value or (ignored)"
+    )
+    parser.add_argument(
+        "--against",
+        choices=AGAINST,
+        default=AGAINST[0],
+        help="what is right without --expected-output: the interpreted program, or the program "
+        "compiled without optional rewrites",
+    )
+    parser.add_argument("-o", "--output", metavar="CASE", help="write a lit case of the bad pass")
+    parser.add_argument("--log", action="store_true", help="print each probe")
+    add_tolerance(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what was found. Raises an IreesError."""
+    from irees.testing.bisecting import Bisection
+
+    module = import_source(source_of(arguments))
+    options = Options.make(**options_of(arguments))
+    name, inputs = _call(module, arguments)
+    expected = expected_values(arguments.expected_output) or _right(module, name, inputs, arguments)
+    rules = tolerance_of(arguments)
+
+    def check(results: Sequence[Any]) -> list[str]:
+        if len(results) != len(expected):
+            return [f"{len(results)} results instead of {len(expected)}"]
+        pairs = enumerate(zip(results, expected, strict=True))
+        found = [compare(i, a, b, rules) for i, (a, b) in pairs if b is not None]
+        return [line for lines in found for line in lines]
+
+    bisection = Bisection(module, options, name, inputs, check)
+    finding = bisection.find()
+    if arguments.log:
+        print("\n".join(finding.log))
+    print(_report(finding))
+    if arguments.output is not None and finding.before:
+        write_output(arguments.output, finding.lit_case)
+        print(f"{arguments.output}: a lit case of {finding.step.spec}")
+    return 1 if finding.what == "nothing" else 0
+
+
+def _call(module: Any, arguments: argparse.Namespace) -> tuple[str, list[Any]]:
+    """The function of a command line, and values for its arguments."""
+    from irees.backends.reference.backend import ReferenceProgram
+
+    functions = ReferenceProgram(module.clone()).functions
+    name = arguments.function or ("main" if "main" in functions else None)
+    if name is None and len(functions) == 1:
+        name = next(iter(functions))
+    if name not in functions:
+        have = ", ".join(functions) or "none"
+        raise ArgumentError(f"there is no function {name!r} (there are {have})")
+    given = [value for text in arguments.input for value in parse_values(text)]
+    random = np.random.default_rng(SEED)
+    specs = functions[name].arguments
+    if given and len(given) != len(specs):
+        raise UsageError(f"{name} has {len(specs)} arguments, but {len(given)} are given")
+    return name, given or [zeros_or_random(spec, random) for spec in specs]
+
+
+def _right(module: Any, name: str, inputs: list[Any], arguments: argparse.Namespace) -> list[Any]:
+    """The results that are taken as right."""
+    from irees.compiler import compile
+
+    options = options_of(arguments)
+    if arguments.against == "reference":
+        options = {"target": "reference", "limits": options["limits"]}
+    else:
+        options |= {"rewrite_limit": 0, "opt_level": 0}
+    program: Any = compile(module, **options)
+    results = program.functions[name](*inputs)
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def _report(finding: Any) -> str:
+    step = finding.step
+    if step is None:
+        return {
+            "nothing": f"nothing to find: {finding.detail}",
+            "source": f"the program is wrong before the first pass: {finding.detail}",
+            "text": "all passes are right: the printed text is wrong\n" + finding.detail,
+            "C compiler": "all passes are right, and so is -O0: the C compiler, or undefined "
+            f"behaviour in the text\n{finding.detail}",
+            "unknown": f"nothing can be said: {finding.detail}",
+        }[finding.what]
+    where = f" on {step.executable}" if step.executable else ""
+    lines = [f"wrong after {step.pass_name}{where}, in phase {step.phase}: {finding.detail}"]
+    if finding.rewrite is not None:
+        place = f" at {finding.location}" if finding.location else ""
+        lines.append(f"rewrite {finding.number}: {finding.rewrite}{place}")
+        lines.append(f"right with --rewrite-limit={finding.number - 1}")
+    return "\n".join([*lines, finding.diff])

@@ -1,0 +1,196 @@
+"""`irees bisect` names the phase, the pass and the rewrite that make a program wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.backends.common import emit_ops
+from irees.frontends.mlir import import_mlir
+from irees.options import Options
+from irees.rewrites import may_rewrite
+from irees.testing.bisecting import Bisection
+from irees.testing.oracles import Case, interpret
+from irees.tools.main import main
+from irees.transforms import load_pass
+
+TEXT = """
+#rows = affine_map<(i, j) -> (i, j)>
+#sums = affine_map<(i, j) -> (i)>
+func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<8xf32>, tensor<8x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %d = arith.subf %x, %y : tensor<8x16xf32>
+  %s = linalg.generic {indexing_maps = [#rows, #sums], iterator_types = ["parallel", "reduction"]}
+      ins(%d : tensor<8x16xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<8xf32>
+  %g = linalg.generic {indexing_maps = [#rows, #sums, #rows],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%d, %s : tensor<8x16xf32>, tensor<8xf32>) outs(%d : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.subf %a, %b : f32
+    %q = arith.mulf %c, %c : f32
+    linalg.yield %q : f32
+  } -> tensor<8x16xf32>
+  return %s, %g : tensor<8xf32>, tensor<8x16xf32>
+}
+"""
+PASSES = [
+    "irees-convert-elementwise-to-linalg",
+    "irees-fuse-elementwise-ops",
+    "irees-form-dispatch-regions",
+    "irees-convert-to-stream",
+    "irees-bufferize-dispatch",
+    "irees-vectorize-structured-ops",
+    "irees-gpu-form-workgroups",
+    "irees-verify-accesses",
+]
+
+
+def bisection(options: Options | None = None) -> Bisection:
+    module = import_mlir(TEXT, name="x.mlir")
+    random = np.random.default_rng(0)
+    x, y = (random.integers(-4, 5, (8, 16)).astype(np.float32) for _ in range(2))
+    right = interpret(module, [Case("main", (x, y))])["main"]
+
+    def check(results) -> list[str]:
+        pairs = zip(results, right, strict=True)
+        return [f"result {i}" for i, (a, b) in enumerate(pairs) if not np.array_equal(a, b)]
+
+    return Bisection(module, options or Options(), "main", [x, y], check)
+
+
+def turn_one(module: ModuleOp) -> None:
+    """A fault: the operands of the first difference change places."""
+    for op in module.walk():
+        if isinstance(op, arith.SubfOp):
+            op.operands = list(op.operands)[::-1]
+            return
+
+
+def test_of_a_right_program_there_is_nothing_to_find():
+    assert bisection().find().what == "nothing"
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_is_named(name, monkeypatch):
+    """Mandatory or optional, on tensors, on buffers and in kernels."""
+    target = "cuda-emulated" if "gpu" in name else "cpu"
+    cls = load_pass(name)
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        turn_one(op)
+
+    monkeypatch.setattr(cls, "apply", apply)
+    found = bisection(Options(target=target)).find()
+    if name == "irees-verify-accesses":
+        # It changes kernels that are printed already: the program is right.
+        assert found.what == "nothing"
+        return
+    assert found.step is not None
+    assert (found.what, found.step.pass_name) == ("pass", name)
+    assert found.detail.startswith("result ")
+    assert re.search(r"^\+ .*arith.subf", found.diff, re.MULTILINE)
+    assert found.lit_case.startswith(f"// RUN: irees opt %s -p '{name}")
+
+
+@dataclass(frozen=True)
+class CommutePass(ModulePass):
+    """x + y  =>  y + x, and one of the times x * y  =>  y - x"""
+
+    name = "test-commute"
+    optional = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if isinstance(inner, arith.AddfOp | arith.SubfOp | arith.MulfOp):
+                self._rewrite(inner)
+
+    def _rewrite(self, op: Operation) -> None:
+        if not may_rewrite(self.name, op, f"operands of {op.name}"):
+            return
+        if isinstance(op, arith.MulfOp):
+            Rewriter.replace_op(op, arith.AddfOp(op.rhs, op.lhs))
+        elif isinstance(op, arith.AddfOp):
+            op.operands = list(op.operands)[::-1]
+
+
+def test_a_rewrite_is_named():
+    found = bisection(Options(passes={"after:structured": CommutePass()})).find()
+    assert (found.what, found.rewrite) == ("rewrite", "operands of arith.mulf")
+    assert found.location is not None
+    line = int(found.location.split(":")[1])
+    assert "arith.mulf" in TEXT.splitlines()[line - 1]
+    changed = [line for line in found.diff.splitlines() if line[0] in "+-" and line[1:3] == "  "]
+    assert len(changed) == 2
+    assert "arith.mulf" in changed[0]
+    assert "arith.addf" in changed[1]
+
+
+def test_a_pass_that_raises_is_named(monkeypatch):
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(load_pass("irees-convert-to-stream"), "apply", apply)
+    found = bisection().find()
+    assert found.step is not None
+    assert (found.what, found.step.pass_name) == ("pass", "irees-convert-to-stream")
+    assert "KeyError" in found.detail
+
+
+def test_what_no_pass_does_is_in_the_text(monkeypatch):
+    table = next(v for v in vars(emit_ops).values() if isinstance(v, dict) and "arith.subf" in v)
+    monkeypatch.setitem(table, "arith.subf", table["arith.addf"])
+    assert bisection().find().what == "text"
+
+
+def test_what_cannot_be_interpreted_is_said(monkeypatch):
+    cls = load_pass("irees-gpu-distribute-to-threads")
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        turn_one(op)
+
+    monkeypatch.setattr(cls, "apply", apply)
+    found = bisection(Options(target="cuda-emulated")).find()
+    assert found.what == "unknown"
+    assert "right up to irees-gpu-lower-contractions; what follows cannot" in found.detail
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "x.mlir"
+    path.write_text(TEXT)
+    assert main(["bisect", str(path)]) == 1
+    assert "nothing to find" in capsys.readouterr().out
+    cls = load_pass("irees-bufferize-dispatch")
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        turn_one(op)
+
+    monkeypatch.setattr(cls, "apply", apply)
+    case = tmp_path / "case.mlir"
+    assert main(["bisect", str(path), "-o", str(case), "--log"]) == 0
+    out = capsys.readouterr().out
+    assert "wrong after irees-bufferize-dispatch on main_dispatch_0, in phase codegen" in out
+    assert "compiled: bad" in out
+    monkeypatch.undo()
+    assert main(["opt", str(case), "-p", "irees-bufferize-dispatch"]) == 0
+    assert main(["bisect", str(path), "--target=reference"]) == 1
