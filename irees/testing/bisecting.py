@@ -51,6 +51,16 @@ class Verdict:
     detail: str = ""
 
 
+def kind_of(verdict: Verdict) -> str | None:
+    """Returns how a program is wrong: it differs, traps, dies, or does not compile; None if not."""
+    if verdict.state != "bad":
+        return None
+    for kind in ("traps", "killed", "no answer", "InternalError"):
+        if verdict.detail.startswith(kind):
+            return kind
+    return "differs"
+
+
 @dataclass(frozen=True)
 class Step:
     """One pass on the module, or on one executable."""
@@ -77,6 +87,11 @@ class Finding:
     before: str = ""
     after: str = ""
     log: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str | None:
+        """How the program is wrong, in a word."""
+        return None if self.what == "nothing" else kind_of(Verdict("bad", self.detail))
 
     @property
     def diff(self) -> str:
@@ -150,6 +165,17 @@ class Bisection:
         first = self._first_bad(0, end, unresolved)
         assert first is not None
         return first - 1, self._verdict(first - 1)
+
+    def fault(self, phase: str | None) -> str | None:
+        """
+        Returns how the program is wrong, in a word, or None: interpreted after a phase, or compiled
+        for None.
+        """
+        if phase is None:
+            return kind_of(self._compiled(self.options))
+        module = self.module.clone()
+        run_phases(get_context(), module, self.options, to=phase)
+        return kind_of(self._interpreted(module))
 
     def _found(self, what: Any, detail: str, **more: Any) -> Finding:
         return Finding(what, detail, log=self.log, **more)

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     module = import_source(source_of(arguments))
     options = Options.make(**options_of(arguments))
-    name, inputs = _call(module, arguments)
+    name, inputs = call_of(module, arguments)
     expected = expected_values(arguments.expected_output) or _right(module, name, inputs, arguments)
     rules = tolerance_of(arguments)
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if finding.what == "nothing" else 0
 
 
-def _call(module: Any, arguments: argparse.Namespace) -> tuple[str, list[Any]]:
+def call_of(module: Any, arguments: argparse.Namespace) -> tuple[str, list[Any]]:
     """The function of a command line, and values for its arguments."""
     from irees.backends.reference.backend import ReferenceProgram
 
