@@ -43,8 +43,6 @@ from irees.verification import verify
 
 SMALL_SIZES = (1, 2, 3, 4, 5, 8, 16)
 """Sizes that a dim may shrink to, besides half of what it is."""
-SHOWN = 64
-"""Elements of an array that are written into the text of a case."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,6 @@ class Case:
         """The number of ops, without the module, the function, terminators and constants."""
         skipped = ("builtin.module", "func.func", "func.return", "linalg.yield", "arith.constant")
         return sum(op.name not in skipped for op in self.module.walk())
-
-    @property
-    def text(self) -> str:
-        """The program, with its arguments as flags in a comment."""
-        flags = " ".join(f"--input='{_shown(value)}'" for value in self.inputs)
-        body = print_module(self.module, elide_resources=False)
-        return f"// irees run FILE --function={self.function} {flags}\n{body}"
 
 
 Interesting = Callable[[Case], bool]
@@ -344,7 +335,8 @@ def _shrunk(case: Case, size: int, less: int) -> Iterator[Case]:
     """Yields cases with a smaller size: in types, then everywhere in the text."""
     text = print_module(case.module, elide_resources=False)
     inputs = tuple(_sliced(value, size, less) for value in case.inputs)
-    for pattern in (rf"(?<=[<x]){size}(?=x)", rf"(?<![\w.%#]){size}(?![\w.])|(?<=[<x]){size}(?=x)"):
+    in_types = rf"(?<=[<x]){size}(?=x)"
+    for pattern in (in_types, rf"(?<![\w.%#]){size}(?![\w.])|{in_types}"):
         try:
             module = import_mlir(re.sub(pattern, str(less), text))
         except IreesError:
@@ -356,12 +348,3 @@ def _sliced(value: Any, size: int, less: int) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     return value[tuple(slice(less if n == size else None) for n in value.shape)].copy()
-
-
-def _shown(value: Any) -> str:
-    """A value as the command line takes it; only the type of a large array."""
-    from irees.tools.values import format_value
-
-    if not isinstance(value, np.ndarray) or value.size <= SHOWN:
-        return format_value(value)
-    return format_value(value, 0).partition("=")[0] + "=1"

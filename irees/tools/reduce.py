@@ -9,13 +9,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from irees.errors import ArgumentError
 from irees.options import Options
 from irees.tools.bisect import call_of
 from irees.tools.common import add_program, import_source, options_of, source_of, write_output
 from irees.tools.run import add_tolerance, tolerance_of
-from irees.tools.values import compare
+from irees.tools.values import compare, format_value
 
+SHOWN = 64
+"""Elements of an array that are written into the text of a case."""
 TIMEOUT = 120
 """Seconds that a command may take for one case."""
 
@@ -59,15 +63,31 @@ def run(arguments: argparse.Namespace) -> int:
     found = reduction.run()
     if arguments.log:
         print("\n".join(reduction.log))
-    write_output(arguments.output, found.text)
+    write_output(arguments.output, text_of(found))
     return 0
+
+
+def text_of(case: Any) -> str:
+    """The program of a case, with the flags of its call in a comment."""
+    from irees.frontends.mlir import print_module
+
+    flags = " ".join(f"--input='{_shown(value)}'" for value in case.inputs)
+    body = print_module(case.module, elide_resources=False)
+    return f"// irees run FILE --function={case.function} {flags}\n{body}"
+
+
+def _shown(value: Any) -> str:
+    """A value as the command line takes it; only the type of a large array."""
+    if not isinstance(value, np.ndarray) or value.size <= SHOWN:
+        return format_value(value)
+    return format_value(value, 0).partition("=")[0] + "=1"
 
 
 def _by_command(command: str) -> Any:
     def interesting(case: Any) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "case.mlir"
-            path.write_text(case.text)
+            path.write_text(text_of(case))
             words = [*shlex.split(command), str(path)]
             try:
                 answer = subprocess.run(words, capture_output=True, timeout=TIMEOUT, check=False)
