@@ -256,7 +256,7 @@ def _returning(
 
 
 def _cleaned(case: Case) -> Case:
-    """Erases dead ops and arguments, in place; returns the case with the arguments that are left."""
+    """Erases dead ops and arguments, in place; returns the case with those that are left."""
     for op in reversed(list(_block(case).ops)):
         dead = not any(result.uses for result in op.results)
         if op.results and dead and is_side_effect_free(op):
