@@ -15,9 +15,10 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from irees.dialects.irees import LdexpOp, LookupOp, ScalefOp
+from irees.transforms.utils.shapes import insert_located
 
 
 class Formula:
@@ -37,7 +38,7 @@ class Formula:
         return VectorType(element, [self.lanes]) if self.lanes else element
 
     def _insert(self, op: Operation) -> SSAValue:
-        Rewriter.insert_op(op, self.point)
+        insert_located(op, self.point)
         return op.results[0]
 
     def number(self, value: float) -> SSAValue:

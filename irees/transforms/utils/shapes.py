@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     TensorType,
+    UnknownLoc,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -43,6 +44,23 @@ def index_attr(value: int) -> IntegerAttr[IndexType]:
     return IntegerAttr.from_index_int_value(value)
 
 
+def insert_located(op: Operation, point: InsertPoint) -> Operation:
+    """
+    Inserts an op. If it has no location, it gets that of the op that it precedes, or of the op
+    around; so do the ops in its regions. Thus generated code is traced back to the source.
+    """
+    Rewriter.insert_op(op, point)
+    location = op.location
+    if isinstance(location, UnknownLoc):
+        near = point.insert_before or point.block.parent_op()
+        location = location if near is None else near.location
+    if not isinstance(location, UnknownLoc):
+        for inner in op.walk() if op.regions else (op,):
+            if isinstance(inner.location, UnknownLoc):
+                inner.location = location
+    return op
+
+
 class IndexBuilder:
     """
     Builds index arithmetic at one insertion point, and folds constants.
@@ -61,9 +79,8 @@ class IndexBuilder:
         return IndexBuilder(InsertPoint.at_end(block), known)
 
     def insert(self, op: Operation) -> Operation:
-        """Inserts any op here."""
-        Rewriter.insert_op(op, self.point)
-        return op
+        """Inserts any op here, as `insert_located` does."""
+        return insert_located(op, self.point)
 
     def value(self, size: Size) -> SSAValue:
         """Returns the size as an SSA value."""
