@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         made = program.explain(as_data=as_json)
         print(json.dumps(made, indent=1) if as_json else made)
         return 0
-    inputs = _inputs(program, arguments)
+    inputs = inputs_of(program, arguments)
     peaks = None
     if inputs is not None:
         from irees.backends.c.peaks import measure_peaks
@@ -90,7 +90,7 @@ def _program(arguments: argparse.Namespace) -> Program | DeviceProgram:
     return program
 
 
-def _inputs(program: Program, arguments: argparse.Namespace) -> list[Any] | None:
+def inputs_of(program: Program, arguments: argparse.Namespace) -> list[Any] | None:
     """The arguments for the measurement; None if it is disabled or not possible."""
     given = [value for text in arguments.input for value in parse_values(text)]
     if not arguments.measure or not program.manifest.get("time_dispatches"):

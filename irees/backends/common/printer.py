@@ -8,7 +8,9 @@ expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from xdsl.dialects import cf
@@ -18,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from irees.backends.common.emit_ops import Expressions
 from irees.backends.common.types import scalar
 from irees.dialects.stream import CmdTraceOp
-from irees.errors import UnsupportedError
+from irees.errors import UnsupportedError, describe_location
 
 OK_OR_FAIL = "IREES_OUT_OF_MEMORY"
 
@@ -95,6 +97,23 @@ def plus(terms: Sequence[str]) -> str:
     return " + ".join(rest)
 
 
+_MARKING: ContextVar[bool] = ContextVar("irees_marking", default=False)
+
+
+@contextmanager
+def marking() -> Iterator[None]:
+    """
+    Adds the location of its op to each line that is printed within the block, as a comment.
+
+    Such a text is to be shown, not to be compiled: its digest depends on the source.
+    """
+    token = _MARKING.set(True)
+    try:
+        yield
+    finally:
+        _MARKING.reset(token)
+
+
 Handler = Callable[["Printer", Operation], None]
 HANDLERS: dict[str, Handler] = {}
 
@@ -120,6 +139,8 @@ class Printer:
         self.scratch: list[tuple[str, str]] = []
         self.in_workgroup = outer is not None
         self.allocations = 0
+        self.current: Operation | None = outer.current if outer else None
+        """The op that is printed."""
         self.scopes: list[list[tuple[str, int]]] = [[]]
         """Allocations of each open block, innermost last; freed at the end of the block."""
 
@@ -127,7 +148,13 @@ class Printer:
 
     def line(self, text: str) -> None:
         """Appends one line to the body."""
-        self.lines.append("  " * self.depth + text)
+        mark = self._mark() if _MARKING.get() else ""
+        self.lines.append("  " * self.depth + text + mark)
+
+    def _mark(self) -> str:
+        """Returns a comment with the location of the op that is printed."""
+        place = None if self.current is None else describe_location(self.current.location)
+        return f" /*@{place}*/" if place else ""
 
     def fresh(self, letter: str = "v") -> str:
         """Returns an unused C name."""
@@ -234,6 +261,13 @@ class Printer:
 
     def op(self, op: Operation) -> None:
         """Prints one op. Raises UnsupportedError for an op without a C form."""
+        around, self.current = self.current, op
+        try:
+            self._op(op)
+        finally:
+            self.current = around
+
+    def _op(self, op: Operation) -> None:
         handler = self.handlers.get(op.name)
         if handler is not None:
             handler(self, op)

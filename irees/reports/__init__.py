@@ -1,0 +1,1 @@
+"""`irees report`: one HTML file that shows how a program was compiled."""

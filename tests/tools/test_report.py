@@ -1,0 +1,117 @@
+"""`irees report`: what the page has, and that a browser shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from irees.reports.page import data_of
+from irees.tools.main import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> str:
+    out = tmp_path_factory.mktemp("report") / "report.html"
+    flags = ["--input=4x512xf32=1", "-o", str(out)]
+    assert main(["report", str(EXAMPLES / "softmax.mlir"), *flags]) == 0
+    return out.read_text()
+
+
+@pytest.fixture(scope="module")
+def data(page):
+    return data_of(page)
+
+
+def test_the_page_needs_no_network(page):
+    outside = re.findall(r"""(?:\bsrc=|\bhref=|url\(|https?://)[^\s>]*""", page)
+    assert [each for each in outside if "www.w3.org/2000/svg" not in each] == []
+
+
+def test_passes(data):
+    phases = list(dict.fromkeys(step["phase"] for step in data["steps"]))
+    assert phases[:3] == ["input", "global-opt", "dispatch-creation"]
+    assert phases[-1] == "verification"
+    # The texts of each op are a chain from the source to the end.
+    latest: dict[str, str] = {}
+    for step in data["steps"]:
+        for name, (before, after) in step["changed"].items():
+            if name in latest:
+                assert latest[name] == before
+            assert data["texts"][after] != data["texts"].get(before)
+            latest[name] = after
+    assert "stream.cmd.dispatch" in data["texts"][latest["@main"]]
+    assert any(step["on"] == "main_dispatch_0" for step in data["steps"])
+
+
+def test_lines_of_c_have_lines_of_the_source(data):
+    (kernel,) = data["kernels"]
+    code = data["code"][kernel["text"]]
+    source = data["source"]["text"].splitlines()
+    lines = list(zip(code["text"].splitlines(), code["places"], strict=True))
+    assert "/*@" not in code["text"]
+    body = [place for line, place in lines if place or re.match(r"\s+const v\d+f32 ", line)]
+    assert sum(place is not None for place in body) >= 0.9 * len(body)
+    used = {int(place.split(":")[-2]) for _, place in lines if place}
+    assert any("math.exp" in source[number - 1] for number in used)
+    assert any("arith.divf" in source[number - 1] for number in used)
+
+
+def test_kernels_and_graph(data):
+    (kernel,) = data["kernels"]
+    assert kernel["ms"] > 0
+    assert kernel["facts"][0].startswith("tiles ")
+    assert data["graph"] == {
+        "nodes": [{"kernel": kernel["name"], "loc": data["graph"]["nodes"][0]["loc"],
+                   "types": ["tensor<?x512xf32>"]}],
+        "edges": [],
+    }  # fmt: skip
+
+
+def test_edges(tmp_path):
+    path, out = tmp_path / "x.mlir", tmp_path / "x.html"
+    kinds = "tensor<8x8xf32>, tensor<8x8xf32>"
+    path.write_text(f"""
+    func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {{
+      %a = linalg.matmul ins(%x, %x : {kinds}) outs(%x : tensor<8x8xf32>) -> tensor<8x8xf32>
+      %b = linalg.matmul ins(%a, %a : {kinds}) outs(%x : tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %b : tensor<8x8xf32>
+    }}""")
+    assert main(["report", str(path), "-o", str(out), "--no-measure"]) == 0
+    data = data_of(out.read_text())
+    assert data["graph"]["edges"] == [[0, 1]]
+    assert all(kernel["ms"] is None for kernel in data["kernels"])
+
+
+def test_weights_are_left_out(tmp_path):
+    out = tmp_path / "resnet.html"
+    path = EXAMPLES / "resnet_tiny.mlir"
+    assert main(["report", str(path), "-o", str(out), "--no-measure", "--target=sm"]) == 1
+    assert main(["report", str(path), "-o", str(out), "--no-measure"]) == 0
+    shown = data_of(out.read_text())["source"]["text"]
+    assert "dialect_resources" not in shown
+    assert out.stat().st_size < path.stat().st_size + (2 << 20)
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium: apt install chromium, then run this test")
+def test_a_browser_shows_it(page, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(page)
+    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]
+    for tab, word in (("passes", "equal lines"), ("kernels", "declarations"), ("graph", "<svg")):
+        words = [BROWSER, *flags, "--dump-dom", f"file://{path}#{tab}"]
+        home = os.environ | {"HOME": str(tmp_path)}
+        dom = subprocess.run(
+            words, capture_output=True, text=True, timeout=120, env=home, check=True
+        )
+        assert 'data-ready="yes"' in dom.stdout
+        assert word in dom.stdout.replace(page, "")
