@@ -13,20 +13,24 @@ debug counters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Any, Literal
 
+import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.compiler import compile
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.signature import written_results
 from irees.errors import ArgumentError, InternalError, RuntimeTrap
 from irees.frontends.mlir import print_module
 from irees.interpreters import Interpreter
+from irees.interpreters.values import MemRef
 from irees.options import Options
 from irees.phase import Phase, alone
 from irees.pipeline import phases, run_phases
@@ -38,6 +42,8 @@ TIMEOUT = 600.0
 """Seconds that one run of the compiled program may take."""
 CONTEXT = 3
 """Lines of IR shown around a change."""
+
+OVERWRITTEN = "it writes to an argument that it does not update"
 
 Check = Callable[[Sequence[Any]], list[str]]
 """Returns the differences of results from what is expected."""
@@ -121,6 +127,7 @@ class Bisection:
     inputs: Sequence[Any]
     check: Check
     log: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
 
     def find(self) -> Finding:
         """
@@ -137,10 +144,15 @@ class Bisection:
         self.log.append(f"compiled: {compiled.state} {compiled.detail}".strip())
         if compiled.state == "good":
             return self._found("nothing", "the compiled program gives what is expected")
+        failure = None
         try:
-            steps = self._steps()
+            self._run_all()
         except InternalError as error:
-            return self._failed(error)
+            if getattr(error, "pass_name", None) is not None:
+                return self._failed(error)
+            # A check failed. What it checks may be wrong since an earlier pass.
+            failure = error.message
+        steps = self.steps
         source = self._interpreted(self.module)
         if source.state != "good":
             return self._found("source", source.detail)
@@ -148,7 +160,7 @@ class Bisection:
         if last.state == "unresolved":
             end, last = self._last_resolved(end)
         if last.state == "good" and end == len(steps):
-            return self._behind_passes(compiled)
+            return self._found("unknown", failure) if failure else self._behind_passes(compiled)
         first = self._first_bad(0, end, self._verdict) if last.state == "bad" else None
         if first is None:
             text = f"right up to {steps[end - 1].pass_name}; what follows cannot be interpreted"
@@ -245,9 +257,9 @@ class Bisection:
             good, bad = (number, bad) if found.state == "good" else (good, number)
         return bad
 
-    def _steps(self) -> list[Step]:
-        """Runs all passes; returns the steps. Raises InternalError if a pass fails."""
-        found: list[Step] = []
+    def _run_all(self) -> None:
+        """Runs all passes and notes the steps. Raises InternalError if a pass or a check fails."""
+        self.steps = found = []
         module, todo = self.module.clone(), iter(_passes(self.options))
         current: list[tuple[Phase, list[Any]]] = [next(todo)]
         place = [0]
@@ -274,8 +286,7 @@ class Bisection:
             self.log.append(f"left out, because they fail: {', '.join(sorted(failed))}")
             disabled = (*self.options.disable_pass, *failed)
             self.options = replace(self.options, disable_pass=disabled)
-            return self._steps()
-        return found
+            self._run_all()
 
     def _state(self, steps: int, limit: int | None = None) -> ModuleOp:
         """Returns the module after some steps, with at most some optional rewrites."""
@@ -296,21 +307,41 @@ class Bisection:
         return self._interpreted(self._state(steps, limit))
 
     def _interpreted(self, module: ModuleOp) -> Verdict:
+        function = next(
+            op
+            for op in module.ops
+            if isinstance(op, func.FuncOp) and op.sym_name.data == self.function
+        )
+        inputs, updates = self._copies(), written_results(function)
+        # All other arguments are read-only for the interpreter.
+        given = [MemRef.of(v) if i in updates.values() else v for i, v in enumerate(inputs)]
         try:
-            results = Interpreter(module).call(self.function, *self.inputs)
+            results = list(Interpreter(module).call(self.function, *given))
         except RuntimeTrap as error:
             return Verdict("bad", f"traps: {error}")
         except Exception as error:
+            if "read-only" in str(error):
+                return Verdict("bad", OVERWRITTEN)
             return Verdict("unresolved", f"{type(error).__name__}: {error}")
-        return self._judged(list(results))
+        return self._judged(_with_updates(results, updates, inputs))
+
+    def _copies(self) -> list[Any]:
+        """Returns the inputs, in arrays that may be written to."""
+        return [np.array(v) if isinstance(v, np.ndarray) else v for v in self.inputs]
 
     def _compiled(self, options: Options) -> Verdict:
         """Runs the compiled program in a child process, which may die."""
 
         def run() -> list[Any]:
             program: Any = compile(self.module, **_keywords(options))
-            results = program.functions[self.function](*self.inputs)
-            return list(results) if isinstance(results, tuple) else [results]
+            function, inputs = program.functions[self.function], self._copies()
+            results = function(*inputs)
+            given = list(results) if isinstance(results, tuple) else [results]
+            updates = dict(function.updates)
+            for i, (copy, value) in enumerate(zip(inputs, self.inputs, strict=True)):
+                if i not in updates.values() and np.asarray(copy).tobytes() != _bytes(value):
+                    raise ValueError(OVERWRITTEN)
+            return _with_updates(given, updates, inputs)
 
         try:
             return self._judged(isolated(run, TIMEOUT))
@@ -332,6 +363,20 @@ class Bisection:
         )
         with alone(executable) as part:
             return print_module(part, elide_resources=False)
+
+
+def _with_updates(
+    results: Sequence[Any], updates: Mapping[int, int], inputs: Sequence[Any]
+) -> list[Any]:
+    """Returns the results with those that were written into arguments, in their order."""
+    found = [each for each in results if each is not None]
+    for result, argument in sorted(updates.items()):
+        found.insert(result, inputs[argument])
+    return found
+
+
+def _bytes(value: Any) -> bytes:
+    return np.asarray(value).tobytes()
 
 
 def _passes(options: Options) -> list[tuple[Phase, list[Any]]]:

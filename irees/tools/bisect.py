@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,11 @@ from irees.tools.common import (
     write_output,
 )
 from irees.tools.run import add_tolerance, expected_values, tolerance_of
-from irees.tools.values import compare, parse_values, zeros_or_random
+from irees.tools.values import Tolerance, compare, parse_values, zeros_or_random
 
 SEED = 0
+SHARES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
+"""By how much of the largest element a result may differ, by element type."""
 AGAINST = ("reference", "opt0")
 
 
@@ -60,14 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     expected = expected_values(arguments.expected_output) or _right(module, name, inputs, arguments)
     rules = tolerance_of(arguments)
 
-    def check(results: Sequence[Any]) -> list[str]:
-        if len(results) != len(expected):
-            return [f"{len(results)} results instead of {len(expected)}"]
-        pairs = enumerate(zip(results, expected, strict=True))
-        found = [compare(i, a, b, rules) for i, (a, b) in pairs if b is not None]
-        return [line for lines in found for line in lines]
-
-    bisection = Bisection(module, options, name, inputs, check)
+    bisection = Bisection(
+        module, options, name, inputs, lambda found: differences(found, expected, rules)
+    )
     finding = bisection.find()
     if arguments.log:
         print("\n".join(finding.log))
@@ -76,6 +74,31 @@ def run(arguments: argparse.Namespace) -> int:
         write_output(arguments.output, finding.lit_case)
         print(f"{arguments.output}: a lit case of {finding.step.spec}")
     return 1 if finding.what == "nothing" else 0
+
+
+def differences(results: Sequence[Any], expected: Sequence[Any], rules: Tolerance) -> list[str]:
+    """
+    Returns a line for each result that is wrong.
+
+    Without a tolerance of the command line, floats may differ by a share of the largest element:
+    fast math sums in another order than the interpreter.
+    """
+    if len(results) != len(expected):
+        return [f"{len(results)} results instead of {len(expected)}"]
+    found: list[str] = []
+    for i, (actual, right) in enumerate(zip(results, expected, strict=True)):
+        if right is not None:
+            found += compare(i, actual, right, _scaled(rules, right))
+    return found
+
+
+def _scaled(rules: Tolerance, right: Any) -> Tolerance:
+    array = np.asarray(right)
+    share = SHARES.get(array.dtype.name)
+    if rules.exact or rules.atol is not None or share is None or not array.size:
+        return rules
+    size = np.abs(array.astype(np.float64))
+    return replace(rules, atol=share * float(np.max(size[np.isfinite(size)], initial=1.0)))
 
 
 def call_of(module: Any, arguments: argparse.Namespace) -> tuple[str, list[Any]]:

@@ -13,10 +13,10 @@ import numpy as np
 
 from irees.errors import ArgumentError
 from irees.options import Options
-from irees.tools.bisect import call_of
+from irees.tools.bisect import call_of, differences
 from irees.tools.common import add_program, import_source, options_of, source_of, write_output
 from irees.tools.run import add_tolerance, tolerance_of
-from irees.tools.values import compare, format_value
+from irees.tools.values import format_value
 
 SHOWN = 64
 """Elements of an array that are written into the text of a case."""
@@ -114,8 +114,7 @@ def _wrong(first: Any, options: Options, rules: Any) -> Any:
         expected = list(Interpreter(case.module).call(case.function, *case.inputs))
 
         def check(results: Any) -> list[str]:
-            pairs = enumerate(zip(results, expected, strict=True))
-            return [line for i, (a, b) in pairs for line in compare(i, a, b, rules)]
+            return differences(results, expected, rules)
 
         return Bisection(case.module, options, case.function, case.inputs, check)
 

@@ -194,3 +194,51 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.undo()
     assert main(["opt", str(case), "-p", "irees-bufferize-dispatch"]) == 0
     assert main(["bisect", str(path), "--target=reference"]) == 1
+
+
+UPDATE = """
+func.func @main(%cache: tensor<4x4xf32>, %row: tensor<1x4xf32>, %i: index)
+    -> (tensor<4xf32>, tensor<4x4xf32> {irees.updates = 0 : index}) {
+  %d = arith.subf %row, %row : tensor<1x4xf32>
+  %s = arith.addf %d, %row : tensor<1x4xf32>
+  %u = tensor.insert_slice %s into %cache[%i, 0] [1, 4] [1, 1]
+      : tensor<1x4xf32> into tensor<4x4xf32>
+  %r = tensor.extract_slice %row[0, 0] [1, 4] [1, 1] : tensor<1x4xf32> to tensor<4xf32>
+  return %r, %u : tensor<4xf32>, tensor<4x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["irees-form-dispatch-regions", "irees-bufferize-dispatch"])
+def test_results_that_are_written_into_arguments(name, monkeypatch, tmp_path, capsys):
+    path = tmp_path / "update.mlir"
+    path.write_text(UPDATE)
+    assert main(["bisect", str(path)]) == 1
+    cls = load_pass(name)
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        for inner in list(op.walk()):
+            if isinstance(inner, arith.AddfOp):
+                Rewriter.replace_op(inner, arith.MulfOp(inner.lhs, inner.rhs))
+
+    monkeypatch.setattr(cls, "apply", apply)
+    capsys.readouterr()
+    assert main(["bisect", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert f"wrong after {name}" in out
+    assert "result[1]" in out
+
+
+def test_another_order_of_a_sum_is_no_fault(tmp_path):
+    path = tmp_path / "sum.mlir"
+    kinds = "tensor<64x512xf32>, tensor<512x64xf32>"
+    path.write_text(f"""
+    func.func @main(%x: tensor<64x512xf32>, %y: tensor<512x64xf32>) -> tensor<64x64xf32> {{
+      %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+      %r = linalg.matmul ins(%x, %y : {kinds}) outs(%zero : tensor<64x64xf32>) -> tensor<64x64xf32>
+      return %r : tensor<64x64xf32>
+    }}""")
+    assert main(["bisect", str(path)]) == 1
+    assert main(["bisect", str(path), "--equality-mode=exact"]) == 0
