@@ -48,7 +48,7 @@ LAYERS = (
     {"dialects"},
     set(
         "blobs errors fence insertion integrity interfaces limits options pass_specs plugins target "
-        "remarks rewrites verification".split()
+        "targets remarks rewrites verification".split()
     ),
 )
 RANK = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}

@@ -12,47 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DYNAMIC_GUESS = 1 << 10
-"""Assumed size of dynamic dims."""
-
-SLICE = 512
-"""KC for f32, deep enough to amortize reading and writing C once per slice of K."""
-
-STRIP = 64
-"""MC: rows of A that share one pass over the panels of B, if M exceeds twice as many. An MC x KC
-block of A leaves most of the L2 cache to the current panel of B and the next one, which arrives
-from L3 within a few row blocks."""
-
-STREAMS = 4
-"""Rows of a matrix read concurrently if each element is used once. Several sequential streams get
-more memory bandwidth than one, and streams along rows more than accesses across rows."""
-
-STREAMED = 128 << 10
-"""Minimum size of such a matrix, in bytes: it then comes from memory or from a shared cache."""
-
-UNPACKED_ROWS = 4
-"""Largest M for which B is not packed: packing would cost as much as the multiplication."""
-
-MAX_ROWS = 14
-LATENCY = 4.0
-"""Latency of a multiply-add, in cycles."""
-
-OVERHEAD = 0.3
-"""Loop overhead of a step of K, in cycles."""
-
-LOAD = 0.2
-"""Cycles that a load delays concurrent multiply-adds, on cores that start two per cycle."""
-
-OPERAND = 0.06
-"""The same for an embedded broadcast, which a multiply-add uses if no register is free."""
-
-STREAM = 0.25
-"""The same for a vector of B, which comes from L2, since a panel exceeds the L1 cache."""
-
-
-BROADCASTS = 2
-"""Registers reserved for broadcasts that cannot be embedded: the current row's and the next row's.
-With only one, C compilers reload the vectors of B for each row."""
+from irees.targets.cpu import CPU
 
 
 @dataclass(frozen=True)
@@ -77,11 +37,11 @@ def step_cycles(rows: int, vectors: int, registers: int, *, embeds: bool) -> flo
     part of the loads that is not hidden.
     """
     work = rows * vectors
-    latency = LATENCY * 2 if work < 8 else 0.0
-    loads = LOAD * (rows + vectors)
+    latency = CPU.fma_latency * 2 if work < 8 else 0.0
+    loads = CPU.load * (rows + vectors)
     if embeds and work + vectors + 1 > registers:
-        loads = LOAD * vectors + OPERAND * work
-    return max(work, rows + vectors, latency) + OVERHEAD + loads + STREAM * vectors
+        loads = CPU.load * vectors + CPU.embedded_broadcast * work
+    return max(work, rows + vectors, latency) + CPU.step_overhead + loads + CPU.panel_load * vectors
 
 
 def block_cycles(
@@ -115,14 +75,14 @@ def choose_blocking(
     `vectors` fixes the width if an operand is already packed for it. `embeds` says that broadcasts
     need no registers.
     """
-    spare = 0 if embeds else BROADCASTS
-    rows = DYNAMIC_GUESS if rows < 0 else rows
-    columns = DYNAMIC_GUESS if columns < 0 else columns
+    spare = 0 if embeds else CPU.broadcast_registers
+    rows = CPU.assumed_extent if rows < 0 else rows
+    columns = CPU.assumed_extent if columns < 0 else columns
     best, best_cycles = Blocking(1, 1), float("inf")
-    for width in (4, 3, 2, 1) if vectors is None else (vectors,):
+    for width in range(CPU.most_block_vectors, 0, -1) if vectors is None else (vectors,):
         if vectors is None and width > 1 and columns <= (width - 1) * lanes:
             continue
-        for height in range(1, MAX_ROWS + 1):
+        for height in range(1, CPU.most_block_rows + 1):
             if height * width + width + spare > registers or height > rows:
                 continue
             block = Blocking(height, width)

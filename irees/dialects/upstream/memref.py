@@ -79,6 +79,10 @@ class TransposeOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
+L1, L2 = 3, 2
+"""Localities of prefetches into the L1 cache and into the L2 cache."""
+
+
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
     """Hints that an element will be read or written soon (MLIR: memref.prefetch)."""
@@ -96,7 +100,7 @@ class PrefetchOp(IRDLOperation):
         indices: Sequence[SSAValue],
         *,
         is_write: bool = False,
-        locality: int = 3,
+        locality: int = L1,
         is_data: bool = True,
     ):
         super().__init__(

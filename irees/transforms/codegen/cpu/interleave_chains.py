@@ -49,14 +49,12 @@ from xdsl.traits import is_side_effect_free
 from irees.analysis.distribution import root
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
+from irees.targets.cpu import CPU
+from irees.transforms.codegen.cpu.utils.loop_work import vector_work
 from irees.transforms.utils.shapes import IndexBuilder, constant_value
 
 NAME = "irees-interleave-chains"
 
-TOGETHER = 112
-"""Vector operations that the schedulers of a core hold. Four chains are interleaved if they fit
-together; longer ones only in pairs."""
 
 Chain = list[Operation]
 
@@ -122,7 +120,8 @@ def turns_of(loop: scf.ForOp, work: int) -> int:
     if loop.results or begin is None or end is None or step is None or step <= 0:
         return 1
     turns = max(0, -(-(end - begin) // step))
-    fitting = (n for n in (4, 3, 2) if turns % n == 0 and (n == 2 or n * work <= TOGETHER))
+    most = CPU.scheduler_ops
+    fitting = (n for n in CPU.chain_unroll if turns % n == 0 and (n == 2 or n * work <= most))
     return next(fitting, 1) if turns else 1
 
 
@@ -165,10 +164,11 @@ def interleave(loop: scf.ForOp) -> None:
     """a0; a1; ...; b0; b1; ...  =>  a0; b0; a1; b1; ..."""
     block = loop.body.block
     ops, terminator = list(block.ops)[:-1], block.last_op
-    if terminator is None or vector_work(ops) <= MOST_WORK or any(op.regions for op in ops):
+    short = vector_work(ops) <= CPU.bandwidth_bound_ops
+    if terminator is None or short or any(op.regions for op in ops):
         return
     leading, found = split(loop)
-    chains = [chain for chain in found if vector_work(chain) > MOST_WORK]
+    chains = [chain for chain in found if vector_work(chain) > CPU.bandwidth_bound_ops]
     short = [op for chain in found if chain not in chains for op in chain]
     if not chains or (short and not loop.results):
         return

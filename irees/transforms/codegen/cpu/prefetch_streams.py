@@ -40,6 +40,7 @@ from irees.analysis.distribution import root
 from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
 from irees.transforms.codegen.cpu.utils.large_buffers import (
     large_buffers,
@@ -47,18 +48,14 @@ from irees.transforms.codegen.cpu.utils.large_buffers import (
     one_per_line,
     place_in,
 )
-from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
+from irees.transforms.codegen.cpu.utils.loop_work import vector_work
 from irees.transforms.utils.shapes import IndexBuilder, element_bytes
-
-AHEAD = 4096
-"""Bytes between what is used and what is asked for: some ten iterations of much arithmetic take as
-long as memory."""
 
 
 def is_heavy(block: Block) -> bool:
     """Whether a loop computes so much that it does not wait for memory alone."""
     stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
-    return vector_work(block.ops) > MOST_WORK * max(1, stores)
+    return vector_work(block.ops) > CPU.bandwidth_bound_ops * max(1, stores)
 
 
 def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
@@ -99,7 +96,8 @@ def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
     """vector.load %x[%i]  =>  vector.load %x[%i]; memref.prefetch %x[%i + 4 KiB]"""
     assert isinstance(access.base.type, MemRefType)
     at = IndexBuilder(InsertPoint.after(access))
-    further = at.add(access.indices[-1], AHEAD // element_bytes(access.base.type))
+    ahead = CPU.stream_prefetch_bytes // element_bytes(access.base.type)
+    further = at.add(access.indices[-1], ahead)
     indices = [*access.indices[:-1], at.value(further)]
     at.insert(PrefetchOp(access.base, indices, is_write=isinstance(access, vector.StoreOp)))
 

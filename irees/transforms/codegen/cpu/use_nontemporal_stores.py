@@ -35,8 +35,9 @@ from xdsl.passes import ModulePass
 from irees.analysis.element_sizes import item_bytes
 from irees.dialects.irees_target import target_of
 from irees.rewrites import may_rewrite
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.utils.large_buffers import bytes_of
-from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
+from irees.transforms.codegen.cpu.utils.loop_work import vector_work
 from irees.transforms.utils.lanes import LINE
 
 
@@ -65,7 +66,7 @@ def leaves_at_once(store: vector.StoreOp) -> bool:
     if prod(kind.get_shape()) * item_bytes(kind.element_type) >= LINE:
         return True
     stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
-    return vector_work(block.ops) <= MOST_WORK * stores
+    return vector_work(block.ops) <= CPU.bandwidth_bound_ops * stores
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from xdsl.context import Context
 import irees
 from irees.frontends.mlir import import_mlir
 from irees.interpreters.registry import PREPARE
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass, decide, prefetch
-from irees.transforms.codegen.cpu.lower_contractions.prefetch import STEPS
 
 LINE = 16
 """Elements of f32."""
@@ -104,10 +105,9 @@ def asked(monkeypatch, module, shapes) -> Counter[int]:
 )
 def test_each_line_of_the_next_panel_is_asked_for(monkeypatch, rows, slices):
     """Whatever the number of blocks that share a panel; the first panel has nobody to ask."""
-    monkeypatch.setattr(prefetch, "LEAST_BYTES", 0)
+    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=0))
     if slices:
-        monkeypatch.setattr(decide, "LARGE_SLICE", 0)
-        monkeypatch.setattr(decide, "SLICE", 16)
+        monkeypatch.setattr(decide, "CPU", replace(decide.CPU, large_slice_bytes=0, kc=16))
     shapes = ((rows, 48), (3, 48, 32))
     module = lowered(
         contraction("mnk", PANELS, (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32"))
@@ -127,9 +127,9 @@ def test_blocks_of_channels_are_asked_for_by_all_rows_of_an_image(monkeypatch, i
     Rows of an output with a frame do not flatten: each is a turn of a loop outside. A slice of a
     panel is in several places, which the first blocks of rows ask for.
     """
-    monkeypatch.setattr(prefetch, "LEAST_BYTES", 0)
+    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=0))
     if slices:
-        monkeypatch.setattr(decide, "SLICE", 16)
+        monkeypatch.setattr(decide, "CPU", replace(decide.CPU, kc=16))
     h, w = image
     high, wide = h + 2, w + 2
     strides = f"strided<[{high * wide * 16}, {wide * 16}, 16, 1], offset: {(wide + 1) * 16}>"
@@ -149,7 +149,7 @@ def test_strips_of_rows_ask_for_the_next_panel_that_the_first_has_packed(monkeyp
     kinds = (f"{rows}x40xf32", "40x144xf32", f"{rows}x144xf32")
     near = lowered(contraction("mnk", plain, kinds))
     assert "memref.prefetch" not in str(near), "such a panel stays in the L1 cache"
-    monkeypatch.setattr(prefetch, "L1_BYTES", 40 * 48 * 4 - 1)
+    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, near_bytes=40 * 48 * 4 - 1))
     module = lowered(contraction("mnk", plain, kinds))
     erase_hints(module, prefetch.L1)
     found = asked(monkeypatch, module, ((rows, 40), (40, 144)))
@@ -161,7 +161,7 @@ def test_strips_of_rows_ask_for_the_next_panel_that_the_first_has_packed(monkeyp
 @pytest.mark.parametrize("case", ["panels", "blocks", "packed"])
 def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, case):
     """Once for each block of rows; the lines of the first steps nobody asks for."""
-    monkeypatch.setattr(prefetch, "L1_BYTES", 0)
+    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, near_bytes=0))
     if case == "panels":
         kinds = ("8x48xf32", "3x48x32xf32", "8x96xf32")
         text, shapes = contraction("mnk", PANELS, kinds), ((8, 48), (3, 48, 32))
@@ -182,13 +182,13 @@ def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, c
     module = lowered(text)
     erase_hints(module, prefetch.L2)
     found = asked(monkeypatch, module, shapes)
-    assert not any(found[line] for line in range(STEPS * wide))
-    assert {found[line] for line in range(STEPS * wide, steps * wide)} == {blocks}
+    assert not any(found[line] for line in range(CPU.l1_prefetch_steps * wide))
+    assert {found[line] for line in range(CPU.l1_prefetch_steps * wide, steps * wide)} == {blocks}
 
 
 def test_two_half_vectors_are_one_line(monkeypatch):
     """bf16 that are widened as they are read."""
-    monkeypatch.setattr(prefetch, "L1_BYTES", 0)
+    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, near_bytes=0))
     kinds = ("8x48xf32", "3x48x32xf32", "8x96xf32")
     text = contraction("mnk", PANELS, kinds)
     text = text.replace("memref<3x48x32xf32>", "memref<3x48x32xbf16>").replace(
@@ -201,7 +201,7 @@ def test_two_half_vectors_are_one_line(monkeypatch):
 
 @pytest.mark.parametrize("rows", [3, 100, 150])
 def test_an_unknown_number_of_rows_asks_for_what_eight_blocks_would(monkeypatch, rows):
-    monkeypatch.setattr(prefetch, "LEAST_BYTES", 0)
+    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=0))
     module = lowered(contraction("mnk", PANELS, ("?x48xf32", "3x48x32xf32", "?x96xf32")))
     found = asked(monkeypatch, module, ((rows, 48), (3, 48, 32)))
     panel = 48 * 32 // LINE
@@ -212,7 +212,7 @@ def test_an_unknown_number_of_rows_asks_for_what_eight_blocks_would(monkeypatch,
 
 @pytest.mark.parametrize(("rows", "least"), [("8", 0), ("40", 1 << 20)], ids=["one-block", "small"])
 def test_nothing_is_asked_for_where_it_does_not_pay(monkeypatch, rows, least):
-    monkeypatch.setattr(prefetch, "LEAST_BYTES", least)
+    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=least))
     kinds = (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32")
     assert "memref.prefetch" not in str(lowered(contraction("mnk", PANELS, kinds)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,10 +121,11 @@ def product(image: tuple[int, int], apart: int, lanes: int) -> str:
 )
 def test_rows_of_an_image_in_a_frame(monkeypatch, image, joined, apart, slices):
     """All rows count as one loop where blocks of them are fewer; whole rows of blocks stay."""
-    monkeypatch.setattr(decide, "STRIP", 16)
+    monkeypatch.setattr(decide, "CPU", replace(decide.CPU, mc=16))
     if slices:
-        monkeypatch.setattr(decide, "NEAR_PANEL", 64 * 16)
-        monkeypatch.setattr(decide, "LEAST_SLICE", 16)
+        monkeypatch.setattr(
+            decide, "CPU", replace(decide.CPU, near_panel_bytes=64 * 16, least_kc=16)
+        )
     module = import_mlir(product(image, apart, 8))
     lower(module, NARROW)
     text = str(module)
@@ -188,9 +190,9 @@ def biased_product(blocks: int) -> str:
 @pytest.mark.parametrize(("blocks", "slices"), [(2, 1), (4, 2), (6, 3), (5, 3), (7, 4)])
 def test_the_epilogue_comes_with_the_last_slice(monkeypatch, blocks, slices, reassociate):
     """Slices that are all alike are one loop, whose last turn has the epilogue."""
-    monkeypatch.setattr(decide, "NEAR_PANEL", 64 * 16)
-    monkeypatch.setattr(decide, "LEAST_SLICE", 16)
-    monkeypatch.setattr(decide, "STRIP", 16)
+    monkeypatch.setattr(
+        decide, "CPU", replace(decide.CPU, near_panel_bytes=64 * 16, least_kc=16, mc=16)
+    )
     module = import_mlir(biased_product(blocks))
     lower(module, NARROW, "default" if reassociate else "strict")
     text = str(module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,8 +58,8 @@ def arguments(rows: int, columns: int, depth: int, along_k: bool) -> list[np.nda
 @pytest.mark.parametrize("more", ["", SQUARE], ids=["plain", "squared"])
 def test_every_row_is_summed_once(monkeypatch, rows, columns, depth, along_k, more):
     """Numbers of rows that four divides and that it does not, short tiles, rests of vectors."""
-    monkeypatch.setattr(_vector_nest, "STREAMED", 1)
-    monkeypatch.setattr(decide, "STREAMED", 1)
+    monkeypatch.setattr(_vector_nest, "CPU", replace(_vector_nest.CPU, streamed_bytes=1))
+    monkeypatch.setattr(decide, "CPU", replace(decide.CPU, streamed_bytes=1))
     x, w, o = arguments(rows, columns, depth, along_k)
     sums = x @ (w.T if along_k else w) + o
     got = irees.compile(product(rows, columns, depth, along_k, more))(x, w, o)
@@ -96,8 +97,8 @@ def test_few_rows_go_along_the_rows_of_a_matrix(rows):
 
 @pytest.mark.parametrize("along_k", [True, False], ids=["rows", "columns"])
 def test_strict_sums_keep_their_order(monkeypatch, along_k):
-    monkeypatch.setattr(_vector_nest, "STREAMED", 1)
-    monkeypatch.setattr(decide, "STREAMED", 1)
+    monkeypatch.setattr(_vector_nest, "CPU", replace(_vector_nest.CPU, streamed_bytes=1))
+    monkeypatch.setattr(decide, "CPU", replace(decide.CPU, streamed_bytes=1))
     text = product(2, 520, 70, along_k)
     random = np.random.default_rng(3)
     inputs = [random.standard_normal(a.shape, np.float32) for a in arguments(2, 520, 70, along_k)]

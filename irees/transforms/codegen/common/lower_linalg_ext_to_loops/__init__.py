@@ -36,6 +36,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import target_of
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.lower_linalg_ext_to_loops.selection import lower_topk
 from irees.transforms.codegen.common.lower_linalg_ext_to_loops.sorting import lower_sort
 from irees.transforms.codegen.common.utils.accumulating import scan_row, scatter_point
@@ -63,11 +64,6 @@ LOWERINGS: dict[type[Operation], Callable[[Any, IndexBuilder], None]] = {
 }
 
 
-TOGETHER = (64, 16)
-"""Elements that topk on a CPU compares at once with the worst kept one: 64, then, if any of them
-wins, groups of 16, then single elements."""
-
-
 @dataclass(frozen=True)
 class LowerLinalgExtToLoopsPass(ModulePass):
     """Lowers sort, topk, scan and scatter on buffers to loops."""
@@ -75,7 +71,7 @@ class LowerLinalgExtToLoopsPass(ModulePass):
     name = "irees-lower-linalg-ext-to-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        topk = partial(lower_topk, together=TOGETHER if target_of(op).gpu is None else ())
+        topk = partial(lower_topk, together=CPU.topk_groups if target_of(op).gpu is None else ())
         lowerings = {**LOWERINGS, ext.TopkV2Op: topk}
         for inner in [o for o in op.walk() if type(o) in lowerings]:
             if inner.results:

@@ -25,46 +25,18 @@ from math import gcd, prod
 
 from irees.analysis.dot_products import DotProduct
 from irees.analysis.register_blocking import (
-    SLICE,
-    STREAMED,
-    STREAMS,
-    STRIP,
-    UNPACKED_ROWS,
     Blocking,
     block_cycles,
     choose_blocking,
     embeds_broadcasts,
 )
+from irees.targets.cpu import CPU
 
 Known = int | None
 """A trip count, or a stride in elements; None where it is not known before the program runs."""
 
 Strides = Sequence[Known]
 """The stride of an operand along each loop, in elements."""
-
-WAY = 4096
-"""Bytes of one way of the L1 cache: addresses that are congruent modulo WAY map to the same set."""
-
-SHARE = 4
-"""Rows of A that may map to one 8-way cache set before A is packed; B and C need the rest."""
-
-DEEP_ROW = 3 << 10
-"""Maximum bytes of a row of A for a block of rows to stay in the L1 cache over all of K."""
-
-NEAR_PANEL = 16 << 10
-"""Maximum bytes of a panel of B that leaves room for rows of A in the L1 cache."""
-
-LEAST_SLICE = 256
-"""Minimum steps of K per slice: below, loading and storing C once more does not pay off."""
-
-JOINED = 0.99
-"""Speed-up at which merging the row loops pays for the extra index division (0.99 = 1 % faster)."""
-
-POINTERS = 8
-"""Maximum rows per block whose addresses fit into registers beside those of B and C."""
-
-LARGE_SLICE = 512 << 10
-"""Bytes of A from which it evicts the panels of B from the L2 cache."""
 
 
 class Unsuitable(Exception):
@@ -239,7 +211,7 @@ def traverse(problem: Problem) -> Traversal:
     if _is_at_most(p.size(n), lanes // 2 - 1):
         raise Unsuitable("too few columns for a vector")
     in_panels = p.panel is not None or vector_loop is not None
-    few_rows = not outer_m and _is_at_most(p.size(m), UNPACKED_ROWS)
+    few_rows = not outer_m and _is_at_most(p.size(m), CPU.unpacked_rows)
     contiguous = len(n) == 1 and p.b[n[0]] == 1 and p.dot is None
     if few_rows and not in_panels and not contiguous:
         raise Unsuitable("too few rows to pack for")
@@ -356,10 +328,10 @@ def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tupl
         return block, loops, (Candidate("rows of one loop", block, cycles(rows or 0, block)),)
     joint, apart = choose(every), turns * cycles(rows, block)
     together, reason = cycles(every, joint), None
-    if not 0 < together < JOINED * apart:
+    if not 0 < together < CPU.joined_rows * apart:
         reason = "blocks of single loops take as few cycles"
-    elif joint.rows > POINTERS and suffix(every_loop, (p.a,), p.sizes) != every_loop:
-        reason = f"{joint.rows} rows need as many address registers, {POINTERS} at most"
+    elif joint.rows > CPU.row_pointers and suffix(every_loop, (p.a,), p.sizes) != every_loop:
+        reason = f"{joint.rows} rows need as many address registers, {CPU.row_pointers} at most"
     separate = Candidate("rows of one loop", block, apart, None if reason else "more cycles")
     joined = Candidate("rows of all loops", joint, together, reason)
     if reason is not None:
@@ -386,7 +358,8 @@ def choose_tiling(p: Problem, loops: Traversal, block: Blocking) -> tuple[Tiling
         raise Unsuitable("K is no plain run of groups")
     deep, most = p.size(loops.k[-1]) or 0, _deepest(p)
     mc = _strip(p, loops, block)
-    whole_rows = mc is not None and not loops.outer_m and 0 < deep * p.packed_bytes <= DEEP_ROW
+    row = deep * p.packed_bytes
+    whole_rows = mc is not None and not loops.outer_m and 0 < row <= CPU.whole_row_bytes
     copied = _copies_groups(p, loops, deep)
     collides = _collides(p, loops, block)
     if whole_rows:
@@ -397,7 +370,7 @@ def choose_tiling(p: Problem, loops: Traversal, block: Blocking) -> tuple[Tiling
         kc = _slice_in_place(p, loops, block, mc, collides, whole_rows)
     streamed = _streams(p, loops, deep)
     if streamed:
-        kc, collides = STREAMS, False
+        kc, collides = CPU.streams, False
     packs_a = (collides or copied) and kc is not None
     return (
         Tiling(block.rows, block.vectors, kc, mc),
@@ -407,7 +380,7 @@ def choose_tiling(p: Problem, loops: Traversal, block: Blocking) -> tuple[Tiling
 
 def _deepest(p: Problem) -> int:
     """Returns the maximum KC. It is half for f64, to keep a block of rows in the L1 cache."""
-    return SLICE * 4 // p.packed_bytes if p.dot is None else SLICE * p.group
+    return CPU.kc * 4 // p.packed_bytes if p.dot is None else CPU.kc * p.group
 
 
 def _strip(p: Problem, loops: Traversal, block: Blocking) -> int | None:
@@ -469,7 +442,8 @@ def _slice_in_place(
         width = block.vectors * loops.lanes * p.packed_bytes
         return slices_of_panel(loops.k, p.sizes, width) if several else None
     if mc is None or loops.outer_m:
-        large = deep * max(rows, 0) * p.packed_bytes > LARGE_SLICE or (several and deep > 2 * most)
+        evicts = deep * max(rows, 0) * p.packed_bytes > CPU.large_slice_bytes
+        large = evicts or (several and deep > 2 * most)
     else:
         large = deep > most and not whole_rows
     if deep < most or not (collides or large):
@@ -482,7 +456,7 @@ def _streams(p: Problem, loops: Traversal, deep: int) -> bool:
     in_panels = p.panel is not None or loops.vector_loop is not None
     if not loops.in_place or in_panels or p.dot is not None or len(loops.k) != 1:
         return False
-    return deep * (p.limit(loops.n) or 0) * p.packed_bytes >= STREAMED
+    return deep * (p.limit(loops.n) or 0) * p.packed_bytes >= CPU.streamed_bytes
 
 
 def slices_of_panel(
@@ -498,29 +472,29 @@ def slices_of_panel(
     known = [[n for loop in group if (n := sizes[loop]) is not None] for group in groups]
     if list(map(len, known)) != list(map(len, groups)):
         return None
-    points, near = prod(map(prod, known)), NEAR_PANEL // width
-    most, slices = (near, 1) if near >= LEAST_SLICE else (SLICE, 2)
+    points, near = prod(map(prod, known)), CPU.near_panel_bytes // width
+    most, slices = (near, 1) if near >= CPU.least_kc else (CPU.kc, 2)
     return None if points <= slices * most else -(-prod(known[0]) // -(-points // most))
 
 
 def strip_of(rows: int, block: int) -> int | None:
-    """Returns MC in whole blocks, about STRIP rows; None for few rows, or a dynamic number."""
-    if rows <= 2 * STRIP:
+    """Returns MC in whole blocks, about `CPU.mc` rows; None for few rows, or a dynamic number."""
+    if rows <= 2 * CPU.mc:
         return None
-    strips = -(-rows // STRIP)
+    strips = -(-rows // CPU.mc)
     return -(-rows // (strips * block)) * block
 
 
 def strip_of_turns(rows: int, outer: Sequence[Known]) -> int | None:
-    """Returns MC in iterations of the first loop around `rows` of A, about STRIP rows."""
+    """Returns MC in iterations of the first loop around `rows` of A, about `CPU.mc` rows."""
     known = [size for size in (rows, *outer) if size is not None and size > 0]
-    if len(known) < 1 + len(outer) or prod(known) <= 2 * STRIP:
+    if len(known) < 1 + len(outer) or prod(known) <= 2 * CPU.mc:
         return None
-    turns = max(1, round(STRIP * known[1] / prod(known)))
+    turns = max(1, round(CPU.mc * known[1] / prod(known)))
     return turns if turns < known[1] else None
 
 
 def crowds(apart: int, rows: int) -> bool:
     """Whether rows at this stride in bytes (0 if dynamic) map to few sets of the L1 cache."""
-    places = WAY // gcd(WAY, apart)
-    return rows / places > SHARE
+    places = CPU.l1_way_bytes // gcd(CPU.l1_way_bytes, apart)
+    return rows / places > CPU.most_rows_per_set

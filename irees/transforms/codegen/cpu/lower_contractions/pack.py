@@ -16,11 +16,11 @@ from xdsl.ir import SSAValue
 
 from irees.transforms.codegen.cpu.lower_contractions.epilogue import Slice
 from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, widened
-from irees.transforms.utils.lanes import vector_of
+from irees.transforms.utils.lanes import LINE, vector_of
 from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size, upper_bound
 
-APART = 16
+APART = LINE // 4
 """Padding between packed rows of A, in 4-byte words: one cache line, so that adjacent rows map to
 adjacent sets."""
 

@@ -33,31 +33,12 @@ from math import prod
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
-from irees.dialects.upstream.memref import PrefetchOp
+from irees.dialects.upstream.memref import L1, L2, PrefetchOp
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.lower_contractions.pack import Columns, Panels
 from irees.transforms.codegen.cpu.lower_contractions.plan import Plan, Rows
 from irees.transforms.utils.lanes import LINE, lane_bytes
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-SOME_BLOCKS = 8
-"""Row blocks that prefetch a panel if their number is dynamic. If there are more, the later ones
-prefetch the last part again; if there are fewer, some of the panel is not prefetched."""
-
-LEAST_BYTES = 64 << 10
-"""Minimum size of B, in bytes, for prefetching to pay off."""
-
-L2 = 2
-"""Locality of a prefetch into the L2 cache: L1 is for the current panel."""
-
-L1 = 3
-"""Locality of a prefetch into the L1 cache."""
-
-L1_BYTES = 32 << 10
-"""Maximum bytes of a panel, plus a block of rows of A if B is constant, that stay in the L1 cache
-until the next block."""
-
-STEPS = 8
-"""Steps of K that cover the latency from the L2 to the L1 cache."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +92,7 @@ def next_panel(
         return None
     turns = [rows.turns, *(plan.sizes[loop] for loop in plan.loops.outer_m[1:])]
     counts = [size for size in (rows.count, *turns) if isinstance(size, int)]
-    blocks, last = SOME_BLOCKS, SOME_BLOCKS - 1
+    blocks, last = CPU.assumed_row_blocks, CPU.assumed_row_blocks - 1
     if len(counts) == 1 + len(turns):
         blocks, last = -(-counts[0] // plan.tiling.mr) * prod(counts[1:]), None
     if blocks < 2:
@@ -152,7 +133,7 @@ def next_packed_panel(
     points = _points(plan, depth)
     if points is None or not isinstance(rows, int) or rows <= plan.tiling.mr:
         return None
-    if points * plan.nr * lane_bytes(plan.packed_element) <= L1_BYTES:
+    if points * plan.nr * lane_bytes(plan.packed_element) <= CPU.near_bytes:
         return None
     assert panels.b is not None
     assert plan.tiling.kc is not None
@@ -180,7 +161,7 @@ def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
     # A panel that this kernel packed is in L2 already, so rows of A do not count.
     rows = plan.tiling.mr if panels.b is None else 0
     narrow = lane_bytes(plan.packed_element)
-    return STEPS if points * (plan.nr + rows) * narrow > L1_BYTES else None
+    return CPU.l1_prefetch_steps if points * (plan.nr + rows) * narrow > CPU.near_bytes else None
 
 
 def ask_ahead(
@@ -226,4 +207,4 @@ def _is_small(plan: Plan) -> bool:
     loops = [*plan.loops.outer_n, *plan.loops.n, *(x for group in plan.loops.k for x in group)]
     sizes = [size for loop in loops if isinstance(size := plan.sizes[loop], int)]
     bytes_ = prod(sizes) * lane_bytes(plan.packed_element)
-    return len(sizes) == len(loops) and bytes_ < LEAST_BYTES
+    return len(sizes) == len(loops) and bytes_ < CPU.prefetched_bytes

@@ -56,6 +56,7 @@ from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.pipeline_workgroups.stages import (
     NAME,
     Nest,
@@ -215,10 +216,6 @@ def together_of(forall: ForallOp, shares: int) -> int:
     return max(fitting, default=1)
 
 
-SHARES = 2
-"""Runs of tiles for each thread, so that a thread that is done takes one of a slower thread."""
-
-
 @dataclass(frozen=True)
 class PipelineWorkgroupsPass(ModulePass):
     """Workgroups that go through a large tile twice begin with the next one in the second turn."""
@@ -234,7 +231,7 @@ class PipelineWorkgroupsPass(ModulePass):
                 stages = stages_of(forall, target.l1_bytes, target.vector_registers)
                 if stages is None:
                     continue
-                together = together_of(forall, SHARES * target.threads)
+                together = together_of(forall, CPU.runs_per_thread * target.threads)
                 if together == 1:
                     remark("missed", NAME, forall, "there are too few tiles to take several")
                 elif may_rewrite(NAME, forall, f"{together} tiles in a row"):

@@ -17,7 +17,8 @@ from xdsl.traits import is_side_effect_free
 from irees.analysis.distribution import root
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
-from irees.transforms.codegen.cpu.utils.loop_work import MOST_WORK, vector_work
+from irees.targets.cpu import CPU
+from irees.transforms.codegen.cpu.utils.loop_work import vector_work
 from irees.transforms.utils.shapes import constant_value, element_bytes
 
 NAME = "irees-pipeline-workgroups"
@@ -193,7 +194,7 @@ def stages_of(forall: ForallOp, least: int, registers: int) -> Stages | None:
     if not ops or not isinstance(ops[-1], scf.ForOp) or ops[-1].results:
         return None
     points = nest_of(ops[-1])
-    if points is None or vector_work(points.inner.ops) <= MOST_WORK:
+    if points is None or vector_work(points.inner.ops) <= CPU.bandwidth_bound_ops:
         return None
     if any(loop.results for loop in points.loops):
         return None

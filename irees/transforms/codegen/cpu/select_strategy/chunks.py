@@ -10,47 +10,24 @@ from math import prod
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irees.analysis.distribution import Group
-
-CHUNK = 16384
-"""Iterations of an elementwise op or reduction that make a tile large enough for a thread."""
-
-FUSED = 2048
-"""The same for fused ops: in f32, the input tile, the intermediate values and the prefetched next
-tile take three quarters of an L1 cache. With two rows per tile, the loop over one hides the latency
-of the horizontal sum of the other."""
-
-ALONG, RUNS = 64, 4
-"""Minimum tile of a transpose along the loop that writes contiguously, and the maximum multiple of
-it if enough tiles remain, so that a thread writes long contiguous runs."""
-
-ACROSS, SHORT = 4096, 1024
-"""Maximum tile along the loop that reads contiguously; the second if the first leaves few tiles."""
-
-ENOUGH, FEW = 16, 4
-"""Number of tiles that balances well over threads, and the number below which tiles are few."""
-
-CROSSING = ALONG * SHORT
-"""Elements of several small transposes that make a tile large enough for a thread."""
-
-DYNAMIC_GUESS = 256
-"""Assumed trip count of dynamic loops in tile-size selection."""
+from irees.targets.cpu import CPU
 
 
 def chunk_tiles(group: Group) -> list[int]:
     """Chooses row tiles: inner loops are whole, the next one is tiled, outer ones get size 1."""
     member = max(group.members, key=lambda m: len(m.kinds))
     extents = group.extents()
-    chunk = CHUNK if len(group.members) == 1 else FUSED
+    chunk = CPU.chunk if len(group.members) == 1 else CPU.fused_chunk
     windows = {d for a in member.accesses for e in a.map.results for d in _moving(e)}
     inner = 1
     for loop, size in enumerate(member.sizes):
         number = group.members.index(member)
         # Overlapping window reads hit the cache, so they do not count.
         if loop not in windows and not any(c[number] == loop for c in group.classes):
-            inner *= DYNAMIC_GUESS if size < 0 else size
+            inner *= CPU.assumed_trip_count if size < 0 else size
     tiles = [0] * len(extents)
     for position in reversed(range(len(extents))):
-        extent = DYNAMIC_GUESS if extents[position] < 0 else extents[position]
+        extent = CPU.assumed_trip_count if extents[position] < 0 else extents[position]
         if inner >= chunk:
             tiles[position] = 1
         elif inner * extent > chunk or position == 0:
@@ -70,21 +47,23 @@ def _moving(expr: AffineExpr) -> set[int]:
 
 def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
     """Returns the tiles of an op that reads along loop `across` and writes along loop `along`."""
-    extents = [DYNAMIC_GUESS if e < 0 else max(1, e) for e in group.extents()]
+    extents = [CPU.assumed_trip_count if e < 0 else max(1, e) for e in group.extents()]
     loops = [c[0] for c in group.classes]
     tiles = [1] * len(loops)
     if along in loops:
         position = loops.index(along)
-        run = ALONG * max(1, min(RUNS, extents[position] // ENOUGH // ALONG))
+        runs = extents[position] // CPU.balanced_tiles // CPU.written_tile
+        run = CPU.written_tile * max(1, min(CPU.written_runs, runs))
         tiles[position] = min(extents[position], run)
     if across in loops:
         position = loops.index(across)
-        few = prod(map(_pieces, extents, tiles)) // extents[position] < FEW
-        pieces = _pieces(extents[position], SHORT if few else ACROSS)
+        few = prod(map(_pieces, extents, tiles)) // extents[position] < CPU.few_tiles
+        pieces = _pieces(extents[position], CPU.short_read_tile if few else CPU.read_tile)
         # A small partial tile costs as much load balance as a whole one.
-        whole = _pieces(_pieces(extents[position], pieces), ALONG) * ALONG
+        whole = _pieces(_pieces(extents[position], pieces), CPU.written_tile) * CPU.written_tile
         tiles[position] = min(extents[position], whole)
-    left = max(1, CROSSING // prod(tiles))
+    # Several small transposes make a tile large enough for a thread.
+    left = max(1, CPU.written_tile * CPU.short_read_tile // prod(tiles))
     for position in reversed(range(len(loops))):
         if loops[position] not in (along, across):
             tiles[position] = min(extents[position], left)

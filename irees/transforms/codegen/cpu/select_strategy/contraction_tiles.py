@@ -23,39 +23,14 @@ from irees.analysis.contractions import (
 )
 from irees.analysis.distribution import Group
 from irees.analysis.register_blocking import (
-    SLICE,
-    STRIP,
-    UNPACKED_ROWS,
     Blocking,
     block_cycles,
     choose_blocking,
     embeds_broadcasts,
 )
-from irees.transforms.codegen.cpu.select_strategy.chunks import DYNAMIC_GUESS, even
+from irees.targets.cpu import CPU
+from irees.transforms.codegen.cpu.select_strategy.chunks import even
 from irees.transforms.utils.shapes import element_bytes
-
-COLUMNS = 512
-"""Maximum columns of a contraction's tile."""
-
-FEW_ROWS = 64
-"""Minimum rows per tile: packing a vector of B costs as much as one or two rows of products."""
-
-STRIPS = 8
-"""Factor on COLUMNS if rows are strip-mined: A is packed once for all panels, and the panels need
-only fit into the L3 cache."""
-
-STREAMED_FOR = 4
-"""Factor on COLUMNS if few rows stream an unpacked B once, along its rows."""
-
-PACKED_FOR = 4
-"""Factor on the rows that share packed columns without strips: reading A from the L3 cache costs
-less than packing B again."""
-
-GRAINS = 4
-"""Tiles per thread if nothing is packed, for load balance."""
-
-EVEN = 1.02
-"""Load-imbalance tolerance: larger tiles win if the slowest thread is within 2 % of the optimum."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +45,7 @@ class Machine:
     @property
     def rows(self) -> int:
         """Maximum rows of a tile: a slice of K of them fills half of the L2 cache."""
-        return max(FEW_ROWS, self.l2_bytes // 2 // (SLICE * 4))
+        return max(CPU.least_tile_rows, self.l2_bytes // 2 // (CPU.kc * 4))
 
     @property
     def lanes(self) -> int:
@@ -121,7 +96,7 @@ def contraction_config(
     tiles = {loop: 1 if loop in found.batch else 0 for loop in loops}
     count = 1
     for loop in found.batch:
-        count *= DYNAMIC_GUESS if member.sizes[loop] < 0 else max(1, member.sizes[loop])
+        count *= CPU.assumed_trip_count if member.sizes[loop] < 0 else max(1, member.sizes[loop])
     unfolds = any(
         not isinstance(expr, AffineDimExpr) and expr.used_dims() & set(columns)
         for indexing in op.indexing_maps
@@ -129,19 +104,19 @@ def contraction_config(
     )
     blocked = in_blocks(op, parts, side)
     order = (columns, rows) if unfolds or blocked else (rows, columns)
-    most, columns_at_most = machine.rows, COLUMNS
-    few = _extent(member.sizes, rows) <= UNPACKED_ROWS
+    most, columns_at_most = machine.rows, CPU.tile_columns
+    few = _extent(member.sizes, rows) <= CPU.unpacked_rows
     if packed is None and not blocked:
         known = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
         # Panels of narrow elements are smaller by a factor of 2 or 4.
-        strips = known > 2 * STRIP and element_bytes(op.operands[side].type) >= 4
-        most = known if strips else most * PACKED_FOR
-        columns_at_most *= STRIPS if strips else STREAMED_FOR if few else 1
+        strips = known > 2 * CPU.mc and element_bytes(op.operands[side].type) >= 4
+        most = known if strips else most * CPU.packed_rows
+        columns_at_most *= CPU.strip_columns if strips else CPU.streamed_columns if few else 1
         if strips and _extent(member.sizes, columns) >= known:
             order = (columns, rows)
     # Prepacked weights that are read once: a tile costs a call and no packing.
     unpacked = packed is not None and few and machine.threads > 1
-    wanted = machine.threads * (GRAINS if unpacked else 1)
+    wanted = machine.threads * (CPU.tiles_per_thread if unpacked else 1)
     for part in order:
         for loop in (x for x in loops if x in part):
             missing = -(-wanted // count)
@@ -163,12 +138,12 @@ def contraction_config(
 
 
 def _extent(sizes: tuple[int, ...], loops: tuple[int, ...]) -> int:
-    """Returns the product of trip counts; a dynamic one counts as DYNAMIC_GUESS."""
-    return prod(DYNAMIC_GUESS if sizes[x] < 0 else sizes[x] for x in loops)
+    """Returns the product of trip counts; dynamic ones are assumed."""
+    return prod(CPU.assumed_trip_count if sizes[x] < 0 else sizes[x] for x in loops)
 
 
 def _tiles_in(size: int, tile: int) -> int:
-    return 1 if tile == 0 else DYNAMIC_GUESS if size < 0 else max(1, -(-size // tile))
+    return 1 if tile == 0 else CPU.assumed_trip_count if size < 0 else max(1, -(-size // tile))
 
 
 def _row_tile(
@@ -189,13 +164,13 @@ def _row_tile(
     inner = [sizes[other] for other in side if other > loop]
     if size < 0 and inner:
         return 1
-    least = 16 if last else FEW_ROWS
+    least = CPU.least_last_tile_rows if last else CPU.least_tile_rows
     if inner:
-        each = prod(DYNAMIC_GUESS if n < 0 else max(1, n) for n in inner)
+        each = prod(CPU.assumed_trip_count if n < 0 else max(1, n) for n in inner)
         least, most = -(-least // each), size
     limit = max(least, min(most, -(-size // wanted)))
     if size < 0:
-        return most if wanted == 1 else FEW_ROWS
+        return most if wanted == 1 else CPU.least_tile_rows
     return 0 if size <= limit else even(size, limit)
 
 
@@ -206,7 +181,7 @@ def _column_tile(
     inner = 1
     for other in side:
         if other > loop:
-            inner *= DYNAMIC_GUESS if sizes[other] < 0 else max(1, sizes[other])
+            inner *= CPU.assumed_trip_count if sizes[other] < 0 else max(1, sizes[other])
     size = sizes[loop]
     tile = max(1, most // inner)
     if size < 0:
@@ -234,7 +209,7 @@ def _panels(panels: int, most: int, wanted: int) -> int:
         return most
     choices = range(most, most // 2, -1)
     best = min(map(longest, choices))
-    return next(each for each in choices if longest(each) <= EVEN * best)
+    return next(each for each in choices if longest(each) <= CPU.load_imbalance * best)
 
 
 def _even_columns(

@@ -13,10 +13,9 @@ from irees.analysis.contractions import packed_columns
 from irees.analysis.distribution import Group, Loops
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.remarks import remark
+from irees.targets.cpu import CPU
 
 NAME = "irees-select-strategy"
-MAX_VECTORS = 4
-"""Maximum vectors per row of a tuned register block."""
 
 DIVISIONS = (AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod)
 
@@ -64,7 +63,7 @@ def tuned_block(op: Operation, block: tuple[int, int], lanes: int) -> tuple[int,
         return block
     assert isinstance(op, linalg.GenericOp)
     packed = any(packed_columns(m.data) is not None for m in op.indexing_maps)
-    if packed or not 0 < given[1] <= MAX_VECTORS * lanes or given[1] % lanes:
+    if packed or not 0 < given[1] <= CPU.most_block_vectors * lanes or given[1] % lanes:
         text = f"not tuned: a block of {given[1]} columns does not fit"
         remark("missed", NAME, op, text)
         return block

@@ -11,9 +11,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
-MOST_WORK = 16
-"""Maximum vector operations per store of a bandwidth-bound loop."""
-
 
 def vector_work(ops: Iterable[Operation]) -> int:
     """Returns the number of ops that compute a vector; an FMA counts as two."""

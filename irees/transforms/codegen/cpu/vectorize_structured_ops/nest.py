@@ -17,7 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.register_blocking import STREAMED, STREAMS
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.surroundings import (
     Neighbour,
     erase_with_buffer,
@@ -50,12 +50,6 @@ from irees.transforms.utils.structured import (
     maps,
     writes_along_reduction,
 )
-
-MOST_POINTS = 8
-"""Maximum adjacent results reduced together: enough to hide the latency of an addition."""
-
-LONGEST_STEP = 4
-"""Maximum stride of a vector load: it also loads the elements in between."""
 
 
 @dataclass
@@ -111,7 +105,7 @@ class Nest:
                     state = "other"
                     break
                 step = form[0][axis]
-                if step != 1 and (number >= self.inputs or not 1 < step <= LONGEST_STEP):
+                if step != 1 and (number >= self.inputs or not 1 < step <= CPU.longest_load_stride):
                     state = "other"
                     break
                 state = "unit" if step == 1 else "short"
@@ -280,15 +274,15 @@ class Nest:
             if not (shared or windows):
                 return
             self.jam = loop
-            self.points = MOST_POINTS // 2
+            self.points = CPU.jammed_results // 2
             if isinstance(size, int):
-                divisors = [n for n in range(MOST_POINTS, 1, -1) if size % n == 0]
+                divisors = [n for n in range(CPU.jammed_results, 1, -1) if size % n == 0]
                 self.points = divisors[0] if divisors else min(self.points, size)
             return
 
     def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
         """
-        Splits the innermost loop into STREAMS jammed parts if a large input is streamed once.
+        Splits the innermost loop into jammed parts if a large input is streamed once.
 
         out[n] += x[k] * W[n, k]: row n of W together with row n + N/4, ...
         """
@@ -297,14 +291,15 @@ class Nest:
         if loop is None or len(self.op.outputs) != 1:
             return
         most = [upper_bound(size) for size in self.sizes]
-        if (most[loop] or 0) < STREAMS * STREAMS:
+        if (most[loop] or 0) < CPU.streams * CPU.streams:
             return
         for position in range(self.inputs):
             loops = {x for e in self.maps[position].results for x in e.used_dims()}
             bytes_ = prod(most[x] or 1 for x in loops) * lane_bytes(self.block.args[position].type)
-            if {loop, self.axis} <= loops and self._reads(position) and bytes_ >= STREAMED:
-                self.jam, self.points = loop, STREAMS
-                self.apart = here.floordiv(self.sizes[loop], STREAMS)
+            large = bytes_ >= CPU.streamed_bytes
+            if {loop, self.axis} <= loops and self._reads(position) and large:
+                self.jam, self.points = loop, CPU.streams
+                self.apart = here.floordiv(self.sizes[loop], CPU.streams)
                 return
 
     def _reads(self, position: int) -> bool:

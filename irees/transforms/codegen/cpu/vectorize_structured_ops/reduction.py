@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import vector
 from xdsl.ir import SSAValue
 
+from irees.targets.cpu import CPU
 from irees.transforms.utils.combiners import (
     COMBINERS,
     IDEMPOTENT,
@@ -23,12 +24,6 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 
 if TYPE_CHECKING:
     from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
-
-ACCUMULATORS = 4
-"""Accumulators per result: the latency of a vector addition in cycles."""
-
-AT_LEAST = 2
-"""Minimum accumulators per result if several results are reduced together."""
 
 
 def reduce_lanes(
@@ -43,7 +38,7 @@ def reduce_lanes(
     assert found is not None
     combiners = found * len(places)
     lanes, width = nest.lanes, len(accs)
-    many = max(ACCUMULATORS // len(places), AT_LEAST)
+    many = max(CPU.accumulators // len(places), CPU.least_accumulators)
     # Idempotent combiners start from the output value, which may be known not to be NaN.
     starts = [
         value if c.name in IDEMPOTENT else at.insert(neutral_element(c)).results[0]

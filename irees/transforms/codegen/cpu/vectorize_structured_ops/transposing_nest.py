@@ -30,7 +30,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.distribution import root
 from irees.analysis.transposes import crossing_loops
-from irees.dialects.upstream.memref import PrefetchOp
+from irees.dialects.upstream.memref import L2, PrefetchOp
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.utils.large_buffers import bytes_of
 from irees.transforms.codegen.cpu.utils.register_transpose import transposed
 from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
@@ -45,24 +46,6 @@ from irees.transforms.utils.lanes import (
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
 from irees.transforms.utils.views import strides_of
-
-STRIP_LINES = 16
-"""
-Strip width in cache lines of the input: runs long enough for full memory bandwidth (Zen 4: 4 lines
-take 1.2 times as long), written to as many output rows.
-"""
-
-CROWDED = 2048
-"""Row strides that are multiples of it, in bytes, map to one or two sets of an L1 cache."""
-
-SHORT = 8
-"""Minimum tiles per row for the extra tile of alignment to be cheap."""
-
-L2 = 2
-"""Locality of a prefetch into the L2 cache: the load follows a whole strip later."""
-
-MOST_LANES = 16
-"""Maximum vectors per tile: a shuffle round needs as many again, of at most 32 registers."""
 
 
 def lower_transposing(nest: Nest, large: int) -> None:
@@ -80,7 +63,7 @@ def lower_transposing(nest: Nest, large: int) -> None:
     if any(i >= nest.inputs or through[i] != "unit" for i in turned):
         raise NotVectorizableError("a loop is strided for what is read and what is written")
     nest.take(along)
-    nest.lanes = min(nest.lanes, MOST_LANES)
+    nest.lanes = min(nest.lanes, CPU.transposed_vectors)
     Tiles(nest, across, along, turned, large).build()
 
 
@@ -145,7 +128,7 @@ class Tiles:
     def _strip(self) -> int:
         """Returns the strip width in tiles."""
         size = element_bytes(self.nest.op.operands[self.turned[0]].type)
-        lines = STRIP_LINES if self.in_runs else 1
+        lines = CPU.strip_lines if self.in_runs else 1
         return max(1, lines * LINE // (size * self.nest.lanes))
 
     def _in_runs(self, output: SSAValue) -> bool:
@@ -159,7 +142,7 @@ class Tiles:
         unit = element_bytes(output.type)
         if bytes_of(root(output).type) >= self.large:
             return all(s * unit % LINE == 0 for s in apart)
-        return all(s * unit % CROWDED for s in apart)
+        return all(s * unit % CPU.crowded_stride for s in apart)
 
     def _back(self, at: IndexBuilder) -> Size | None:
         """
@@ -176,7 +159,8 @@ class Tiles:
         alike = all(s != DYNAMIC_INDEX and s * size % width == 0 for s in apart)
         read = [i for i, a in enumerate(nest.block.args) if a.uses and i not in self.turned]
         twice = any(isinstance(nest.op.operands[i].type, MemRefType) for i in read)
-        if others or twice or not alike or not isinstance(rows, int) or rows < SHORT * nest.lanes:
+        least = CPU.aligned_row_tiles * nest.lanes
+        if others or twice or not alike or not isinstance(rows, int) or rows < least:
             return None
         metadata = at.insert(memref.ExtractStridedMetaDataOp(source))
         base = at.insert(memref.ExtractAlignedPointerAsIndexOp.get(source)).results[0]

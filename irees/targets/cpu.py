@@ -1,0 +1,224 @@
+"""The cost model of CPUs: x86 cores with AVX2 or AVX-512, and ARM cores with NEON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irees.targets import cost
+
+
+@dataclass(frozen=True)
+class CpuCosts:
+    """
+    Costs and thresholds of the passes for CPUs. MC, KC and NC, MR and NR are the block sizes of
+    BLIS (Van Zee and van de Geijn, 2015): C is M x N, A is M x K, B is K x N.
+    """
+
+    # Micro-kernels: `irees.analysis.register_blocking`.
+
+    fma_latency: float = cost(4.0, "cycles", "instruction tables of Skylake-X, Zen 3 and Zen 4")
+    """Latency of a multiply-add."""
+
+    step_overhead: float = cost(0.3, "cycles", "guess")
+    """Loop overhead of a step of K."""
+
+    load: float = cost(0.2, "cycles", "guess")
+    """Delay of concurrent multiply-adds by a load, on cores that start two loads per cycle."""
+
+    embedded_broadcast: float = cost(0.06, "cycles", "guess")
+    """Delay by an embedded broadcast, which a multiply-add uses if no register is free."""
+
+    panel_load: float = cost(0.25, "cycles", "guess")
+    """Delay by a vector of B. It comes from the L2 cache, since a panel exceeds the L1 cache."""
+
+    broadcast_registers: int = cost(2, "registers", "machine code of C compilers")
+    """Registers reserved for broadcasts that cannot be embedded: the current row's and the next
+    row's. With only one, C compilers reload the vectors of B for each row."""
+
+    most_block_rows: int = cost(14, "rows", "guess")
+    """Largest MR."""
+
+    most_block_vectors: int = cost(4, "vectors", "guess")
+    """Largest number of vectors in NR."""
+
+    assumed_extent: int = cost(1024, "elements", "guess")
+    """Assumed size of dynamic dims of a matrix."""
+
+    # Cache blocking of contractions: `irees-lower-contractions`, `irees-select-strategy`.
+
+    kc: int = cost(512, "steps of K", "guess")
+    """KC for f32, deep enough to amortize reading and writing C once per slice of K."""
+
+    least_kc: int = cost(256, "steps of K", "guess")
+    """Minimum steps of K per slice: below, loading and storing C once more does not pay off."""
+
+    mc: int = cost(64, "rows", "guess")
+    """MC: rows of A that share one pass over the panels of B, if M exceeds twice as many. An
+    MC x KC block of A leaves most of the L2 cache to the current panel of B and the next one,
+    which arrives from L3 within a few row blocks."""
+
+    unpacked_rows: int = cost(4, "rows", "guess")
+    """Largest M for which B is not packed: packing would cost as much as the multiplication."""
+
+    joined_rows: float = cost(0.99, "1", "guess")
+    """Ratio of estimated cycles at which merging the row loops pays for the extra index division
+    (0.99: 1 % faster)."""
+
+    row_pointers: int = cost(8, "rows", "derived: 16 general registers")
+    """Maximum rows per block whose addresses fit into registers beside those of B and C."""
+
+    l1_way_bytes: int = cost(4096, "bytes", "x86: 64 sets of 64-byte lines")
+    """Size of one way of the L1 cache: addresses that are congruent modulo it map to one set."""
+
+    most_rows_per_set: int = cost(4, "cache lines", "guess")
+    """Rows of A that may map to one 8-way L1 set before A is packed; B and C need the rest."""
+
+    whole_row_bytes: int = cost(3 << 10, "bytes", "guess")
+    """Maximum bytes of a row of A for a block of rows to stay in the L1 cache over all of K."""
+
+    near_panel_bytes: int = cost(16 << 10, "bytes", "derived: half of an L1 cache of 32 KiB")
+    """Maximum bytes of a panel of B that leaves room for rows of A in the L1 cache."""
+
+    large_slice_bytes: int = cost(512 << 10, "bytes", "guess")
+    """Bytes of A from which it evicts the panels of B from the L2 cache."""
+
+    tile_columns: int = cost(512, "columns", "guess")
+    """Maximum columns of a contraction's tile."""
+
+    least_tile_rows: int = cost(64, "rows", "guess")
+    """Minimum rows per tile: packing a vector of B costs as much as one or two rows of products."""
+
+    least_last_tile_rows: int = cost(16, "rows", "guess")
+    """The same if columns are tiled first."""
+
+    strip_columns: int = cost(8, "1", "guess")
+    """Factor on `tile_columns` if rows are strip-mined: A is packed once for all panels, and the
+    panels need only fit into the L3 cache."""
+
+    streamed_columns: int = cost(4, "1", "guess")
+    """Factor on `tile_columns` if few rows stream an unpacked B once, along its rows."""
+
+    packed_rows: int = cost(4, "1", "guess")
+    """Factor on the rows that share packed columns without strips: reading A from the L3 cache
+    costs less than packing B again."""
+
+    tiles_per_thread: int = cost(4, "tiles", "guess")
+    """Tiles per thread if nothing is packed, for load balance."""
+
+    load_imbalance: float = cost(1.02, "1", "guess")
+    """Load-imbalance tolerance: larger tiles win if the slowest thread is within 2 % of the
+    optimum."""
+
+    # Streams and prefetching.
+
+    streams: int = cost(4, "rows", "guess")
+    """Rows of a matrix read concurrently if each element is used once. Several sequential streams
+    get more memory bandwidth than one, and streams along rows more than accesses across rows."""
+
+    streamed_bytes: int = cost(128 << 10, "bytes", "guess")
+    """Minimum size of such a matrix: it then comes from memory or from a shared cache."""
+
+    prefetched_bytes: int = cost(64 << 10, "bytes", "guess")
+    """Minimum size of B for prefetching panels to pay off."""
+
+    assumed_row_blocks: int = cost(8, "row blocks", "guess")
+    """Row blocks that prefetch a panel if their number is dynamic. If there are more, the later
+    ones prefetch the last part again; if there are fewer, some of the panel is not prefetched."""
+
+    near_bytes: int = cost(32 << 10, "bytes", "derived: an L1 cache of 32 KiB")
+    """Maximum bytes of a panel, plus a block of rows of A if B is constant, that stay in the L1
+    cache until the next block."""
+
+    l1_prefetch_steps: int = cost(8, "steps of K", "guess")
+    """Steps of K that cover the latency from the L2 to the L1 cache."""
+
+    stream_prefetch_bytes: int = cost(4096, "bytes", "guess")
+    """Distance of a prefetch in a stream: some ten iterations of a compute-bound loop take as long
+    as memory."""
+
+    bandwidth_bound_ops: int = cost(
+        16, "vector operations per store", "nontemporal stores on Zen 4"
+    )
+    """Maximum vector operations per store of a bandwidth-bound loop."""
+
+    # Instruction-level parallelism: `irees-interleave-chains`, `irees-vectorize-structured-ops`.
+
+    scheduler_ops: int = cost(112, "vector operations", "guess")
+    """Vector operations that the schedulers of a core hold. Four chains are interleaved if they
+    fit together; longer ones only in pairs."""
+
+    chain_unroll: tuple[int, ...] = cost((4, 3, 2), "iterations", "guess")
+    """Unroll factors of a loop with one chain, preferred first; the factor divides the trip
+    count."""
+
+    accumulators: int = cost(4, "vectors", "derived: the latency of a vector addition in cycles")
+    """Accumulators of a reduction, per result."""
+
+    least_accumulators: int = cost(2, "vectors", "guess")
+    """Minimum accumulators per result if several results are reduced together."""
+
+    jammed_results: int = cost(8, "results", "derived: latency times throughput of an addition")
+    """Maximum adjacent results reduced together: enough to hide the latency of an addition."""
+
+    longest_load_stride: int = cost(4, "elements", "guess")
+    """Maximum stride of a vector load: it also loads the elements in between."""
+
+    # Tiles of elementwise ops, reductions and transposes: `irees-select-strategy`.
+
+    chunk: int = cost(16384, "iterations", "guess")
+    """Iterations of an elementwise op or reduction that make a tile large enough for a thread."""
+
+    fused_chunk: int = cost(2048, "iterations", "derived: an L1 cache of 32 KiB")
+    """The same for fused ops: in f32, the input tile, the intermediate values and the prefetched
+    next tile take three quarters of an L1 cache. With two rows per tile, the loop over one hides
+    the latency of the horizontal sum of the other."""
+
+    assumed_trip_count: int = cost(256, "iterations", "guess")
+    """Assumed trip count of dynamic loops in tile-size selection."""
+
+    runs_per_thread: int = cost(2, "runs of tiles", "guess")
+    """Runs of software-pipelined tiles per thread, so that a thread that is done steals one."""
+
+    written_tile: int = cost(64, "elements", "guess")
+    """Minimum tile of a transpose along the loop that writes contiguously."""
+
+    written_runs: int = cost(4, "1", "guess")
+    """Maximum multiple of `written_tile` if enough tiles remain, so that a thread writes long
+    contiguous runs."""
+
+    read_tile: int = cost(4096, "elements", "guess")
+    """Maximum tile of a transpose along the loop that reads contiguously."""
+
+    short_read_tile: int = cost(1024, "elements", "guess")
+    """The same if `read_tile` leaves few tiles."""
+
+    balanced_tiles: int = cost(16, "tiles", "guess")
+    """Number of tiles that balances well over threads."""
+
+    few_tiles: int = cost(4, "tiles", "guess")
+    """Number of tiles below which a transpose has few."""
+
+    # Transposes within a tile: `irees-vectorize-structured-ops`.
+
+    strip_lines: int = cost(16, "cache lines", "Zen 4: 4 lines take 1.2 times as long")
+    """Strip width of the input: runs long enough for full memory bandwidth, written to as many
+    output rows."""
+
+    crowded_stride: int = cost(2048, "bytes", "derived: half of one way of the L1 cache")
+    """Row strides that are multiples of it map to one or two sets of an L1 cache."""
+
+    aligned_row_tiles: int = cost(8, "tiles", "guess")
+    """Minimum tiles per row for the extra tile of alignment to be cheap."""
+
+    transposed_vectors: int = cost(16, "vectors", "derived: 32 registers")
+    """Maximum vectors per tile: a shuffle round needs as many registers again."""
+
+    # Top-k: `irees-lower-linalg-ext-to-loops`.
+
+    topk_groups: tuple[int, ...] = cost((64, 16), "elements", "guess")
+    """Elements that top-k compares at once with the worst kept one: 64, then, if any of them wins,
+    groups of 16, then single elements."""
+
+
+CPU = CpuCosts()
+"""The costs that passes read."""
